@@ -1,0 +1,54 @@
+# Everything that is checked, by name. `make check` is what a change must pass.
+GO ?= go
+FUZZTIME ?= 30s
+TAGS ?= nomsgpack
+TOOLS := $(CURDIR)/.tools
+
+.PHONY: all build check test race fuzz bench lint vuln tools clean help
+
+all: check
+
+build: ## the release binary
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
+
+check: lint test race ## what a change must pass
+
+test: ## all tests
+	$(GO) test ./...
+
+race: ## all tests with the race detector; the long corpora in short form
+	$(GO) test -race -short ./...
+
+# Every fuzz target in turn, FUZZTIME each. Its cases under testdata/fuzz are
+# part of `make test`.
+fuzz: ## every fuzz target, FUZZTIME each
+	@set -e; for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package; \
+	  done; \
+	done
+
+bench: ## all benchmarks; docs/benchmarks.md explains them
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called
+	$(TOOLS)/govulncheck ./...
+
+tools: $(TOOLS)/golangci-lint $(TOOLS)/govulncheck ## the linters, built from source
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+$(TOOLS)/govulncheck:
+	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+clean:
+	rm -rf callgate $(TOOLS)
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12

@@ -1,0 +1,78 @@
+package callgate_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/callgate/callgate/"
+
+// table says which of our own packages each package may import, and which
+// third-party modules are confined to it. A new arrow is a decision: it is made
+// here first.
+var table = map[string]struct{ own, foreign []string }{
+	"refusal": {},
+	"parser":  {own: []string{"refusal"}},
+
+	"wrapper": {},
+
+	"internal/corpora": {},
+}
+
+func TestImportTable(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		row, listed := table[folder]
+		if !listed {
+			t.Errorf("%s is in a folder that the table does not list", path)
+			return nil
+		}
+		seen[folder] = true
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			if own, ok := strings.CutPrefix(imported, module); ok {
+				if !slices.Contains(row.own, own) {
+					t.Errorf("%s imports %s, which the table does not allow", path, own)
+				}
+			} else if first, _, _ := strings.Cut(imported, "/"); strings.Contains(first, ".") {
+				confined := slices.ContainsFunc(row.foreign, func(m string) bool {
+					return imported == m || strings.HasPrefix(imported, m+"/")
+				})
+				if !confined {
+					t.Errorf("%s imports %s, which is not confined to %s", path, imported, folder)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range table {
+		if !seen[folder] {
+			t.Errorf("the table lists %s, which holds no code", folder)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package parser
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// fault is where a completion leaves the language, and how.
+type fault struct {
+	offset int
+	code   refusal.Code
+	detail string // what was expected, the mark, or the name: by code
+	ended  bool   // the input ended where more was expected
+}
+
+// afterCall is the detail of text that follows a complete JSON value.
+const afterCall = "after"
+
+// theForm is how a call is written, for messages.
+const theForm = `{"tool":{"name":"…","arguments":{…}}}`
+
+// refusal turns a fault into what goes back to the model.
+func (f *fault) refusal(in input, o Options) *refusal.Error {
+	e := refusal.At(refusal.Parse, f.code, f.message(in, o))
+	e.Violations = []refusal.Violation{{Code: f.code, Path: "", Offset: f.offset, Message: e.Message}}
+	return e
+}
+
+// message is one sentence or two that say what to change. None asks the model
+// to drop what it meant.
+func (f *fault) message(in input, o Options) string {
+	switch f.code {
+	case refusal.OutputTooLarge:
+		return fmt.Sprintf("The answer is longer than the %d bytes that are allowed. Say it in fewer bytes, or in several answers.", o.MaxBytes)
+	case refusal.InvalidUTF8:
+		return fmt.Sprintf("The answer is not valid UTF-8 at byte %d. Send it again, encoded as UTF-8.", f.offset)
+	case refusal.EmptyOutput:
+		return "The answer is empty. Send one tool call as " + theForm + ", or answer in text."
+	case refusal.MalformedJSON:
+		return fmt.Sprintf("The answer starts like a JSON tool call, but at byte %d %s was expected and %s was found. Send the whole call again as strict JSON, as %s; plain text must not start with a brace.", f.offset, f.detail, found(in.window, f.offset), theForm)
+	case refusal.DuplicateKey:
+		return fmt.Sprintf("The member %s stands twice in one object, the second time at byte %d. Send the call again with the value that you mean, once.", Quote(f.detail), f.offset)
+	case refusal.TooDeep:
+		return fmt.Sprintf("The JSON nests deeper than the %d levels that are allowed, at byte %d. Send the call again with flatter values.", o.MaxDepth, f.offset)
+	case refusal.InvalidNumber:
+		return fmt.Sprintf("The number at byte %d is out of bounds: %s was expected. Write it with fewer digits or a smaller exponent.", f.offset, f.detail)
+	case refusal.MixedOutput:
+		if f.detail == afterCall {
+			return fmt.Sprintf("After the JSON ends, other text begins at byte %d. Send the tool call alone, with nothing before or after it, or answer in text without JSON.", f.offset)
+		}
+		return fmt.Sprintf("A JSON object opens within text, at byte %d. Send the tool call alone, as %s with nothing before or after it and no code fence, or answer in text without JSON.", f.offset, theForm)
+	case refusal.MultipleCalls:
+		return "More than one call was sent in one answer. Send one call, as " + theForm + ", and the next one after its result."
+	case refusal.NotAToolCall:
+		return "The answer is JSON, but it has no member \"tool\" at the top. Send a tool call as " + theForm + ", or answer in text that is not JSON."
+	case refusal.ForeignCallSyntax:
+		return fmt.Sprintf("The answer holds %q at byte %d, which is another syntax for tool calls. Send the call alone, as %s.", f.detail, f.offset, theForm)
+	case refusal.TruncatedOutput:
+		return "The answer was cut off before it was complete. Send the whole call again; if it is long, split the work into shorter calls."
+	}
+	return "The answer could not be read. Send one tool call as " + theForm + ", or answer in text."
+}
+
+// found names the character at an offset.
+func found(b []byte, offset int) string {
+	if offset >= len(b) {
+		return "the end"
+	}
+	r, size := utf8.DecodeRune(b[offset:])
+	switch {
+	case r > 0x20 && r < 0x7F:
+		return "`" + string(r) + "`"
+	case r == ' ':
+		return "a space"
+	case r == utf8.RuneError && size == 1:
+		return "an incomplete character"
+	}
+	return fmt.Sprintf("U+%04X", r)
+}
+
+// surplusMessage is said of a member that does not belong where its pointer
+// leads: at the top, or in "tool".
+func surplusMessage(path string) string {
+	token, inside := strings.CutPrefix(path[1:], "tool/")
+	name := Quote(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+	if inside {
+		return fmt.Sprintf("%s is not part of \"tool\". It holds \"name\" and \"arguments\" alone; put what the tool needs into \"arguments\".", name)
+	}
+	return fmt.Sprintf("%s is not part of a tool call. Beside \"tool\" only \"agent\" may stand at the top; put what the tool needs into \"arguments\".", name)
+}
+
+func missingFieldMessage(name string) string {
+	if name == "arguments" {
+		return `"arguments" is missing in "tool". Add it as an object; a tool that needs none takes {}.`
+	}
+	return `"name" is missing in "tool". Add the name of the tool, as a string.`
+}
+
+func wrongFieldMessage(name, want string, first byte) string {
+	hint := ""
+	if name == "arguments" && first == '"' {
+		hint = ", not as a string that holds JSON"
+	}
+	return fmt.Sprintf("%q must be %s, but %s was found. Send it as %s%s.", name, want, typeOf(first), want, hint)
+}
+
+// typeOf names the JSON type of a value by its first byte.
+func typeOf(first byte) string {
+	switch first {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// maxQuoted is how many characters of a name a message shows.
+const maxQuoted = 64
+
+// Quote shows a name that a model wrote: in quotes, escaped, and cut when long.
+func Quote(name string) string {
+	n := 0
+	for i := range name {
+		if n == maxQuoted {
+			return strconv.QuoteToGraphic(name[:i] + "…")
+		}
+		n++
+	}
+	return strconv.QuoteToGraphic(name)
+}

@@ -1,0 +1,136 @@
+package parser
+
+import "unicode/utf8"
+
+// Stream judges a completion that arrives in pieces, and releases text as soon
+// as no later byte can refuse what is released. It gives the verdict of Parse
+// for every way of cutting. It holds back leading whitespace, a JSON attempt
+// whole, what may still open an object, the beginning of a mark, and an
+// unfinished UTF-8 sequence; from the start of a fault on, it releases nothing.
+//
+// A Stream is for one goroutine. It holds at most Options.MaxBytes and a small
+// window of the completion.
+type Stream struct {
+	options Options
+	state   streamState
+	length  int    // of all that came
+	held    []byte // what came and was not released, up to the window
+	base    int    // offset of held[0]
+	probe   arrayProbe
+	text    textReader
+}
+
+type streamState int
+
+const (
+	leading streamState = iota // only outer whitespace so far
+	probing                    // a leading bracket, not decided yet
+	attempt
+	prose
+)
+
+// NewStream returns a stream for one completion.
+func NewStream(options Options) *Stream {
+	o := options.withDefaults()
+	return &Stream{options: o, text: textReader{max: o.MaxBytes, foreign: o.JSONInText == AllowForeign}}
+}
+
+// Write takes the next piece and returns the text that is released by it, or
+// nothing. The returned bytes stay valid.
+func (s *Stream) Write(p []byte) []byte {
+	// Beyond the window bytes are counted, never kept.
+	room := max(s.options.MaxBytes+lookahead-s.length, 0)
+	s.length += len(p)
+	if len(p) > room {
+		p = p[:room]
+	}
+	if s.text.done {
+		return nil
+	}
+	s.held = append(s.held, p...)
+	switch s.state {
+	case leading:
+		start := skipSpace(s.held, len(s.held)-len(p))
+		if start == len(s.held) {
+			return nil
+		}
+		s.state = probing
+		p = s.held[start:]
+		fallthrough
+	case probing:
+		if !s.decide(p) {
+			return nil
+		}
+		return s.release(s.held)
+	case prose:
+		return s.release(p)
+	}
+	return nil
+}
+
+// decide goes on with the probe, and tells whether the body has turned out to
+// be text.
+func (s *Stream) decide(p []byte) bool {
+	for _, c := range p {
+		switch s.probe.step(c) {
+		case probeAttempt:
+			s.state = attempt
+			return false
+		case probeText:
+			s.state = prose
+			return true
+		}
+	}
+	return false
+}
+
+// release searches what came and gives out what no later byte can refuse.
+func (s *Stream) release(p []byte) []byte {
+	s.text.read(p)
+	n := wholeRunes(s.held[:max(0, min(s.text.hold()-s.base, len(s.held)))])
+	if n == 0 {
+		return nil
+	}
+	out := s.held[:n:n]
+	s.held, s.base = s.held[n:], s.base+n
+	return out
+}
+
+// wholeRunes is the length of p without a character that ends beyond it: the
+// limit may lie within one.
+func wholeRunes(p []byte) int {
+	for i := 1; i <= min(len(p), utf8.UTFMax-1); i++ {
+		if c := p[len(p)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(p[len(p)-i:]) {
+				return len(p) - i
+			}
+			break
+		}
+	}
+	return len(p)
+}
+
+// Refused tells whether a refusal is certain already, whatever follows.
+func (s *Stream) Refused() bool {
+	return s.length > s.options.MaxBytes || s.text.done
+}
+
+// Close says that the completion has ended, truncated or not, and gives its
+// verdict. The Text of the result is what Write has not released.
+func (s *Stream) Close(truncated bool) Result {
+	in := input{length: s.length, max: s.options.MaxBytes}
+	switch s.state {
+	case leading:
+		return in.blank()
+	case attempt:
+		in.window = s.held
+		return readAttempt(in, skipSpace(s.held, 0), truncated, s.options)
+	case probing:
+		s.text.read(s.held)
+	}
+	in.window = s.held
+	if f := s.text.end(in); f != nil {
+		return Result{Refusal: f.refusal(in, s.options)}
+	}
+	return Result{Kind: Text, Text: s.held}
+}
