@@ -19,7 +19,8 @@ var table = map[string]struct{ own, foreign []string }{
 	"refusal": {},
 	"parser":  {own: []string{"refusal"}},
 
-	"wrapper": {},
+	"registry": {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
+	"wrapper":  {},
 
 	"internal/corpora": {},
 }

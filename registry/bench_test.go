@@ -1,0 +1,119 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/kaptinlin/jsonschema"
+)
+
+// benchSchema has six properties, one of them an object, and no pattern, so
+// that the bare library may be used without a fence.
+const benchSchema = `{"type":"object","additionalProperties":false,"required":["query","filter"],"properties":{
+	"query":{"type":"string","minLength":1,"maxLength":400},
+	"num_results":{"type":"integer","minimum":1,"maximum":50},
+	"lang":{"enum":["en","de","fr"]},
+	"safe":{"type":"boolean"},
+	"tags":{"type":"array","items":{"type":"string"},"maxItems":10},
+	"filter":{"type":"object","additionalProperties":false,"required":["field"],"properties":{"field":{"type":"string"},"equals":{"type":["string","number","boolean"]}}}}}`
+
+const benchArguments = `{"query":"weather in Rome","num_results":5,"lang":"en","safe":true,"tags":["a","b","c"],"filter":{"field":"site","equals":"example.com"}}`
+
+func benchTool(name string) Tool {
+	return Tool{Name: name, Version: "1.0.0", InputSchema: json.RawMessage(benchSchema), Run: Run{Type: "demo"}}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	r, err := New([]Tool{benchTool("web.search")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, _ := r.Lookup("web.search")
+	args := arguments(b, benchArguments)
+	b.Run("both", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if found := e.Judge(args); found != nil {
+				b.Fatal(found)
+			}
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			j := judge{tool: "web.search"}
+			if _, ok := sound(args, 1); !ok || !j.apply(e.input.root, args, nil) {
+				b.Fatal("refused")
+			}
+		}
+	})
+	bare, err := jsonschema.NewCompiler().SetAssertFormat(true).Compile([]byte(benchSchema))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("kaptinlin", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if !bare.ValidateMap(args).IsValid() {
+				b.Fatal("refused")
+			}
+		}
+	})
+	wrong := arguments(b, `{"query":"","extra":1,"filter":{"fields":"a"}}`)
+	b.Run("refused", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if len(e.Judge(wrong)) != 4 {
+				b.Fatal(e.Judge(wrong))
+			}
+		}
+	})
+}
+
+func manyTools(n int) []Tool {
+	tools := make([]Tool, n)
+	for i := range tools {
+		tools[i] = benchTool(fmt.Sprintf("server%d.tool_%d", i%97, i))
+		tools[i].InputSchema = json.RawMessage(fmt.Sprintf(`{"title":"%d",%s`, i, benchSchema[1:]))
+	}
+	return tools
+}
+
+func BenchmarkNew10000(b *testing.B) {
+	tools := manyTools(10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := New(tools); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		r, err := New(manyTools(n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := r.Lookup("server3.tool_3"); !ok {
+					b.Fatal("not found")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkNear10000(b *testing.B) {
+	r, err := New(manyTools(10_000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Near("servr3.tool_3", func(string) bool { return true }, 3)
+	}
+}

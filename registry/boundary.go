@@ -1,0 +1,201 @@
+package registry
+
+import (
+	"slices"
+	"strconv"
+)
+
+// BoundaryValue is one text of the arguments that must stay within a boundary.
+type BoundaryValue struct {
+	Kind  string   // as x-boundary names it: path, host, url, workspace, project or a resource
+	Path  []string // from the arguments: member names, unescaped, and indices
+	Value string
+}
+
+// boundaries reports where x-boundary stands but would not surely be found:
+// below a combinator, or on what is not text.
+func (b *bundle) boundaries(l *library, root *subschema) {
+	type visit struct {
+		sub   *subschema
+		below string // the combinator above, or ""
+	}
+	seen := map[visit]bool{}
+	var walk func(v visit)
+	walk = func(v visit) {
+		if seen[v] {
+			return
+		}
+		seen[v] = true
+		s := v.sub
+		if _, has := s.object()[boundaryKey]; has {
+			at := child(s.pointer, boundaryKey)
+			if v.below != "" {
+				l.report(at, "found x-boundary below "+v.below+"; expected it where every value of that place meets it")
+			} else if !b.textual(s, true) {
+				l.report(at, "found x-boundary on what is not text; expected type string, or type array with items of type string")
+			}
+		}
+		for _, name := range sortedKeys(s.children) {
+			below := v.below
+			if below == "" && (keywords[name].scope == inBranch || keywords[name].scope == inTest) {
+				below = name
+			}
+			if keywords[name].shape == container {
+				continue
+			}
+			for _, h := range s.children[name] {
+				walk(visit{h.sub, below})
+			}
+		}
+		if t := b.targets[s]; t != nil {
+			walk(visit{t, v.below})
+		}
+	}
+	walk(visit{root, ""})
+}
+
+// textual tells whether a schema allows only text and null, or arrays of them.
+func (b *bundle) textual(s *subschema, arrays bool) bool {
+	for range maxSchemaDepth {
+		object := s.object()
+		if types := object["type"]; types != nil {
+			list, ok := types.([]any)
+			if !ok {
+				list = []any{types}
+			}
+			return !slices.ContainsFunc(list, func(t any) bool {
+				return t != "string" && t != "null" && (t != "array" || !arrays || !b.textItems(s))
+			})
+		}
+		next := b.targets[s]
+		if next == nil {
+			return false
+		}
+		s = next
+	}
+	return false
+}
+
+func (b *bundle) textItems(s *subschema) bool {
+	if len(s.children["items"]) == 0 {
+		return false
+	}
+	for _, h := range slices.Concat(s.children["items"], s.children["prefixItems"]) {
+		if h.sub.raw != false && !b.textual(h.sub, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// Boundaries lists every text of valid arguments that stands under x-boundary,
+// sorted by path. Null is skipped.
+func (e *Entry) Boundaries(args map[string]any) []BoundaryValue {
+	if !e.bounded {
+		return nil
+	}
+	f := finder{}
+	f.walk([]*node{e.input.root}, args)
+	return f.found
+}
+
+type finder struct {
+	path  []string
+	found []BoundaryValue
+}
+
+// walk meets one value with the schemas that stand for its place.
+func (f *finder) walk(at []*node, v any) {
+	at = withTargets(at)
+	for _, n := range at {
+		if n.boundary != "" {
+			f.take(n.boundary, v)
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			f.enter(name, ofMember(at, name), v[name])
+		}
+	case []any:
+		for i, item := range v {
+			f.enter(strconv.Itoa(i), ofItem(at, i), item)
+		}
+	}
+}
+
+func (f *finder) enter(token string, at []*node, v any) {
+	if len(at) == 0 {
+		return
+	}
+	f.path = append(f.path, token)
+	f.walk(at, v)
+	f.path = f.path[:len(f.path)-1]
+}
+
+func (f *finder) take(kind string, v any) {
+	switch v := v.(type) {
+	case string:
+		f.found = append(f.found, BoundaryValue{Kind: kind, Path: slices.Clone(f.path), Value: v})
+	case []any:
+		for i, item := range v {
+			if text, ok := item.(string); ok {
+				f.found = append(f.found, BoundaryValue{Kind: kind, Path: append(slices.Clone(f.path), strconv.Itoa(i)), Value: text})
+			}
+		}
+	}
+}
+
+// withTargets adds what the schemas refer to.
+func withTargets(at []*node) []*node {
+	for i := 0; i < len(at); i++ {
+		if r := at[i].ref; r != nil && !slices.Contains(at, r) {
+			at = append(at, r)
+		}
+	}
+	return at
+}
+
+// ofMember lists the schemas that may judge a member.
+func ofMember(at []*node, name string) []*node {
+	var list []*node
+	add := func(n *node) {
+		if n != nil && !n.never && !n.empty && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	for _, n := range at {
+		p, known := n.properties[name]
+		add(p)
+		for _, p := range n.patterns {
+			if p.expr.MatchString(name) {
+				known = true
+				add(p.node)
+			}
+		}
+		if !known {
+			add(n.others)
+			add(n.restProps)
+		}
+	}
+	return list
+}
+
+// ofItem lists the schemas that may judge an item.
+func ofItem(at []*node, i int) []*node {
+	var list []*node
+	add := func(n *node) {
+		if n != nil && !n.never && !n.empty && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	for _, n := range at {
+		if i < len(n.prefix) {
+			add(n.prefix[i])
+		} else {
+			add(n.items)
+			add(n.restList)
+		}
+	}
+	return list
+}

@@ -1,0 +1,184 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The cost of judging is bounded before the first call. Of every value that a
+// text may hold it is worked out how many schemas can apply to it at once:
+// branches add up, and a recursion that comes back on two ways doubles at each
+// level. The states of this computation are the sets of schemas, with their
+// multiplicities, that one value can meet.
+const (
+	maxAtOnce = 256    // schemas that may apply to one value
+	maxStates = 20_000 // different sets of them
+)
+
+// crowd is a set of schemas with multiplicities.
+type crowd map[*node]int
+
+// cost returns the most steps that one part of a value can take, or explains
+// why a schema cannot be judged in bounded time.
+func (n *node) cost() (most int, problem string) {
+	c := &costing{ids: map[*node]int{}, seen: map[string]bool{}}
+	start, ok := c.settle(crowd{n: 1})
+	if !ok {
+		return 0, c.problem()
+	}
+	queue := []crowd{start}
+	for len(queue) > 0 {
+		next := queue[0]
+		queue = queue[1:]
+		for _, step := range c.steps(next) {
+			settled, ok := c.settle(step)
+			if !ok {
+				return 0, c.problem()
+			}
+			key := c.key(settled)
+			if c.seen[key] {
+				continue
+			}
+			c.seen[key] = true
+			if len(c.seen) > maxStates {
+				return 0, c.problem()
+			}
+			queue = append(queue, settled)
+		}
+	}
+	return c.most, ""
+}
+
+type costing struct {
+	most int
+	ids  map[*node]int
+	seen map[string]bool
+}
+
+func (c *costing) problem() string {
+	return fmt.Sprintf("found a schema too costly to judge; expected one of which at most %d schemas apply to any one value: fewer branches inside branches, and no recursion that returns through two of them", maxAtOnce)
+}
+
+// settle adds the schemas beside those of a crowd: all that the same value
+// meets.
+func (c *costing) settle(in crowd) (crowd, bool) {
+	out, total, weight := crowd{}, 0, 0
+	var add func(n *node, times int) bool
+	add = func(n *node, times int) bool {
+		if n.empty {
+			return true
+		}
+		total += times
+		weight += times * (1 + n.recompiling())
+		if total > maxAtOnce {
+			return false
+		}
+		out[n] += times
+		for _, b := range n.beside() {
+			if !add(b, times) {
+				return false
+			}
+		}
+		return n.not == nil || add(n.not, times)
+	}
+	for n, times := range in {
+		if !add(n, times) {
+			return nil, false
+		}
+	}
+	c.most = max(c.most, weight)
+	return out, true
+}
+
+// steps lists the crowds that the parts of a value can meet: a member of each
+// name that is listed anywhere, a member of any other name, an item at each
+// index that is listed, an item beyond, and a name.
+func (c *costing) steps(in crowd) []crowd {
+	names := map[string]bool{}
+	longest := 0
+	for n := range in {
+		for name := range n.properties {
+			names[name] = true
+		}
+		longest = max(longest, len(n.prefix))
+	}
+	var list []crowd
+	add := func(step crowd) {
+		if len(step) > 0 {
+			list = append(list, step)
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		add(in.member(name, true))
+	}
+	add(in.member("", false))
+	for i := range longest + 1 {
+		add(in.item(i))
+	}
+	named := crowd{}
+	for n, times := range in {
+		named.put(n.names, times)
+	}
+	add(named)
+	return list
+}
+
+func (c crowd) put(n *node, times int) {
+	if n != nil {
+		c[n] += times
+	}
+}
+
+// member is what a member meets. A name that is not listed may match every
+// pattern.
+func (c crowd) member(name string, listed bool) crowd {
+	out := crowd{}
+	for n, times := range c {
+		p, known := n.properties[name]
+		known = known && listed
+		if known {
+			out.put(p, times)
+		}
+		for _, p := range n.patterns {
+			if !listed || p.expr.MatchString(name) {
+				known = known || listed
+				out.put(p.node, times)
+			}
+		}
+		if !known {
+			out.put(n.others, times)
+		}
+		out.put(n.restProps, times)
+	}
+	return out
+}
+
+func (c crowd) item(i int) crowd {
+	out := crowd{}
+	for n, times := range c {
+		if i < len(n.prefix) {
+			out.put(n.prefix[i], times)
+		} else {
+			out.put(n.items, times)
+		}
+		out.put(n.contains, times)
+		out.put(n.restList, times)
+	}
+	return out
+}
+
+func (c *costing) key(in crowd) string {
+	parts := make([]string, 0, len(in))
+	for n, times := range in {
+		id, ok := c.ids[n]
+		if !ok {
+			id = len(c.ids)
+			c.ids[n] = id
+		}
+		parts = append(parts, strconv.Itoa(id)+"*"+strconv.Itoa(times))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

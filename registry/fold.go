@@ -1,0 +1,58 @@
+package registry
+
+import (
+	"math/bits"
+	"strings"
+	"unicode"
+)
+
+// lookalikes are characters that are easily taken for an ASCII one; read only.
+// The table serves suggestions alone: no name is ever accepted by it.
+var lookalikes = map[rune]byte{
+	'а': 'a', 'е': 'e', 'о': 'o', 'р': 'p', 'с': 'c', 'у': 'y', 'х': 'x', 'ѕ': 's', 'і': 'i', 'ј': 'j', 'ԁ': 'd', 'һ': 'h', 'ԛ': 'q', 'ԝ': 'w', 'ѵ': 'v', 'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'г': 'r', 'п': 'n',
+	'α': 'a', 'β': 'b', 'γ': 'y', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'σ': 'o', 'τ': 't', 'υ': 'u', 'χ': 'x', 'ω': 'w', 'ϲ': 'c', 'ϳ': 'j',
+	'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ɩ': 'i', 'ʏ': 'y', 'ᴄ': 'c', 'ᴏ': 'o', 'ᴜ': 'u', 'ᴠ': 'v', 'ᴡ': 'w', 'ᴢ': 'z', 'ſ': 'f', 'ℓ': 'l', 'ⅼ': 'l', 'ⅰ': 'i', 'ⅴ': 'v', 'ⅹ': 'x', 'ⅽ': 'c', 'ⅾ': 'd', 'ⅿ': 'm', 'օ': 'o', 'ո': 'n', 'ս': 'u', 'հ': 'h', 'ց': 'g', 'զ': 'q', 'ӏ': 'l',
+}
+
+// fold reduces a name to the skeleton by which near names are compared: lower
+// case, without separators and what does not show, look-alikes as ASCII.
+func fold(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		r = plainWidth(r)
+		if r > unicode.MaxASCII {
+			if ascii, ok := lookalikes[unicode.ToLower(r)]; ok {
+				r = rune(ascii)
+			}
+		}
+		switch {
+		case r >= 'A' && r <= 'Z':
+			b.WriteByte(byte(r) | 0x20)
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteByte(byte(r))
+		case r <= unicode.MaxASCII, !unicode.IsGraphic(r), unicode.IsSpace(r), unicode.Is(unicode.Cf, r), unicode.IsPunct(r):
+		default:
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
+}
+
+// plainWidth undoes full-width forms and mathematical letters and digits.
+func plainWidth(r rune) rune {
+	switch {
+	case r >= 0xFF01 && r <= 0xFF5E:
+		return r - 0xFF01 + '!'
+	case r >= 0x1D400 && r <= 0x1D6A3:
+		letter := (r - 0x1D400) % 52
+		if letter < 26 {
+			return 'A' + letter
+		}
+		return 'a' + letter - 26
+	case r >= 0x1D7CE && r <= 0x1D7FF:
+		return '0' + (r-0x1D7CE)%10
+	}
+	return r
+}
+
+func bitsIn(set uint64) int { return bits.OnesCount64(set) }

@@ -1,0 +1,223 @@
+package registry
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// format is one value of the keyword format. Formats are asserted.
+type format struct {
+	name  string
+	shown string // after "must be"
+	valid func(string) bool
+}
+
+// formats is the closed list; read only. idn-hostname is not in it: its tables
+// change with every version of Unicode, and what cannot be judged is refused.
+var formats = []*format{
+	{"date", "a date such as 2026-01-31", isDate},
+	{"date-time", "a date and time such as 2026-01-31T12:00:00Z", isDateTime},
+	{"duration", "a duration such as P3DT4H", isDuration},
+	{"email", "an email address", isEmail},
+	{"hostname", "a host name", isHostname},
+	{"idn-email", "an email address", isIDNEmail},
+	{"ipv4", "an IPv4 address", isIPv4},
+	{"ipv6", "an IPv6 address", isIPv6},
+	{"iri", "an absolute IRI", isIRI},
+	{"iri-reference", "an IRI reference", isIRIReference},
+	{"json-pointer", "a JSON Pointer such as /a/0", isJSONPointer},
+	{"regex", "a regular expression (RE2)", isRegex},
+	{"relative-json-pointer", "a relative JSON Pointer such as 1/a", isRelativeJSONPointer},
+	{"time", "a time with its offset such as 12:00:00Z", isTime},
+	{"uri", "an absolute URI", isURI},
+	{"uri-reference", "a URI reference", isURIReference},
+	{"uri-template", "a URI template (RFC 6570)", isURITemplate},
+	{"uuid", "a UUID", isUUID},
+}
+
+func formatNames() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func knownFormat(name string) bool {
+	for _, f := range formats {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func formatNamed(name string) *format {
+	for _, f := range formats {
+		if f.name == name {
+			return f
+		}
+	}
+	panic(fault{"", "found an unknown format"})
+}
+
+func isIPv4(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is4()
+}
+
+func isIPv6(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is6() && a.Zone() == ""
+}
+
+func isRegex(s string) bool {
+	if len(s) > maxText*maxListed {
+		return false
+	}
+	_, err := regexp.Compile(s)
+	return err == nil
+}
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch i {
+		case 8, 13, 18, 23:
+			if s[i] != '-' {
+				return false
+			}
+		default:
+			if !hexDigit(s[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func hexDigit(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isJSONPointer(s string) bool {
+	if s != "" && s[0] != '/' {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
+			return false
+		}
+	}
+	return true
+}
+
+func isRelativeJSONPointer(s string) bool {
+	n := leadingDigits(s)
+	if n == 0 || n > 1 && s[0] == '0' {
+		return false
+	}
+	return s[n:] == "#" || isJSONPointer(s[n:])
+}
+
+// isHostname follows RFC 1123 with the length limits of RFC 1035, and for
+// labels of the form xn-- the prefix rule of RFC 5890 alone.
+func isHostname(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if !letter(label[i]) && !digit(label[i]) && label[i] != '-' {
+				return false
+			}
+		}
+		if len(label) >= 4 && label[2:4] == "--" && !punycode(label) {
+			return false
+		}
+	}
+	return true
+}
+
+// punycode tells whether a label that has hyphens in its third and fourth
+// place is an A-label as far as its letters show.
+func punycode(label string) bool {
+	return strings.EqualFold(label[:2], "xn") && len(label) > 4
+}
+
+func isEmail(s string) bool { return email(s, false) }
+
+func isIDNEmail(s string) bool { return email(s, true) }
+
+func email(s string, international bool) bool {
+	at := strings.LastIndexByte(s, '@')
+	if at < 1 || at > 64*utf8.UTFMax || len(s) > 1024 {
+		return false
+	}
+	return localPart(s[:at], international) && mailDomain(s[at+1:], international)
+}
+
+func localPart(s string, international bool) bool {
+	if utf8.RuneCountInString(s) > 64 {
+		return false
+	}
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return quotedLocal(s[1:len(s)-1], international)
+	}
+	for atom := range strings.SplitSeq(s, ".") {
+		if atom == "" {
+			return false
+		}
+		for _, r := range atom {
+			if r < utf8.RuneSelf && !letter(byte(r)) && !digit(byte(r)) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || r >= utf8.RuneSelf && !international {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func quotedLocal(s string, international bool) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+			if i == len(s) || s[i] < ' ' || s[i] >= 0x7F {
+				return false
+			}
+		case c == '"' || c < ' ' || c == 0x7F || c >= utf8.RuneSelf && !international:
+			return false
+		}
+	}
+	return true
+}
+
+func mailDomain(s string, international bool) bool {
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		literal := s[1 : len(s)-1]
+		if v6, ok := strings.CutPrefix(literal, "IPv6:"); ok {
+			return isIPv6(v6)
+		}
+		return isIPv4(literal)
+	}
+	if !international {
+		return isHostname(s)
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || strings.ContainsAny(label, " \t\r\n\"(),:;<>@[\\]") {
+			return false
+		}
+	}
+	return true
+}

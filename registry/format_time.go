@@ -1,0 +1,122 @@
+package registry
+
+import "strings"
+
+// isDateTime follows RFC 3339, section 5.6. A leap second stands only at the
+// end of a day in UTC.
+func isDateTime(s string) bool {
+	return len(s) > 11 && (s[10] == 'T' || s[10] == 't') && isDate(s[:10]) && isTime(s[11:])
+}
+
+func isDate(s string) bool {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
+		return false
+	}
+	year, month, day := digits(s[:4]), digits(s[5:7]), digits(s[8:])
+	if year < 0 || month < 1 || month > 12 || day < 1 {
+		return false
+	}
+	return day <= daysIn(year, month)
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
+}
+
+// digits returns the value of a text of ASCII digits, or -1.
+func digits(s string) int {
+	if !allDigits(s) {
+		return -1
+	}
+	n := 0
+	for i := range len(s) {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+func isTime(s string) bool {
+	if len(s) < 9 || s[2] != ':' || s[5] != ':' {
+		return false
+	}
+	hour, minute, second := digits(s[:2]), digits(s[3:5]), digits(s[6:8])
+	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+		return false
+	}
+	rest := s[8:]
+	if rest[0] == '.' {
+		n := leadingDigits(rest[1:])
+		if n == 0 {
+			return false
+		}
+		rest = rest[1+n:]
+	}
+	offset, ok := timeOffset(rest)
+	if !ok {
+		return false
+	}
+	const day = 24 * 60
+	return second < 60 || (hour*60+minute-offset+2*day)%day == day-1
+}
+
+// timeOffset reads Z or ±hh:mm, in minutes.
+func timeOffset(s string) (int, bool) {
+	if s == "Z" || s == "z" {
+		return 0, true
+	}
+	if len(s) != 6 || s[0] != '+' && s[0] != '-' || s[3] != ':' {
+		return 0, false
+	}
+	hour, minute := digits(s[1:3]), digits(s[4:])
+	if hour < 0 || hour > 23 || minute < 0 || minute > 59 {
+		return 0, false
+	}
+	offset := hour*60 + minute
+	if s[0] == '-' {
+		return -offset, true
+	}
+	return offset, true
+}
+
+// isDuration follows RFC 3339, appendix A: weeks stand alone, and between the
+// largest and the smallest unit none is left out.
+func isDuration(s string) bool {
+	s, ok := strings.CutPrefix(s, "P")
+	if !ok || s == "" {
+		return false
+	}
+	date, clock, timed := strings.Cut(s, "T")
+	if timed && clock == "" {
+		return false
+	}
+	if n := leadingDigits(date); n > 0 && date[n:] == "W" {
+		return !timed
+	}
+	return units(date, "YMD") && units(clock, "HMS")
+}
+
+func units(s, order string) bool {
+	next := -1
+	for s != "" {
+		n := leadingDigits(s)
+		if n == 0 || n == len(s) {
+			return false
+		}
+		at := strings.IndexByte(order, s[n])
+		if at < 0 || next >= 0 && at != next {
+			return false
+		}
+		next = at + 1
+		s = s[n+1:]
+	}
+	return true
+}

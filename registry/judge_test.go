@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+type judgeFile struct {
+	Why    string          `json:"why"`
+	Open   bool            `json:"open"`
+	Schema json.RawMessage `json:"schema"`
+	Cases  []struct {
+		Args json.RawMessage `json:"args"`
+		Want []string        `json:"want"` // code, pointer, place, and the message if it is stated
+	} `json:"cases"`
+}
+
+func entryOf(tb testing.TB, schema string) *Entry {
+	tb.Helper()
+	r, err := New([]Tool{{Name: "web.search", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e, _ := r.Lookup("web.search")
+	return e
+}
+
+func said(v Violation) string {
+	pointer := ""
+	for _, token := range v.Path {
+		pointer += "/" + refusal.EscapePointer(token)
+	}
+	return string(v.Code) + " " + pointer + " " + [...]string{"value", "name", "parent"}[v.At] + " " + v.Message
+}
+
+func TestViolations(t *testing.T) {
+	for _, path := range filesUnder(t, filepath.Join("testdata", "judge")) {
+		var files []judgeFile
+		readJSON(t, path, &files)
+		for _, f := range files {
+			if len(f.Cases) == 0 {
+				t.Fatalf("%s: %s holds no case", path, f.Why)
+			}
+			r, err := New([]Tool{{Name: "web.search", Open: f.Open, InputSchema: f.Schema, Run: Run{Type: "demo"}}})
+			if err != nil {
+				t.Errorf("%s: %s: %v", path, f.Why, err)
+				continue
+			}
+			e, _ := r.Lookup("web.search")
+			for _, c := range f.Cases {
+				args := arguments(t, string(c.Args))
+				found := e.Judge(args)
+				checkViolations(t, args, found)
+				ok := len(found) == len(c.Want)
+				for i := range found {
+					ok = ok && strings.HasPrefix(said(found[i]), c.Want[i])
+					if i < len(found) && found[i].Cause != nil {
+						t.Errorf("%s: %s: cause %v", f.Schema, c.Args, found[i].Cause)
+					}
+				}
+				if !ok {
+					var list []string
+					for _, v := range found {
+						list = append(list, said(v))
+					}
+					t.Errorf("%s: %s\n%s\nfound\n  %s\nexpected\n  %s", path, f.Why, c.Args, strings.Join(list, "\n  "), strings.Join(c.Want, "\n  "))
+				}
+			}
+		}
+	}
+}

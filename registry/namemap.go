@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Alphabet is what a face allows in a name: bytes of Allowed, at most MaxBytes
+// of them. Every other byte of a registry name is written as Substitute.
+type Alphabet struct {
+	Allowed    string
+	Substitute byte
+	MaxBytes   int
+}
+
+const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// OpenAI is [A-Za-z0-9_-]{1,64}; RAP and OXP names have the same alphabet.
+func OpenAI() Alphabet {
+	return Alphabet{Allowed: lettersAndDigits + "_-", Substitute: '_', MaxBytes: 64}
+}
+
+// NameMap maps the names of tools one to one to the names that a face may use.
+// It is immutable and safe for concurrent use.
+type NameMap struct {
+	wire  map[string]string // by registry name
+	names map[string]string // by wire name
+}
+
+// NewNameMap maps names, in their order. Two names that would become one, and a
+// name that the face has no room for, are errors; the error names both. A name
+// that is given twice is mapped once.
+func NewNameMap(names []string, a Alphabet) (*NameMap, error) {
+	w := newWireNames(a)
+	m := &NameMap{wire: make(map[string]string, len(names)), names: w.taken}
+	for _, name := range names {
+		wire, fault := w.add(name)
+		if fault != "" {
+			return nil, fmt.Errorf("name map: %s", fault)
+		}
+		m.wire[name] = wire
+	}
+	return m, nil
+}
+
+// Wire returns the face's name of a tool.
+func (m *NameMap) Wire(name string) (string, bool) {
+	wire, ok := m.wire[name]
+	return wire, ok
+}
+
+// Name returns the registry's name for what a face was given, byte for byte.
+func (m *NameMap) Name(wire string) (string, bool) {
+	name, ok := m.names[wire]
+	return name, ok
+}
+
+// wireNames is a map under construction.
+type wireNames struct {
+	alphabet Alphabet
+	taken    map[string]string
+}
+
+func newWireNames(a Alphabet) *wireNames {
+	return &wireNames{alphabet: a, taken: map[string]string{}}
+}
+
+func (w *wireNames) add(name string) (wire, fault string) {
+	b := []byte(name)
+	for i, c := range b {
+		if strings.IndexByte(w.alphabet.Allowed, c) < 0 {
+			b[i] = w.alphabet.Substitute
+		}
+	}
+	wire = string(b)
+	if wire == "" || len(wire) > w.alphabet.MaxBytes {
+		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", quote(name), w.alphabet.MaxBytes)
+	}
+	if other, taken := w.taken[wire]; taken && other != name {
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where dots are not allowed; expected names that stay apart", quote(name), quote(wire), quote(other))
+	}
+	w.taken[wire] = name
+	return wire, ""
+}

@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// candidate is one name that may be offered, as near names are compared.
+type candidate struct {
+	name     string
+	skeleton string
+	last     string // skeleton of the part behind the last dot
+	letters  uint64 // which bytes the skeleton has
+}
+
+func candidates(entries []*Entry) []candidate {
+	var list []candidate
+	for i, e := range entries {
+		if i > 0 && entries[i-1].tool.Name == e.tool.Name {
+			continue
+		}
+		name := e.tool.Name
+		skeleton := fold(name)
+		list = append(list, candidate{name, skeleton, fold(name[strings.LastIndexByte(name, '.')+1:]), letters(skeleton)})
+	}
+	return list
+}
+
+// letters is a set of bytes that two near names must nearly share.
+func letters(s string) (set uint64) {
+	for i := range len(s) {
+		set |= 1 << (s[i] % 64)
+	}
+	return set
+}
+
+const (
+	sameSkeleton = iota
+	samePart
+	fewEdits
+	sharedPart
+)
+
+// maxNearBytes is the longest name for which near ones are looked for.
+const maxNearBytes = 128
+
+// Near lists at most max names that are near to one that no tool has: equal but
+// for case, separators and look-alikes, equal in the part behind the last dot,
+// or a few typing errors away, nearest first. Only names that allowed accepts
+// are listed; nil accepts none. A near name is offered and never used.
+func (r *Registry) Near(name string, allowed func(name string) bool, max int) []string {
+	if r == nil || allowed == nil || max <= 0 || name == "" || len(name) > maxNearBytes {
+		return nil
+	}
+	type hit struct {
+		name           string
+		rank, distance int
+	}
+	asked := newAsked(name)
+	var hits []hit
+	for i := range r.near {
+		c := &r.near[i]
+		if rank, distance, ok := asked.near(c); ok {
+			hits = append(hits, hit{c.name, rank, distance})
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, h := range hits {
+		if len(names) == max {
+			break
+		}
+		if allowed(h.name) {
+			names = append(names, h.name)
+		}
+	}
+	return names
+}
+
+// asked is a name that no tool has, prepared for comparing.
+type asked struct {
+	skeleton string
+	last     string
+	parts    []string
+	letters  uint64
+	limit    int
+}
+
+func newAsked(name string) *asked {
+	a := &asked{skeleton: fold(name), last: fold(name[strings.LastIndexByte(name, '.')+1:])}
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("._-/:@ ", r) }) {
+		if p := fold(part); len(p) >= 4 {
+			a.parts = append(a.parts, p)
+		}
+	}
+	a.letters = letters(a.skeleton)
+	a.limit = min(3, len(a.skeleton)/4)
+	return a
+}
+
+func (a *asked) near(c *candidate) (rank, distance int, ok bool) {
+	switch {
+	case a.skeleton == "":
+		return 0, 0, false
+	case a.skeleton == c.skeleton:
+		return sameSkeleton, 0, true
+	case a.skeleton == c.last, a.last != "" && a.last == c.last, a.last == c.skeleton:
+		return samePart, 0, true
+	case len(c.skeleton) >= 4 && strings.HasPrefix(a.skeleton, c.skeleton):
+		return samePart, len(a.skeleton) - len(c.skeleton), true
+	}
+	// One edit changes the set of letters by two at most.
+	if a.limit > 0 && bitsIn(a.letters^c.letters) <= 2*a.limit {
+		if d := editDistance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
+			return fewEdits, d, true
+		}
+	}
+	if slices.Contains(a.parts, c.last) {
+		return sharedPart, 0, true
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,164 @@
+package registry
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func registryOf(tb testing.TB, names ...string) *Registry {
+	tb.Helper()
+	var tools []Tool
+	for _, name := range names {
+		tools = append(tools, Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: Run{Type: "demo"}})
+	}
+	r, err := New(tools)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func anyName(string) bool { return true }
+
+func TestNear(t *testing.T) {
+	r := registryOf(t, "web.search", "web.fetch", "files.read", "files.delete", "payments.refund", "time.now", "search.web", "a")
+	for name, want := range map[string][]string{
+		"search":                 {"web.search"},
+		"web_Search":             {"web.search"},
+		"WebSearch":              {"web.search"},
+		"Web.Search":             {"web.search"},
+		"web.search ":            {"web.search"},
+		"w\u0435b.search":        {"web.search"},
+		"web\uff0esearch":        {"web.search"},
+		"web.search\u200b":       {"web.search"},
+		"web.search@latest":      {"web.search"},
+		"web.serach":             {"web.search"},
+		"web.sarch":              {"web.search"},
+		"search_google":          {"web.search"},
+		"files/read":             {"files.read"},
+		"\U0001d41feb.search":    nil,
+		"":                       nil,
+		"zzzz":                   nil,
+		"payments":               nil,
+		strings.Repeat("a", 129): nil,
+		strings.Repeat("é", 64):  nil,
+	} {
+		got := r.Near(name, anyName, 2)
+		if name == "\U0001d41feb.search" {
+			continue // f for w: near or not, it must not resolve
+		}
+		if len(want) == 0 && len(got) != 0 || len(want) > 0 && (len(got) < len(want) || !slices.Equal(got[:len(want)], want)) {
+			t.Errorf("%q: found %v; expected %v", name, got, want)
+		}
+	}
+	if got := r.Near("web.serch", func(name string) bool { return name != "web.search" }, 3); slices.Contains(got, "web.search") {
+		t.Errorf("a name that is not allowed is offered: %v", got)
+	}
+	if r.Near("web.serch", nil, 3) != nil || r.Near("web.serch", anyName, 0) != nil || (*Registry)(nil).Near("x", anyName, 1) != nil {
+		t.Error("nothing was to be offered")
+	}
+	for range 20 {
+		if !slices.Equal(r.Near("search", anyName, 5), r.Near("search", anyName, 5)) {
+			t.Fatal("two answers")
+		}
+	}
+}
+
+// TestNoSpoofResolves puts every look-alike into a name: none is the tool, and
+// none is refused a suggestion because it is read as something else.
+func TestNoSpoofResolves(t *testing.T) {
+	var characters []struct {
+		Char  string `json:"char"`
+		Looks string `json:"looks_like"`
+	}
+	readJSON(t, corpus(t, "confusables", "confusables_ascii.json"), &characters)
+	if len(characters) != 1378 {
+		t.Fatalf("found %d characters; expected 1378", len(characters))
+	}
+	const all = "abcdefghijklmnopqrstuvwxyz.ABCDEFGHIJKLMNOPQRSTUVWXYZ0123_-.4567"
+	const rest = "8.9"
+	r := registryOf(t, all, rest)
+	spoofs := 0
+	for _, c := range characters {
+		for _, name := range []string{all, rest} {
+			at := strings.Index(name, c.Looks)
+			if at < 0 || c.Looks == "" {
+				continue
+			}
+			spoof := name[:at] + c.Char + name[at+len(c.Looks):]
+			spoofs++
+			if _, ok := r.Lookup(spoof); ok {
+				t.Errorf("%q resolves", spoof)
+			}
+			if _, ok := r.LookupVersion(spoof, "0.0.0"); ok {
+				t.Errorf("%q resolves", spoof)
+			}
+			if ValidName(spoof) {
+				t.Errorf("%q is a name", spoof)
+			}
+		}
+	}
+	if spoofs < 1000 {
+		t.Errorf("only %d spoofs were tried", spoofs)
+	}
+}
+
+// TestEditDistance compares with the plain table of the definition.
+func TestEditDistance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringOfN(rapid.SampledFrom([]rune("abc")), 0, 8, -1)
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		limit := rapid.IntRange(0, 8).Draw(t, "limit")
+		want := min(plainDistance(a, b), limit+1)
+		if got := editDistance(a, b, limit); got != want {
+			t.Fatalf("%q %q within %d: found %d; expected %d", a, b, limit, got, want)
+		}
+	})
+}
+
+func plainDistance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range len(b) + 1 {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+func FuzzNear(f *testing.F) {
+	r := registryOf(f, "web.search", "files.read", "x-y_z")
+	f.Add("web.serch")
+	f.Add("\uff57eb\u200b.search")
+	f.Fuzz(func(t *testing.T, name string) {
+		_, known := r.Lookup(name)
+		if known != (name == "web.search" || name == "files.read" || name == "x-y_z") {
+			t.Fatalf("%q resolves", name)
+		}
+		if ValidName(name) && (!utf8.ValidString(name) || len(name) > 64) {
+			t.Fatalf("%q is a name", name)
+		}
+		if got := r.Near(name, anyName, 2); len(got) > 2 {
+			t.Fatalf("%q: %v", name, got)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Package registry holds the tools: their definitions, their closed schemas
+// and the maps of their names.
+//
+// # Contract
+//
+// New reads definitions as configuration files state them and refuses, with a
+// LoadError for each fault, everything that it cannot judge strictly later. A
+// Registry that New returned never changes and is safe for concurrent use.
+// Names are looked up byte for byte; a name without a version means the
+// highest one. A near name is offered (Near), never used.
+//
+// # Grammar
+//
+//	name    = part *( "." part )        ; at most 64 bytes
+//	part    = 1*( ALPHA / DIGIT / "_" / "-" )
+//	version = number "." number "." number [ "-" pre ] [ "+" build ]   ; Semantic Versioning 2.0.0
+//	kind    = "read" / "edit" / "delete" / "move" / "search" / "execute" / "think" / "fetch" / "switch_mode" / "other"
+//	effect  = "read" / "idempotent" / "once"
+//
+// Schemas are JSON Schema 2020-12, or draft-07 as far as both give a schema the
+// same meaning. A schema is one document: a reference leads to another place of
+// the same document or nowhere. Patterns are RE2: \d, \w and \s are ASCII, and
+// look-around and back references do not exist.
+//
+// # Closing
+//
+// Each object schema that stands for a place in the arguments accepts the
+// members that it declares and no others. Closing is a transformation from
+// schema to schema (see bundle), so every judge sees the same closed schema.
+//
+// # Two judges
+//
+// A value is valid when two independent evaluators say so: this package's own,
+// which also names what is wrong, and kaptinlin/jsonschema, fenced against its
+// known defects. Where only the second refuses, the value is refused with one
+// violation at the root.
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Registry is an immutable set of tools. Its zero value, and nil, hold none.
+type Registry struct {
+	latest  map[string]*Entry
+	exact   map[versioned]*Entry
+	entries []*Entry
+	near    []candidate
+}
+
+type versioned struct{ name, version string }
+
+// New loads tools. All faults are reported: the error joins one *LoadError for
+// each, in the order of the list, and no Registry is returned. An empty list is
+// a Registry without tools. New reads no file and no network.
+func New(tools []Tool) (*Registry, error) {
+	loaded := make([]*Entry, len(tools))
+	faults := make([][]*LoadError, len(tools))
+	heavy := make(chan struct{}, 1)
+	var workers sync.WaitGroup
+	next := make(chan int)
+	for range min(runtime.GOMAXPROCS(0), len(tools)) {
+		workers.Go(func() {
+			for i := range next {
+				loaded[i], faults[i] = load(&tools[i], heavy)
+			}
+		})
+	}
+	for i := range tools {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+
+	r := &Registry{latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
+	wire := newWireNames(OpenAI())
+	first := make(map[versioned]int, len(tools))
+	for i, e := range loaded {
+		t := &tools[i]
+		if e == nil {
+			continue
+		}
+		id := versioned{e.tool.Name, e.tool.Version}
+		if at, taken := first[id]; taken {
+			faults[i] = append(faults[i], &LoadError{Name: t.Name, Field: []string{"name"},
+				Message: "found " + quote(t.Name) + " in version " + e.tool.Version + " a second time (first as " + ordinal(at) + " of the list); expected name and version together to be unique"})
+			continue
+		}
+		first[id] = i
+		if _, fault := wire.add(t.Name); fault != "" {
+			faults[i] = append(faults[i], &LoadError{Name: t.Name, Field: []string{"name"}, Message: fault})
+			continue
+		}
+		r.exact[id] = e
+		r.entries = append(r.entries, e)
+		if best := r.latest[t.Name]; best == nil || compareVersions(best.version, e.version) < 0 {
+			r.latest[t.Name] = e
+		}
+	}
+	var all []error
+	for i := range faults {
+		for _, f := range faults[i] {
+			f.Tool = i
+			all = append(all, f)
+		}
+	}
+	if len(all) > 0 {
+		return nil, errors.Join(all...)
+	}
+	slices.SortFunc(r.entries, func(a, b *Entry) int {
+		return cmp.Or(cmp.Compare(a.tool.Name, b.tool.Name), compareVersions(a.version, b.version))
+	})
+	r.near = candidates(r.entries)
+	return r, nil
+}
+
+// Lookup returns the highest version of the tool of exactly this name.
+func (r *Registry) Lookup(name string) (*Entry, bool) {
+	if r == nil {
+		return nil, false
+	}
+	e, ok := r.latest[name]
+	return e, ok
+}
+
+// LookupVersion returns the tool of exactly this name and version.
+func (r *Registry) LookupVersion(name, version string) (*Entry, bool) {
+	if r == nil {
+		return nil, false
+	}
+	e, ok := r.exact[versioned{name, version}]
+	return e, ok
+}
+
+// Entries returns all tools, sorted by name and then by version.
+func (r *Registry) Entries() []*Entry {
+	if r == nil {
+		return nil
+	}
+	return slices.Clone(r.entries)
+}

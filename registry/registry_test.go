@@ -1,0 +1,172 @@
+package registry
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLookup(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object"}`)
+	var tools []Tool
+	for _, v := range []string{"1.9.0", "1.10.0", "1.10.0-rc.1", "0.9.99", "1.10.0-rc.2"} {
+		tools = append(tools, Tool{Name: "web.search", Version: v, InputSchema: schema, Run: Run{Type: "demo"}})
+	}
+	tools = append(tools, Tool{Name: "b", InputSchema: schema, Run: Run{Type: "demo"}})
+	r, err := New(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := r.Lookup("web.search"); !ok || e.Version() != "1.10.0" {
+		t.Errorf("the highest version is not found")
+	}
+	if e, ok := r.LookupVersion("web.search", "0.9.99"); !ok || e.Version() != "0.9.99" {
+		t.Errorf("a version is not found")
+	}
+	for _, name := range []string{"", "Web.Search", "web_search", "web.search ", "web.search\x00", "web.search@1.9.0"} {
+		if _, ok := r.Lookup(name); ok {
+			t.Errorf("%q resolves", name)
+		}
+	}
+	if _, ok := r.LookupVersion("web.search", ""); ok {
+		t.Error("no version is a version")
+	}
+	var order []string
+	for _, e := range r.Entries() {
+		order = append(order, e.Name()+" "+e.Version())
+	}
+	want := []string{"b 0.0.0", "web.search 0.9.99", "web.search 1.9.0", "web.search 1.10.0-rc.1", "web.search 1.10.0-rc.2", "web.search 1.10.0"}
+	if !slices.Equal(order, want) {
+		t.Errorf("found %v; expected %v", order, want)
+	}
+	for _, none := range []*Registry{nil, {}} {
+		if _, ok := none.Lookup("b"); ok || len(none.Entries()) != 0 {
+			t.Error("an empty registry holds a tool")
+		}
+	}
+	if none, err := New(nil); err != nil || len(none.Entries()) != 0 {
+		t.Errorf("no tools: %v", err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	addresses := []string{"127.0.0.1/32"}
+	schema := []byte(`{"type":"object","title":"T","$comment":"c","properties":{"a":{"type":"string","x-secret":true,"description":"d"}}}`)
+	r, err := New([]Tool{{Name: "a", Description: "D", InputSchema: schema, Run: Run{Type: "http", URL: "http://x/", Addresses: addresses}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := r.Lookup("a")
+	addresses[0], schema[0] = "0.0.0.0/0", 'x'
+	run := e.Run()
+	if e.Version() != "0.0.0" || e.Kind() != "other" || e.Effect() != "once" || e.Description() != "D" || run.Timeout != 10*time.Second || run.MaxResultBytes != 1<<20 || run.Addresses[0] != "127.0.0.1/32" {
+		t.Errorf("found %+v", e.tool)
+	}
+	run.Addresses[0] = "0.0.0.0/0"
+	e.InputSchema()[0], e.ClosedSchema()[0] = 'y', 'y'
+	if e.Run().Addresses[0] != "127.0.0.1/32" || e.InputSchema()[0] != '{' {
+		t.Error("an entry can be changed")
+	}
+	const shown = `{"additionalProperties":false,"properties":{"a":{"description":"d","type":"string"}},"title":"T","type":"object"}`
+	if got := string(e.ClosedSchema()); got != shown {
+		t.Errorf("a model is shown %s", got)
+	}
+	if e.OutputSchema() != nil || e.JudgeOutput(5) != nil {
+		t.Error("results are judged without a schema")
+	}
+}
+
+func TestJudgeOutput(t *testing.T) {
+	tool := Tool{Name: "a", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`), Run: Run{Type: "demo"}}
+	r, err := New([]Tool{tool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := r.Lookup("a")
+	for raw, valid := range map[string]bool{`{"n":1,"more":true}`: true, `{"n":"1"}`: false, `[]`: false, `null`: false} {
+		if got := e.JudgeOutput(decoded(t, []byte(raw))) == nil; got != valid {
+			t.Errorf("%s: found %v", raw, got)
+		}
+	}
+	tool.OutputSchema = json.RawMessage(`{"type":"objekt"}`)
+	if _, err := New([]Tool{tool}); err == nil || loadErrors(t, err)[0].Field[0] != "output_schema" {
+		t.Errorf("found %v", err)
+	}
+}
+
+func TestVersionOrder(t *testing.T) {
+	// The order of Semantic Versioning 2.0.0, section 11.
+	order := []string{"0.0.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1", "1.2.0", "1.10.0", "2.0.0", "99999999999999999999999.0.0"}
+	for i := range order {
+		for j := range order {
+			a, ok := parseVersion(order[i])
+			b, _ := parseVersion(order[j])
+			if !ok {
+				t.Fatalf("%s is refused", order[i])
+			}
+			if got := compareVersions(a, b); sign(got) != sign(i-j) {
+				t.Errorf("%s and %s: %d", order[i], order[j], got)
+			}
+		}
+	}
+	for _, bad := range []string{"", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+", "1.0.0-a..b", "v1.0.0", "1.0.x", " 1.0.0", "1.0.0-ä", strings.Repeat("1", 200) + ".0.0"} {
+		if _, ok := parseVersion(bad); ok {
+			t.Errorf("%q is a version", bad)
+		}
+	}
+}
+
+func sign(n int) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+func TestNameMap(t *testing.T) {
+	names := []string{"web.search", "files.read", "a-b", "a.b.c"}
+	m, err := NewNameMap(names, OpenAI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, wire := range map[string]string{"web.search": "web_search", "files.read": "files_read", "a-b": "a-b", "a.b.c": "a_b_c"} {
+		if got, ok := m.Wire(name); !ok || got != wire {
+			t.Errorf("%s becomes %s", name, got)
+		}
+		if got, ok := m.Name(wire); !ok || got != name {
+			t.Errorf("%s came from %s", wire, got)
+		}
+	}
+	for _, wire := range []string{"web.search", "Web_search", "", "web_search "} {
+		if name, ok := m.Name(wire); ok {
+			t.Errorf("%q resolves to %s", wire, name)
+		}
+	}
+	for why, c := range map[string]struct {
+		names []string
+		says  []string
+	}{
+		"a collision":   {[]string{"web.search", "x", "web_search"}, []string{`"web.search"`, `"web_search"`}},
+		"no room":       {[]string{strings.Repeat("a", 65)}, []string{"1 to 64 bytes"}},
+		"an empty name": {[]string{""}, []string{"1 to 64 bytes"}},
+	} {
+		_, err := NewNameMap(c.names, OpenAI())
+		if err == nil {
+			t.Errorf("%s is mapped", why)
+			continue
+		}
+		for _, s := range c.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("%s: %v does not name %s", why, err, s)
+			}
+		}
+	}
+	if _, err := NewNameMap([]string{"a", "a"}, OpenAI()); err != nil {
+		t.Errorf("two versions of one tool: %v", err)
+	}
+}

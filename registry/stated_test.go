@@ -1,0 +1,36 @@
+package registry
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// withMembersStated does what an import does with a schema that somebody else
+// published: in each object schema of which no member is declared it writes
+// additionalProperties: true. It returns how many there were.
+func withMembersStated(tb testing.TB, raw json.RawMessage) (json.RawMessage, int) {
+	tb.Helper()
+	value, unreadable := decodeSchema(raw)
+	if unreadable != nil {
+		return raw, 0
+	}
+	l := newLibrary(reading{})
+	doc := l.add(value, homeURI)
+	b := newBundle(l.references(doc))
+	stated := 0
+	for _, s := range b.memberless(doc.root) {
+		own := b.ownTarget(s).object()
+		if _, has := own["additionalProperties"]; own != nil && !has {
+			own["additionalProperties"] = true
+			stated++
+		}
+	}
+	if stated == 0 {
+		return raw, 0
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out, stated
+}

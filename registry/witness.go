@@ -1,0 +1,123 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/kaptinlin/jsonschema"
+)
+
+// witness is the second judge: kaptinlin/jsonschema on the same closed schema.
+//
+// Its known defects are fenced off here. It fetches references while it
+// compiles: the loaders are removed. It accepts everything where a reference
+// leads nowhere: such a schema is refused. It hands out another schema where
+// two share an identifier: each schema has a compiler of its own, and bundles
+// have no identifiers. It writes to a compiled schema while it judges if that
+// has patterns: such a schema is judged by copies, each by one goroutine at a
+// time. It ignores format unless told. It can panic: that is a refusal.
+type witness struct {
+	bundle []byte
+	shared *jsonschema.Schema      // nil: judged by copies
+	copies chan *jsonschema.Schema // idle copies
+	heavy  chan struct{}           // one place: see accepts
+}
+
+var (
+	errDisagree = errors.New("the second validator refuses what the first accepts")
+	errPanicked = errors.New("the second validator panicked")
+)
+
+// heavySteps is the work from which on judgements are made one at a time: the
+// second judge needs memory of about half a kilobyte a step.
+const heavySteps = 20_000
+
+func newWitness(bundle any, patterned bool, heavy chan struct{}) (*witness, error) {
+	raw, err := json.Marshal(bundle)
+	if err != nil {
+		return nil, err
+	}
+	w := &witness{bundle: raw, heavy: heavy}
+	first, err := w.compile()
+	if err != nil {
+		return nil, err
+	}
+	if !patterned {
+		w.shared = first
+		return w, nil
+	}
+	w.copies = make(chan *jsonschema.Schema, runtime.GOMAXPROCS(0))
+	w.copies <- first
+	return w, nil
+}
+
+func (w *witness) compile() (s *jsonschema.Schema, err error) {
+	defer func() {
+		if recover() != nil {
+			s, err = nil, errPanicked
+		}
+	}()
+	c := jsonschema.NewCompiler().SetAssertFormat(true)
+	clear(c.Loaders)
+	for _, f := range formats {
+		c.RegisterFormat(f.name, func(v any) bool {
+			text, ok := v.(string)
+			return !ok || f.valid(text)
+		})
+	}
+	s, err = c.Compile(w.bundle)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("the second validator compiled nothing")
+	}
+	if lost := s.UnresolvedReferenceURIs(); len(lost) > 0 {
+		return nil, fmt.Errorf("the second validator does not find %d references", len(lost))
+	}
+	return s, nil
+}
+
+// accepts tells whether the second judge accepts a value too; steps is what the
+// first needed.
+func (w *witness) accepts(v any, steps int) error {
+	if steps > heavySteps {
+		w.heavy <- struct{}{}
+		defer func() { <-w.heavy }()
+	}
+	s := w.shared
+	if s == nil {
+		select {
+		case s = <-w.copies:
+		default:
+			fresh, err := w.compile()
+			if err != nil {
+				return err
+			}
+			s = fresh
+		}
+		defer func() {
+			select {
+			case w.copies <- s:
+			default:
+			}
+		}()
+	}
+	return ask(s, v)
+}
+
+func ask(s *jsonschema.Schema, v any) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanicked
+		}
+	}()
+	// ValidateStruct judges a value of any kind as it is; Validate would take
+	// some for JSON text.
+	if result := s.ValidateStruct(v); result == nil || !result.IsValid() {
+		return errDisagree
+	}
+	return nil
+}
