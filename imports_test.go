@@ -16,12 +16,14 @@ const module = "github.com/callgate/callgate/"
 // third-party modules are confined to it. A new arrow is a decision: it is made
 // here first.
 var table = map[string]struct{ own, foreign []string }{
-	"refusal": {},
-	"parser":  {own: []string{"refusal"}},
-
-	"registry": {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
-	"wrapper":  {},
-
+	"refusal":          {},
+	"parser":           {own: []string{"refusal"}},
+	"registry":         {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
+	"wrapper":          {},
+	"gateway":          {own: []string{"parser", "refusal", "registry"}},
+	"gateway/native":   {own: []string{"parser"}},
+	"configs":          {own: []string{"parser", "registry"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json"}},
+	"cmd/callgate":     {own: []string{"configs", "gateway", "gateway/native", "parser", "wrapper"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 	"internal/corpora": {},
 }
 

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+)
+
+// env is what a command may touch.
+type env struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+func newRoot(e env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "callgate",
+		Short: "Decide whether what a language model wrote may act",
+		Long: `Callgate stands between a language model and the engine that runs its tools.
+
+A completion is exactly one strict tool call,
+  {"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}
+or plain text. Anything else is refused, with a message that tells the model
+what to change. A call must name a registered tool exactly and give it exactly
+the arguments that its schema asks for.
+
+Without --config every command uses the built-in configuration: demo tools, the
+agents Analyst and Intern, the workspace acme with the project alpha.
+
+Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.`,
+		Example: `  callgate demo
+  echo '{"tool":{"name":"time.now","arguments":{}}}' | callgate check
+  callgate check --config callgate.yaml completion.txt
+  callgate config check --config callgate.yaml`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
+	})
+	root.AddCommand(newDemo(e), newCheck(e), newConfig(e), newTools(e), newVersion(e))
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// configFlag adds the flag --config.
+func configFlag(c *cobra.Command, into *string) {
+	c.Flags().StringVar(into, "config", "", "the main `file` of the configuration; the built-in one if absent")
+	// A flag that was just added can be marked.
+	_ = c.MarkFlagFilename("config", "yaml")
+}
+
+// load reads a configuration and says its warnings on standard error.
+func (e env) load(file string) (*configs.Config, error) {
+	c, err := configs.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(e.stderr, "warning: %v\n", w)
+	}
+	return c, nil
+}
+
+// kernel returns the kernel of a configuration.
+func kernel(c *configs.Config) (*gateway.Kernel, error) {
+	k, err := gateway.New(&gateway.State{Output: c.Output, Tools: c.Tools, Digest: c.Digest}, time.Now)
+	if err != nil {
+		return nil, internalError{err}
+	}
+	return k, nil
+}
+
+// open opens the file of an argument, or standard input for none and "-".
+func (e env) open(args []string) (io.ReadCloser, string, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return io.NopCloser(e.stdin), "standard input", nil
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot read %s: %w", args[0], reason(err))
+	}
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		f.Close()
+		if err != nil {
+			return nil, "", fmt.Errorf("cannot read %s: %w", args[0], reason(err))
+		}
+		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
+	}
+	return f, args[0], nil
+}
+
+// reason takes operation and path out of an error of the system.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/wrapper"
+)
+
+func newTools(e env) *cobra.Command {
+	parent := &cobra.Command{
+		Use:   "tools",
+		Short: "List and import tools",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	parent.AddCommand(newToolsList(e), newToolsImport(e))
+	return parent
+}
+
+// listed is one line of tools list --json.
+type listed struct {
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Kind        string `json:"kind"`
+	Effect      string `json:"effect"`
+	Run         string `json:"run"`
+	Description string `json:"description"`
+}
+
+func newToolsList(e env) *cobra.Command {
+	var file string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the registered tools",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			loaded, err := e.load(file)
+			if err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+			if !asJSON {
+				fmt.Fprintln(table, "NAME\tVERSION\tKIND\tEFFECT\tRUN\tDESCRIPTION")
+			}
+			for _, t := range loaded.Tools.Entries() {
+				row := listed{t.Name(), t.Version(), t.Kind(), t.Effect(), t.Run().Type, t.Description()}
+				if asJSON {
+					line, err := wrapper.Marshal(row)
+					if err != nil {
+						return internalError{err}
+					}
+					fmt.Fprintf(e.stdout, "%s\n", line)
+					continue
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", row.Name, row.Version, row.Kind, row.Effect, row.Run, firstLine(row.Description))
+			}
+			return table.Flush()
+		},
+	}
+	configFlag(c, &file)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
+	return c
+}
+
+// firstLine shows the beginning of a description, with nothing in it that a
+// terminal would obey.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	quoted, err := wrapper.Marshal(s)
+	if err != nil {
+		return ""
+	}
+	s = strings.Trim(string(quoted), `"`)
+	if r := []rune(s); len(r) > 72 {
+		s = string(r[:71]) + "…"
+	}
+	return s
+}
+
+func newToolsImport(e env) *cobra.Command {
+	parent := &cobra.Command{
+		Use:   "import",
+		Short: "Turn foreign tool definitions into a tool file",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var prefix string
+	mcp := &cobra.Command{
+		Use:   "mcp FILE|-",
+		Short: "Import tools of the Model Context Protocol",
+		Long: `Read tool definitions as an MCP server lists them (a JSON array, an object with
+"tools", or the whole response) and print a tool file for registry.files.
+
+Every tool is imported with effect once and run.type client, whatever its
+annotations hint: change both where you know better. An object that declares no
+members gets additionalProperties: true, which is marked in the file and said
+here. A tool that cannot be judged strictly is left out, with the reason; then
+the exit code is 1.`,
+		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, name, err := e.open(args)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			data, err := io.ReadAll(io.LimitReader(in, maxImportBytes+1))
+			if err != nil {
+				return fmt.Errorf("cannot read %s: %w", name, reason(err))
+			}
+			if len(data) > maxImportBytes {
+				return fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
+			}
+			imported, err := configs.ImportMCP(name, data, prefix)
+			if err != nil {
+				return err
+			}
+			return e.imported(imported)
+		},
+	}
+	mcp.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
+	parent.AddCommand(mcp)
+	return parent
+}
+
+// maxImportBytes bounds a file of definitions.
+const maxImportBytes = 64 << 20
+
+// imported prints the tool file, and says what was changed and left out.
+func (e env) imported(im *configs.Import) error {
+	for _, f := range im.Changed {
+		fmt.Fprintf(e.stderr, "changed: %v\n", f)
+	}
+	for _, f := range im.Refused {
+		fmt.Fprintf(e.stderr, "left out: %v\n", f)
+	}
+	fmt.Fprintf(e.stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
+	if _, err := e.stdout.Write(im.YAML); err != nil {
+		return err
+	}
+	if len(im.Refused) > 0 {
+		return status(exitRefused)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
+// unknown.
+type Fault struct {
+	File         string
+	Line, Column int
+	Message      string // what was found and what was expected
+}
+
+func (f *Fault) Error() string {
+	switch {
+	case f.Line == 0:
+		return f.File + ": " + f.Message
+	case f.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// Faults are all that is wrong with a configuration, by file and line. There is
+// at least one.
+type Faults []*Fault
+
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxFaults bounds what one load reports.
+const maxFaults = 50
+
+// report gathers faults and warnings while a configuration is read.
+type report struct {
+	faults   Faults
+	warnings Faults
+	more     int
+}
+
+func (r *report) add(f *Fault) {
+	if len(r.faults) >= maxFaults {
+		r.more++
+		return
+	}
+	r.faults = append(r.faults, f)
+}
+
+// addError adds an error of another package or of the system, at a file.
+func (r *report) addError(file string, err error) {
+	var f *Fault
+	if errors.As(err, &f) {
+		r.add(f)
+		return
+	}
+	r.add(&Fault{File: file, Message: err.Error()})
+}
+
+// err returns the faults in order, or nil.
+func (r *report) err() error {
+	if len(r.faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.faults, func(a, b *Fault) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if r.more > 0 {
+		last := r.faults[len(r.faults)-1]
+		r.faults = append(r.faults, &Fault{File: last.File, Message: fmt.Sprintf("and %d more faults", r.more)})
+	}
+	return r.faults
+}
+
+// nearest returns the word of the list that is a typing error away, or "".
+func nearest(word string, list []string) string {
+	best, distance := "", 3
+	for _, w := range list {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < distance && d < len(w) {
+			best, distance = w, d
+		}
+	}
+	return best
+}
+
+// editDistance is the Levenshtein distance of two short words; long ones are
+// far from everything.
+func editDistance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := before
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			before = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,255 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// Import is what became of a list of foreign tool definitions.
+type Import struct {
+	// YAML is a tool file, with its end line, of all tools that load; nil where
+	// none does.
+	YAML    []byte
+	Names   []string // of the tools in YAML
+	Changed []*Fault // what was added to a definition so that it loads
+	Refused []*Fault // why a tool is left out
+}
+
+// ImportMCP translates tool definitions of the Model Context Protocol into a
+// tool file: a JSON array of tools, an object with the member "tools", or a
+// response whose result has it. The tools run at the application (run.type
+// client), and are taken to act once, whatever their annotations hint: both
+// are for the operator to change. An object schema that declares no members
+// gets additionalProperties: true, which is said in Changed.
+//
+// The error is Faults where the file cannot be read at all.
+func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
+	var r report
+	root, ok := readJSON(&r, file, data)
+	if !ok {
+		return nil, r.err()
+	}
+	list := root
+	for _, key := range []string{"result", "tools"} {
+		if _, value, ok := list.child(key); ok && list.Kind == yaml.MappingNode {
+			list = value
+		}
+	}
+	if list.Kind != yaml.SequenceNode {
+		list.fail("found %s; expected a list of tools, or an object with the member tools", list.what())
+		return nil, r.err()
+	}
+	im := &importer{out: &Import{}, report: &r}
+	list.list("tools", func(_ int, item node) { im.tool(item, prefix) })
+	im.collisions()
+	if len(im.tools) > 0 {
+		if err := im.write(); err != nil {
+			return nil, err
+		}
+	}
+	im.out.Refused = append(im.out.Refused, r.faults...)
+	return im.out, nil
+}
+
+type importer struct {
+	out    *Import
+	report *report
+	tools  []importedTool
+}
+
+type importedTool struct {
+	definition registry.Tool
+	at         node
+	schemas    map[string]node // input_schema and output_schema, as they will be written
+	changes    []*Fault
+}
+
+// tool translates one definition, and refuses it, with every reason, where the
+// registry does.
+func (im *importer) tool(n node, prefix string) {
+	if n.Kind != yaml.MappingNode {
+		n.fail("found %s; expected a tool", n.what())
+		return
+	}
+	before := len(im.report.faults)
+	t := importedTool{at: n, schemas: map[string]node{}}
+	if _, name, ok := n.child("name"); ok {
+		name.text("the tool's name", &t.definition.Name)
+	} else {
+		n.fail("found a tool without a name")
+	}
+	t.definition.Name = prefix + t.definition.Name
+	if _, description, ok := n.child("description"); ok && description.isString() {
+		t.definition.Description = description.Value
+	}
+	t.definition.Run.Type = "client"
+	for theirs, ours := range map[string]string{"inputSchema": "input_schema", "outputSchema": "output_schema"} {
+		if key, schema, ok := n.child(theirs); ok && schema.ShortTag() != "!!null" {
+			t.schemas[ours] = schema
+		} else if theirs == "inputSchema" {
+			if !ok {
+				key = n
+			}
+			key.fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
+		}
+	}
+	if len(im.report.faults) > before || !im.loads(&t) {
+		return
+	}
+	im.tools = append(im.tools, t)
+}
+
+// loads tells whether the registry takes the tool, once every object schema
+// that declares no members is opened.
+func (im *importer) loads(t *importedTool) bool {
+	for {
+		for key, schema := range t.schemas {
+			raw, ok := schema.json()
+			if !ok {
+				return false
+			}
+			if key == "input_schema" {
+				t.definition.InputSchema = raw
+			} else {
+				t.definition.OutputSchema = raw
+			}
+		}
+		_, err := registry.New([]registry.Tool{t.definition})
+		if err == nil {
+			return true
+		}
+		opened := false
+		faults := loadErrors(err)
+		for _, f := range faults {
+			if f.Undeclared && t.open(f) {
+				opened = true
+			}
+		}
+		if opened {
+			continue
+		}
+		for _, f := range faults {
+			at := t.at
+			if len(f.Field) > 0 {
+				if schema, ok := t.schemas[f.Field[0]]; ok {
+					at = schema.at(f.Pointer)
+				}
+			}
+			at.fail("%s", f.Error())
+		}
+		return false
+	}
+}
+
+// open adds additionalProperties: true to the schema that a fault names.
+func (t *importedTool) open(f *registry.LoadError) bool {
+	schema := t.schemas[f.Field[0]]
+	for token := range strings.SplitSeq(strings.TrimPrefix(f.Pointer, "/"), "/") {
+		if f.Pointer == "" {
+			break
+		}
+		_, value, ok := schema.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		if !ok {
+			return false
+		}
+		schema = value
+	}
+	if _, _, has := schema.child("additionalProperties"); has || schema.Kind != yaml.MappingNode {
+		return false
+	}
+	schema.Content = append(schema.Content,
+		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
+		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
+	t.changes = append(t.changes, &Fault{
+		File: schema.file, Line: schema.Line, Column: schema.Column,
+		Message: fmt.Sprintf("tool %q: %s at %s: declares no members; additionalProperties: true was added", t.definition.Name, f.Field[0], f.Pointer),
+	})
+	return true
+}
+
+// collisions refuses tools that cannot stand beside one another: the second of
+// two of the same name, and of two that one name map would join.
+func (im *importer) collisions() {
+	var kept []importedTool
+	var definitions []registry.Tool
+	for _, t := range im.tools {
+		bare := registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: t.definition.Run}
+		if _, err := registry.New(append(slices.Clone(definitions), bare)); err != nil && len(definitions) > 0 {
+			for _, f := range loadErrors(err) {
+				t.at.fail("%s", f.Error())
+			}
+			continue
+		}
+		definitions = append(definitions, bare)
+		kept = append(kept, t)
+	}
+	im.tools = kept
+	for _, t := range kept {
+		im.out.Names = append(im.out.Names, t.definition.Name)
+		im.out.Changed = append(im.out.Changed, t.changes...)
+	}
+}
+
+// write makes the tool file, and reads it back: what it says must be what was
+// judged.
+func (im *importer) write() error {
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, t := range im.tools {
+		tool := &yaml.Node{Kind: yaml.MappingNode}
+		add := func(key string, value *yaml.Node) { tool.Content = append(tool.Content, text(key), value) }
+		add("name", text(t.definition.Name))
+		if t.definition.Description != "" {
+			add("description", text(t.definition.Description))
+		}
+		add("effect", text("once"))
+		for _, key := range []string{"input_schema", "output_schema"} {
+			if schema, ok := t.schemas[key]; ok {
+				add(key, restyle(schema.Node))
+			}
+		}
+		add("run", &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: []*yaml.Node{text("type"), text("client")}})
+		list.Content = append(list.Content, tool)
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("tools"), list}}); err != nil {
+		return err
+	}
+	b.WriteString(endLine + "\n")
+	im.out.YAML = b.Bytes()
+
+	var r report
+	back := readTools(&r, "imported.yaml", im.out.YAML)
+	if err := r.err(); err != nil {
+		return err
+	}
+	for i, e := range back {
+		d := im.tools[i].definition
+		if e.definition.Name != d.Name || !bytes.Equal(e.definition.InputSchema, d.InputSchema) || !bytes.Equal(e.definition.OutputSchema, d.OutputSchema) {
+			return fmt.Errorf("tool %q does not read back as it was imported", d.Name)
+		}
+	}
+	return nil
+}
+
+func text(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+}
+
+// restyle copies a tree as people write YAML: without quotes where none are
+// needed.
+func restyle(n *yaml.Node) *yaml.Node {
+	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, LineComment: n.LineComment}
+	for _, child := range n.Content {
+		c.Content = append(c.Content, restyle(child))
+	}
+	return c
+}

@@ -1,0 +1,139 @@
+package configs
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/callgate/callgate/parser"
+)
+
+// Settings are the keys of the main file, with their defaults.
+type Settings struct {
+	Server    Server
+	Auth      Auth
+	Defaults  Identity
+	Registry  []string // patterns of tool files
+	Policy    string
+	Spaces    string // the workspaces file
+	Limits    string
+	Principal string // the principals file; empty when there is none
+	Output    parser.Options
+	// DataDir starts at the working directory and holds the audit log and the store.
+	DataDir string
+	Record  string // what of a completion the audit log keeps: digest, arguments or completion
+}
+
+// Server says where the gateway listens.
+type Server struct{ Listen, AdminListen string }
+
+// Auth says how callers prove who they are.
+type Auth struct {
+	Mode string
+	// AllowAnyListener lets mode none listen beyond loopback.
+	AllowAnyListener bool
+}
+
+// Identity is what stands in, with auth.mode none, for what a request leaves out.
+type Identity struct{ Agent, Workspace, Project string }
+
+func defaultSettings() Settings {
+	return Settings{
+		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090"},
+		Auth:     Auth{Mode: "none"},
+		Defaults: Identity{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
+		Registry: []string{"tools/*.yaml"},
+		Policy:   "policy.csv",
+		Spaces:   "workspaces.yaml",
+		Limits:   "limits.yaml",
+		Output:   parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
+		DataDir:  "callgate-data",
+		Record:   "digest",
+	}
+}
+
+// The bounds of output.
+const (
+	lowestMaxBytes  = 64
+	highestMaxBytes = 64 << 20
+	highestMaxDepth = 1000
+)
+
+// readSettings reads the main file.
+func readSettings(root node) Settings {
+	s := defaultSettings()
+	root.object(
+		field{"server", func(n node) {
+			n.object(
+				field{"listen", func(n node) { n.address(&s.Server.Listen) }},
+				field{"admin_listen", func(n node) { n.address(&s.Server.AdminListen) }},
+			)
+		}},
+		field{"auth", func(n node) {
+			n.object(
+				field{"mode", func(n node) {
+					n.choice("a way to authenticate that this version has", []string{"none"}, &s.Auth.Mode)
+				}},
+				field{"allow_any_listener", func(n node) { n.flag("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
+			)
+		}},
+		field{"defaults", func(n node) {
+			n.object(
+				field{"agent", func(n node) { n.text("an agent", &s.Defaults.Agent) }},
+				field{"workspace", func(n node) { n.text("a workspace", &s.Defaults.Workspace) }},
+				field{"project", func(n node) { n.text("a project", &s.Defaults.Project) }},
+			)
+		}},
+		field{"principals", func(n node) { n.text("the file of principals", &s.Principal) }},
+		field{"registry", func(n node) {
+			n.object(field{"files", func(n node) {
+				s.Registry = nil
+				n.texts("tool files", &s.Registry)
+			}})
+		}},
+		field{"policy", func(n node) { n.text("the policy file", &s.Policy) }},
+		field{"workspaces", func(n node) { n.text("the workspaces file", &s.Spaces) }},
+		field{"limits", func(n node) { n.text("the limits file", &s.Limits) }},
+		field{"output", func(n node) { n.output(&s.Output) }},
+		field{"data_dir", func(n node) { n.text("a folder", &s.DataDir) }},
+		field{"audit", func(n node) {
+			n.object(field{"record", func(n node) {
+				n.choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
+			}})
+		}},
+		field{"store", func(n node) {
+			n.object(field{"kind", func(n node) {
+				var kind string
+				n.choice("a store that this version has", []string{"file"}, &kind)
+			}})
+		}},
+	)
+	return s
+}
+
+func (n node) output(o *parser.Options) {
+	bytes, depth, inText := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText)
+	n.object(
+		field{"max_bytes", func(n node) { n.whole("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
+		field{"max_depth", func(n node) { n.whole("the deepest nesting", 3, highestMaxDepth, &depth) }},
+		field{"json_in_text", func(n node) {
+			n.choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
+		}},
+	)
+	*o = parser.Options{MaxBytes: int(bytes), MaxDepth: int(depth), JSONInText: parser.JSONInText(inText)}
+}
+
+// address reads host:port.
+func (n node) address(into *string) {
+	var s string
+	before := len(n.report.faults)
+	n.text("an address", &s)
+	if len(n.report.faults) > before {
+		return
+	}
+	_, port, err := net.SplitHostPort(s)
+	if p, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || strconv.FormatUint(p, 10) != port {
+		n.fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.excerpt())
+		return
+	}
+	*into = s
+}

@@ -1,0 +1,110 @@
+package configs
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// toolFile is one file of tools, with what is needed to say where a fault is.
+type toolEntry struct {
+	definition registry.Tool
+	at         node
+}
+
+// readTools reads one file of tools, YAML or, by its name, JSON.
+func readTools(r *report, file string, data []byte) []toolEntry {
+	read := readYAML
+	if strings.HasSuffix(file, ".json") {
+		read = readJSON
+	}
+	root, ok := read(r, file, data)
+	if !ok {
+		return nil
+	}
+	var entries []toolEntry
+	root.object(field{"tools", func(n node) {
+		n.list("tools", func(_ int, item node) {
+			entries = append(entries, toolEntry{readTool(item), item})
+		})
+	}})
+	return entries
+}
+
+func readTool(n node) registry.Tool {
+	var t registry.Tool
+	n.object(
+		field{"name", func(n node) { n.text("the tool's name", &t.Name) }},
+		field{"version", func(n node) { n.text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }},
+		field{"description", func(n node) { n.text("a description", &t.Description) }},
+		field{"kind", func(n node) { n.text("a kind", &t.Kind) }},
+		field{"effect", func(n node) { n.text("an effect", &t.Effect) }},
+		field{"open", func(n node) { n.flag("whether the root is left as its author closed it", &t.Open) }},
+		field{"input_schema", func(n node) {
+			if schema, ok := n.json(); ok {
+				t.InputSchema = schema
+			}
+		}},
+		field{"output_schema", func(n node) {
+			if schema, ok := n.json(); ok {
+				t.OutputSchema = schema
+			}
+		}},
+		field{"run", func(n node) {
+			n.object(
+				field{"type", func(n node) { n.text("how the tool is run", &t.Run.Type) }},
+				field{"url", func(n node) { n.text("a URL", &t.Run.URL) }},
+				field{"timeout", func(n node) { n.duration("a timeout", &t.Run.Timeout) }},
+				field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
+				field{"addresses", func(n node) { n.texts("addresses or prefixes", &t.Run.Addresses) }},
+			)
+		}},
+	)
+	return t
+}
+
+// buildRegistry makes the registry of all tools, and puts each fault at its line.
+func buildRegistry(r *report, entries []toolEntry) *registry.Registry {
+	tools := make([]registry.Tool, len(entries))
+	for i, e := range entries {
+		tools[i] = e.definition
+	}
+	built, err := registry.New(tools)
+	if err == nil {
+		return built
+	}
+	for _, fault := range loadErrors(err) {
+		if fault.Tool < 0 || fault.Tool >= len(entries) {
+			r.add(&Fault{File: "tools", Message: fault.Error()})
+			continue
+		}
+		at := entries[fault.Tool].at
+		for _, key := range fault.Field {
+			if next, value, ok := at.child(key); ok {
+				at = next
+				if fault.Pointer != "" || len(fault.Field) > 1 {
+					at = value
+				}
+			}
+		}
+		at.at(fault.Pointer).fail("%s", fault.Error())
+	}
+	return nil
+}
+
+// loadErrors takes a joined error apart.
+func loadErrors(err error) []*registry.LoadError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*registry.LoadError
+		for _, e := range joined.Unwrap() {
+			all = append(all, loadErrors(e)...)
+		}
+		return all
+	}
+	var one *registry.LoadError
+	if errors.As(err, &one) {
+		return []*registry.LoadError{one}
+	}
+	return []*registry.LoadError{{Tool: -1, Message: err.Error()}}
+}
