@@ -1,0 +1,249 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+const wantCondition = "a CEL expression over args, agent, workspace, project and tool that yields a bool"
+
+// unboundedSize is the size that a string, array or object without a bound in
+// its schema is taken to have when the worst case of a condition is foreseen.
+// What is larger at run time meets maxCost.
+const unboundedSize = 1_000
+
+// compiled is what became of one expression.
+type compiled struct {
+	ast       *cel.Ast
+	condition *condition
+	complaint *complaint
+}
+
+// compiler compiles each distinct expression once, and checks it once against
+// each tool that a row with it names.
+type compiler struct {
+	base       *cel.Env // without args
+	env        *cel.Env // args is a map of anything
+	tools      map[string][]Tool
+	lints      map[string][]*lint // by tool: one for each version of it
+	conditions map[string]compiled
+	checked    map[[2]string]*complaint // by expression and tool
+}
+
+func newCompiler(tools []Tool) (*compiler, error) {
+	base, err := baseEnv()
+	if err != nil {
+		return nil, fmt.Errorf("policy: conditions: %w", err)
+	}
+	env, err := base.Extend(cel.Variable(varArgs, cel.MapType(cel.StringType, cel.DynType)))
+	if err != nil {
+		return nil, fmt.Errorf("policy: conditions: %w", err)
+	}
+	c := &compiler{
+		base: base, env: env, tools: map[string][]Tool{}, lints: map[string][]*lint{},
+		conditions: map[string]compiled{}, checked: map[[2]string]*complaint{},
+	}
+	for _, t := range tools {
+		c.tools[t.Name] = append(c.tools[t.Name], t)
+	}
+	return c, nil
+}
+
+// compile makes a rule's condition, or returns what is wrong with it.
+func (c *compiler) compile(r *rule) *complaint {
+	if r.When == "" {
+		return nil
+	}
+	done, known := c.conditions[r.When]
+	if !known {
+		done = c.program(r.When)
+		c.conditions[r.When] = done
+	}
+	if done.complaint != nil {
+		return done.complaint
+	}
+	r.condition = done.condition
+	return c.fits(r.When, r.Tool, done.ast)
+}
+
+// program compiles an expression for use at run time.
+func (c *compiler) program(expression string) compiled {
+	ast, issues := c.env.Compile(expression)
+	if issues.Err() != nil {
+		return compiled{complaint: issueComplaint(expression, issues)}
+	}
+	if out := ast.OutputType(); out.Kind() != types.BoolKind && out.Kind() != types.DynKind {
+		return compiled{complaint: &complaint{found: fmt.Sprintf("a condition of type %s", out), expected: wantCondition}}
+	}
+	program, err := c.env.Program(ast,
+		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
+	if err != nil {
+		return compiled{complaint: &complaint{found: "a condition that cannot be planned: " + firstLine(err.Error()), expected: wantCondition}}
+	}
+	return compiled{ast: ast, condition: &condition{program: program}}
+}
+
+// fits checks an expression against the schemas of a tool. With several
+// versions of the tool, one that it fits is enough; a pattern has no schema.
+func (c *compiler) fits(expression, tool string, ast *cel.Ast) *complaint {
+	key := [2]string{expression, tool}
+	if known, checked := c.checked[key]; checked {
+		return known
+	}
+	var found *complaint
+	lints, err := c.lintsOf(tool)
+	if err != nil {
+		found = &complaint{found: err.Error(), expected: "a JSON Schema"}
+	}
+	if len(lints) == 0 && err == nil {
+		found = checkCost(c.env, ast, nil)
+	}
+	for _, l := range lints {
+		if found = l.check(expression); found == nil {
+			break
+		}
+	}
+	c.checked[key] = found
+	return found
+}
+
+func (c *compiler) lintsOf(tool string) ([]*lint, error) {
+	if known, made := c.lints[tool]; made {
+		return known, nil
+	}
+	var lints []*lint
+	for _, t := range c.tools[tool] {
+		l, err := newLint(c.base, t)
+		if err != nil {
+			return nil, err
+		}
+		lints = append(lints, l)
+	}
+	c.lints[tool] = lints
+	return lints, nil
+}
+
+// checkCost foresees the worst case of a checked expression.
+func checkCost(env *cel.Env, ast *cel.Ast, root *shape) *complaint {
+	estimate, err := env.EstimateCost(ast, sizer{root})
+	if err != nil {
+		return &complaint{found: "a condition whose cost cannot be foreseen", expected: wantCondition}
+	}
+	if estimate.Max > maxCost {
+		return &complaint{
+			found:    fmt.Sprintf("a condition that may cost %d", estimate.Max),
+			expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema", maxCost),
+		}
+	}
+	return nil
+}
+
+// sizer tells the cost estimate how large the arguments can be.
+type sizer struct{ root *shape }
+
+// EstimateSize implements cost.Estimator.
+func (z sizer) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
+	if node.ComputedSize() != nil {
+		return nil
+	}
+	bounded := &cost.SizeEstimate{Min: 0, Max: unboundedSize}
+	path := node.Path()
+	if len(path) == 0 || path[0] != varArgs {
+		return bounded
+	}
+	at := z.root
+	for _, step := range path[1:] {
+		switch {
+		case at == nil:
+			return bounded
+		case at.kind == array && step == "@items":
+			at = at.items
+		case at.kind == table && step == "@values":
+			at = at.rest
+		case at.kind == closed || at.kind == table:
+			at = at.member(step)
+		default:
+			return bounded
+		}
+	}
+	if at != nil && at.max > 0 {
+		bounded.Max = at.max
+	}
+	return bounded
+}
+
+// EstimateCallCost implements cost.Estimator: calls cost what CEL says.
+func (z sizer) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}
+
+// issueComplaint turns the first of CEL's issues into a complaint.
+func issueComplaint(expression string, issues *cel.Issues) *complaint {
+	errs := issues.Errors()
+	if len(errs) == 0 {
+		return &complaint{found: "a condition that does not compile", expected: wantCondition}
+	}
+	first := errs[0]
+	c := &complaint{found: "a condition that does not compile: " + plainIssue(first.Message), expected: wantCondition}
+	if first.Location != nil && first.Location.Line() == 1 {
+		c.offset = byteOffset(expression, first.Location.Column())
+	}
+	return c
+}
+
+// plainIssue says one of CEL's issues without the inner names of its operators,
+// its containers and its grammar.
+func plainIssue(message string) string {
+	message = firstLine(message)
+	message, _, _ = strings.Cut(message, " (in container")
+	message, _, _ = strings.Cut(message, " expecting {")
+	if message == "invalid matches argument" {
+		return "the pattern of matches is not RE2, or too large"
+	}
+	if rest, found := strings.CutPrefix(message, "undefined field "); found {
+		return "there is no member " + rest
+	}
+	if rest, found := strings.CutPrefix(message, "found no matching overload for '"); found {
+		if name, types, found := strings.Cut(rest, "' applied to '"); found {
+			if symbol, isOperator := operators.FindReverse(name); isOperator && symbol != "" {
+				name = symbol
+			}
+			return name + " does not apply to " + strings.TrimSuffix(types, "'")
+		}
+	}
+	return message
+}
+
+// offsetOf is the byte at which an expression starts.
+func offsetOf(ast *celast.AST, id int64) int {
+	if at := ast.SourceInfo().GetStartLocation(id); at.Line() == 1 && at.Column() >= 0 {
+		return at.Column()
+	}
+	return 0
+}
+
+// byteOffset turns a count of characters into a count of bytes.
+func byteOffset(s string, characters int) int {
+	for i := range s {
+		if characters == 0 {
+			return i
+		}
+		characters--
+	}
+	return len(s)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	const most = 200
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,182 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+)
+
+const (
+	// maxCost bounds one evaluation, in CEL's cost units (about one for each
+	// operation and each ten characters), and is also the most that a condition
+	// may cost in the worst case foreseen at load.
+	maxCost = 1_000_000
+	// interruptEvery is how many steps of a loop pass between looks at the
+	// caller's context.
+	interruptEvery = 64
+	// maxPattern bounds a compiled regular expression, in instructions; the
+	// syntax is RE2's, so matching is linear.
+	maxPattern = 1_000
+	// maxExpression is the longest condition, in characters.
+	maxExpression = 16 << 10
+)
+
+// The variables of a condition.
+const (
+	varArgs      = "args"
+	varAgent     = "agent"
+	varWorkspace = "workspace"
+	varProject   = "project"
+	varTool      = "tool"
+)
+
+// Why a condition failed, for operators: they never hold a value of the call.
+var (
+	errAbsent      = errors.New("it read a member or an element that is not there")
+	errMismatch    = errors.New("an operation met a value of a type that it does not take")
+	errCost        = errors.New("it cost more than one evaluation may")
+	errInterrupted = errors.New("it was interrupted")
+	errArithmetic  = errors.New("arithmetic went out of range")
+	errNotBool     = errors.New("it did not yield a bool")
+	errEvaluation  = errors.New("it could not be evaluated")
+)
+
+// baseEnv is CEL as conditions know it, without the type of args.
+func baseEnv() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.CrossTypeNumericComparisons(true),
+		cel.EnableIdentifierEscapeSyntax(),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.RegexProgramSizeLimit(maxPattern),
+		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+		cel.Variable(varAgent, cel.StringType),
+		cel.Variable(varWorkspace, cel.StringType),
+		cel.Variable(varProject, cel.StringType),
+		cel.Variable(varTool, cel.StringType),
+	)
+}
+
+// condition is one compiled expression, shared by the rows that bear it. Safe
+// for concurrent use.
+type condition struct {
+	program cel.Program
+}
+
+// activation resolves the variables of one evaluation.
+type activation struct {
+	args    *object
+	request *Request
+}
+
+// ResolveName implements cel.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case varArgs:
+		return a.args, true
+	case varAgent:
+		return types.String(a.request.Agent), true
+	case varWorkspace:
+		return types.String(a.request.Workspace), true
+	case varProject:
+		return types.String(a.request.Project), true
+	case varTool:
+		return types.String(a.request.Tool), true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation; there is none.
+func (a *activation) Parent() interpreter.Activation { return nil }
+
+// met evaluates the condition. An error means that it failed.
+func (c *condition) met(ctx context.Context, r *Request) (met bool, err error) {
+	defer refusePanic(&met, &err)
+	if ctx.Err() != nil {
+		return false, errInterrupted
+	}
+	reading := &reading{}
+	out, _, err := c.program.ContextEval(ctx, &activation{args: &object{members: r.Arguments, reading: reading}, request: r})
+	if reading.unreadable {
+		return false, errUnreadable
+	}
+	if err != nil {
+		return false, failure(err)
+	}
+	answer, isBool := out.(types.Bool)
+	if !isBool {
+		return false, errNotBool
+	}
+	return bool(answer), nil
+}
+
+// failure names what went wrong without repeating it: CEL's own texts quote
+// keys, times and patterns that the model wrote.
+func failure(err error) error {
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		return errCost
+	}
+	if errors.Is(err, interpreter.InterruptError{}) {
+		return errInterrupted
+	}
+	text := err.Error()
+	for _, known := range []struct {
+		part string
+		err  error
+	}{
+		{"no such key", errAbsent},
+		{"index out of range", errAbsent},
+		{"index out of bounds", errAbsent},
+		{"no such overload", errMismatch},
+		{"type conversion error", errMismatch},
+		{"overflow", errArithmetic},
+		{"divide by zero", errArithmetic},
+		{"division by zero", errArithmetic},
+		{"modulus by zero", errArithmetic},
+	} {
+		if strings.Contains(text, known.part) {
+			return known.err
+		}
+	}
+	return errEvaluation
+}
+
+// judgement judges the conditions of one request, each at most once.
+type judgement struct {
+	// probe stands for no request: conditions of allow rows are met as meet
+	// says, those of deny rows are not.
+	probe, meet bool
+	ctx         context.Context
+	request     Request
+	failed      map[int]error // by line, of the conditions that failed
+}
+
+func newJudgement(ctx context.Context, r Request) *judgement {
+	return &judgement{ctx: ctx, request: r}
+}
+
+// holds tells whether a row that matches otherwise takes part in the decision:
+// its condition is met, or failed on a deny row.
+func (j *judgement) holds(r *rule) bool {
+	if r.condition == nil {
+		return true
+	}
+	if j.probe {
+		return j.meet && r.Effect == Allow
+	}
+	met, err := r.condition.met(j.ctx, &j.request)
+	if err != nil {
+		if j.failed == nil {
+			j.failed = map[int]error{}
+		}
+		j.failed[r.Line] = err
+		return r.Effect == Deny
+	}
+	return met
+}

@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// maxNear bounds how many rows an explanation lists.
+const maxNear = 20
+
+// Explanation says how a request was decided, for an operator.
+type Explanation struct {
+	Decision
+	// Why is one sentence on the decision.
+	Why string
+	// Near holds the other rows that matched, and those that failed to match in
+	// one thing only: the nearest first, then by line. Omitted counts those
+	// beyond the first twenty.
+	Near    []Near
+	Omitted int
+}
+
+// Near is a row that did not decide, and why.
+type Near struct {
+	Row Row
+	Why string
+
+	rank int
+}
+
+// Explain decides as Permit does and says why. It looks at every row: it is for
+// the command line, not for the path of a call.
+func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err error) {
+	defer refusePanic(&e, &err)
+	d, err := p.Permit(ctx, r)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e.Decision = d
+	at := place{r.Workspace, r.Project}
+	if why := unmatchable(r.Agent, at, r.Tool); why != "" {
+		e.Why = "Denied: " + why + "."
+		return e, nil
+	}
+	held, _ := p.index.roles.of(r.Agent, at)
+	subjects := map[string]bool{r.Agent: true}
+	for _, role := range held {
+		subjects[role] = true
+	}
+	j := newJudgement(ctx, r)
+	for _, rule := range p.rules {
+		if d.Row != nil && d.Row.Line == rule.Line {
+			j.holds(rule) // to know whether its condition failed
+			continue
+		}
+		if why, rank := p.miss(rule, r, subjects, j, d); why != "" {
+			e.Near = append(e.Near, Near{Row: rule.Row, Why: why, rank: rank})
+		}
+	}
+	slices.SortStableFunc(e.Near, func(a, b Near) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Row.Line, b.Row.Line))
+	})
+	if len(e.Near) > maxNear {
+		e.Omitted = len(e.Near) - maxNear
+		e.Near = e.Near[:maxNear]
+	}
+	e.Why = whyDecided(d, j)
+	return e, nil
+}
+
+// whyDecided is the sentence on a decision.
+func whyDecided(d Decision, j *judgement) string {
+	if d.Row == nil {
+		return "Denied: no allow row matches."
+	}
+	verb := "Allowed"
+	if !d.Allowed {
+		verb = "Denied"
+	}
+	switch {
+	case d.Row.When == "":
+		return fmt.Sprintf("%s by %s.", verb, d.Row)
+	case d.Allowed:
+		return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
+	}
+	if err := j.failed[d.Row.Line]; err != nil {
+		return fmt.Sprintf("%s by %s: its condition failed (%v), and a deny row then denies.", verb, d.Row, err)
+	}
+	return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
+}
+
+// miss says why a row did not decide; "" where it is far from matching. The rank
+// is smaller for what is nearer.
+func (p *Policy) miss(rule *rule, r Request, subjects map[string]bool, j *judgement, d Decision) (why string, rank int) {
+	at := place{r.Workspace, r.Project}
+	patterns := at.patterns()
+	subject := subjects[rule.Subject]
+	domain := slices.Contains(patterns[:], rule.place)
+	tool := below(r.Tool, rule.Tool)
+	switch {
+	case subject && domain && tool:
+		return p.conditionMiss(rule, j, d)
+	case domain && tool:
+		if isRole(rule.Subject) {
+			return fmt.Sprintf("wrong subject: %s does not have %s in %s", quote(r.Agent), rule.Subject, quote(at.String())), 3
+		}
+		return fmt.Sprintf("wrong subject: the row is for %s", rule.Subject), 4
+	case subject && tool:
+		return fmt.Sprintf("wrong domain: the row is for %s", rule.Domain), 2
+	case subject && domain:
+		return fmt.Sprintf("wrong tool: the row is for %s", rule.Tool), 5
+	}
+	return "", 0
+}
+
+// conditionMiss says why a row that matches otherwise did not decide.
+func (p *Policy) conditionMiss(rule *rule, j *judgement, d Decision) (why string, rank int) {
+	if rule.condition != nil {
+		met := j.holds(rule)
+		switch err := j.failed[rule.Line]; {
+		case err != nil:
+			return fmt.Sprintf("condition failed: %v", err), 0
+		case !met:
+			return "condition false", 0
+		}
+	}
+	if d.Row != nil && d.Row.Effect == Deny && rule.Effect == Allow {
+		return fmt.Sprintf("matches, but line %d denies", d.Row.Line), 1
+	}
+	return "matches as well", 1
+}

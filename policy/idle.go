@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// known is what the rest of the configuration names.
+type known struct {
+	agents, tools map[string]bool
+	prefixes      map[string]bool // of tools: "web" for web.search
+	places        map[place]bool  // exact, and workspace/* where it has a project
+}
+
+func newKnown(tools []Tool, spaces Workspaces) known {
+	k := known{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, places: map[place]bool{}}
+	for _, t := range tools {
+		k.tools[t.Name] = true
+		for i := range len(t.Name) {
+			if t.Name[i] == '.' {
+				k.prefixes[t.Name[:i]] = true
+			}
+		}
+	}
+	for workspace, w := range spaces {
+		for project, p := range w.Projects {
+			k.places[place{workspace, project}] = true
+			k.places[place{workspace, "*"}] = true
+			k.places[everywhere()] = true
+			for _, agent := range p.Agents {
+				k.agents[agent] = true
+			}
+		}
+	}
+	return k
+}
+
+func (k known) tool(pattern string) bool {
+	if pattern == "*" {
+		return len(k.tools) > 0
+	}
+	if prefix, found := strings.CutSuffix(pattern, ".*"); found {
+		return k.prefixes[prefix]
+	}
+	return k.tools[pattern]
+}
+
+// idle warns of what can match nothing.
+func (p *Policy) idle(file string, tools []Tool, spaces Workspaces) []Warning {
+	k := newKnown(tools, spaces)
+	var warnings []Warning
+	warn := func(line int, format string, args ...any) {
+		warnings = append(warnings, Warning{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
+	}
+	granted, used := map[string]bool{}, map[string]bool{}
+	for _, g := range p.grants {
+		granted[g.role] = true
+		if isRole(g.member) {
+			used[g.member] = true
+		}
+	}
+	for _, r := range p.rules {
+		used[r.Subject] = true
+		switch {
+		case isRole(r.Subject) && !granted[r.Subject]:
+			warn(r.Line, "no g row grants %s, so this row matches nothing", quote(r.Subject))
+		case !isRole(r.Subject) && !k.agents[r.Subject]:
+			warn(r.Line, "no project lists an agent %s, so this row matches nothing", quote(r.Subject))
+		}
+		if !k.places[r.place] {
+			warn(r.Line, "no project matches the domain %s, so this row matches nothing", quote(r.Domain))
+		}
+		if !k.tool(r.Tool) {
+			warn(r.Line, "no tool matches %s, so this row matches nothing", quote(r.Tool))
+		}
+	}
+	for _, g := range p.grants {
+		switch {
+		case isRole(g.member) && !granted[g.member]:
+			warn(g.line, "no g row grants %s, so this row gives nothing", quote(g.member))
+		case !isRole(g.member) && !k.agents[g.member]:
+			warn(g.line, "no project lists an agent %s, so this row gives nothing", quote(g.member))
+		}
+		if !used[g.role] {
+			warn(g.line, "no p row names %s, so this row gives nothing", quote(g.role))
+		}
+		if !k.places[g.place] {
+			warn(g.line, "no project matches the domain %s, so this row gives nothing", quote(g.domain))
+		}
+	}
+	return warnings
+}
+
+func sortWarnings(ws []Warning) {
+	slices.SortStableFunc(ws, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
+	})
+}

@@ -1,0 +1,185 @@
+package policy
+
+import (
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// schemaTypes tells CEL's checker the types of one tool's arguments.
+type schemaTypes struct {
+	types.Provider
+	objects map[string]*shape
+}
+
+// FindStructType implements types.Provider.
+func (p schemaTypes) FindStructType(name string) (*types.Type, bool) {
+	if _, found := p.objects[name]; found {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames implements types.Provider.
+func (p schemaTypes) FindStructFieldNames(name string) ([]string, bool) {
+	if s, found := p.objects[name]; found {
+		names := make([]string, 0, len(s.members))
+		for member := range s.members {
+			names = append(names, member)
+		}
+		return names, true
+	}
+	return p.Provider.FindStructFieldNames(name)
+}
+
+// FindStructFieldType implements types.Provider.
+func (p schemaTypes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	s, found := p.objects[name]
+	if !found {
+		return p.Provider.FindStructFieldType(name, field)
+	}
+	m := s.member(field)
+	if m == nil {
+		return nil, false
+	}
+	return &types.FieldType{
+		Type:    m.celType(),
+		IsSet:   func(any) bool { return false },
+		GetFrom: func(any) (any, error) { return nil, errUnreadable },
+	}, true
+}
+
+// lint checks expressions against the input schema of one tool.
+type lint struct {
+	tool    string
+	env     *cel.Env
+	root    *shape
+	objects map[string]*shape
+}
+
+func newLint(base *cel.Env, t Tool) (*lint, error) {
+	root, objects, err := shapeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	env, err := base.Extend(
+		cel.CustomTypeProvider(schemaTypes{base.CELTypeProvider(), objects}),
+		cel.Variable(varArgs, root.celType()),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("conditions on %s cannot be checked: %w", t.Name, err)
+	}
+	return &lint{tool: t.Name, env: env, root: root, objects: objects}, nil
+}
+
+// complaint is what is wrong with an expression, and at which byte of it.
+type complaint struct {
+	offset   int
+	found    string
+	expected string
+}
+
+// check returns what the schema has against the expression, nil for nothing.
+func (l *lint) check(expression string) *complaint {
+	parsed, issues := l.env.Parse(expression)
+	if issues.Err() != nil {
+		return issueComplaint(expression, issues)
+	}
+	w := &rewriter{factory: celast.NewExprFactory(), next: celast.MaxID(parsed.NativeRep()), root: l.root}
+	w.walk(parsed.NativeRep().Expr(), scope{})
+	checked, issues := l.env.Check(parsed)
+	if issues.Err() != nil {
+		c := issueComplaint(expression, issues)
+		c.expected = l.allows()
+		return c
+	}
+	if c := l.checkNumbers(checked); c != nil {
+		return c
+	}
+	return checkCost(l.env, checked, l.root)
+}
+
+func (l *lint) allows() string { return "what the input schema of " + l.tool + " allows" }
+
+// checkNumbers finds what CEL's checker lets pass because numbers are dyn to it.
+func (l *lint) checkNumbers(checked *cel.Ast) *complaint {
+	ast := checked.NativeRep()
+	var found *complaint
+	complain := func(e celast.Expr, what string) {
+		if found == nil {
+			found = &complaint{
+				offset:   offsetOf(ast, e.ID()),
+				found:    what,
+				expected: l.allows(),
+			}
+		}
+	}
+	if name, is := l.numericMember(ast, ast.Expr()); is {
+		complain(ast.Expr(), fmt.Sprintf("the number %s as the whole condition", name))
+	}
+	celast.PostOrderVisit(ast.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.CallKind {
+			return
+		}
+		call := e.AsCall()
+		operands := call.Args()
+		if call.IsMemberFunction() {
+			operands = append([]celast.Expr{call.Target()}, operands...)
+		}
+		for i, operand := range operands {
+			name, is := l.numericMember(ast, operand)
+			if !is {
+				continue
+			}
+			switch function := call.FunctionName(); function {
+			case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
+				operators.GreaterEquals, operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
+				if other := ast.GetType(operands[1-i].ID()); !mayBeNumber(other) {
+					complain(e, fmt.Sprintf("the number %s with a %s", name, other))
+				}
+			case operators.In:
+				if i == 0 && !mayHoldNumber(ast.GetType(operands[1].ID())) {
+					complain(e, fmt.Sprintf("the number %s in a %s", name, ast.GetType(operands[1].ID())))
+				}
+			case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+				complain(e, fmt.Sprintf("the number %s as a bool", name))
+			case "startsWith", "endsWith", "contains", "matches", "size":
+				complain(e, fmt.Sprintf("%s of the number %s", function, name))
+			}
+		}
+	}))
+	return found
+}
+
+// numericMember tells whether an expression selects a member that is a number.
+func (l *lint) numericMember(ast *celast.AST, e celast.Expr) (name string, is bool) {
+	if e.Kind() != celast.SelectKind || e.AsSelect().IsTestOnly() {
+		return "", false
+	}
+	selected := e.AsSelect()
+	owner := l.objects[ast.GetType(selected.Operand().ID()).TypeName()]
+	if owner == nil {
+		return "", false
+	}
+	m := owner.member(selected.FieldName())
+	return selected.FieldName(), m != nil && m.kind == numeric && !m.nullable
+}
+
+func mayBeNumber(t *types.Type) bool {
+	switch t.Kind() {
+	case types.IntKind, types.UintKind, types.DoubleKind, types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind:
+		return true
+	}
+	return false
+}
+
+// mayHoldNumber tells whether a list's element or a map's key may be a number.
+func mayHoldNumber(t *types.Type) bool {
+	if len(t.Parameters()) == 0 {
+		return mayBeNumber(t)
+	}
+	return mayBeNumber(t.Parameters()[0])
+}

@@ -1,0 +1,155 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Source is the text of a policy file.
+type Source struct {
+	File string // for messages only
+	Data []byte
+}
+
+// Tool is what a policy needs to know of a registered tool. Several versions of
+// a tool are several values of one name.
+type Tool struct {
+	Name        string
+	InputSchema json.RawMessage // the author's, before closing
+	// Open is the tool's own `open: true`: additionalProperties at the root of
+	// its schema counts.
+	Open bool
+}
+
+// Load parses a policy file by the grammar of the package comment, checks it and
+// compiles its conditions. The error joins *FileError values, one for each fault
+// (errors.Join); on an error there is no Policy. Warnings name rows that can
+// match nothing, or repeat another, by their lines; tools and spaces serve these
+// warnings and the check of conditions, and are not kept.
+func Load(src Source, tools []Tool, spaces Workspaces) (*Policy, []Warning, error) {
+	f := &faults{file: src.File}
+	records := readRecords(src.Data, f)
+	if err := f.err(); err != nil {
+		return nil, nil, err
+	}
+	l := &loader{faults: f, rows: map[Row]int{}, grants: map[grant]int{}}
+	for _, r := range records {
+		l.add(r)
+	}
+	checkRoles(l.policy.grants, f)
+	if err := l.compile(tools); err != nil {
+		return nil, nil, err
+	}
+	if err := f.err(); err != nil {
+		return nil, nil, err
+	}
+	p := &l.policy
+	p.index = newIndex(p.rules, p.grants)
+	p.answers, p.enforcers = newTable(maxAnswers), newTable(maxEnforcers)
+	base, err := newModel()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.base = base
+	if err := p.probe(); err != nil {
+		return nil, nil, err
+	}
+	l.warnings = append(l.warnings, p.idle(src.File, tools, spaces)...)
+	sortWarnings(l.warnings)
+	return p, l.warnings, nil
+}
+
+// loader gathers one file.
+type loader struct {
+	faults   *faults
+	policy   Policy
+	warnings []Warning
+	records  []record      // of policy.rules, in the same order
+	rows     map[Row]int   // their lines, by the row without file and line
+	grants   map[grant]int // likewise
+}
+
+// add takes in one record.
+func (l *loader) add(r record) {
+	switch kind := r.fields[0]; kind.text {
+	case "p":
+		parsed, ok := parseRow(r, l.faults)
+		if !ok {
+			return
+		}
+		key := parsed.Row
+		key.File, key.Line = "", 0
+		if first, repeated := l.rows[key]; repeated {
+			l.repeated(r.line, first)
+			return
+		}
+		l.rows[key] = r.line
+		l.policy.rules = append(l.policy.rules, parsed)
+		l.records = append(l.records, r)
+	case "g":
+		parsed, ok := parseGrant(r, l.faults)
+		if !ok {
+			return
+		}
+		key := *parsed
+		key.line = 0
+		if first, repeated := l.grants[key]; repeated {
+			l.repeated(r.line, first)
+			return
+		}
+		l.grants[key] = r.line
+		l.policy.grants = append(l.policy.grants, parsed)
+	default:
+		l.faults.add(r.line, kind.column, "a row of type "+quote(kind.text), "p or g")
+	}
+}
+
+func (l *loader) repeated(line, first int) {
+	l.warnings = append(l.warnings, Warning{
+		File: l.faults.file, Line: line,
+		Message: fmt.Sprintf("lines %d and %d hold the same row; the second changes nothing", first, line),
+	})
+}
+
+// compile compiles the conditions of all rows.
+func (l *loader) compile(tools []Tool) error {
+	var c *compiler
+	for i, r := range l.policy.rules {
+		if r.When == "" {
+			continue
+		}
+		if c == nil {
+			made, err := newCompiler(tools)
+			if err != nil {
+				return err
+			}
+			c = made
+		}
+		if wrong := c.compile(r); wrong != nil {
+			rec := l.records[i]
+			l.faults.add(r.Line, rec.columnOf(rec.fields[4], wrong.offset), wrong.found, wrong.expected)
+		}
+	}
+	return nil
+}
+
+// probe asks casbin one question of each kind, so that a model or a matcher that
+// does not work is an error of the load.
+func (p *Policy) probe() error {
+	at := place{"w", "p"}
+	all := everywhere()
+	rules := []*rule{
+		{Row: Row{Line: 1, Subject: rolePrefix + "r", Domain: "w/*", Tool: "t.*", Effect: Allow}, place: place{"w", "*"}},
+		{Row: Row{Line: 2, Subject: "a", Domain: "*", Tool: "t.deny", Effect: Deny}, place: all},
+	}
+	e, err := newEnforcer(p.base, at, rules, []*grant{{member: "a", role: rolePrefix + "r", place: all}})
+	if err != nil {
+		return err
+	}
+	for tool, want := range map[string]bool{"t.x": true, "t.deny": false, "t": false, "u.x": false} {
+		if d, err := e.enforce("a", at, tool, &judgement{probe: true}); err != nil || d.Allowed != want {
+			return fmt.Errorf("policy: the enforcer fails its probe: %w", errEnforcer)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/casbin/casbin/v2"
+	"github.com/casbin/casbin/v2/model"
+)
+
+// The oracle states the rules for rows, roles, patterns and conditions anew, and
+// shares no code with the package. It works on the fields as written.
+type oracle struct{ p, g [][]string }
+
+func (o oracle) covers(pattern, name, separator string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if strings.HasSuffix(pattern, separator+"*") {
+		above := pattern[:len(pattern)-1]
+		return strings.HasPrefix(name, above) && name != above
+	}
+	return pattern == name
+}
+
+// bears tells whether who is, or has through any number of grants, the subject.
+func (o oracle) bears(who, subject, domain string, steps int) bool {
+	if who == subject {
+		return true
+	}
+	return steps > 0 && slices.ContainsFunc(o.g, func(g []string) bool {
+		return g[1] == who && o.covers(g[3], domain, "/") && o.bears(g[2], subject, domain, steps-1)
+	})
+}
+
+func (o oracle) permits(agent, workspace, project, tool string, args map[string]any) bool {
+	domain := workspace + "/" + project
+	if agent == "" || workspace == "" || project == "" || tool == "" || strings.HasPrefix(agent, "role:") ||
+		strings.ContainsAny(workspace+project, "/") || strings.Contains(agent+domain+tool, "*") {
+		return false
+	}
+	allowed := false
+	for _, p := range o.p {
+		if !o.bears(agent, p[1], domain, 10) || !o.covers(p[2], domain, "/") || !o.covers(p[3], tool, ".") {
+			continue
+		}
+		met, failed := true, false
+		if p[4] != "" {
+			met, failed = conditionPool[p[4]](agent, args)
+		}
+		if p[5] == "deny" && (met || failed) {
+			return false
+		}
+		if p[5] == "allow" && met && !failed {
+			allowed = true
+		}
+	}
+	return allowed
+}
+
+// reach is "could this ever be permitted", from the same rows.
+func (o oracle) reach(agent, workspace, project, tool string) Reach {
+	plain := oracle{g: o.g}
+	var conditions bool
+	for _, p := range o.p {
+		if p[4] == "" {
+			plain.p = append(plain.p, p)
+		}
+	}
+	hopeful := oracle{g: o.g, p: slices.Clone(plain.p)}
+	gloomy := oracle{g: o.g, p: slices.Clone(plain.p)}
+	for _, p := range o.p {
+		if p[4] != "" {
+			conditions = true
+			unconditional := []string{"p", p[1], p[2], p[3], "", p[5]}
+			if p[5] == "allow" {
+				hopeful.p = append(hopeful.p, unconditional)
+			} else {
+				gloomy.p = append(gloomy.p, unconditional)
+			}
+		}
+	}
+	switch {
+	case !hopeful.permits(agent, workspace, project, tool, nil):
+		return Never
+	case conditions && !gloomy.permits(agent, workspace, project, tool, nil):
+		return OnConditions
+	}
+	return Always
+}
+
+// conditionPool holds conditions and, in Go, what they mean: met, failed.
+var conditionPool = map[string]func(agent string, args map[string]any) (met, failed bool){
+	"args.n <= 100": func(_ string, args map[string]any) (bool, bool) {
+		n, ok := poolNumber(args)
+		return ok && n.Cmp(big.NewRat(100, 1)) <= 0, !ok
+	},
+	"args.n == 5 || args.n in [7, 8.5]": func(_ string, args map[string]any) (bool, bool) {
+		n, ok := poolNumber(args)
+		return ok && (n.Cmp(big.NewRat(5, 1)) == 0 || n.Cmp(big.NewRat(7, 1)) == 0 || n.Cmp(big.NewRat(17, 2)) == 0), !ok
+	},
+	"has(args.c) && args.c == 'EUR'": func(_ string, args map[string]any) (bool, bool) { return args["c"] == "EUR", false },
+	"args.c != 'USD'": func(_ string, args map[string]any) (bool, bool) {
+		_, there := args["c"]
+		return there && args["c"] != "USD", !there
+	},
+	"agent == 'a1'": func(agent string, _ map[string]any) (bool, bool) { return agent == "a1", false },
+	"true":          func(string, map[string]any) (bool, bool) { return true, false },
+	"1 / 0 == 1":    func(string, map[string]any) (bool, bool) { return false, true },
+}
+
+// poolNumber is args.n as an exact number; not ok where a condition that reads
+// and compares it fails.
+func poolNumber(args map[string]any) (*big.Rat, bool) {
+	n, ok := args["n"].(json.Number)
+	if !ok || strings.Contains(string(n), "123456789012345678") {
+		return nil, false
+	}
+	return new(big.Rat).SetString(string(n))
+}
+
+// wholeCasbin is one plain enforcer over every row, with casbin's own roles,
+// domains and patterns.
+func wholeCasbin(t *testing.T, o oracle) *casbin.Enforcer {
+	t.Helper()
+	m, err := model.NewModelFromString(`
+[request_definition]
+r = sub, dom, obj, args
+[policy_definition]
+p = n, sub, dom, obj, when, eft
+[role_definition]
+g = _, _, _
+[policy_effect]
+e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
+[matchers]
+m = g(r.sub, p.sub, r.dom) && match(r.dom, p.dom) && match(r.obj, p.obj) && met(r.sub, r.args, p.when, p.eft)
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := casbin.NewEnforcer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := func(name, pattern string) bool {
+		return pattern == "*" || pattern == name || len(pattern) > 1 && strings.HasSuffix(pattern, "*") && strings.HasPrefix(name, pattern[:len(pattern)-1])
+	}
+	e.AddFunction("match", func(a ...any) (any, error) { return match(a[0].(string), a[1].(string)), nil })
+	e.AddFunction("met", func(a ...any) (any, error) {
+		if a[2] == "" {
+			return true, nil
+		}
+		met, failed := conditionPool[a[2].(string)](a[0].(string), a[1].(map[string]any))
+		return met && !failed || failed && a[3] == "deny", nil
+	})
+	e.AddNamedDomainMatchingFunc("g", "match", match)
+	for i, p := range o.p {
+		if _, err := e.AddPolicy(append([]string{fmt.Sprint(i)}, p[1:]...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, g := range o.g {
+		if _, err := e.AddGroupingPolicy(g[1:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+// render writes rows as a file.
+func (o oracle) render() string {
+	var b strings.Builder
+	for _, row := range append(slices.Clone(o.p), o.g...) {
+		for i, f := range row {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			if strings.ContainsAny(f, ",\"") {
+				f = `"` + strings.ReplaceAll(f, `"`, `""`) + `"`
+			}
+			b.WriteString(f)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String() + "# end\n"
+}
+
+func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+
+// randomPolicy draws rows that meet often: few names, many patterns.
+func randomPolicy(r *rand.Rand) oracle {
+	var o oracle
+	conditions := make([]string, 0, len(conditionPool))
+	for c := range conditionPool {
+		conditions = append(conditions, c)
+	}
+	slices.Sort(conditions)
+	domain := func() string { return pick(r, "*", "w1/*", "w1/*", "*", "w2/*", "w1/p1", "w1/p2", "w2/p1") }
+	for range 4 + r.IntN(22) {
+		effect, when := "allow", ""
+		if r.IntN(4) == 0 {
+			effect = "deny"
+		}
+		if r.IntN(3) == 0 {
+			when = pick(r, conditions...)
+		}
+		o.p = append(o.p, []string{"p", pick(r, "a1", "a2", "a3", "role:r1", "role:r2", "role:r3", "role:r4"), domain(),
+			pick(r, "*", "x.*", "x.y.*", "x.y", "x.z", "x.y.z", "k"), when, effect})
+	}
+	for range r.IntN(8) {
+		if r.IntN(2) == 0 {
+			o.g = append(o.g, []string{"g", pick(r, "a1", "a2", "a3"), pick(r, "role:r1", "role:r2", "role:r3", "role:r4"), domain()})
+			continue
+		}
+		// Upwards only, so that there is no cycle.
+		from := 1 + r.IntN(3)
+		to := from + 1 + r.IntN(4-from)
+		o.g = append(o.g, []string{"g", fmt.Sprintf("role:r%d", from), fmt.Sprintf("role:r%d", to), domain()})
+	}
+	return o
+}
+
+func randomArguments(r *rand.Rand) map[string]any {
+	args := map[string]any{}
+	if r.IntN(5) > 0 {
+		args["n"] = json.Number(pick(r, "5", "5.0", "50e-1", "7", "8.5", "85e-1", "100", "1e2", "100.0", "100.01", "100.5", "-3", "123456789012345678901", "0.123456789012345678", "9223372036854775807"))
+	}
+	if r.IntN(3) > 0 {
+		args["c"] = pick(r, "EUR", "USD", "eur")
+	}
+	return args
+}
+
+// More than 100,000 random requests: the package, casbin over all rows and the
+// oracle give one answer, and Reach never contradicts it.
+func TestDifferential(t *testing.T) {
+	policies, requests := 520, 200
+	if testing.Short() {
+		policies = 60
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	counts := map[string]int{}
+	for range policies {
+		o := randomPolicy(r)
+		p, _, err := Load(Source{File: "random.csv", Data: []byte(o.render())}, nil, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, o.render())
+		}
+		whole := wholeCasbin(t, o)
+		for range requests {
+			agent, workspace, project := pick(r, "a1", "a2", "a3", "a1", "a2", "a4"), pick(r, "w1", "w1", "w1", "w2", "w3"), pick(r, "p1", "p1", "p2", "p3")
+			tool := pick(r, "x", "x.y", "x.z", "x.y.z", "x.y.q", "xx.y", "k", "k.k", "x.y.z.q")
+			args := randomArguments(r)
+			d, err := p.Permit(t.Context(), Request{agent, workspace, project, tool, args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			byCasbin, err := whole.Enforce(agent, workspace+"/"+project, tool, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byOracle := o.permits(agent, workspace, project, tool, args)
+			if d.Allowed != byCasbin || d.Allowed != byOracle {
+				t.Fatalf("%s %s/%s %s %v: Permit %v (%v), casbin %v, oracle %v\n%s", agent, workspace, project, tool, args, d.Allowed, d.Row, byCasbin, byOracle, o.render())
+			}
+			reach, err := p.Reach(agent, workspace, project, tool)
+			if want := o.reach(agent, workspace, project, tool); err != nil || reach != want {
+				t.Fatalf("%s %s/%s %s: reach %v (%v), oracle %v\n%s", agent, workspace, project, tool, reach, err, want, o.render())
+			}
+			if reach == Never && d.Allowed || reach == Always && !d.Allowed {
+				t.Fatalf("reach %v, allowed %v", reach, d.Allowed)
+			}
+			counts[fmt.Sprint(reach, " ", d.Allowed)]++
+		}
+	}
+	for _, outcome := range []string{"never false", "on conditions false", "on conditions true", "always true"} {
+		if counts[outcome] < policies {
+			t.Errorf("only %d requests came out as %q: %v", counts[outcome], outcome, counts)
+		}
+	}
+	t.Log(counts)
+}
+
+// The whole matrix of the example: names that exist, names that do not, empty
+// ones, stars, slashes, and agents named like roles.
+func TestMatrix(t *testing.T) {
+	data := string(exampleCSV(t))
+	var o oracle
+	for _, line := range strings.Split(data, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		var row []string
+		for i, f := range strings.SplitN(line, ",", 6) {
+			if i == 4 && strings.Contains(line, `"`) {
+				f = line[strings.Index(line, `"`)+1 : strings.LastIndex(line, `"`)]
+			} else if i == 5 {
+				f = line[strings.LastIndex(line, ",")+1:]
+			}
+			row = append(row, strings.TrimSpace(f))
+		}
+		if row[0] == "p" {
+			o.p = append(o.p, row)
+		} else {
+			o.g = append(o.g, row)
+		}
+	}
+	if len(o.p) != 9 || len(o.g) != 3 {
+		t.Fatalf("read %d and %d rows", len(o.p), len(o.g))
+	}
+	p := load(t)
+	args := map[string]any{"currency": "EUR", "amount": json.Number("1"), "url": "https:"}
+	cells, allowed := 0, 0
+	for _, agent := range []string{"Analyst", "Intern", "Ghost", "", "role:researcher", "role:senior", "role:", "*", "analyst", "Analyst "} {
+		for _, workspace := range []string{"acme", "globex", "nowhere", "", "*", "acme/alpha", "Acme", "acme "} {
+			for _, project := range []string{"alpha", "beta", "gamma", "", "*", "alpha/x", "ALPHA"} {
+				for _, tool := range []string{"web.search", "web.fetch", "web", "web.", "web.a.b", "data.vector_search", "files.read", "files.delete", "notes.label",
+					"payments.refund", "payments.list", "payments", "time.now", "", "*", "web.*", "made.up", "Web.search", "role:researcher"} {
+					cells++
+					d, err := p.Permit(t.Context(), Request{agent, workspace, project, tool, args})
+					if want := o.permitsExample(agent, workspace, project, tool); err != nil || d.Allowed != want {
+						t.Errorf("%q %q %q %q: %v (%v), want %v", agent, workspace, project, tool, d, err, want)
+					}
+					if d.Allowed {
+						allowed++
+					}
+				}
+			}
+		}
+	}
+	if cells < 10_000 || allowed < 100 {
+		t.Errorf("%d cells, %d allowed", cells, allowed)
+	}
+	t.Log(cells, "cells,", allowed, "allowed")
+}
+
+// permitsExample is permits where the conditions of the example are known: the
+// allow row's is met, the deny row's is not.
+func (o oracle) permitsExample(agent, workspace, project, tool string) bool {
+	known := oracle{g: o.g}
+	for _, p := range o.p {
+		if p[4] != "" && p[5] == "deny" {
+			continue
+		}
+		known.p = append(known.p, []string{"p", p[1], p[2], p[3], "", p[5]})
+	}
+	return known.permits(agent, workspace, project, tool, nil)
+}

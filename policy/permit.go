@@ -1,0 +1,253 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/casbin/casbin/v2/model"
+)
+
+// The bounds of the table of verdicts. The file bounds it too: a name that no row
+// tells apart from others shares their entry. A verdict on conditions keeps an
+// enforcer, of some ten KiB; any other is a few words.
+const (
+	maxAnswers   = 1 << 16
+	maxEnforcers = 1 << 12
+)
+
+// errNoPolicy is the answer of a Policy that Load did not make.
+var errNoPolicy = errors.New("policy: no policy is loaded")
+
+// Policy is one loaded policy file. It never changes, so what it has answered
+// once holds for its life; a reload makes a new one. Safe for concurrent use.
+// The zero value and nil permit nothing.
+type Policy struct {
+	rules  []*rule
+	grants []*grant
+	index  *index
+	base   model.Model
+
+	mu        sync.RWMutex
+	answers   verdictTable // verdicts that hold whatever the arguments are
+	enforcers verdictTable // verdicts on conditions
+}
+
+// verdictTable keeps at most a number of verdicts.
+type verdictTable struct {
+	verdicts map[class]verdict
+	most     int
+}
+
+func newTable(most int) verdictTable { return verdictTable{verdicts: map[class]verdict{}, most: most} }
+
+// put adds a verdict, in place of any other where the table is full.
+func (t *verdictTable) put(c class, v verdict) {
+	if len(t.verdicts) >= t.most {
+		for other := range t.verdicts {
+			delete(t.verdicts, other)
+			break
+		}
+	}
+	t.verdicts[c] = v
+}
+
+// Request is one call as far as permission looks at it. Arguments hold what
+// passed the schema: numbers as encoding/json.Number, objects as
+// map[string]any, arrays as []any; they are read during Permit, never kept.
+type Request struct {
+	Agent, Workspace, Project, Tool string
+	Arguments                       map[string]any
+}
+
+// Decision is the answer to a request.
+type Decision struct {
+	Allowed bool
+	// Row is the row that decided, nil where no row matched (which denies).
+	Row *Row
+}
+
+// Reach tells whether an agent could ever use a tool in a project.
+type Reach int
+
+// The three answers, the strictest first.
+const (
+	// Never: no allow row matches, or a deny row without a condition does.
+	Never Reach = iota
+	// OnConditions: it depends on the arguments.
+	OnConditions
+	// Always: some allow row has no condition, and no deny row matches.
+	Always
+)
+
+// String is the name in lower case.
+func (r Reach) String() string {
+	switch r {
+	case Always:
+		return "always"
+	case OnConditions:
+		return "on conditions"
+	default:
+		return "never"
+	}
+}
+
+// verdict is what the rows say about one class of requests. The zero value is
+// what no row matching means.
+type verdict struct {
+	reach    Reach
+	decision Decision  // unless reach is OnConditions
+	enforcer *enforcer // only if reach is OnConditions
+}
+
+// Permit decides one request. A request with an empty, starred or impossible
+// name is denied without a row. An error means that nothing was decided: the
+// caller refuses.
+func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
+	defer refusePanic(&d, &err)
+	at := place{r.Workspace, r.Project}
+	if p == nil || p.index == nil {
+		return Decision{}, errNoPolicy
+	}
+	if unmatchable(r.Agent, at, r.Tool) != "" {
+		return Decision{}, nil
+	}
+	v, canonical, err := p.verdict(r.Agent, at, r.Tool)
+	if err != nil {
+		return Decision{}, err
+	}
+	if v.reach != OnConditions {
+		return v.decision, nil
+	}
+	if d, err = v.enforcer.enforce(r.Agent, canonical, r.Tool, newJudgement(ctx, r)); err != nil {
+		return Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Decision{}, fmt.Errorf("policy: interrupted: %w", err)
+	}
+	return d, nil
+}
+
+// Reach tells whether the agent could ever use the tool there. On an error the
+// answer is Never.
+func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
+	defer refusePanic(&reach, &err)
+	at := place{workspace, project}
+	if p == nil || p.index == nil {
+		return Never, errNoPolicy
+	}
+	if unmatchable(agent, at, tool) != "" {
+		return Never, nil
+	}
+	v, _, err := p.verdict(agent, at, tool)
+	if err != nil {
+		return Never, err
+	}
+	return v.reach, nil
+}
+
+// refusePanic turns a panic into an error and the answer into its zero value,
+// which refuses. The panic's text may quote the model, so it is not repeated.
+func refusePanic[T any](answer *T, err *error) {
+	if r := recover(); r != nil {
+		var none T
+		*answer, *err = none, fmt.Errorf("policy: panic of type %T while judging", r)
+	}
+}
+
+// unmatchable says why no row can ever match these names; "" when one may.
+func unmatchable(agent string, at place, tool string) string {
+	switch {
+	case agent == "" || at.workspace == "" || at.project == "" || tool == "":
+		return "an empty agent, workspace, project or tool matches nothing"
+	case isRole(agent):
+		return "an agent named like a role matches nothing"
+	case strings.IndexByte(at.workspace, '/') >= 0 || strings.IndexByte(at.project, '/') >= 0:
+		return "a workspace or project with a slash in its name matches nothing"
+	case strings.IndexByte(agent, '*') >= 0 || strings.IndexByte(tool, '*') >= 0 ||
+		strings.IndexByte(at.workspace, '*') >= 0 || strings.IndexByte(at.project, '*') >= 0:
+		return "a name with a star matches nothing"
+	}
+	return ""
+}
+
+// verdict finds or makes the verdict of a request's class, and the domain that
+// stands for the class.
+func (p *Policy) verdict(agent string, at place, tool string) (verdict, place, error) {
+	c, canonical, ok := p.index.classOf(agent, at, tool)
+	if !ok {
+		return verdict{}, canonical, nil
+	}
+	p.mu.RLock()
+	v, known := p.answers.verdicts[c]
+	if !known {
+		v, known = p.enforcers.verdicts[c]
+	}
+	p.mu.RUnlock()
+	if known {
+		return v, canonical, nil
+	}
+	v, err := p.judge(agent, canonical, tool)
+	if err != nil {
+		return verdict{}, place{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v.reach == OnConditions {
+		p.enforcers.put(c, v)
+	} else {
+		p.answers.put(c, v)
+	}
+	return v, canonical, nil
+}
+
+// judge makes the verdict of one class: casbin decides, and what it says must
+// agree with what the rows say by themselves.
+func (p *Policy) judge(agent string, at place, tool string) (verdict, error) {
+	rules, grants := p.index.candidates(agent, at, tool)
+	reach := reachOf(rules)
+	if len(rules) == 0 {
+		return verdict{}, nil
+	}
+	e, err := newEnforcer(p.base, at, rules, grants)
+	if err != nil {
+		return verdict{}, err
+	}
+	// With the conditions of deny rows unmet, and of allow rows met only where
+	// they matter, the answer is known: this probes the enforcer and its model.
+	d, err := e.enforce(agent, at, tool, &judgement{probe: true, meet: reach == OnConditions})
+	if err != nil {
+		return verdict{}, err
+	}
+	if d.Allowed != (reach != Never) {
+		return verdict{}, errEnforcer
+	}
+	if reach == OnConditions {
+		return verdict{reach: reach, enforcer: e}, nil
+	}
+	return verdict{reach: reach, decision: d}, nil
+}
+
+// reachOf reads the answer to "could this ever be allowed" off the rows that
+// match when conditions are ignored.
+func reachOf(rules []*rule) Reach {
+	reach, denies := Never, false
+	for _, r := range rules {
+		switch {
+		case r.Effect == Deny && r.condition == nil:
+			return Never
+		case r.Effect == Deny:
+			denies = true
+		case r.condition == nil:
+			reach = Always
+		case reach == Never:
+			reach = OnConditions
+		}
+	}
+	if reach == Always && denies {
+		return OnConditions
+	}
+	return reach
+}

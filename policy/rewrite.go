@@ -1,0 +1,171 @@
+package policy
+
+import (
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// rewriter prepares a parsed expression for a check against a schema. At run
+// time an object is a map, and conditions may use it as one; to the checker it
+// is a type with fields. So args["a"] becomes args.a, "a" in args becomes
+// has(args.a), and an object that is used whole becomes dyn(object).
+type rewriter struct {
+	factory celast.ExprFactory
+	next    int64
+	root    *shape
+}
+
+// scope holds the shapes of a loop's variables.
+type scope map[string]*shape
+
+func (w *rewriter) id() int64 {
+	w.next++
+	return w.next
+}
+
+// shape resolves an expression to the place of the arguments that it denotes.
+func (w *rewriter) shape(e celast.Expr, in scope) *shape {
+	switch e.Kind() {
+	case celast.IdentKind:
+		if s, bound := in[e.AsIdent()]; bound {
+			return s
+		}
+		if e.AsIdent() == varArgs {
+			return w.root
+		}
+	case celast.SelectKind:
+		if s := e.AsSelect(); !s.IsTestOnly() {
+			if owner := w.shape(s.Operand(), in); owner != nil && (owner.kind == closed || owner.kind == table) {
+				return owner.member(s.FieldName())
+			}
+		}
+	case celast.CallKind:
+		if c := e.AsCall(); c.FunctionName() == operators.Index && len(c.Args()) == 2 {
+			owner := w.shape(c.Args()[0], in)
+			switch {
+			case owner == nil:
+			case owner.kind == array:
+				return owner.items
+			case owner.kind == table:
+				return owner.rest
+			}
+		}
+	}
+	return nil
+}
+
+// walk rewrites e and what is below it.
+func (w *rewriter) walk(e celast.Expr, in scope) {
+	switch e.Kind() {
+	case celast.SelectKind:
+		w.walkOwner(e.AsSelect().Operand(), in)
+	case celast.CallKind:
+		w.call(e, in)
+	case celast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			w.walk(element, in)
+		}
+	case celast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			w.walk(entry.AsMapEntry().Key(), in)
+			w.walk(entry.AsMapEntry().Value(), in)
+		}
+	case celast.ComprehensionKind:
+		w.loop(e.AsComprehension(), in)
+		return
+	}
+	if s := w.shape(e, in); s != nil && s.kind == closed {
+		w.wrap(e)
+	}
+}
+
+// walkOwner rewrites below an expression of which a member is selected: it stays
+// an object.
+func (w *rewriter) walkOwner(e celast.Expr, in scope) {
+	switch e.Kind() {
+	case celast.SelectKind:
+		w.walkOwner(e.AsSelect().Operand(), in)
+	case celast.IdentKind:
+	case celast.CallKind:
+		w.call(e, in)
+	default:
+		w.walk(e, in)
+	}
+}
+
+func (w *rewriter) call(e celast.Expr, in scope) {
+	c := e.AsCall()
+	args := c.Args()
+	if len(args) == 2 {
+		switch c.FunctionName() {
+		case operators.Index:
+			w.walkOwner(args[0], in)
+			w.walk(args[1], in)
+			owner := w.shape(args[0], in)
+			if owner == nil || owner.kind != closed {
+				return
+			}
+			if name, isName := literalText(args[1]); isName {
+				e.SetKindCase(w.factory.NewSelect(e.ID(), args[0], name))
+			} else {
+				w.wrap(args[0])
+			}
+			return
+		case operators.In:
+			owner := w.shape(args[1], in)
+			if name, isName := literalText(args[0]); isName && owner != nil && owner.kind == closed {
+				w.walkOwner(args[1], in)
+				e.SetKindCase(w.factory.NewPresenceTest(e.ID(), args[1], name))
+				return
+			}
+		}
+	}
+	if c.IsMemberFunction() {
+		w.walk(c.Target(), in)
+	}
+	for _, arg := range args {
+		w.walk(arg, in)
+	}
+}
+
+func (w *rewriter) loop(c celast.ComprehensionExpr, in scope) {
+	inner := scope{}
+	for name, s := range in {
+		inner[name] = s
+	}
+	inner[c.IterVar()] = nil
+	if s := w.shape(c.IterRange(), in); s != nil && s.kind == array {
+		inner[c.IterVar()] = s.items
+	}
+	w.walk(c.IterRange(), in)
+	inner[c.AccuVar()] = nil
+	w.walk(c.AccuInit(), in)
+	w.walk(c.LoopCondition(), inner)
+	w.walk(c.LoopStep(), inner)
+	w.walk(c.Result(), inner)
+}
+
+// wrap turns an object into dyn(object).
+func (w *rewriter) wrap(e celast.Expr) {
+	var inner celast.Expr
+	switch e.Kind() {
+	case celast.IdentKind:
+		inner = w.factory.NewIdent(w.id(), e.AsIdent())
+	case celast.SelectKind:
+		inner = w.factory.NewSelect(w.id(), e.AsSelect().Operand(), e.AsSelect().FieldName())
+	case celast.CallKind:
+		inner = w.factory.NewCall(w.id(), e.AsCall().FunctionName(), e.AsCall().Args()...)
+	default:
+		return
+	}
+	e.SetKindCase(w.factory.NewCall(e.ID(), "dyn", inner))
+}
+
+func literalText(e celast.Expr) (string, bool) {
+	if e.Kind() != celast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}

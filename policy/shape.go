@@ -1,0 +1,298 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// kind is what a schema says about a place, as far as a condition's types care.
+type kind int
+
+const (
+	anything kind = iota // not known, or several types
+	boolean
+	numeric // integer, number
+	text
+	array
+	closed // an object whose members are declared
+	table  // an object whose members all have one shape
+)
+
+// maxShapeDepth is how deep a schema is followed; below it anything goes.
+const maxShapeDepth = 64
+
+// shape is the type of one place in a tool's arguments.
+type shape struct {
+	kind     kind
+	nullable bool
+	name     string // of the CEL type, for closed
+	members  map[string]*shape
+	rest     *shape // members that are not declared; nil: there are none
+	items    *shape
+	max      uint64 // elements, members or characters; 0: unbounded
+}
+
+// celType is the CEL type that a condition is checked with. Numbers are dyn,
+// because CEL's checker does not compare ints with doubles for equality; they
+// are checked apart.
+func (s *shape) celType() *cel.Type {
+	switch s.kind {
+	case boolean:
+		if s.nullable {
+			return types.NewNullableType(types.BoolType)
+		}
+		return types.BoolType
+	case text:
+		if s.nullable {
+			return types.NewNullableType(types.StringType)
+		}
+		return types.StringType
+	case array:
+		if s.nullable {
+			return types.DynType
+		}
+		return types.NewListType(s.items.celType())
+	case closed:
+		return types.NewObjectType(s.name)
+	case table:
+		if s.nullable {
+			return types.DynType
+		}
+		return types.NewMapType(types.StringType, s.rest.celType())
+	default:
+		return types.DynType
+	}
+}
+
+// member is the shape of a member, nil where the closed schema has none.
+func (s *shape) member(name string) *shape {
+	if m, declared := s.members[name]; declared {
+		return m
+	}
+	return s.rest
+}
+
+// shaper reads shapes out of one schema document.
+type shaper struct {
+	root    any
+	byRef   map[string]*shape
+	objects map[string]*shape // closed shapes by the name of their CEL type
+}
+
+// shapeOf reads a tool's input schema. The root is an object, and closed unless
+// the tool is open.
+func shapeOf(t Tool) (*shape, map[string]*shape, error) {
+	root := any(map[string]any{})
+	if len(bytes.TrimSpace(t.InputSchema)) > 0 {
+		d := json.NewDecoder(bytes.NewReader(t.InputSchema))
+		d.UseNumber()
+		if err := d.Decode(&root); err != nil {
+			return nil, nil, fmt.Errorf("the input schema of %s is not JSON", t.Name)
+		}
+	}
+	sh := &shaper{root: root, byRef: map[string]*shape{}, objects: map[string]*shape{}}
+	members, _ := root.(map[string]any)
+	s := &shape{}
+	sh.object(s, members, "#"+varArgs, 0, !t.Open)
+	if s.kind == anything {
+		s.kind, s.members, s.rest = closed, map[string]*shape{}, &shape{}
+		sh.register(s, "#"+varArgs)
+	}
+	return s, sh.objects, nil
+}
+
+func (sh *shaper) register(s *shape, at string) {
+	s.name = at
+	sh.objects[at] = s
+}
+
+// read reads the schema of one place.
+func (sh *shaper) read(schema any, at string, depth int) *shape {
+	members, isObject := schema.(map[string]any)
+	if !isObject || depth > maxShapeDepth {
+		return &shape{}
+	}
+	if ref, ok := members["$ref"].(string); ok {
+		if constrains(members) {
+			return &shape{}
+		}
+		return sh.follow(ref, at, depth)
+	}
+	s := &shape{}
+	names := typeNames(members)
+	kinds := map[string]bool{}
+	for _, n := range names {
+		switch n {
+		case "null":
+			s.nullable = true
+		case "integer", "number":
+			kinds["number"] = true
+		default:
+			kinds[n] = true
+		}
+	}
+	if len(kinds) != 1 {
+		return &shape{}
+	}
+	switch {
+	case kinds["boolean"]:
+		s.kind = boolean
+	case kinds["number"]:
+		s.kind = numeric
+	case kinds["string"]:
+		s.kind, s.max = text, size(members["maxLength"])
+	case kinds["array"]:
+		s.kind, s.max, s.items = array, size(members["maxItems"]), &shape{}
+		if items, found := members["items"]; found && members["prefixItems"] == nil {
+			s.items = sh.read(items, at+"[]", depth+1)
+		}
+	case kinds["object"]:
+		sh.object(s, members, at, depth, false)
+	}
+	return s
+}
+
+// follow reads the target of a reference inside the document.
+func (sh *shaper) follow(ref, at string, depth int) *shape {
+	if known := sh.byRef[ref]; known != nil {
+		return known
+	}
+	target := sh.root
+	if ref != "#" {
+		pointer, local := strings.CutPrefix(ref, "#/")
+		if !local || strings.Contains(pointer, "%") {
+			return &shape{}
+		}
+		for _, token := range strings.Split(pointer, "/") {
+			members, ok := target.(map[string]any)
+			if !ok {
+				return &shape{}
+			}
+			token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+			target = members[token]
+		}
+	}
+	// A schema that refers to itself meets its own shape, filled in later.
+	s := &shape{}
+	sh.byRef[ref] = s
+	*s = *sh.read(target, at, depth+1)
+	if s.kind == closed {
+		sh.objects[s.name] = s
+	}
+	return s
+}
+
+// object fills in the shape of an object schema.
+func (sh *shaper) object(s *shape, schema map[string]any, at string, depth int, shut bool) {
+	s.max = size(schema["maxProperties"])
+	switch rest := additional(schema); {
+	case shut || rest == nil || rest == false:
+	default:
+		s.rest = sh.read(rest, at+".*", depth+1)
+	}
+	if patterns, _ := schema["patternProperties"].(map[string]any); len(patterns) > 0 || declaresElsewhere(schema) {
+		s.rest = &shape{}
+	}
+	declared, _ := schema["properties"].(map[string]any)
+	if len(declared) == 0 && s.rest != nil {
+		s.kind = table
+		return
+	}
+	s.kind, s.members = closed, map[string]*shape{}
+	sh.register(s, at)
+	for name, sub := range declared {
+		if sub == false {
+			s.members[name] = nil
+			continue
+		}
+		s.members[name] = sh.read(sub, at+"."+name, depth+1)
+	}
+}
+
+// additional is what the author wrote for members that are not declared.
+func additional(schema map[string]any) any {
+	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
+		if v, found := schema[keyword]; found {
+			return v
+		}
+	}
+	return nil
+}
+
+// declaresElsewhere tells whether members may be declared in a branch.
+func declaresElsewhere(schema map[string]any) bool {
+	for _, keyword := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"} {
+		if _, found := schema[keyword]; found {
+			return true
+		}
+	}
+	return false
+}
+
+// constrains tells whether a schema says more than its reference.
+func constrains(schema map[string]any) bool {
+	for keyword := range schema {
+		switch keyword {
+		case "$ref", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly":
+		default:
+			if !strings.HasPrefix(keyword, "x-") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// typeNames lists the types that a schema allows; none when it does not say.
+func typeNames(schema map[string]any) []string {
+	switch t := schema["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var names []string
+		for _, v := range t {
+			if name, ok := v.(string); ok {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	values, _ := schema["enum"].([]any)
+	if v, found := schema["const"]; found {
+		values = []any{v}
+	}
+	var names []string
+	for _, v := range values {
+		switch v.(type) {
+		case nil:
+			names = append(names, "null")
+		case bool:
+			names = append(names, "boolean")
+		case string:
+			names = append(names, "string")
+		case json.Number:
+			names = append(names, "number")
+		default:
+			return nil
+		}
+	}
+	return names
+}
+
+// size reads a bound; 0 where there is none.
+func size(v any) uint64 {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0
+	}
+	i, err := n.Int64()
+	if err != nil || i < 0 {
+		return 0
+	}
+	return uint64(i) + 1 // so that a bound of zero is one
+}

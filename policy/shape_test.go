@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// Real schemas: a condition may ask for every declared member of every tool, as
+// a member and by its name in quotes, and for no other.
+func TestRealSchemas(t *testing.T) {
+	corpora := cmp.Or(os.Getenv("CALLGATE_CORPORA"), filepath.Join("..", "..", "shared", "corpora"))
+	for _, name := range []string{"registry_github_mcp", "registry_docker_mcp"} {
+		data, err := os.ReadFile(filepath.Join(corpora, name, name+".json"))
+		if err != nil {
+			t.Skipf("skipped: the corpus %s is not there (%v)", name, err)
+		}
+		var tools []struct {
+			Name        string          `json:"name"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+		}
+		if err := json.Unmarshal(data, &tools); err != nil || len(tools) < 100 {
+			t.Fatal(len(tools), err)
+		}
+		base, err := baseEnv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		members := 0
+		for _, tool := range tools {
+			l, err := newLint(base, Tool{Name: tool.Name, InputSchema: tool.InputSchema})
+			if err != nil {
+				t.Errorf("%s: %v", tool.Name, err)
+				continue
+			}
+			for member := range l.root.members {
+				members++
+				quoted := strconv.Quote(member)
+				for _, expression := range []string{quoted + " in args", "args[" + quoted + "] == dyn(1)"} {
+					if c := l.check(expression); c != nil {
+						t.Errorf("%s: %s: %s", tool.Name, expression, c.found)
+					}
+				}
+			}
+			if c := l.check("has(args.certainly_no_member)"); c == nil && l.root.kind == closed && l.root.rest == nil {
+				t.Errorf("%s: a condition may ask for a member that is not there", tool.Name)
+			}
+		}
+		if members < 300 {
+			t.Errorf("%s: only %d members", name, members)
+		}
+	}
+}
+
+// Schemas that say little, or go in circles, leave types open and load.
+func TestOddSchemas(t *testing.T) {
+	base, err := baseEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		schema, expression string
+		ok                 bool
+	}{
+		{`{"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/x"}}}`, "args.a == 1", true},
+		{`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "args.a.a.a == {}", true},
+		{`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "args.a.b == 1", false},
+		{`{"properties":{"a":{"$ref":"#/$defs/none"}}}`, "args.a == 1", true},
+		{`{"properties":{"a":{"$ref":"other.json"}}}`, "args.a == 1", true},
+		{`{"properties":{"a":{"$ref":"#/$defs/x","type":"string"}},"$defs":{"x":{"type":"string"}}}`, "args.a == 1", true},
+		{`{"properties":{"a":{"$ref":"#/$defs/x","description":"d"}},"$defs":{"x":{"type":"string"}}}`, "args.a == 1", false},
+		{`{"properties":{"a":{"$ref":"#/$defs/x~1y"}},"$defs":{"x/y":{"type":"string"}}}`, "args.a == 1", false},
+		{`{"properties":{"a":false}}`, "has(args.a)", false},
+		{`{"properties":{"a":true}}`, "args.a == 1", true},
+		{`{"properties":{"a":{"type":["string","number"]}}}`, "args.a == 1 || args.a == 'x'", true},
+		{`{"properties":{"a":{"type":["integer","number"]}}}`, "args.a == 'x'", false},
+		{`{"properties":{"a":{"const":"x"}}}`, "args.a == 1", false},
+		{`{"properties":{"a":{"enum":[1,"x"]}}}`, "args.a == 1 || args.a == 'x'", true},
+		{`{"properties":{"a":{"enum":["x",null]}}}`, "args.a == null", true},
+		{`{"properties":{"a":{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}}`, "args.a[0] == 'x'", true},
+		{`{"properties":{"a":{"type":"array"}}}`, "args.a == 'x'", false},
+		{`{"properties":{"a":{"type":["array","null"]}}}`, "args.a == null", true},
+		{`{"properties":{"a":{"type":["object","null"],"properties":{"b":{}}}}}`, "args.a == null || args.a.b == 1", true},
+		{`{"properties":{"a":{"type":["boolean","null"]}}}`, "args.a == null || args.a == true", true},
+		{`{"properties":{"a":{"type":"object","patternProperties":{"^x":{}},"properties":{"b":{}}}}}`, "args.a.x1 == 1", true},
+		{`{"properties":{"a":{"type":"object","unevaluatedProperties":false,"properties":{"b":{}}}}}`, "args.a.x1 == 1", false},
+		{`{"properties":{"a":{"type":"object","properties":{"b":{}}}}}`, "args.a.x1 == 1", false},
+		{`{"properties":{"a":{"type":"object","additionalProperties":{"type":"string"}}}}`, "args.a.x1 == 1", false},
+		{`{"properties":{"a":{"type":"object","additionalProperties":{"type":"string"}}}}`, "args.a['x1'] == 'y'", true},
+		{`{"allOf":[{"properties":{"b":{"type":"string"}}}]}`, "args.b == 'x'", true},
+		{`{"patternProperties":{"^x":{"type":"string"}}}`, "args.x1 == 'x'", true},
+		{`true`, "args.b == 'x'", false},
+		{`[]`, "args.b == 'x'", false},
+		{`{"type":"object","properties":null}`, "has(args.b)", false},
+	} {
+		l, err := newLint(base, Tool{Name: "t", InputSchema: json.RawMessage(c.schema)})
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		if complaint := l.check(c.expression); (complaint == nil) != c.ok {
+			t.Errorf("%s: %s: %+v", c.schema, c.expression, complaint)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// errUnreadable is why a condition fails that read a number which CEL cannot
+// hold, or a value that is not JSON.
+var errUnreadable = errors.New("it read a number outside int64 with more than 15 significant digits, or outside a double's range")
+
+// reading is the state of one evaluation. Values turn into CEL values only when
+// they are read, and what could not be is remembered here, because CEL's
+// equality, "in" and logical operators would pass over it.
+type reading struct{ unreadable bool }
+
+func (r *reading) fail() ref.Val {
+	r.unreadable = true
+	return types.WrapErr(errUnreadable)
+}
+
+// read turns a JSON value into a CEL value.
+func (r *reading) read(v any) ref.Val {
+	switch v := v.(type) {
+	case nil:
+		return types.NullValue
+	case bool:
+		return types.Bool(v)
+	case string:
+		return types.String(v)
+	case json.Number:
+		if value, ok := numberValue(v); ok {
+			return value
+		}
+		return r.fail()
+	case []any:
+		return &list{elements: v, reading: r}
+	case map[string]any:
+		return &object{members: v, reading: r}
+	default:
+		return r.fail()
+	}
+}
+
+// list is a JSON array as a CEL list.
+type list struct {
+	elements []any
+	reading  *reading
+}
+
+var (
+	_ traits.Lister   = (*list)(nil)
+	_ traits.Foldable = (*list)(nil)
+)
+
+// Add concatenates; it reads every element.
+func (l *list) Add(other ref.Val) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	size := o.Size().(types.Int)
+	all := make([]ref.Val, 0, len(l.elements)+int(size))
+	for _, e := range l.elements {
+		all = append(all, l.reading.read(e))
+	}
+	for i := types.Int(0); i < size; i++ {
+		all = append(all, o.Get(i))
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, all)
+}
+
+// Contains reads elements up to the first that is equal.
+func (l *list) Contains(elem ref.Val) ref.Val {
+	for _, e := range l.elements {
+		if types.Equal(elem, l.reading.read(e)) == types.True {
+			return types.True
+		}
+	}
+	return types.False
+}
+
+// Equal compares element by element.
+func (l *list) Equal(other ref.Val) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok || o.Size() != l.Size() {
+		return types.False
+	}
+	for i, e := range l.elements {
+		if equal := types.Equal(l.reading.read(e), o.Get(types.Int(i))); equal != types.True {
+			return equal
+		}
+	}
+	return types.True
+}
+
+// Get reads the element at an index.
+func (l *list) Get(index ref.Val) ref.Val {
+	i, err := types.GetOrError(index)
+	if err != nil {
+		return types.ValOrErr(index, "no such overload")
+	}
+	if i < 0 || i >= len(l.elements) {
+		return types.NewErr("index out of range")
+	}
+	return l.reading.read(l.elements[i])
+}
+
+// Iterator walks the elements, reading each as it comes.
+func (l *list) Iterator() traits.Iterator {
+	return &iterator{size: len(l.elements), at: func(i int) ref.Val { return l.reading.read(l.elements[i]) }}
+}
+
+// Fold walks the elements for a loop, leaving each unread until it is used.
+func (l *list) Fold(f traits.Folder) {
+	for i, e := range l.elements {
+		if !f.FoldEntry(i, unread{e, l.reading}) {
+			return
+		}
+	}
+}
+
+func (l *list) Size() ref.Val  { return types.Int(len(l.elements)) }
+func (l *list) Type() ref.Type { return types.ListType }
+func (l *list) Value() any     { return l.elements }
+
+// ConvertToNative is for embedding Go programs; conditions have none.
+func (l *list) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+
+func (l *list) ConvertToType(t ref.Type) ref.Val { return convert(l, types.ListType, t) }
+
+// object is a JSON object as a CEL map.
+type object struct {
+	members map[string]any
+	reading *reading
+}
+
+var _ traits.Mapper = (*object)(nil)
+
+// Contains tells whether a member is there, without reading it.
+func (o *object) Contains(key ref.Val) ref.Val {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key)
+	}
+	_, found := o.members[string(name)]
+	return types.Bool(found)
+}
+
+// Equal compares member by member.
+func (o *object) Equal(other ref.Val) ref.Val {
+	m, ok := other.(traits.Mapper)
+	if !ok || m.Size() != o.Size() {
+		return types.False
+	}
+	for _, name := range o.names() {
+		theirs, found := m.Find(types.String(name))
+		if !found {
+			return types.False
+		}
+		if equal := types.Equal(o.reading.read(o.members[name]), theirs); equal != types.True {
+			return equal
+		}
+	}
+	return types.True
+}
+
+// Find reads a member.
+func (o *object) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), false
+	}
+	v, found := o.members[string(name)]
+	if !found {
+		return nil, false
+	}
+	return o.reading.read(v), true
+}
+
+// FindStringKey selects a member without reading it, as CEL asks for it.
+func (o *object) FindStringKey(name string) (any, bool) {
+	return unread{o.members, o.reading}.FindStringKey(name)
+}
+
+// Get reads a member that must be there.
+func (o *object) Get(key ref.Val) ref.Val {
+	v, found := o.Find(key)
+	if !found {
+		return types.ValOrErr(v, "no such key")
+	}
+	return v
+}
+
+// Iterator walks the members' names in the order of their bytes.
+func (o *object) Iterator() traits.Iterator {
+	names := o.names()
+	return &iterator{size: len(names), at: func(i int) ref.Val { return types.String(names[i]) }}
+}
+
+func (o *object) names() []string { return slices.Sorted(maps.Keys(o.members)) }
+
+func (o *object) Size() ref.Val  { return types.Int(len(o.members)) }
+func (o *object) Type() ref.Type { return types.MapType }
+func (o *object) Value() any     { return o.members }
+
+// ConvertToNative is for embedding Go programs; conditions have none.
+func (o *object) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+
+func (o *object) ConvertToType(t ref.Type) ref.Val { return convert(o, types.MapType, t) }
+
+func convert(v ref.Val, own, to ref.Type) ref.Val {
+	switch to {
+	case own:
+		return v
+	case types.TypeType:
+		return own.(ref.Val)
+	}
+	return types.NewErr("type conversion error")
+}
+
+// unread is a value that was selected and not yet read: it is read when it is
+// used, so that has() reads nothing.
+type unread struct {
+	value   any
+	reading *reading
+}
+
+// FindStringKey selects a member of an object.
+func (u unread) FindStringKey(name string) (any, bool) {
+	members, ok := u.value.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	v, found := members[name]
+	return unread{v, u.reading}, found
+}
+
+// adapter reads what is unread.
+type adapter struct{ types.Adapter }
+
+func (a adapter) NativeToValue(v any) ref.Val {
+	if u, ok := v.(unread); ok {
+		return u.reading.read(u.value)
+	}
+	return a.Adapter.NativeToValue(v)
+}
+
+// iterator walks a list or a map's keys.
+type iterator struct {
+	next, size int
+	at         func(int) ref.Val
+}
+
+func (it *iterator) HasNext() ref.Val { return types.Bool(it.next < it.size) }
+
+func (it *iterator) Next() ref.Val {
+	if it.next >= it.size {
+		return nil
+	}
+	it.next++
+	return it.at(it.next - 1)
+}
+
+func (it *iterator) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+func (it *iterator) ConvertToType(ref.Type) ref.Val            { return types.NewErr("no such overload") }
+func (it *iterator) Equal(ref.Val) ref.Val                     { return types.NewErr("no such overload") }
+func (it *iterator) Type() ref.Type                            { return types.IteratorType }
+func (it *iterator) Value() any                                { return nil }

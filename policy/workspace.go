@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Workspaces is the whole of a workspaces file, by name. It is not changed once
+// it is in use.
+type Workspaces map[string]Workspace
+
+// Workspace is one workspace: its projects, by name.
+type Workspace struct{ Projects map[string]Project }
+
+// Project is where calls may act: the agents that may act there, and the lists
+// that the arguments marked x-boundary must stay within. An empty list allows
+// nothing.
+type Project struct {
+	Agents    []string
+	Roots     []string            // absolute, clean directories; the first is where relative paths start
+	Hosts     []string            // names, *.NAME, or IP addresses
+	Resources map[string][]string // exact values, or a prefix before a trailing star
+
+	workspace, name string // set by Workspaces.Project
+}
+
+// FieldError is one fault of a workspaces file, at a path of keys from the
+// value under `workspaces:`; an element of a list is its index in decimal.
+type FieldError struct {
+	Path    []string
+	Message string
+}
+
+// Error is the path and the message.
+func (e *FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
+
+// Workspace finds a workspace by name. The error is a *refusal.Error with
+// WorkspaceMismatch.
+func (w Workspaces) Workspace(name string) (Workspace, error) {
+	found, ok := w[name]
+	if !ok || name == "" {
+		return Workspace{}, refusal.New(refusal.WorkspaceMismatch, "This workspace does not exist. The call cannot be made here.")
+	}
+	return found, nil
+}
+
+// Project finds the project in which an agent acts. The error is a
+// *refusal.Error: WorkspaceMismatch where the workspace is not in the file,
+// ProjectMismatch where the project is not in it or does not list the agent.
+// The result shares its lists with w and knows its own names.
+func (w Workspaces) Project(agent, workspace, project string) (*Project, error) {
+	in, err := w.Workspace(workspace)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := in.Projects[project]
+	if !ok || project == "" || agent == "" || !slices.Contains(found.Agents, agent) {
+		return nil, refusal.New(refusal.ProjectMismatch, "This agent does not act in this project. The call cannot be made here.")
+	}
+	found.workspace, found.name = workspace, project
+	return &found, nil
+}
+
+// Known tells whether any project names the agent. It looks at every project: a
+// caller that asks for each request keeps the set of Agents.
+func (w Workspaces) Known(agent string) bool {
+	for _, in := range w {
+		for _, p := range in.Projects {
+			if slices.Contains(p.Agents, agent) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Agents lists the agents that projects name, sorted, each once.
+func (w Workspaces) Agents() []string {
+	all := map[string]bool{}
+	for _, in := range w {
+		for _, p := range in.Projects {
+			for _, agent := range p.Agents {
+				all[agent] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Validate checks every name and list; nil when there is no fault. The errors
+// are sorted by their paths. Roots must have been made absolute before.
+func (w Workspaces) Validate() []FieldError {
+	v := &validation{}
+	for workspace, in := range w {
+		v.placeName("workspace", workspace, workspace)
+		for project, p := range in.Projects {
+			at := []string{workspace, "projects", project}
+			v.placeName("project", project, at...)
+			v.project(p, at)
+		}
+	}
+	slices.SortFunc(v.faults, func(a, b FieldError) int {
+		return cmp.Or(slices.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
+	})
+	return v.faults
+}
+
+// validation gathers the faults of one file.
+type validation struct{ faults []FieldError }
+
+func (v *validation) add(at []string, format string, args ...any) {
+	v.faults = append(v.faults, FieldError{Path: slices.Clone(at), Message: fmt.Sprintf(format, args...)})
+}
+
+func (v *validation) project(p Project, at []string) {
+	v.each(append(at, "agents"), p.Agents, func(agent string) string {
+		switch {
+		case isRole(agent):
+			return "found an agent named like a role, expected a name that does not start with " + rolePrefix
+		case strings.Contains(agent, "*"):
+			return "found a star in an agent's name, expected a plain name"
+		}
+		return badName(agent)
+	})
+	v.each(append(at, "roots"), p.Roots, badRoot)
+	v.each(append(at, "hosts"), p.Hosts, badHost)
+	for name, values := range p.Resources {
+		here := append(slices.Clone(at), "resources", name)
+		if bad := badName(name); bad != "" {
+			v.add(here, "%s", bad)
+		}
+		if builtIn(name) {
+			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", quote(name))
+		}
+		v.each(here, values, func(value string) string {
+			if strings.Contains(strings.TrimSuffix(value, "*"), "*") {
+				return "found a star inside a value, expected none or one at its end"
+			}
+			return badName(value)
+		})
+	}
+}
+
+// each checks the elements of a list, and that none is there twice.
+func (v *validation) each(at []string, values []string, bad func(string) string) {
+	first := map[string]int{}
+	for i, value := range values {
+		here := append(slices.Clone(at), fmt.Sprint(i))
+		if message := bad(value); message != "" {
+			v.add(here, "%s", message)
+		} else if j, repeated := first[value]; repeated {
+			v.add(here, "found %s again, which is element %d already", quote(value), j)
+		} else {
+			first[value] = i
+		}
+	}
+}
+
+// placeName checks the name of a workspace or a project.
+func (v *validation) placeName(what, name string, at ...string) {
+	switch {
+	case strings.ContainsAny(name, "/*"):
+		v.add(at, "found a slash or a star in the name of a %s, expected neither", what)
+	default:
+		if bad := badName(name); bad != "" {
+			v.add(at, "%s", bad)
+		}
+	}
+}
+
+// badName says what is wrong with a name; "" for nothing.
+func badName(s string) string {
+	switch {
+	case s == "":
+		return "found an empty name, expected at least one character"
+	case !utf8.ValidString(s):
+		return "found invalid UTF-8, expected text"
+	case strings.TrimSpace(s) != s:
+		return fmt.Sprintf("found %s, expected no space at either end", quote(s))
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
+		return fmt.Sprintf("found %s, expected no control or invisible character", quote(s))
+	}
+	return ""
+}
+
+func badRoot(root string) string {
+	if bad := badName(root); bad != "" {
+		return bad
+	}
+	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", quote(root))
+	}
+	return ""
+}
