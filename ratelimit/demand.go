@@ -1,0 +1,115 @@
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// kind is a class of budgets. Each has buckets, and a bound on them, of its
+// own, so that names made up in one cannot push out those of another.
+type kind uint8
+
+const (
+	agents kind = iota
+	agentTools
+	tools
+	projects
+	callers
+	kinds
+)
+
+// name identifies a bucket within its kind.
+type name struct{ first, second string }
+
+// ask is one budget that a call must take from.
+type ask struct {
+	kind   kind
+	listed bool // the limits hold the name, so it is not made up
+	own    bool // the figures are the name's own, not the default's
+	name   name
+	budget Budget
+
+	// Filled in while the buckets are locked: nil where there is no room for
+	// another bucket.
+	bucket *bucket
+}
+
+// demand is all that one call must take, at most one budget of a kind.
+type demand struct {
+	asks  [callers]ask
+	count int
+	agent string // whose slot
+	slots *int   // nil: not limited
+}
+
+func (d *demand) add(k kind, listed, own bool, n name, b Budget) {
+	a := &d.asks[d.count]
+	a.kind, a.listed, a.own, a.name, a.budget = k, listed, own, n, b
+	d.count++
+}
+
+// fill finds the budgets that apply to a key.
+func (d *demand) fill(l *Limits, key Key) {
+	d.agent = bounded(key.Agent)
+	agent, listed := l.Agents[key.Agent]
+	budget, own := agent.Budget, agent.Budget != nil
+	if !own {
+		budget = l.Default.Budget
+	}
+	if budget != nil {
+		d.add(agents, listed, own, name{d.agent, ""}, *budget)
+	}
+	if b, ok := agent.Tools[key.Tool]; ok {
+		d.add(agentTools, true, true, name{d.agent, key.Tool}, b)
+	}
+	if b, ok := l.Tools[key.Tool]; ok {
+		d.add(tools, true, true, name{key.Tool, ""}, b)
+	}
+	if b, ok := l.Projects[Project{key.Workspace, key.Project}]; ok {
+		d.add(projects, true, true, name{key.Workspace, key.Project}, b)
+	}
+	d.slots = agent.Concurrency
+	if d.slots == nil {
+		d.slots = l.Default.Concurrency
+	}
+}
+
+// usable tells whether every figure can be counted with.
+func (d *demand) usable() bool {
+	for i := range d.count {
+		if !d.asks[i].budget.usable() {
+			return false
+		}
+	}
+	return d.slots == nil || *d.slots >= 1
+}
+
+// bounded keeps names of agents and callers short, since they may be made up
+// and are remembered. A digest, longer than any name that is kept as it is,
+// equals none of them.
+func bounded(s string) string {
+	if len(s) <= sha256.Size*2 {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// path is the key of the budget in the limits, for the operator: names that
+// the limits do not hold are not in it.
+func (a *ask) path() string {
+	switch a.kind {
+	case agents:
+		if !a.own {
+			return "default"
+		}
+		return "agents." + a.name.first
+	case agentTools:
+		return "agents." + a.name.first + ".tools." + a.name.second
+	case tools:
+		return "tools." + a.name.first
+	case projects:
+		return "projects." + a.name.first + "/" + a.name.second
+	}
+	return "caller"
+}

@@ -1,0 +1,83 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Budget is a token bucket's figures. The zero Budget admits nothing.
+type Budget struct {
+	Rate Rate
+	// Burst is how many tokens the bucket holds, and with how many it starts.
+	// It is never filled in: where the operator states none, it is Rate.Burst().
+	Burst int
+}
+
+// String is for the operator: "5/s, burst 10".
+func (b Budget) String() string { return fmt.Sprintf("%s, burst %d", b.Rate, b.Burst) }
+
+// Allowance is what one agent has. A nil member is not limited.
+type Allowance struct {
+	Budget      *Budget
+	Concurrency *int // calls at the same time
+}
+
+// Agent is what a named agent has. A member of its Allowance that is nil
+// stands for the default's.
+type Agent struct {
+	Allowance
+	Tools map[string]Budget
+}
+
+// Project names a project of a workspace.
+type Project struct{ Workspace, Name string }
+
+// ParseProject reads "workspace/project". The error says what was found and
+// what was expected.
+func ParseProject(s string) (Project, error) {
+	workspace, name, _ := strings.Cut(s, "/")
+	p := Project{Workspace: workspace, Name: name}
+	if fault := p.fault(); fault != "" {
+		return Project{}, fmt.Errorf("found %q, expected %s", s, fault)
+	}
+	return p, nil
+}
+
+// String is "workspace/project".
+func (p Project) String() string { return p.Workspace + "/" + p.Name }
+
+// StoreLoss is what a limiter that is shared by replicas does while its store
+// is away. The zero value refuses.
+type StoreLoss int
+
+const (
+	LossRefuse StoreLoss = iota // every call is limiter_unavailable
+	LossLocal                   // each replica grants its share of every budget
+)
+
+// ParseStoreLoss reads "refuse" or "local". The error says what was found and
+// what was expected.
+func ParseStoreLoss(s string) (StoreLoss, error) {
+	switch s {
+	case "refuse":
+		return LossRefuse, nil
+	case "local":
+		return LossLocal, nil
+	}
+	return LossRefuse, fmt.Errorf("found %q, expected local or refuse", s)
+}
+
+// Limits are all budgets of one configuration. They must not change once they
+// are in use. The zero value limits nothing; it is the operator's choice to
+// state no limits, whereas a nil *Limits is refused.
+type Limits struct {
+	Caller   *Budget
+	Default  Allowance
+	Agents   map[string]Agent
+	Tools    map[string]Budget
+	Projects map[Project]Budget
+	// OnStoreLoss and Replicas concern limiters that replicas share. Replicas is
+	// how many there are, at least 1.
+	OnStoreLoss StoreLoss
+	Replicas    int
+}

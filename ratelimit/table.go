@@ -1,0 +1,90 @@
+package ratelimit
+
+import (
+	"container/heap"
+	"strings"
+	"time"
+)
+
+// capacity is how many buckets of one kind are remembered: about 7 MiB of them
+// with the longest names.
+const capacity = 1 << 14
+
+// table holds the buckets of one kind, bounded. Only a bucket that is full
+// again is ever forgotten, since that changes nothing for anybody. Where none
+// is, there is no room for a name that may be made up: it must wait until one
+// is full.
+type table struct {
+	byName map[name]*bucket
+	byFull byFull
+}
+
+// find returns the bucket that is asked for, with the figures of the ask, made
+// where there was none; nil where there is no room.
+func (t *table) find(a *ask, now moment, capacity int) *bucket {
+	if found, ok := t.byName[a.name]; ok {
+		if found.budget != a.budget {
+			found.adapt(a.budget, now)
+			heap.Fix(&t.byFull, found.index)
+		}
+		return found
+	}
+	if len(t.byFull) >= capacity {
+		if t.byFull[0].full <= now.ns {
+			delete(t.byName, heap.Pop(&t.byFull).(*bucket).name)
+		} else if !a.listed {
+			return nil
+		}
+	}
+	if t.byName == nil {
+		t.byName = make(map[name]*bucket)
+	}
+	// The name may be a small part of a large body, which it would keep alive.
+	made := newBucket(name{strings.Clone(a.name.first), strings.Clone(a.name.second)}, a.budget, now)
+	t.byName[made.name] = made
+	heap.Push(&t.byFull, made)
+	return made
+}
+
+// spend takes a token from a bucket, and reports whether there was one.
+func (t *table) spend(b *bucket, now moment) bool {
+	ok := b.take(now)
+	// A bucket that is full later than before can only sink.
+	if hasChildren := 2*b.index+1 < len(t.byFull); hasChildren {
+		heap.Fix(&t.byFull, b.index)
+	}
+	return ok
+}
+
+// room is the smallest number of milliseconds after which a table that is
+// full of busy buckets has room for a new name.
+func (t *table) room(raw time.Time, now moment) int64 {
+	return milliseconds(now.at.Sub(raw), time.Duration(t.byFull[0].full-now.ns))
+}
+
+// byFull is a heap with the bucket that is full soonest at its root.
+type byFull []*bucket
+
+func (h byFull) Len() int           { return len(h) }
+func (h byFull) Less(i, j int) bool { return h[i].full < h[j].full }
+
+func (h byFull) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is for container/heap.
+func (h *byFull) Push(x any) {
+	b := x.(*bucket)
+	b.index = len(*h)
+	*h = append(*h, b)
+}
+
+// Pop is for container/heap.
+func (h *byFull) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,133 @@
+package ratelimit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// FieldError is one fault in limits.
+type FieldError struct {
+	Path    []string // keys from the root, as in agents, Analyst, tools, web.search, rate
+	Message string   // what was found and what was expected
+}
+
+// Error is the path and the message.
+func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
+
+// Validate returns every fault, in the order of the keys in Limits, names
+// sorted; none means that the limits can be used. Whether the agents, tools
+// and projects exist is for others to say.
+func (l *Limits) Validate() []FieldError {
+	var v validation
+	if l == nil {
+		v.add("found no limits, expected limits")
+		return v.errors
+	}
+	v.budget(l.Caller, "caller")
+	v.allowance(l.Default, "default")
+	for _, name := range slices.Sorted(maps.Keys(l.Agents)) {
+		agent := l.Agents[name]
+		if name == "" || strings.Contains(name, "*") {
+			v.add(fmt.Sprintf("found %q, expected an agent's name (no patterns; default is for the agents not named)", name), "agents", name)
+		}
+		v.allowance(agent.Allowance, "agents", name)
+		v.tools(agent.Tools, "agents", name, "tools")
+	}
+	v.tools(l.Tools, "tools")
+	byText := func(a, b Project) int { return strings.Compare(a.String(), b.String()) }
+	for _, project := range slices.SortedFunc(maps.Keys(l.Projects), byText) {
+		if fault := project.fault(); fault != "" {
+			v.add(fmt.Sprintf("found %q, expected %s", project, fault), "projects", project.String())
+		}
+		budget := l.Projects[project]
+		v.budget(&budget, "projects", project.String())
+	}
+	if l.OnStoreLoss != LossRefuse && l.OnStoreLoss != LossLocal {
+		v.add("expected local or refuse", "on_store_loss")
+	}
+	v.count(l.Replicas, "replicas")
+	return v.errors
+}
+
+// validation gathers faults.
+type validation struct{ errors []FieldError }
+
+func (v *validation) add(message string, path ...string) {
+	v.errors = append(v.errors, FieldError{Path: path, Message: message})
+}
+
+func (v *validation) allowance(a Allowance, path ...string) {
+	v.budget(a.Budget, path...)
+	if a.Concurrency != nil {
+		v.count(*a.Concurrency, below(path, "concurrency")...)
+	}
+}
+
+func (v *validation) tools(budgets map[string]Budget, path ...string) {
+	for _, name := range slices.Sorted(maps.Keys(budgets)) {
+		if !toolName(name) {
+			v.add(fmt.Sprintf("found %q, expected a tool's name such as web.search (no patterns)", name), below(path, name)...)
+		}
+		budget := budgets[name]
+		v.budget(&budget, below(path, name)...)
+	}
+}
+
+func (v *validation) budget(b *Budget, path ...string) {
+	if b == nil {
+		return
+	}
+	if b.Rate == (Rate{}) {
+		v.add("found no rate, expected one such as 5/s (a burst alone limits nothing)", below(path, "rate")...)
+	}
+	v.count(b.Burst, below(path, "burst")...)
+}
+
+func (v *validation) count(n int, path ...string) {
+	if n < 1 || n > most {
+		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, most), path...)
+	}
+}
+
+// below returns a path of its own: paths of siblings must not share memory.
+func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+
+// usable is what a bucket needs. Validate says more, and once; this guards
+// each call against limits that nobody validated.
+func (b Budget) usable() bool {
+	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= most
+}
+
+// fault says what was expected of a project's name, or "".
+func (p Project) fault() string {
+	if p.Workspace == "" || p.Name == "" || strings.Contains(p.Workspace, "/") || strings.Contains(p.Name, "/") {
+		return "workspace/project"
+	}
+	if strings.Contains(p.Workspace, "*") || strings.Contains(p.Name, "*") {
+		return "the name of one project (no patterns)"
+	}
+	return ""
+}
+
+// toolName follows the grammar of registry names:
+// [A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*, at most 64 bytes. A budget under any
+// other name would never apply, and nobody would notice.
+func toolName(s string) bool {
+	if len(s) > 64 {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if part == "" {
+			return false
+		}
+		for i := range len(part) {
+			c := part[i]
+			if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+				return false
+			}
+		}
+	}
+	return true
+}
