@@ -21,6 +21,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"registry":         {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"policy":           {own: []string{"refusal"}, foreign: []string{"github.com/casbin/casbin/v2", "cel.dev/cel-go"}},
 	"ratelimit":        {own: []string{"refusal"}, foreign: []string{"golang.org/x/time"}},
+	"audit":            {own: []string{"refusal"}, foreign: []string{"golang.org/x/sys"}},
 	"wrapper":          {},
 	"gateway":          {own: []string{"parser", "refusal", "registry"}},
 	"gateway/native":   {own: []string{"parser"}},

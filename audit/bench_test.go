@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// 32 writers that share syncs, against the same 32 with a sync for each
+// record. The two take turns on one disk, as its speed may vary from second to
+// second; the ratio is the median of the turns.
+func BenchmarkGroupCommit(b *testing.B) {
+	const writers, each = 32, 10
+	shared, single := open(b, b.TempDir(), Options{}), open(b, b.TempDir(), Options{batch: 1})
+	var ratios, sharedRate, singleRate []float64
+	b.ReportAllocs()
+	for b.Loop() {
+		together, alone := turn(b, shared, writers, each), turn(b, single, writers, each)
+		ratios = append(ratios, alone.Seconds()/together.Seconds())
+		sharedRate = append(sharedRate, writers*each/together.Seconds())
+		singleRate = append(singleRate, writers*each/alone.Seconds())
+	}
+	b.ReportMetric(median(ratios), "times")
+	b.ReportMetric(median(sharedRate), "shared/s")
+	b.ReportMetric(median(singleRate), "single/s")
+}
+
+func turn(b *testing.B, l *Log, writers, each int) time.Duration {
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range each {
+				if err := l.Append(context.Background(), sample("call")); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(began)
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+func BenchmarkAppend(b *testing.B) {
+	l := open(b, b.TempDir(), Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := l.Append(context.Background(), sample("call")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	r := full()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := encode(r, Digest); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	name := filepath.Join(b.TempDir(), fileName)
+	log := bytes.Join(makeLog(b, 5000), nil)
+	put(b, name, log)
+	b.SetBytes(int64(len(log)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Verify(name); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRedact(b *testing.B) {
+	raw := []byte(`{"query":"AI agent memory issues","num_results":5,"auth":{"key":"hunter2"},"list":[1,2,3,{"a":"b"}]}`)
+	secret := pointed("/auth/key")
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Redact(raw, secret); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

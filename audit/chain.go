@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxLine bounds a line, line end included, on both sides: the log writes
+	// none that is longer, and readers hold no more than one.
+	maxLine = 64 << 20
+
+	hexLen    = 2 * sha256.Size
+	seqHead   = `{"seq":`
+	prevHead  = `,"prev":"`
+	hashHead  = `","hash":"`
+	lineTail  = `"}`
+	sealLen   = len(prevHead) + hexLen + len(hashHead) + hexLen + len(lineTail)
+	hashedCut = len(hashHead) - 1 + hexLen + len(lineTail) // from `,"hash"` to the end
+)
+
+// genesis stands for the hash before the first record.
+var genesis = strings.Repeat("0", hexLen)
+
+// link is a place in the chain: the record that was checked or written last.
+type link struct {
+	seq  uint64
+	hash string
+}
+
+// seal appends the line that follows l to dst and returns its link.
+func (l link) seal(dst, body []byte) ([]byte, link) {
+	start := len(dst)
+	next := link{seq: l.seq + 1}
+	dst = strconv.AppendUint(append(dst, seqHead...), next.seq, 10)
+	dst = append(append(dst, ','), body...)
+	dst = append(append(dst, prevHead...), l.hash...)
+	dst = append(dst, '"')
+	sum := sha256.Sum256(dst[start:])
+	next.hash = hex.EncodeToString(sum[:])
+	dst = append(append(dst, hashHead[1:]...), next.hash...)
+	return append(append(dst, lineTail...), '\n'), next
+}
+
+// read checks a line (without its line end) by itself: its form, and its own
+// hash. It returns the line's place and the hash that it names as the one
+// before. The error is a sentence for the operator and quotes nothing.
+func read(line []byte) (at link, prev string, err error) {
+	rest, ok := bytes.CutPrefix(line, []byte(seqHead))
+	digits, _, found := bytes.Cut(rest, []byte(","))
+	if !ok || !found {
+		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqHead)
+	}
+	at.seq, err = strconv.ParseUint(string(digits), 10, 64)
+	if err != nil || digits[0] == '0' || digits[0] == '+' {
+		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqHead)
+	}
+	if len(line) < len(seqHead)+sealLen {
+		return at, "", fmt.Errorf("is not a record: it does not end with prev and hash")
+	}
+	tail := line[len(line)-sealLen:]
+	prev = string(tail[len(prevHead) : len(prevHead)+hexLen])
+	at.hash = string(tail[sealLen-len(lineTail)-hexLen : sealLen-len(lineTail)])
+	if string(tail) != prevHead+prev+hashHead+at.hash+lineTail {
+		return at, "", fmt.Errorf("is not a record: it does not end with prev and hash")
+	}
+	sum := sha256.Sum256(line[:len(line)-hashedCut])
+	if hex.EncodeToString(sum[:]) != at.hash {
+		return at, "", fmt.Errorf("was altered: its bytes do not have the hash that it names")
+	}
+	if !json.Valid(line) {
+		return at, "", fmt.Errorf("is not a JSON object")
+	}
+	return at, prev, nil
+}
+
+// next checks that line follows l and returns its link.
+func (l link) next(line []byte) (link, error) {
+	at, prev, err := read(line)
+	switch {
+	case err != nil:
+		return l, err
+	case at.seq != l.seq+1:
+		return l, fmt.Errorf("has seq %d, expected %d: a record was removed, added or moved", at.seq, l.seq+1)
+	case prev != l.hash:
+		return l, fmt.Errorf("does not follow the record before it: its prev is another hash")
+	}
+	return at, nil
+}

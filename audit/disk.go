@@ -1,0 +1,100 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// file is what the log needs of its file. Tests put faults behind it.
+type file interface {
+	source
+	io.Writer // appends
+	io.Closer
+	Truncate(size int64) error
+	Sync() error
+}
+
+// disk is a regular file under the path that it was opened by.
+type disk struct {
+	*os.File
+	path string
+}
+
+// openDisk opens a regular file and nothing else. It follows no symbolic link
+// and waits for no peer of a pipe.
+func openDisk(path string, flags int) (*disk, error) {
+	f, err := os.OpenFile(path, flags|strictOpen, 0o600)
+	if err != nil {
+		if info, statErr := os.Lstat(path); statErr == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s: %s, expected a regular file", path, kindOf(info.Mode()))
+		}
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %s, expected a regular file", path, kindOf(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &disk{File: f, path: path}, nil
+}
+
+// Size returns the size of the file, once its path still leads to it: what is
+// written to a file that was moved or removed is lost to every reader.
+func (d *disk) Size() (int64, error) {
+	named, err := os.Lstat(d.path)
+	if err != nil {
+		return 0, err
+	}
+	open, err := d.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !os.SameFile(named, open) {
+		return 0, fmt.Errorf("%s: another file was put in its place", d.path)
+	}
+	return open.Size(), nil
+}
+
+// makeDir creates dir, for its owner alone, and makes its name durable.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncDir makes the names in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	default:
+		return "not a regular file"
+	}
+}

@@ -1,0 +1,294 @@
+// Package audit is the decision log: one record for every decision and every
+// outcome, durable before the act, in a chain that shows what was changed.
+//
+// # The file
+//
+// The folder data_dir belongs to one process at a time: the file lock in it
+// is locked while the process lives, and names it. The log is audit.jsonl
+// there. Files that were moved aside keep a name that matches audit*.jsonl; a
+// new audit.jsonl goes on from the newest of them, and Verify takes them all,
+// oldest first.
+//
+//	log    = *line
+//	line   = `{"seq":` seq `,` members `,"prev":"` hash `","hash":"` hash `"}` LF
+//	seq    = decimal, from 1, one more each line
+//	hash   = 64 lower-case hex digits
+//
+// A line is one JSON object in printable ASCII: every other character is a \u
+// escape, so nothing in a line can hide, imitate or steer a terminal. hash is
+// SHA-256 over the line's bytes up to `,"hash"`, which occurs once in a line;
+// prev is the hash of the line before, 64 zeros before the first.
+//
+// # What is promised
+//
+// A nil error of Append says that the record is written and synced, at its
+// place in the chain. Any other answer is a refusal, and the record is taken
+// off the file again: after a failed, short or late write the file is cut
+// back to the last confirmed record before anything else is written. So seq
+// has no gap, the chain has no fork, and a record whose Append was refused can
+// be appended again without standing there twice.
+//
+// One case remains. If the process dies, or the disk goes on failing until it
+// ends, between the moment a record's bytes reach the disk and the moment they
+// are confirmed or cut, a record of which nobody was told can stay. Such a
+// decision was never acted on. It looks like one whose act was lost, and is to
+// be treated as that: outcome unknown. An incomplete line is never confirmed,
+// and Open cuts it off; its bytes are not kept, as they are nobody's record.
+//
+// A failed sync is never asked again on the same descriptor, since the kernel
+// may have dropped the pages. The file is opened anew, the last confirmed
+// record is read back, the rest is cut, and the cut is synced. While that
+// fails, every Append is refused; it is tried again with a growing pause, so
+// service resumes by itself. A file that was changed, moved or removed by
+// another is not repaired: every Append is refused until it is as it was.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// defaultWait is the longest that a caller waits for a blocked disk.
+const defaultWait = 250 * time.Millisecond
+
+// Options of a log. The zero value is the strict one.
+type Options struct {
+	// Record says how much content is written: what it does not name is left
+	// out, even where a caller hands it over. Empty is Digest.
+	Record Content
+	// Wait bounds how long Append and Close wait for the disk; 0 is 250 ms.
+	Wait time.Duration
+	// Now is the clock of the lock's start time and of the pause between
+	// repairs; nil is time.Now.
+	Now func() time.Time
+
+	open  func(path string, flags int) (file, error)
+	batch int // most records in one write; 0 is batchRecords
+}
+
+// Log appends to the log of one folder. It is safe for concurrent use. A nil
+// or zero Log refuses every record.
+type Log struct {
+	path  string
+	opts  Options
+	lock  *disk
+	torn  int64
+	wake  chan struct{} // holds a token while the writer has something to see
+	ended chan struct{} // closed when the writer has given up file and lock
+
+	mu     sync.Mutex
+	queue  []*entry // oldest first
+	serves bool
+
+	writer writer
+	failed error // why closing was not clean; set before ended is closed
+}
+
+// entry is one record on its way. Its state changes under Log.mu.
+type entry struct {
+	body  []byte
+	state state
+	done  chan error // takes one answer
+}
+
+type state int
+
+const (
+	queued    state = iota
+	inFlight        // with the writer
+	answered        // by the writer
+	abandoned       // by its caller, who was told that it was refused
+)
+
+var (
+	errClosed  = errors.New("the log is closed")
+	errBlocked = errors.New("the disk did not confirm the record in time")
+)
+
+// Open locks dir, which it creates (mode 0700) where it is missing, and
+// continues the log in it. It cuts off an incomplete last line, and refuses a
+// complete one that does not hold, with a *Broken that names it. A folder in
+// use gives a *Held. What is not a regular file is refused, links included.
+func Open(dir string, opts Options) (*Log, error) {
+	if !slices.Contains([]Content{"", Digest, Arguments, Completion}, opts.Record) {
+		return nil, fmt.Errorf("audit.record is %q, expected %s, %s or %s", opts.Record, Digest, Arguments, Completion)
+	}
+	if opts.Wait <= 0 {
+		opts.Wait = defaultWait
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.open == nil {
+		opts.open = func(path string, flags int) (file, error) { return openDisk(path, flags) }
+	}
+	if opts.batch <= 0 {
+		opts.batch = batchRecords
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	lock, err := takeLock(dir, opts.Now())
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	l := &Log{
+		path: filepath.Join(dir, fileName), opts: opts, lock: lock, serves: true,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	if err := l.resume(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("audit log: %w", err), lock.Close())
+	}
+	go l.run()
+	return l, nil
+}
+
+// resume finds the end of the log and makes it ready for the next record.
+func (l *Log) resume(dir string) error {
+	f, err := l.opts.open(l.path, writeFlags|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	t, torn, err := findTail(l.path, f)
+	if err == nil && t.end == 0 {
+		t.link, err = newest(dir)
+	}
+	l.torn = torn
+	l.writer = writer{tail: t, file: f}
+	if err == nil {
+		err = l.writer.cut()
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return nil
+}
+
+// Torn returns the length in bytes of the incomplete last line that Open cut
+// off; 0 where there was none.
+func (l *Log) Torn() int64 { return l.torn }
+
+// Append writes r as the next record and returns nil once it is on disk. Every
+// other answer is a *refusal.Error of the stage log, and the record does not
+// stand in the log: AuditUnavailable where the disk fails or does not confirm
+// in time, or ctx ends before the record is handed to the disk; Internal where
+// r itself cannot be a record. Concurrent calls share one write and one sync.
+//
+// The refusal's message is written for a decision. Who fails to append an
+// outcome still owes the record, and may append it again.
+func (l *Log) Append(ctx context.Context, r Record) error {
+	if l == nil {
+		return unavailable(errClosed)
+	}
+	body, err := encode(r, l.opts.Record)
+	if err == nil && len(body)+lineOverhead > maxLine {
+		err = fmt.Errorf("the record has %d bytes, more than the %d that a line may have", len(body), maxLine)
+	}
+	if err != nil {
+		return refusal.At(refusal.Log, refusal.Internal, notRecorded).WithCause(fmt.Errorf("audit record: %w", err))
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	e := &entry{body: body, done: make(chan error, 1)}
+	if !l.enqueue(e) {
+		return unavailable(errClosed)
+	}
+	late := time.NewTimer(l.opts.Wait)
+	defer late.Stop()
+	select {
+	case err := <-e.done:
+		return err
+	case <-late.C:
+	case <-ctx.Done():
+		if l.takeBack(e, false) {
+			return unavailable(ctx.Err())
+		}
+		// It is with the disk: taking it back now would cost every other record
+		// of the batch a second write, so a caller that leaves cannot ask for it.
+		select {
+		case err := <-e.done:
+			return err
+		case <-late.C:
+		}
+	}
+	if l.takeBack(e, true) {
+		return unavailable(errBlocked)
+	}
+	return <-e.done
+}
+
+// Close refuses what comes from now on, finishes what is queued, and gives up
+// file and lock. Where the disk blocks it returns an error after the bound;
+// the lock then stays until the write has ended, or the process.
+func (l *Log) Close() error {
+	if l == nil || l.ended == nil {
+		return nil
+	}
+	l.mu.Lock()
+	l.serves = false
+	l.mu.Unlock()
+	l.signal()
+	// Twice: for the batch that is with the disk, and for the one behind it.
+	late := time.NewTimer(2 * l.opts.Wait)
+	defer late.Stop()
+	select {
+	case <-l.ended:
+		return l.failed
+	case <-late.C:
+		return fmt.Errorf("audit log: %s: %w: file and lock stay with this process", l.path, errBlocked)
+	}
+}
+
+const notRecorded = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
+
+func unavailable(cause error) error {
+	return refusal.New(refusal.AuditUnavailable, notRecorded).WithCause(fmt.Errorf("audit log: %w", cause))
+}
+
+func (l *Log) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Log) enqueue(e *entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.serves {
+		return false
+	}
+	l.queue = append(l.queue, e)
+	l.signal()
+	return true
+}
+
+// takeBack makes the caller's refusal of e final and tells whether it did: not
+// where the answer is there, nor, unless late, where the writer has e.
+func (l *Log) takeBack(e *entry, late bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case e.state == queued:
+		if i := slices.Index(l.queue, e); i >= 0 {
+			l.queue = slices.Delete(l.queue, i, i+1)
+		}
+	case e.state == inFlight && late:
+	default:
+		return false
+	}
+	e.state = abandoned
+	return true
+}

@@ -1,0 +1,232 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Event tells what a record records.
+type Event string
+
+// A Decision is written before a call is executed or handed over, an Ending
+// when an executed call has ended.
+const (
+	Decision Event = "decision"
+	Ending   Event = "outcome"
+)
+
+// Mode tells who runs the call: Callgate (Call) or the application (Enforce).
+// Only records of mode Call are ever recovered after a crash.
+type Mode string
+
+// The two modes.
+const (
+	Call    Mode = "call"
+	Enforce Mode = "enforce"
+)
+
+// Verdict is what the completion was judged to be.
+type Verdict string
+
+// The three verdicts.
+const (
+	ToolCall Verdict = "tool_call"
+	Text     Verdict = "text"
+	Refused  Verdict = "refused"
+)
+
+// Outcome is how a call ended.
+type Outcome string
+
+// The outcomes. Unknown is a call that may or may not have had its effect.
+const (
+	Result     Outcome = "result"
+	Failed     Outcome = "error"
+	Timeout    Outcome = "timeout"
+	Expired    Outcome = "expired"
+	Unknown    Outcome = "unknown"
+	HandedOver Outcome = "handed_over"
+)
+
+// Content says how much of a completion is written, in the words of the
+// configuration key audit.record. The zero value is Digest.
+type Content string
+
+// Digest writes SHA-256 digests only, Arguments the arguments too, Completion
+// both the arguments and the completion.
+const (
+	Digest     Content = "digest"
+	Arguments  Content = "arguments"
+	Completion Content = "completion"
+)
+
+// Record is one line of the log. The order of the members is the order on
+// disk; every member is always written, but for the two of content. Seq, Prev
+// and Hash are set by the log: what a caller puts there is ignored.
+type Record struct {
+	Seq             uint64        `json:"seq"`  // from 1, without a gap
+	Time            time.Time     `json:"time"` // written in UTC, RFC 3339 with fractions
+	Event           Event         `json:"event"`
+	Mode            Mode          `json:"mode"`
+	CallID          string        `json:"call_id"`
+	RequestID       string        `json:"request_id"`
+	TraceID         string        `json:"trace_id"`
+	Attempt         int           `json:"attempt"`
+	Principal       string        `json:"principal"`
+	Agent           string        `json:"agent"`
+	Workspace       string        `json:"workspace"`
+	Project         string        `json:"project"`
+	Thread          string        `json:"thread"`
+	Tool            string        `json:"tool"`
+	ToolVersion     string        `json:"tool_version"`
+	Verdict         Verdict       `json:"verdict"`
+	Stage           refusal.Stage `json:"stage"`
+	Code            refusal.Code  `json:"code"`
+	Outcome         Outcome       `json:"outcome"`
+	InputSHA256     string        `json:"input_sha256"`     // lower-case hex
+	ArgumentsSHA256 string        `json:"arguments_sha256"` // lower-case hex
+	ConfigDigest    string        `json:"config_digest"`
+	Replica         string        `json:"replica"`
+	Micros          int64         `json:"micros"` // microseconds
+
+	// Arguments are JSON, already redacted (see Redact). They are written
+	// without the white space between tokens.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Completion holds any bytes, already redacted. Where they are not UTF-8,
+	// the member on disk is completion_b64, in standard base64.
+	Completion string `json:"completion,omitempty"`
+
+	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
+	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
+}
+
+// wire is Record with the members that end a line.
+type wire struct {
+	Record
+	CompletionB64 []byte `json:"completion_b64,omitempty"`
+	Prev          string `json:"prev"`
+	Hash          string `json:"hash"`
+}
+
+// unsealed is what encoding leaves around the members that callers own, in
+// place of those that the log owns.
+const (
+	unsealedHead = `{"seq":0,`
+	unsealedTail = `,"prev":"","hash":""}` + "\n"
+)
+
+// validate refuses what only a fault in the program can produce.
+func (r *Record) validate() error {
+	switch {
+	case r.Event != Decision && r.Event != Ending:
+		return fmt.Errorf("event %q, expected %q or %q", r.Event, Decision, Ending)
+	case r.Mode != Call && r.Mode != Enforce:
+		return fmt.Errorf("mode %q, expected %q or %q", r.Mode, Call, Enforce)
+	case r.Time.IsZero():
+		return errors.New("no time")
+	case r.Event == Decision && r.Verdict == "":
+		return errors.New("a decision without a verdict")
+	case r.Event == Ending && r.Outcome == "":
+		return errors.New("an outcome record without an outcome")
+	case !slices.Contains([]Verdict{"", ToolCall, Text, Refused}, r.Verdict):
+		return fmt.Errorf("verdict %q is not one of the three", r.Verdict)
+	case !slices.Contains([]Outcome{"", Result, Failed, Timeout, Expired, Unknown, HandedOver}, r.Outcome):
+		return fmt.Errorf("outcome %q is not one of the six", r.Outcome)
+	}
+	return nil
+}
+
+// encode returns the members that the caller owns, from `"time"` on, as they
+// stand between seq and prev: ASCII only, without a line end, and without the
+// bytes `,"hash"`, which therefore occur once in a line.
+func encode(r Record, content Content) ([]byte, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	w := wire{Record: r}
+	w.Seq, w.Time = 0, r.Time.UTC()
+	if content != Arguments && content != Completion {
+		w.Arguments = nil
+	}
+	if content != Completion {
+		w.Completion = ""
+	}
+	if !utf8.ValidString(w.Completion) {
+		w.CompletionB64, w.Completion = []byte(w.Completion), ""
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(&w); err != nil {
+		// The encoder's words may quote the arguments.
+		return nil, errors.New("the record cannot be written as JSON")
+	}
+	body, headed := bytes.CutPrefix(b.Bytes(), []byte(unsealedHead))
+	body, tailed := bytes.CutSuffix(body, []byte(unsealedTail))
+	if !headed || !tailed {
+		return nil, errors.New("the record was not encoded in the order of its members")
+	}
+	body = bytes.ReplaceAll(body, []byte(`,"hash"`), []byte(`,"\u0068ash"`))
+	return ascii(body), nil
+}
+
+// decode reads a line that checks out.
+func decode(line []byte) (Record, error) {
+	var w wire
+	if err := json.Unmarshal(line, &w); err != nil {
+		return Record{}, err
+	}
+	r := w.Record
+	r.Prev, r.Hash = w.Prev, w.Hash
+	if len(w.CompletionB64) > 0 {
+		r.Completion = string(w.CompletionB64)
+	}
+	return r, nil
+}
+
+// ascii writes every byte outside printable ASCII as a \u escape. In encoded
+// JSON such bytes stand in strings only, so the value is unchanged, while no
+// control, invisible or look-alike character reaches a terminal. Bytes that
+// are not UTF-8 become U+FFFD.
+func ascii(encoded []byte) []byte {
+	first := 0
+	for first < len(encoded) && printable(encoded[first]) {
+		first++
+	}
+	if first == len(encoded) {
+		return encoded
+	}
+	out := make([]byte, first, len(encoded)+len(encoded)/2)
+	copy(out, encoded)
+	for i := first; i < len(encoded); {
+		if printable(encoded[i]) {
+			out = append(out, encoded[i])
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(encoded[i:])
+		i += size
+		if r > 0xffff {
+			r -= 0x10000
+			out = appendEscape(out, 0xd800+r>>10)
+			r = 0xdc00 + r&0x3ff
+		}
+		out = appendEscape(out, r)
+	}
+	return out
+}
+
+func printable(c byte) bool { return c >= ' ' && c <= '~' }
+
+func appendEscape(out []byte, unit rune) []byte {
+	digits := strconv.FormatUint(uint64(unit)|0x10000, 16)
+	return append(append(out, `\u`...), digits[1:]...)
+}

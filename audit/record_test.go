@@ -1,0 +1,235 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// full has a value in every member, so that a member that is lost shows.
+func full() Record {
+	return Record{
+		Time: noon.Add(123456789), Event: Ending, Mode: Enforce, CallID: "c", RequestID: "r", TraceID: "t", Attempt: 2,
+		Principal: "p", Agent: "a", Workspace: "w", Project: "j", Thread: "h", Tool: "web.search", ToolVersion: "1.0.0",
+		Verdict: ToolCall, Stage: refusal.Execute, Code: refusal.ToolFailed, Outcome: Failed,
+		InputSHA256: "i", ArgumentsSHA256: "s", ConfigDigest: "d", Replica: "x", Micros: 77,
+		Arguments: json.RawMessage(`{"q":1}`), Completion: "done",
+	}
+}
+
+func TestLineIsTheContract(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{Record: Completion})
+	if err := l.Append(context.Background(), full()); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	const want = `{"seq":1,"time":"2026-11-20T12:00:00.123456789Z","event":"outcome","mode":"enforce","call_id":"c","request_id":"r",` +
+		`"trace_id":"t","attempt":2,"principal":"p","agent":"a","workspace":"w","project":"j","thread":"h","tool":"web.search",` +
+		`"tool_version":"1.0.0","verdict":"tool_call","stage":"execute","code":"tool_failed","outcome":"error","input_sha256":"i",` +
+		`"arguments_sha256":"s","config_digest":"d","replica":"x","micros":77,"arguments":{"q":1},"completion":"done",` +
+		`"prev":"0000000000000000000000000000000000000000000000000000000000000000",` +
+		`"hash":"HASH"}` + "\n"
+	got := string(contents(t, logFile(dir)))
+	i := strings.LastIndex(got, `"hash":"`) + len(`"hash":"`)
+	if i < 64 || strings.ReplaceAll(got, got[i:i+64], "HASH") != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var back Record
+	if _, err := Read(func(r Record) error { back = r; return nil }, logFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if back.Seq != 1 || back.Prev != genesis || back.Hash != got[i:i+64] {
+		t.Errorf("read back seq %d, prev %s, hash %s", back.Seq, back.Prev, back.Hash)
+	}
+	back.Seq, back.Prev, back.Hash = 0, "", ""
+	if a, b := asJSON(t, back), asJSON(t, full()); a != b || back.Completion != "done" {
+		t.Errorf("read back %s\nwritten   %s", a, b)
+	}
+}
+
+func asJSON(t *testing.T, r Record) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTheLogOwnsSeqPrevAndHash(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	r := sample("a")
+	r.Seq, r.Prev, r.Hash = 900, "forged", "forged"
+	if err := l.Append(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	if got := calls(t, logFile(dir)); len(got) != 1 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestContentIsWrittenOnlyWhereConfigured(t *testing.T) {
+	const canary = "canary-7"
+	for content, want := range map[Content][2]bool{
+		"": {false, false}, Digest: {false, false}, Arguments: {true, false}, Completion: {true, true},
+	} {
+		r := sample("a")
+		r.Arguments, r.Completion = json.RawMessage(`{"a":"`+canary+`-arguments"}`), canary+"-completion"
+		body, err := encode(r, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := [2]bool{strings.Contains(string(body), canary+"-arguments"), strings.Contains(string(body), canary+"-completion")}
+		if got != want {
+			t.Errorf("%q: arguments and completion written: %v, want %v", content, got, want)
+		}
+	}
+	if l, err := Open(t.TempDir(), Options{Record: "everything"}); err == nil {
+		l.Close()
+		t.Error("an unknown level was taken")
+	}
+}
+
+func TestAnImpossibleRecordIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{Record: Completion})
+	for name, spoil := range map[string]func(*Record){
+		"no event":          func(r *Record) { r.Event = "" },
+		"other event":       func(r *Record) { r.Event = "Decision" },
+		"no mode":           func(r *Record) { r.Mode = "" },
+		"no time":           func(r *Record) { r.Time = time.Time{} },
+		"year 10000":        func(r *Record) { r.Time = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"no verdict":        func(r *Record) { r.Verdict = "" },
+		"other verdict":     func(r *Record) { r.Verdict = "maybe" },
+		"no outcome":        func(r *Record) { r.Event = Ending },
+		"other outcome":     func(r *Record) { r.Outcome = "fine" },
+		"arguments no JSON": func(r *Record) { r.Arguments = json.RawMessage(`{"secret-canary"`) },
+		"two objects":       func(r *Record) { r.Arguments = json.RawMessage("{}\n{}") },
+	} {
+		r := sample("a")
+		spoil(&r)
+		err := l.Append(context.Background(), r)
+		var refused *refusal.Error
+		if !errors.As(err, &refused) || refused.Code != refusal.Internal || refused.Stage != refusal.Log {
+			t.Errorf("%s: got %v", name, err)
+		} else if strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: the operator reads a value of the model: %v", name, err)
+		}
+	}
+	mustAppend(t, l, "good")
+	mustClose(t, l)
+	if got := calls(t, logFile(dir)); len(got) != 1 || got[0] != "good" {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
+// hostile are strings that try to leave their place in a line or to trick a
+// terminal that shows it.
+var hostile = []string{
+	"a\nb", "a\r\nb", `a"}` + "\n" + `{"seq":2`, "\x1b[2J\x1b]0;x\a", "\u009b31m", "\x7f", "\x00", "\u2028\u2029", "\u202eabc\u2066",
+	"\u200b\u200d\u2060\ufeff", "\U000e0041\U000e007f", "\ufe0f\U000e0100", "we\u0431.search", "é", "\U0001f600", "a\xffb\xc3", "\u00ad\u034f\u115f\u3164\u2800",
+	`,"hash":"`, `","prev":"`, `\`, `\u0000`, "<&>",
+}
+
+func TestNothingHidesInALine(t *testing.T) {
+	for _, s := range hostile {
+		checkLine(t, s)
+	}
+	rapid.Check(t, func(t *rapid.T) { checkLine(t, rapid.String().Draw(t, "s")) })
+	rapid.Check(t, func(t *rapid.T) { checkLine(t, string(rapid.SliceOf(rapid.Byte()).Draw(t, "s"))) })
+}
+
+// checkLine writes s wherever a record takes text and requires one line of
+// printable ASCII from which the same text comes back.
+func checkLine(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, s string) {
+	t.Helper()
+	r := full()
+	r.CallID, r.RequestID, r.Thread, r.Tool, r.Principal, r.Completion = s, s, s, s, s, s
+	args, err := json.Marshal(map[string]any{s: s, "hash": []any{s, "hash", map[string]any{"a": 1, "hash": s}}, "prev": s})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	r.Arguments = args
+	body, err := encode(r, Completion)
+	if err != nil {
+		t.Fatalf("encode %q: %v", s, err)
+	}
+	line, at := link{hash: genesis}.seal(nil, body)
+	for _, c := range line[:len(line)-1] {
+		if c < ' ' || c > '~' {
+			t.Fatalf("%q: byte %#x in %q", s, c, line)
+		}
+	}
+	if line[len(line)-1] != '\n' || strings.Count(string(line), `,"hash"`) != 1 {
+		t.Fatalf("%q: not one line with one hash: %q", s, line)
+	}
+	if next, err := (link{hash: genesis}).next(line[:len(line)-1]); err != nil || next != at {
+		t.Fatalf("%q: the line does not check out: %v", s, err)
+	}
+	back, err := decode(line)
+	if err != nil {
+		t.Fatalf("%q: %v", s, err)
+	}
+	if back.Completion != s {
+		t.Fatalf("completion %q came back as %q", s, back.Completion)
+	}
+	if want := strings.ToValidUTF8(s, "\ufffd"); utf8.ValidString(s) && back.Tool != want {
+		t.Fatalf("tool %q came back as %q", s, back.Tool)
+	}
+	var was, is any
+	if json.Unmarshal(args, &was) != nil || json.Unmarshal(back.Arguments, &is) != nil || asValue(was) != asValue(is) {
+		t.Fatalf("arguments %s came back as %s", args, back.Arguments)
+	}
+}
+
+func asValue(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// Attack strings seen in the field must not get through raw either.
+func TestCorpusStaysInItsLine(t *testing.T) {
+	root := os.Getenv("CALLGATE_CORPORA")
+	if root == "" {
+		root = filepath.Join("..", "..", "shared", "corpora")
+	}
+	for _, corpus := range []string{"injections", "malformed_llm_json", "confusables"} {
+		t.Run(corpus, func(t *testing.T) {
+			files, err := filepath.Glob(filepath.Join(root, corpus, "*"))
+			if err != nil || len(files) == 0 {
+				t.Skipf("corpus %s is not at %s", corpus, root)
+			}
+			lines := 0
+			for _, f := range files {
+				if info, err := os.Stat(f); err != nil || info.IsDir() {
+					continue
+				}
+				for _, s := range strings.Split(string(contents(t, f)), "\n") {
+					if s = strings.TrimSpace(s); s != "" && lines < 3000 {
+						checkLine(t, s)
+						lines++
+					}
+				}
+			}
+			if lines == 0 {
+				t.Errorf("nothing was read from %q", files)
+			}
+		})
+	}
+}

@@ -1,0 +1,19 @@
+//go:build !unix || solaris || aix
+
+package audit
+
+import (
+	"errors"
+	"os"
+)
+
+const (
+	strictOpen = 0
+	unwaiting  = 0
+)
+
+// flock refuses: without a lock that ends with its process, two processes
+// could write one chain.
+func flock(*os.File) (held bool, err error) {
+	return false, errors.New("this operating system has no file lock that Callgate can use")
+}

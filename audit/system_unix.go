@@ -1,0 +1,29 @@
+//go:build unix && !solaris && !aix
+
+package audit
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// strictOpen makes an open follow no symbolic link and wait for nobody.
+const strictOpen = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// unwaiting makes an open wait for nobody.
+const unwaiting = syscall.O_NONBLOCK
+
+// flock takes an exclusive lock; held tells that another has it.
+func flock(f *os.File) (held bool, err error) {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return true, nil
+		default:
+			return false, err
+		}
+	}
+}

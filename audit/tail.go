@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// tail is where a file of the log ends.
+type tail struct {
+	link
+	end  int64 // offset behind the last complete line
+	last int64 // length of that line; 0 where there is none
+}
+
+// source is what a tail is read from.
+type source interface {
+	io.ReaderAt
+	Size() (int64, error)
+}
+
+// findTail finds where the file ends, with the length of an incomplete line
+// behind that, and checks the lines that one batch can
+// have left there, so that a tail written out of order by a crash is found.
+// Everything before them is Verify's to check. A complete line that does not
+// hold is a *Broken: no crash of this program leaves one on its own.
+func findTail(name string, f source) (t tail, torn int64, err error) {
+	size, err := f.Size()
+	if err != nil {
+		return tail{}, 0, err
+	}
+	end, err := lineStart(f, size)
+	if err != nil {
+		return tail{}, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	t, torn = tail{link: link{hash: genesis}, end: end}, size-end
+	if end == 0 {
+		return t, torn, nil
+	}
+	from, err := lineStart(f, min(end-1, max(0, end-batchBytes)))
+	if err != nil {
+		return tail{}, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	known := false
+	_, number, err := eachLine(io.NewSectionReader(f, from, end-from), func(line []byte, _ int64) error {
+		at, _, err := read(line)
+		if err == nil && known {
+			at, err = t.next(line)
+		}
+		if err != nil {
+			return &Broken{File: name, Why: err.Error()}
+		}
+		t.link, t.last, known = at, int64(len(line))+1, true
+		return nil
+	})
+	var broken *Broken
+	if errors.As(err, &broken) {
+		before, countErr := countLines(f, from)
+		if countErr != nil {
+			return tail{}, 0, countErr
+		}
+		broken.Line = before + number
+		if known {
+			broken.Seq = t.seq + 1
+		}
+	}
+	return t, torn, err
+}
+
+// lineStart returns the offset behind the last line end before the offset to.
+func lineStart(f io.ReaderAt, to int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for at := to; at > 0; {
+		if to-at >= maxLine {
+			return 0, fmt.Errorf("no line end in %d bytes, expected one record a line", maxLine)
+		}
+		n := min(int64(len(buf)), at)
+		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
+			return 0, err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if buf[i] == '\n' {
+				return at - n + i + 1, nil
+			}
+		}
+		at -= n
+	}
+	return 0, nil
+}
+
+func countLines(f io.ReaderAt, to int64) (int64, error) {
+	var lines int64
+	buf := make([]byte, 64<<10)
+	for at := int64(0); at < to; {
+		n := min(int64(len(buf)), to-at)
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return 0, err
+		}
+		for _, c := range buf[:n] {
+			if c == '\n' {
+				lines++
+			}
+		}
+		at += n
+	}
+	return lines, nil
+}

@@ -1,0 +1,158 @@
+package audit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Report tells what a reading found intact.
+type Report struct {
+	Records  uint64
+	FirstSeq uint64 // 0 where there is no record
+	LastSeq  uint64
+	LastHash string // 64 zeros where there is no record
+	// TornBytes is the length of an incomplete line at the very end: a write
+	// that was cut short, or is under way. It was never confirmed to anyone, and
+	// the next Open cuts it off.
+	TornBytes int64
+}
+
+// Broken names the first record that is not what was written.
+type Broken struct {
+	File string
+	Line int64  // from 1
+	Seq  uint64 // the seq that belongs at this line; 0 where it is not known
+	Why  string // a clause that the line is the subject of
+}
+
+// Error is one line: file, line, seq and what is wrong.
+func (b *Broken) Error() string {
+	if b.Seq == 0 {
+		return fmt.Sprintf("%s:%d: the line %s", b.File, b.Line, b.Why)
+	}
+	return fmt.Sprintf("%s:%d: seq %d: the line %s", b.File, b.Line, b.Seq, b.Why)
+}
+
+// Verify checks the chain over the files, given oldest first: each line's own
+// hash, and that each follows the one before, across files too. The first
+// record must be seq 1. It reads a line at a time, so files may have any size.
+//
+// The error is a *Broken for the first record that does not hold, and another
+// error where a file cannot be read. The report tells what held before it.
+// What no chain can show is that whole records at its end are missing.
+func Verify(files ...string) (Report, error) {
+	return scan(func([]byte) error { return nil }, files)
+}
+
+// Read is Verify that hands over each record once it has been checked. An
+// error of visit ends it and is returned as it is; the report then tells what
+// was visited before.
+func Read(visit func(Record) error, files ...string) (Report, error) {
+	return scan(func(line []byte) error {
+		r, err := decode(line)
+		if err != nil {
+			return errShape
+		}
+		return visit(r)
+	}, files)
+}
+
+var errShape = errors.New("has a member of the wrong type")
+
+func scan(visit func(line []byte) error, files []string) (Report, error) {
+	report := Report{LastHash: genesis}
+	if len(files) == 0 {
+		return report, errors.New("no audit file given")
+	}
+	at := link{hash: genesis}
+	for i, name := range files {
+		torn, err := readFile(name, &at, func(line []byte) error {
+			if err := visit(line); err != nil {
+				return err
+			}
+			report.Records++
+			report.FirstSeq, report.LastSeq, report.LastHash = 1, at.seq, at.hash
+			return nil
+		})
+		if err != nil {
+			return report, err
+		}
+		if torn.bytes > 0 && i < len(files)-1 {
+			return report, &Broken{File: name, Line: torn.line, Seq: at.seq + 1, Why: "is incomplete, and another file follows"}
+		}
+		report.TornBytes = torn.bytes
+	}
+	return report, nil
+}
+
+// torn is an incomplete last line.
+type torn struct{ line, bytes int64 }
+
+func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
+	// Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
+	f, err := os.OpenFile(name, os.O_RDONLY|unwaiting, 0)
+	if err != nil {
+		return torn{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return torn{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return torn{}, fmt.Errorf("%s: %s, expected a regular file", name, kindOf(info.Mode()))
+	}
+	rest, line, err := eachLine(f, func(line []byte, number int64) error {
+		next, err := at.next(line)
+		if err != nil {
+			return &Broken{File: name, Line: number, Seq: at.seq + 1, Why: err.Error()}
+		}
+		*at = next
+		if err = visit(line); errors.Is(err, errShape) {
+			return &Broken{File: name, Line: number, Seq: at.seq, Why: err.Error()}
+		}
+		return err
+	})
+	if errors.Is(err, errLong) {
+		err = &Broken{File: name, Line: line, Seq: at.seq + 1, Why: err.Error()}
+	}
+	return torn{line: line, bytes: rest}, err
+}
+
+var errLong = fmt.Errorf("is longer than %d bytes, which no record is", maxLine)
+
+// eachLine calls visit with every complete line, without its line end, and
+// its number from 1. It returns the length of what follows the last line end,
+// and the number of the line where it stopped.
+func eachLine(r io.Reader, visit func(line []byte, number int64) error) (rest, number int64, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var long []byte
+	for number = 1; ; {
+		part, err := in.ReadSlice('\n')
+		if len(long)+len(part) > maxLine {
+			return 0, number, errLong
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			long = append(long, part...)
+		case errors.Is(err, io.EOF):
+			return int64(len(long) + len(part)), number, nil
+		case err != nil:
+			return 0, number, err
+		default:
+			line := part
+			if len(long) > 0 {
+				long = append(long, part...)
+				line = long
+			}
+			if err := visit(line[:len(line)-1], number); err != nil {
+				return 0, number, err
+			}
+			number++
+			long = long[:0]
+		}
+	}
+}

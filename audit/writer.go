@@ -1,0 +1,284 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+const (
+	// batchRecords and batchBytes bound what one write carries; a single record
+	// may be longer. findTail checks as many bytes.
+	batchRecords = 512
+	batchBytes   = 1 << 20
+	// lineOverhead is the most that seq, prev, hash and the line end add.
+	lineOverhead = 256
+
+	firstPause  = 10 * time.Millisecond
+	longestWait = time.Second
+
+	writeFlags = os.O_RDWR | os.O_APPEND
+)
+
+// writer is the state of the one goroutine that writes.
+type writer struct {
+	tail      // the last confirmed record, and the length of the file with it
+	file file // nil while what stands behind the tail is in doubt
+	// cause, retryAt and pause belong to the doubt.
+	cause   error
+	retryAt time.Time
+	pause   time.Duration
+	buf     []byte
+}
+
+// run writes batch after batch until the log is closed and its queue empty.
+func (l *Log) run() {
+	defer close(l.ended)
+	for range l.wake {
+		for batch := l.take(); len(batch) > 0; batch = l.take() {
+			l.commit(batch)
+		}
+		l.mu.Lock()
+		over := !l.serves && len(l.queue) == 0
+		l.mu.Unlock()
+		if over {
+			break
+		}
+	}
+	l.failed = guard(l.giveUp)
+	l.failed = errors.Join(l.failed, l.lock.Close())
+}
+
+// giveUp closes the file, after a last attempt to leave nothing behind the
+// tail that was refused.
+func (l *Log) giveUp() error {
+	w := &l.writer
+	if w.file == nil {
+		if err := l.reopen(); err != nil {
+			return fmt.Errorf("audit log: bytes behind seq %d were never confirmed and may still be in the file: %w", w.seq, err)
+		}
+	}
+	return w.file.Close()
+}
+
+// take moves the next batch from the queue to the writer.
+func (l *Log) take() []*entry {
+	// Those who were just answered come back with their next record: let them
+	// run first, or every other batch is nearly empty.
+	runtime.Gosched()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, size := 0, 0
+	for n < len(l.queue) && n < l.opts.batch {
+		size += len(l.queue[n].body) + lineOverhead
+		if n > 0 && size > batchBytes {
+			break
+		}
+		l.queue[n].state = inFlight
+		n++
+	}
+	batch := append([]*entry(nil), l.queue[:n]...)
+	clear(l.queue[:n])
+	l.queue = l.queue[n:]
+	return batch
+}
+
+// commit brings a batch to disk and answers it. Whatever goes wrong, a panic
+// included, what was answered stays and what was not is cut off and refused.
+func (l *Log) commit(batch []*entry) {
+	err := guard(l.ready)
+	if err == nil {
+		err = guard(func() error { return l.write(batch) })
+		if err != nil {
+			err = l.doubt(err)
+		}
+	}
+	if err == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range batch {
+		if e.state == inFlight {
+			e.answer(unavailable(err))
+		}
+	}
+}
+
+// answer is called with Log.mu held.
+func (e *entry) answer(err error) {
+	e.state = answered
+	e.done <- err
+}
+
+// ready makes sure that the file ends with the tail.
+func (l *Log) ready() error {
+	w := &l.writer
+	if w.file == nil {
+		if l.opts.Now().Before(w.retryAt) {
+			return w.cause
+		}
+		if err := l.reopen(); err != nil {
+			w.cause = err
+			return err
+		}
+	}
+	return w.endsAt(l.path, w.end)
+}
+
+// endsAt checks that the file is still the one under its name and has size bytes.
+func (w *writer) endsAt(name string, size int64) error {
+	found, err := w.file.Size()
+	if err == nil && found != size {
+		err = fmt.Errorf("%s: has %d bytes, expected %d: it was changed by another", name, found, size)
+	}
+	return err
+}
+
+// write brings the batch to disk behind the tail and answers it. Where callers
+// have left meanwhile, the file is cut back to the first of their records, and
+// those behind it that are still waited for are queued again.
+func (l *Log) write(batch []*entry) error {
+	w := &l.writer
+	if cap(w.buf) > 2*batchBytes {
+		w.buf = nil
+	}
+	buf, at := w.buf[:0], w.tail
+	tails := make([]tail, len(batch))
+	for i, e := range batch {
+		before := len(buf)
+		buf, at.link = at.seal(buf, e.body)
+		at.last = int64(len(buf) - before)
+		at.end += at.last
+		tails[i] = at
+	}
+	w.buf = buf
+	if _, err := w.file.Write(buf); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	// A short write shows here. So does a file that was moved away meanwhile, or
+	// has another's bytes among these: no reader would find the records.
+	if err := w.endsAt(l.path, at.end); err != nil {
+		return err
+	}
+	if l.confirm(batch, tails) {
+		return nil
+	}
+	return w.cut()
+}
+
+// confirm answers the records before the first that was abandoned, and tells
+// whether that is all of them.
+func (l *Log) confirm(batch []*entry, tails []tail) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range batch {
+		if e.state == abandoned {
+			l.requeue(batch[i:])
+			return false
+		}
+		l.writer.tail = tails[i]
+		e.answer(nil)
+	}
+	return true
+}
+
+// requeue puts those that are still waited for before the queue.
+func (l *Log) requeue(batch []*entry) {
+	var again []*entry
+	for _, e := range batch {
+		if e.state == inFlight {
+			e.state = queued
+			again = append(again, e)
+		}
+	}
+	l.queue = append(again, l.queue...)
+}
+
+// cut ends the file at the tail, durably: bytes behind a cut that is not on
+// disk could mix with the next write in a crash.
+func (w *writer) cut() error {
+	if err := w.file.Truncate(w.end); err != nil {
+		return err
+	}
+	return w.file.Sync()
+}
+
+// doubt gives the file up after a failure and tries at once to get it back, so
+// that what is refused is off the disk before the refusal is told. It returns
+// what the operator is to know.
+func (l *Log) doubt(cause error) error {
+	w := &l.writer
+	f := w.file
+	w.file, w.cause, w.pause, w.retryAt = nil, cause, 0, time.Time{}
+	// What Close says of a file in doubt adds nothing to the doubt.
+	_ = guard(f.Close)
+	if err := guard(l.reopen); err != nil {
+		w.cause = fmt.Errorf("%w; repair: %w", cause, err)
+		return w.cause
+	}
+	return cause
+}
+
+// reopen opens the file anew, reads the last confirmed record back, and cuts
+// off what stands behind it.
+func (l *Log) reopen() (err error) {
+	w := &l.writer
+	w.pause = min(max(firstPause, 2*w.pause), longestWait)
+	w.retryAt = l.opts.Now().Add(w.pause)
+	f, err := l.opts.open(l.path, writeFlags)
+	if err != nil {
+		return err
+	}
+	fresh := writer{tail: w.tail, file: f}
+	if err := guard(func() error { return fresh.readBack(l.path) }); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := guard(fresh.cut); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	fresh.buf = w.buf
+	*w = fresh
+	return nil
+}
+
+// readBack checks that the last confirmed record stands where it was written.
+func (w *writer) readBack(name string) error {
+	size, err := w.file.Size()
+	if err != nil {
+		return err
+	}
+	if size < w.end {
+		return fmt.Errorf("%s: has %d bytes, expected at least %d: it was cut by another", name, size, w.end)
+	}
+	if w.last == 0 {
+		return nil
+	}
+	line := make([]byte, w.last)
+	if _, err := w.file.ReadAt(line, w.end-w.last); err != nil {
+		return err
+	}
+	at, _, err := read(line[:len(line)-1])
+	if err == nil && (at != w.link || line[len(line)-1] != '\n') {
+		err = errors.New("is not the one that was written")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the last confirmed record, seq %d, %w", name, w.seq, err)
+	}
+	return nil
+}
+
+// guard turns a panic into an error.
+func guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
