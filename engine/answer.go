@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// slack is what a compressed body may be longer than what it decodes to, and
+// bounds streams that decode to nothing.
+const slack = 64 << 10
+
+// errSourceFull is a compressed body longer than any that may decode to a
+// result within bounds.
+var errSourceFull = errors.New("the body is longer than any result may be")
+
+// source reads a body as it comes over the wire, at most left bytes, and keeps
+// the error of the wire apart from those of the decoders above it.
+type source struct {
+	from io.Reader
+	left int64
+	err  error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.left <= 0 {
+		s.err = errSourceFull
+		return 0, s.err
+	}
+	if int64(len(b)) > s.left {
+		b = b[:s.left]
+	}
+	n, err := s.from.Read(b)
+	s.left -= int64(n)
+	s.err = err
+	return n, err
+}
+
+// read reads the answer of a tool that ran. It returns a result, or a refusal,
+// or the error with which the connection broke.
+func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
+	json, fault := form(response.Header.Values("Content-Type"))
+	if fault != "" {
+		return Result{}, invalid(call, fault), nil
+	}
+	limit := call.Run.MaxResultBytes
+	wire := &source{from: response.Body, left: limit + slack}
+	decoded, fault, err := decoder(response, wire, limit)
+	if err == nil && fault == "" {
+		var body []byte
+		if body, err = io.ReadAll(io.LimitReader(decoded, limit+1)); err == nil {
+			switch {
+			case int64(len(body)) > limit:
+				return Result{}, tooLarge(call), nil
+			case !json && !utf8.Valid(body):
+				return Result{}, invalid(call, "its text is not UTF-8"), nil
+			}
+			return Result{Body: body, JSON: json}, nil, nil
+		}
+	}
+	switch {
+	case errors.Is(err, errSourceFull), errors.Is(wire.err, errSourceFull):
+		return Result{}, tooLarge(call), nil
+	case fault != "":
+		return Result{}, invalid(call, fault), nil
+	case wire.err != nil && !errors.Is(wire.err, io.EOF):
+		return Result{}, nil, wire.err
+	default:
+		return Result{}, invalid(call, "its compressed body cannot be decoded"), nil
+	}
+}
+
+// form reads the content type. A fault says why there is no reading it.
+func form(values []string) (json bool, fault string) {
+	switch len(values) {
+	case 0:
+		return false, ""
+	case 1:
+	default:
+		return false, "it names more than one content type"
+	}
+	media, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil {
+		return false, "its content type cannot be read"
+	}
+	if charset := strings.ToLower(parameters["charset"]); charset != "" && charset != "utf-8" && charset != "us-ascii" {
+		return false, "it is in an encoding of characters other than UTF-8"
+	}
+	switch {
+	case media == "application/json", media == "text/json", strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"):
+		return true, ""
+	case strings.HasPrefix(media, "text/"):
+		return false, ""
+	default:
+		return false, "it is neither JSON nor text by its content type"
+	}
+}
+
+// decoder undoes the content encoding. A fault says that it is none of ours.
+func decoder(response *http.Response, wire *source, limit int64) (decoded io.Reader, fault string, err error) {
+	switch encoding := strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")); encoding {
+	case "", "identity":
+		if response.ContentLength > limit {
+			return nil, "", errSourceFull
+		}
+		return wire, "", nil
+	case "gzip", "x-gzip":
+		decoded, err = gzip.NewReader(wire)
+		return decoded, "", err
+	case "deflate":
+		decoded, err = zlib.NewReader(wire)
+		return decoded, "", err
+	default:
+		return nil, "its content encoding is none that is decoded here", nil
+	}
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// demo is one built-in tool. It returns a value that is encoded as the result.
+// All of them are bounded by the size of what they read, not by a clock.
+type demo func(ctx context.Context, call Call, given arguments) (any, *refusal.Error)
+
+func newDemos(now func() time.Time) map[string]demo {
+	library := newLibrary(texts())
+	return map[string]demo{
+		"web.search":    library.search,
+		"files.read":    readFile,
+		"math.evaluate": evaluate,
+		"time.now": func(context.Context, Call, arguments) (any, *refusal.Error) {
+			return struct {
+				Time string `json:"time"`
+			}{now().UTC().Format(time.RFC3339)}, nil
+		},
+	}
+}
+
+func echo(_ context.Context, call Call, _ arguments) (any, *refusal.Error) {
+	return struct {
+		Echo json.RawMessage `json:"echo"`
+	}{call.Arguments}, nil
+}
+
+func (e *Engine) runDemo(ctx context.Context, call Call) (Result, *refusal.Error) {
+	run := e.demos[call.Tool]
+	if run == nil {
+		run = echo
+	}
+	var given arguments
+	if json.Unmarshal(call.Arguments, &given) != nil || given == nil {
+		return Result{}, broken("the arguments are no JSON object, so they were not judged")
+	}
+	value, refused := run(ctx, call, given)
+	if refused != nil {
+		if refused.Cause == nil {
+			refused = refused.WithCause(fmt.Errorf("the built-in tool %s refused", call.Tool))
+		}
+		return Result{Attempts: 1}, refused
+	}
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return Result{Attempts: 1}, broken("the result could not be encoded")
+	}
+	encoded := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
+	if int64(len(encoded)) > call.Run.MaxResultBytes {
+		return Result{Attempts: 1}, tooLarge(call)
+	}
+	return Result{Body: encoded, JSON: true, Attempts: 1}, nil
+}
+
+// arguments are the members of the judged object, by their exact names. A
+// struct would match names without regard to case.
+type arguments map[string]json.RawMessage
+
+// text returns a string argument, "" where there is none. The schema that judged
+// it is the operator's and may allow other types.
+func (a arguments) text(name string) (string, *refusal.Error) {
+	raw, ok := a[name]
+	if !ok {
+		return "", nil
+	}
+	var s *string
+	if json.Unmarshal(raw, &s) != nil || s == nil {
+		return "", failed("The argument \"" + name + "\" must be a string; correct it and call again.")
+	}
+	return *s, nil
+}
+
+// integer returns a whole number, clamped to what an int32 holds. 5.0 is whole,
+// as it is in JSON Schema.
+func (a arguments) integer(name string, otherwise int) (int, *refusal.Error) {
+	raw, ok := a[name]
+	if !ok {
+		return otherwise, nil
+	}
+	n, ok := whole(raw)
+	if !ok {
+		return 0, failed("The argument \"" + name + "\" must be a whole number; correct it and call again.")
+	}
+	return n, nil
+}
+
+func whole(raw json.RawMessage) (int, bool) {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if math.IsInf(f, 0) && err != nil {
+		err = nil // out of range is clamped
+	}
+	if err != nil || f != math.Trunc(f) {
+		return 0, false
+	}
+	return int(min(max(f, math.MinInt32), math.MaxInt32)), true
+}

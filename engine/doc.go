@@ -1,0 +1,57 @@
+// Package engine runs tools. It is the last stage before a result is wrapped:
+// what reaches it has been judged, and nothing here judges arguments again.
+//
+// A call is run by the type of its tool:
+//
+//	demo    a built-in tool (web.search, files.read, time.now, math.evaluate);
+//	        any other name returns {"echo": <the arguments>} and changes nothing
+//	http    one POST of the argument bytes, as application/json, to the URL
+//	client  tool_unavailable: the application runs it, not the gateway
+//
+// Anything else, and a nil engine, is tool_unavailable.
+//
+// # Effects
+//
+// read and idempotent calls are tried at most three times within the tool's one
+// timeout, with exponential backoff and jitter, or after the time that a short
+// Retry-After names. A once call, and one whose effect is unknown here, is
+// written to one fresh connection once. Where such a call fails after its
+// connection stood, it may have been carried out: outcome_unknown.
+//
+// # What an answer means
+//
+//	2xx                     the result, if its form and size are within bounds
+//	3xx                     tool_failed; no redirect is followed
+//	502, 503, 504           tool_unavailable; outcome_unknown for once, since a
+//	                        proxy says this of requests that it passed on, too
+//	every other status      tool_failed: the tool was reached and said no
+//	no answer in time       tool_timeout; outcome_unknown for once if dispatched
+//	no connection           tool_unavailable
+//	broken off, not HTTP    tool_unavailable; outcome_unknown for once
+//
+// 408, 425, 429, 500, 502, 503, 504 and broken connections are tried again; the
+// last fault is the one reported. The body of an answer other than 2xx is never
+// read: it may hold secrets of the tool's own, or words meant to steer a model.
+//
+// A result is JSON by its content type (application/json, text/json, +json),
+// passed on unchecked, or UTF-8 text (text/*, or no content type at all). It may
+// be compressed once, by gzip or deflate. Everything else is invalid_result.
+// More than the tool's max_result_bytes, counted after decoding, is
+// result_too_large.
+//
+// # Where requests may go
+//
+// Addresses are checked as the connection is made, on the address that is
+// connected to, so no name can resolve to one thing for the check and to
+// another for the connection. Where the tool lists addresses, only those are
+// allowed. Where it lists none, only public ones are: no special-purpose block
+// of IANA, no address of this host's own interfaces. A host in one of the old
+// spellings of an IPv4 address (127.1, 0x7f000001) is blocked unresolved. The
+// port is the one of the operator's URL: nothing that a tool or a name server
+// says can change it, so ports are not restricted further.
+//
+// Requests use no proxy, keep no cookies and carry only Content-Type, Accept,
+// Accept-Encoding, User-Agent, Callgate-Call-Id and, for idempotent tools,
+// Idempotency-Key. Connections are shared only between calls of the same
+// origin and the same allowed addresses.
+package engine

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Call is one judged call.
+type Call struct {
+	Tool    string // the registry's name
+	Version string
+	Effect  string // read or idempotent; anything else is run as once
+	Run     Run
+	// Arguments are the bytes that were judged: one JSON object. They are sent
+	// as they are, and not changed.
+	Arguments []byte
+	ID        string   // the call id; the tool sees it
+	Roots     []string // absolute folders of the project, for files.read
+}
+
+// Run says how the tool is run. Its fields are those of a tool's definition.
+type Run struct {
+	Type           string        // http, demo or client
+	URL            string        // http only
+	Timeout        time.Duration // of all attempts together; 0 or less is 10 s
+	MaxResultBytes int64         // after decoding; 0 or less is 1 MiB
+	Addresses      []string      // prefixes or addresses; none means public ones only
+}
+
+// Result is what a tool gave.
+type Result struct {
+	Body []byte
+	// JSON tells that Body is JSON by its content type. It was not read.
+	// Otherwise Body is valid UTF-8.
+	JSON bool
+	// Attempts counts how often the tool was tried, also where a refusal is
+	// returned with the result; 0 where it was not tried at all.
+	Attempts int
+}
+
+// Options are what an engine needs of its surroundings. The zero value is
+// usable and the strictest.
+type Options struct {
+	Now      func() time.Time // nil is time.Now
+	Resolver *net.Resolver    // nil is the system's
+	// Certificates that may sign for https tools; nil is the system's pool.
+	Certificates *x509.CertPool
+	// Interfaces lists this host's own addresses, which are never public; nil
+	// is net.InterfaceAddrs. If it fails, nothing is public.
+	Interfaces func() ([]net.Addr, error)
+}
+
+const (
+	defaultTimeout     = 10 * time.Second
+	defaultResultBytes = 1 << 20
+)
+
+// Engine runs tools. It is safe for concurrent use.
+type Engine struct {
+	now   func() time.Time
+	pool  *pool
+	demos map[string]demo
+}
+
+// New returns an engine. Close it to give up its idle connections.
+func New(options Options) *Engine {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Interfaces == nil {
+		options.Interfaces = net.InterfaceAddrs
+	}
+	return &Engine{
+		now:   options.Now,
+		pool:  newPool(options),
+		demos: newDemos(options.Now),
+	}
+}
+
+// Close closes idle connections. Calls in flight go on, and the engine can
+// still be used.
+func (e *Engine) Close() {
+	if e != nil {
+		e.pool.closeIdle()
+	}
+}
+
+// Run runs a call and returns what the tool gave, or a *refusal.Error. It
+// returns within the tool's timeout. The context is the caller's own: a client
+// that goes away must not end it once the call was dispatched.
+func (e *Engine) Run(ctx context.Context, call Call) (Result, error) {
+	if e == nil {
+		return Result{}, unavailable("there is no engine")
+	}
+	result, refused := e.run(ctx, call)
+	if refused != nil {
+		return Result{Attempts: result.Attempts}, refused
+	}
+	return result, nil
+}
+
+func (e *Engine) run(ctx context.Context, call Call) (result Result, refused *refusal.Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			refused = broken(panicked(p))
+		}
+	}()
+	if len(call.Arguments) == 0 {
+		return Result{}, broken("the call has no arguments, so nothing was judged")
+	}
+	if call.Run.Timeout <= 0 {
+		call.Run.Timeout = defaultTimeout
+	}
+	if call.Run.MaxResultBytes <= 0 {
+		call.Run.MaxResultBytes = defaultResultBytes
+	}
+	ctx, cancel := context.WithTimeout(ctx, call.Run.Timeout)
+	defer cancel()
+	if ctx.Err() != nil {
+		return Result{}, stopped(ctx, call)
+	}
+	switch call.Run.Type {
+	case "http":
+		return e.runHTTP(ctx, call)
+	case "demo":
+		return e.runDemo(ctx, call)
+	case "client":
+		return Result{}, refusal.New(refusal.ToolUnavailable,
+			"This tool is run by the application and cannot be run here; continue without it.").
+			WithCause(fmt.Errorf("%s is of type client, which the gateway does not run", call.Tool))
+	default:
+		return Result{}, unavailable("%s has a type that this engine does not run", call.Tool)
+	}
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// blockedError is an address that the policy does not allow.
+type blockedError struct{ reason string }
+
+func (e *blockedError) Error() string { return e.reason }
+
+// guard is one policy of addresses, and the dialer that enforces it.
+type guard struct {
+	listed     []entry // not empty: these and no others
+	public     *ssrf.Guardian
+	resolver   *net.Resolver
+	interfaces func() ([]net.Addr, error)
+}
+
+// entry is one listed prefix. A zone, where it has one, must match.
+type entry struct {
+	prefix netip.Prefix
+	zone   string
+}
+
+// newGuard returns the policy of a tool's addresses. One that cannot be read is
+// an error: it is not the same as none.
+func newGuard(addresses []string, resolver *net.Resolver, interfaces func() ([]net.Addr, error)) (*guard, error) {
+	g := &guard{public: ssrf.New(ssrf.WithAnyPort()), resolver: resolver, interfaces: interfaces}
+	for i, address := range addresses {
+		prefix, err := netip.ParsePrefix(address)
+		zone := ""
+		if err != nil {
+			addr, err := netip.ParseAddr(address)
+			if err != nil {
+				return nil, fmt.Errorf("entry %d of addresses is neither an address nor a prefix", i+1)
+			}
+			zone = addr.Zone()
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
+			prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
+		}
+		g.listed = append(g.listed, entry{prefix.Masked(), zone})
+	}
+	return g, nil
+}
+
+// azureHost answers inside every Azure network with the machine's own
+// configuration, though the block that it is in is public.
+var azureHost = netip.AddrFrom4([4]byte{168, 63, 129, 16})
+
+// allow returns nil, or why the address may not be connected to.
+func (g *guard) allow(addr netip.Addr) error {
+	addr = addr.Unmap()
+	if len(g.listed) > 0 {
+		bare := addr.WithZone("")
+		for _, e := range g.listed {
+			if e.prefix.Contains(bare) && (e.zone == "" || e.zone == addr.Zone()) {
+				return nil
+			}
+		}
+		return &blockedError{fmt.Sprintf("%s is not among the tool's addresses", addr)}
+	}
+	if addr == azureHost || g.public.SafeAddr(addr) != nil {
+		return &blockedError{fmt.Sprintf("%s is not a public address, and the tool lists no addresses", addr)}
+	}
+	own, err := g.interfaces()
+	if err != nil {
+		return &blockedError{"this host's own addresses could not be read, so none is known to be public"}
+	}
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap() == addr {
+				return &blockedError{fmt.Sprintf("%s is this host's own address, and the tool lists no addresses", addr)}
+			}
+		}
+	}
+	return nil
+}
+
+// dial connects to the first allowed address of a host. It fails with a
+// *blockedError where an address was blocked and no other could be connected to.
+func (g *guard) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	// It runs on a goroutine of the transport, where a panic would end the process.
+	defer contain(&err)
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, errors.New("the address has no port")
+	}
+	if oldSpelling(host) {
+		return nil, &blockedError{"the host is an IPv4 address in an old spelling; write it as four decimal numbers"}
+	}
+	var refused atomic.Pointer[blockedError]
+	dialer := net.Dialer{
+		Resolver: g.resolver,
+		Control: func(network, address string, _ syscall.RawConn) (err error) {
+			defer contain(&err)
+			if err = g.check(network, address); err != nil {
+				var b *blockedError
+				if errors.As(err, &b) {
+					refused.Store(b)
+				}
+			}
+			return err
+		},
+	}
+	conn, err = dialer.DialContext(ctx, network, address)
+	if err != nil {
+		if b := refused.Load(); b != nil {
+			return nil, b
+		}
+		return nil, err
+	}
+	return conn, nil
+}
+
+// check judges one resolved address, just before it is connected to.
+func (g *guard) check(network, address string) error {
+	if network != "tcp4" && network != "tcp6" {
+		return &blockedError{"only TCP is allowed"}
+	}
+	resolved, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &blockedError{"the resolved address cannot be read"}
+	}
+	return g.allow(resolved.Addr())
+}
+
+func contain(err *error) {
+	if p := recover(); p != nil {
+		*err = errors.New(panicked(p))
+	}
+}
+
+// oldSpelling tells whether a host is an IPv4 address to some resolvers, but
+// not by the one spelling that every program reads alike. It is so if its last
+// label is a number: no name of the DNS ends in one.
+func oldSpelling(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	host = strings.TrimSuffix(host, ".")
+	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	digits := "0123456789"
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		last, digits = hex, digits+"abcdef"
+		if last == "" {
+			return true
+		}
+	}
+	return last != "" && strings.Trim(last, digits) == ""
+}
