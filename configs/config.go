@@ -4,18 +4,28 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 )
 
 // Config is one whole configuration, validated. It is immutable.
 type Config struct {
 	Settings
-	Tools *registry.Registry
+	Tools      *registry.Registry
+	Access     *policy.Policy // what the policy file says
+	Workspaces policy.Workspaces
+	Budgets    *ratelimit.Limits
+	Principals []Principal
+	Agents     map[string]bool // that a project or a principal names
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
 	Digest string
@@ -28,9 +38,14 @@ type Config struct {
 // embedded default. Its error is Faults, which name every file and line.
 func Load(path string) (*Config, error) {
 	if path == "" {
-		return load(builtin{}, builtinName+"callgate.yaml")
+		return load(builtin{}, builtinName+"callgate.yaml", "")
 	}
-	return load(disk{root: filepath.Dir(path)}, path)
+	return load(disk{root: filepath.Dir(path)}, path, "")
+}
+
+// Default is the embedded default with its data in another folder.
+func Default(dataDir string) (*Config, error) {
+	return load(builtin{}, builtinName+"callgate.yaml", dataDir)
 }
 
 // loader gathers what one load reads.
@@ -41,7 +56,7 @@ type loader struct {
 	digest [][]byte // one entry a file: its relative name and its bytes
 }
 
-func load(from source, main string) (*Config, error) {
+func load(from source, main, dataDir string) (*Config, error) {
 	l := &loader{source: from}
 	data, ok := l.file(main, nil)
 	if !ok {
@@ -52,14 +67,30 @@ func load(from source, main string) (*Config, error) {
 		return nil, l.report.err()
 	}
 	c := &Config{Settings: readSettings(root)}
+	if dataDir != "" {
+		c.DataDir = dataDir
+	}
 	dir := l.dir(main)
 	entries := l.tools(root, dir, c.Registry)
-	if len(l.report.faults) == 0 {
+	l.yaml(root, dir, "/workspaces", c.Spaces, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
+	var limits node
+	l.yaml(root, dir, "/limits", c.Limits, func(n node, _ string) { limits, c.Budgets = n, readLimits(n) })
+	if c.Principal != "" {
+		l.yaml(root, dir, "/principals", c.Principal, func(n node, _ string) { c.Principals = readPrincipals(n) })
+	}
+	c.Agents = agentsOf(c.Workspaces, c.Principals)
+	access, named := l.named(root, dir, "/policy", c.Policy)
+	if len(l.report.faults) == 0 && twins(entries) {
 		c.Tools = buildRegistry(&l.report, entries)
 	}
+	if named {
+		c.Access = l.policy(access, c, entries)
+	}
+	l.unmatched(root, limits, c)
 	if err := l.report.err(); err != nil {
 		return nil, err
 	}
+	l.report.warnings.sort()
 	c.Digest, c.Files, c.Warnings = l.sum(), l.files, l.report.warnings
 	return c, nil
 }
@@ -93,19 +124,127 @@ func (l *loader) sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// base is the folder at which relative roots of a workspaces file start: the
+// file's own, or the data folder for the embedded default, which has none.
+func (l *loader) base(file, dataDir string) string {
+	if _, embedded := l.source.(builtin); embedded {
+		file = filepath.Join(dataDir, "workspaces.yaml")
+	}
+	absolute, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		l.report.addError(file, err)
+		return filepath.Dir(file)
+	}
+	return absolute
+}
+
+// named reads the file that a key of the main file names.
+func (l *loader) named(root node, dir, key, path string) (policy.Source, bool) {
+	name := l.resolve(dir, path)
+	var at *node // nil where the file is the default, which no line names
+	if _, value, ok := root.child(strings.TrimPrefix(key, "/")); ok {
+		at = &value
+	}
+	data, ok := l.file(name, at)
+	return policy.Source{File: name, Data: data}, ok
+}
+
+// yaml reads a YAML file that a key of the main file names.
+func (l *loader) yaml(root node, dir, key, path string, read func(n node, file string)) {
+	file, ok := l.named(root, dir, key, path)
+	if !ok {
+		return
+	}
+	if n, ok := readYAML(&l.report, file.File, file.Data); ok {
+		read(n, file.File)
+	}
+}
+
+// policy compiles the policy file against the tools and the workspaces.
+func (l *loader) policy(file policy.Source, c *Config, entries []toolEntry) *policy.Policy {
+	if f := checkText(file.File, file.Data); f != nil {
+		l.report.add(f)
+		return nil
+	}
+	if c.Tools == nil {
+		entries = nil // conditions cannot be checked against schemas that are faulty
+	}
+	tools := make([]policy.Tool, len(entries))
+	for i, e := range entries {
+		tools[i] = policy.Tool{Name: e.definition.Name, InputSchema: e.definition.InputSchema, Open: e.definition.Open}
+	}
+	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
+	for _, w := range warnings {
+		l.report.warnings = append(l.report.warnings, &Fault{File: w.File, Line: w.Line, Message: w.Message})
+	}
+	if err != nil {
+		l.policyFaults(file.File, err)
+	}
+	return loaded
+}
+
+// policyFaults takes a joined error apart.
+func (l *loader) policyFaults(file string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			l.policyFaults(file, e)
+		}
+		return
+	}
+	var f *policy.FileError
+	if errors.As(err, &f) {
+		l.report.add(&Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
+		return
+	}
+	l.report.add(&Fault{File: file, Message: err.Error()})
+}
+
+// unmatched warns of names that can match nothing: they are allowed, and surely
+// not meant.
+func (l *loader) unmatched(root, limits node, c *Config) {
+	if len(l.report.faults) > 0 {
+		return
+	}
+	if d := c.Defaults; c.Auth.Mode == "none" && !c.Agents[d.Agent] {
+		root.at("/defaults/agent").warn("the default agent %q is named by no project, so requests that name none are refused", d.Agent)
+	}
+	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
+		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
+			if _, ok := c.Tools.Lookup(tool); !ok {
+				limits.at(pointerOf(append(path, tool))).warn("limits for the tool %q, which is not registered", tool)
+			}
+		}
+	}
+	for _, agent := range slices.Sorted(maps.Keys(c.Budgets.Agents)) {
+		if !c.Agents[agent] {
+			limits.at(pointerOf([]string{"agents", agent})).warn("limits for the agent %q, which nothing names", agent)
+		}
+		tools(c.Budgets.Agents[agent].Tools, "agents", agent, "tools")
+	}
+	tools(c.Budgets.Tools, "tools")
+	for project := range c.Budgets.Projects {
+		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
+			limits.at(pointerOf([]string{"projects", project.String()})).warn("limits for the project %q, which no workspace has", project)
+		}
+	}
+}
+
 // tools reads every file that a pattern matches, once.
 func (l *loader) tools(root node, dir string, patterns []string) []toolEntry {
-	at := root.at("/registry/files")
 	var entries []toolEntry
 	seen := map[string]bool{}
-	for _, pattern := range patterns {
+	for i, pattern := range patterns {
+		at := root.at("/registry/files/" + strconv.Itoa(i))
+		if pattern == "" {
+			continue // reported where it was read
+		}
 		found, err := l.glob(l.resolve(dir, pattern))
 		if err != nil {
 			at.fail("found the pattern %q, which is malformed; expected a path, or one with * and ?", pattern)
 			continue
 		}
 		if len(found) == 0 {
-			at.fail("no file matches %q; expected at least one tool file", pattern)
+			at.fail("found no file that matches %q; expected at least one tool file", pattern)
 		}
 		for _, name := range found {
 			if seen[name] {
@@ -117,11 +256,11 @@ func (l *loader) tools(root node, dir string, patterns []string) []toolEntry {
 			}
 		}
 	}
-	if len(patterns) == 0 {
-		at.fail("found an empty list; expected at least one tool file")
-	}
 	return entries
 }
+
+// Embedded tells whether this is the built-in default.
+func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinName) }
 
 // String names a configuration for people.
 func (c *Config) String() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,14 +17,33 @@ type Fault struct {
 	Message      string // what was found and what was expected
 }
 
+// Error is one line, FILE:LINE:COLUMN: MESSAGE, in which nothing is invisible.
 func (f *Fault) Error() string {
-	switch {
-	case f.Line == 0:
-		return f.File + ": " + f.Message
-	case f.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message)
+	at := f.File
+	if f.Line > 0 {
+		at += fmt.Sprintf(":%d", f.Line)
+		if f.Column > 0 {
+			at += fmt.Sprintf(":%d", f.Column)
+		}
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+	return visible(at + ": " + f.Message)
+}
+
+// visible writes what would break a line, or hide in it, as an escape: keys of a
+// file stand in messages as they are.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // Faults are all that is wrong with a configuration, by file and line. There is
@@ -38,18 +58,26 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// sort orders faults by file and place.
+func (fs Faults) sort() {
+	slices.SortStableFunc(fs, func(a, b *Fault) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+}
+
 // maxFaults bounds what one load reports.
 const maxFaults = 50
 
 // report gathers faults and warnings while a configuration is read.
 type report struct {
+	all      bool // without the bound
 	faults   Faults
 	warnings Faults
 	more     int
 }
 
 func (r *report) add(f *Fault) {
-	if len(r.faults) >= maxFaults {
+	if len(r.faults) >= maxFaults && !r.all {
 		r.more++
 		return
 	}
@@ -71,9 +99,7 @@ func (r *report) err() error {
 	if len(r.faults) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.faults, func(a, b *Fault) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	r.faults.sort()
 	if r.more > 0 {
 		last := r.faults[len(r.faults)-1]
 		r.faults = append(r.faults, &Fault{File: last.File, Message: fmt.Sprintf("and %d more faults", r.more)})

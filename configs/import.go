@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -31,7 +30,7 @@ type Import struct {
 //
 // The error is Faults where the file cannot be read at all.
 func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
-	var r report
+	r := report{all: true} // each tool that is left out is named
 	root, ok := readJSON(&r, file, data)
 	if !ok {
 		return nil, r.err()
@@ -177,18 +176,22 @@ func (t *importedTool) open(f *registry.LoadError) bool {
 // collisions refuses tools that cannot stand beside one another: the second of
 // two of the same name, and of two that one name map would join.
 func (im *importer) collisions() {
-	var kept []importedTool
-	var definitions []registry.Tool
-	for _, t := range im.tools {
-		bare := registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: t.definition.Run}
-		if _, err := registry.New(append(slices.Clone(definitions), bare)); err != nil && len(definitions) > 0 {
-			for _, f := range loadErrors(err) {
-				t.at.fail("%s", f.Error())
-			}
-			continue
+	bare := make([]registry.Tool, len(im.tools))
+	for i, t := range im.tools {
+		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: t.definition.Run}
+	}
+	refused := map[int]bool{}
+	if _, err := registry.New(bare); err != nil {
+		for _, f := range loadErrors(err) {
+			refused[f.Tool] = true
+			im.tools[f.Tool].at.fail("%s", f.Error())
 		}
-		definitions = append(definitions, bare)
-		kept = append(kept, t)
+	}
+	var kept []importedTool
+	for i, t := range im.tools {
+		if !refused[i] {
+			kept = append(kept, t)
+		}
 	}
 	im.tools = kept
 	for _, t := range kept {
@@ -240,13 +243,21 @@ func (im *importer) write() error {
 	return nil
 }
 
+// text is a string as people write YAML: with quotes only where it needs them.
 func text(s string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' }) {
+		n.Style = yaml.DoubleQuotedStyle // the others would show them as they are
+	}
+	return n
 }
 
 // restyle copies a tree as people write YAML: without quotes where none are
 // needed.
 func restyle(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return text(n.Value)
+	}
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, LineComment: n.LineComment}
 	for _, child := range n.Content {
 		c.Content = append(c.Content, restyle(child))

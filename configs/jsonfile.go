@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,6 +15,10 @@ import (
 // readJSON reads one strict JSON value into the same tree as readYAML, with the
 // line and column of every value.
 func readJSON(r *report, file string, data []byte) (node, bool) {
+	if f := checkUTF8(file, data); f != nil {
+		r.add(f)
+		return node{}, false
+	}
 	j := jsonReader{decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data}
 	for i, c := range data {
 		if c == '\n' {
@@ -21,29 +26,45 @@ func readJSON(r *report, file string, data []byte) (node, bool) {
 		}
 	}
 	root, err := j.value()
-	if err == nil {
-		if _, end := j.decoder.ReadToken(); !errors.Is(end, io.EOF) {
-			err = errors.New("found more after the JSON value; expected one value")
-		}
-	}
 	if err != nil {
-		line, column := j.position(j.decoder.InputOffset())
-		var syntax *jsontext.SyntacticError
-		message := err.Error()
-		if errors.As(err, &syntax) {
-			line, column = j.position(syntax.ByteOffset)
-			message = "not strict JSON: " + syntax.Err.Error()
-			if syntax.JSONPointer != "" {
-				message += " at " + string(syntax.JSONPointer)
-			}
-		} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			message = "not strict JSON: the file ends too early"
-		}
-		r.add(&Fault{File: file, Line: line, Column: column, Message: message})
+		r.add(j.fault(file, err))
+		return node{}, false
+	}
+	end := len(data) - len(bytes.TrimLeft(data[j.decoder.InputOffset():], " \t\r\n"))
+	if end < len(data) {
+		r.add(faultAt(file, data, end, "found more after the JSON value; expected one value"))
 		return node{}, false
 	}
 	n := node{Node: root, report: r, file: file}
 	return n, n.clean(0)
+}
+
+// fault translates an error of the JSON reader, without the text that it quotes.
+func (j *jsonReader) fault(file string, err error) *Fault {
+	const expected = "; expected no comments, no trailing commas, each key once"
+	offset, message := j.decoder.InputOffset(), "found the end of the file"
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		offset = syntax.ByteOffset
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			message = "found a duplicate key"
+		case errors.Is(err, io.ErrUnexpectedEOF):
+		case strings.HasPrefix(syntax.Err.Error(), "invalid character"):
+			message = "found an " + syntax.Err.Error()
+		case strings.HasPrefix(syntax.Err.Error(), "invalid surrogate"):
+			message = "found half of a surrogate pair"
+		case strings.HasPrefix(syntax.Err.Error(), "invalid escape"):
+			message = "found an escape that JSON does not know"
+		default:
+			message = "found what is not JSON"
+		}
+		if syntax.JSONPointer != "" {
+			message += " at " + string(syntax.JSONPointer)
+		}
+	}
+	end := len(bytes.TrimRight(j.data, " \t\r\n"))
+	return faultAt(file, j.data, min(int(offset), end), "not strict JSON: "+message+expected)
 }
 
 type jsonReader struct {
@@ -64,11 +85,11 @@ func (j *jsonReader) position(offset int64) (line, column int) {
 }
 
 // next reads one token and makes a node of it.
-func (j *jsonReader) next() (jsontext.Token, *yaml.Node, error) {
+func (j *jsonReader) next() (*yaml.Node, error) {
 	before := j.decoder.InputOffset()
 	token, err := j.decoder.ReadToken()
 	if err != nil {
-		return token, nil, err
+		return nil, err
 	}
 	// The token starts at the first byte that is neither blank nor punctuation.
 	for int(before) < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[before]) >= 0 {
@@ -97,11 +118,11 @@ func (j *jsonReader) next() (jsontext.Token, *yaml.Node, error) {
 			n.Tag = "!!null"
 		}
 	}
-	return token, n, nil
+	return n, nil
 }
 
 func (j *jsonReader) value() (*yaml.Node, error) {
-	_, n, err := j.next()
+	n, err := j.next()
 	if err != nil || n.Kind == yaml.ScalarNode {
 		return n, err
 	}
@@ -111,7 +132,7 @@ func (j *jsonReader) value() (*yaml.Node, error) {
 			return n, err
 		}
 		if n.Kind == yaml.MappingNode {
-			_, key, err := j.next()
+			key, err := j.next()
 			if err != nil {
 				return nil, err
 			}

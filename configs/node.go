@@ -68,6 +68,19 @@ func (n node) excerpt() string {
 	return strconv.Quote(v)
 }
 
+// found names a value with what it is, for messages; nothing may be read so that
+// can hold a secret.
+func (n node) found() string {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		return n.what()
+	}
+	kind := strings.TrimPrefix(n.what(), "a ")
+	if n.isString() {
+		return "the string " + n.excerpt()
+	}
+	return "the " + kind + " " + strings.Trim(n.excerpt(), `"`)
+}
+
 // field is one key that a mapping may have.
 type field struct {
 	key  string
@@ -77,7 +90,7 @@ type field struct {
 // object reads a mapping of known keys. It reports every other key.
 func (n node) object(fields ...field) bool {
 	if n.Kind != yaml.MappingNode {
-		return n.fail("found %s; expected a mapping with the keys %s", n.what(), names(fields))
+		return n.fail("found %s; expected a mapping with %s", n.what(), names(fields))
 	}
 	ok := true
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -91,7 +104,7 @@ func (n node) object(fields ...field) bool {
 		if near := nearest(key.Value, keys(fields)); near != "" {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
-		ok = key.fail("unknown key %s%s; expected one of %s", key.excerpt(), hint, names(fields))
+		ok = key.fail("found the unknown key %s%s; expected %s", key.excerpt(), hint, strings.Replace(names(fields), "the keys", "one of the keys", 1))
 	}
 	return ok
 }
@@ -104,7 +117,13 @@ func keys(fields []field) []string {
 	return all
 }
 
-func names(fields []field) string { return strings.Join(keys(fields), ", ") }
+// names lists the keys that may stand, for messages.
+func names(fields []field) string {
+	if len(fields) == 1 {
+		return "the key " + fields[0].key
+	}
+	return "the keys " + strings.Join(keys(fields), ", ")
+}
 
 // members reads a mapping whose keys are the operator's own.
 func (n node) members(of string, read func(key, value node)) {
@@ -139,11 +158,11 @@ func (n node) isString() bool {
 // text reads a string that is not empty.
 func (n node) text(of string, into *string) {
 	if !n.isString() {
-		n.fail("found %s; expected %s, a string", n.what(), of)
+		n.fail("found %s; expected a string: %s", n.what(), of)
 		return
 	}
 	if n.Value == "" {
-		n.fail("found an empty string; expected %s", of)
+		n.fail("found an empty string; expected one with text: %s", of)
 		return
 	}
 	*into = n.Value
@@ -153,21 +172,31 @@ func (n node) text(of string, into *string) {
 func (n node) texts(of string, into *[]string) {
 	n.list(of, func(_ int, item node) {
 		var s string
-		item.text(of, &s)
+		item.text("one of the "+of, &s)
 		*into = append(*into, s)
 	})
 }
 
 // choice reads one of a few words.
 func (n node) choice(of string, words []string, into *string) {
-	var s string
-	before := len(n.report.faults)
-	n.text(of, &s)
-	if len(n.report.faults) == before && !slices.Contains(words, s) {
-		n.fail("found %s; expected %s: one of %s", n.excerpt(), of, strings.Join(words, ", "))
+	if !n.isString() || !slices.Contains(words, n.Value) {
+		n.fail("found %s; expected %s: %s", n.found(), either(words), of)
 		return
 	}
-	*into = s
+	*into = n.Value
+}
+
+// either lists words of which one is expected.
+func either(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(w)
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 // plainInt is a whole number as JSON writes it: no octal, no underscores.
@@ -175,13 +204,9 @@ var plainInt = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // whole reads a whole number within bounds.
 func (n node) whole(of string, low, high int64, into *int64) {
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
-		n.fail("found %s; expected %s, a whole number", n.what(), of)
-		return
-	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if !plainInt.MatchString(n.Value) || err != nil || v < low || v > high {
-		n.fail("found %s; expected %s, a whole number from %d to %d", n.excerpt(), of, low, high)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !plainInt.MatchString(n.Value) || err != nil || v < low || v > high {
+		n.fail("found %s; expected a whole number from %d to %d: %s", n.found(), low, high, of)
 		return
 	}
 	*into = v
@@ -190,7 +215,7 @@ func (n node) whole(of string, low, high int64, into *int64) {
 // flag reads a boolean.
 func (n node) flag(of string, into *bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
-		n.fail("found %s; expected %s, true or false", n.what(), of)
+		n.fail("found %s; expected true or false: %s", n.found(), of)
 		return
 	}
 	*into = n.Value == "true"
@@ -198,13 +223,9 @@ func (n node) flag(of string, into *bool) {
 
 // duration reads a Go duration such as 250ms or 10s.
 func (n node) duration(of string, into *time.Duration) {
-	if !n.isString() {
-		n.fail("found %s; expected %s, a duration such as 250ms or 10s", n.what(), of)
-		return
-	}
 	d, err := time.ParseDuration(n.Value)
-	if err != nil {
-		n.fail("found %s; expected %s, a duration such as 250ms or 10s", n.excerpt(), of)
+	if !n.isString() || err != nil || d <= 0 {
+		n.fail("found %s; expected a duration such as 250ms or 10s: %s", n.found(), of)
 		return
 	}
 	*into = d
@@ -253,13 +274,13 @@ func (n node) writeJSON(b *strings.Builder) bool {
 		return true
 	case "!!int", "!!float":
 		if !plainNumber.MatchString(n.Value) {
-			return n.fail("found the number %s; expected it as JSON writes it, or in quotes", n.excerpt())
+			return n.fail("found %s; expected a number as JSON writes it, or a string in quotes", n.found())
 		}
 		b.WriteString(n.Value)
 		return true
 	case "!!bool":
 		if n.Value != "true" && n.Value != "false" {
-			return n.fail("found %s; expected true or false, or the word in quotes", n.excerpt())
+			return n.fail("found %s; expected true or false, or a string in quotes", n.found())
 		}
 		b.WriteString(n.Value)
 		return true

@@ -4,6 +4,8 @@ import (
 	"net"
 	"strconv"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/callgate/callgate/parser"
 )
 
@@ -71,7 +73,7 @@ func readSettings(root node) Settings {
 		field{"auth", func(n node) {
 			n.object(
 				field{"mode", func(n node) {
-					n.choice("a way to authenticate that this version has", []string{"none"}, &s.Auth.Mode)
+					n.choice("the way to authenticate that this version has", []string{"none"}, &s.Auth.Mode)
 				}},
 				field{"allow_any_listener", func(n node) { n.flag("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
 			)
@@ -88,6 +90,9 @@ func readSettings(root node) Settings {
 			n.object(field{"files", func(n node) {
 				s.Registry = nil
 				n.texts("tool files", &s.Registry)
+				if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+					n.fail("found an empty list; expected at least one tool file")
+				}
 			}})
 		}},
 		field{"policy", func(n node) { n.text("the policy file", &s.Policy) }},
@@ -103,7 +108,7 @@ func readSettings(root node) Settings {
 		field{"store", func(n node) {
 			n.object(field{"kind", func(n node) {
 				var kind string
-				n.choice("a store that this version has", []string{"file"}, &kind)
+				n.choice("the store that this version has", []string{"file"}, &kind)
 			}})
 		}},
 	)
@@ -124,16 +129,10 @@ func (n node) output(o *parser.Options) {
 
 // address reads host:port.
 func (n node) address(into *string) {
-	var s string
-	before := len(n.report.faults)
-	n.text("an address", &s)
-	if len(n.report.faults) > before {
+	_, port, err := net.SplitHostPort(n.Value)
+	if p, e := strconv.ParseUint(port, 10, 16); !n.isString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
+		n.fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.found())
 		return
 	}
-	_, port, err := net.SplitHostPort(s)
-	if p, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || strconv.FormatUint(p, 10) != port {
-		n.fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.excerpt())
-		return
-	}
-	*into = s
+	*into = n.Value
 }

@@ -49,7 +49,7 @@ func (disk) read(name string) ([]byte, error) {
 		return nil, plain(err)
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("the file is larger than %d MiB", maxFileBytes>>20)
+		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", maxFileBytes>>20)
 	}
 	return data, nil
 }
@@ -73,11 +73,11 @@ func plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return errors.New("the file does not exist")
+			return errors.New("found no such file; expected a file")
 		}
-		return p.Err
+		err = p.Err
 	}
-	return err
+	return fmt.Errorf("found a file that cannot be read (%w); expected a readable one", err)
 }
 
 func (disk) resolve(dir, p string) string {

@@ -1,8 +1,12 @@
 package configs
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
 )
@@ -42,14 +46,10 @@ func readTool(n node) registry.Tool {
 		field{"effect", func(n node) { n.text("an effect", &t.Effect) }},
 		field{"open", func(n node) { n.flag("whether the root is left as its author closed it", &t.Open) }},
 		field{"input_schema", func(n node) {
-			if schema, ok := n.json(); ok {
-				t.InputSchema = schema
-			}
+			n.schema(&t.InputSchema)
 		}},
 		field{"output_schema", func(n node) {
-			if schema, ok := n.json(); ok {
-				t.OutputSchema = schema
-			}
+			n.schema(&t.OutputSchema)
 		}},
 		field{"run", func(n node) {
 			n.object(
@@ -62,6 +62,34 @@ func readTool(n node) registry.Tool {
 		}},
 	)
 	return t
+}
+
+// schema reads a JSON Schema as JSON.
+func (n node) schema(into *json.RawMessage) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		n.fail("found nothing; expected a JSON Schema")
+		return
+	}
+	if schema, ok := n.json(); ok {
+		*into = schema
+	}
+}
+
+// twins reports tools whose name and version stand twice (no version is 0.0.0),
+// and tells whether there are none. The registry would say so too, but not where
+// the first is.
+func twins(entries []toolEntry) bool {
+	type version struct{ name, version string }
+	ok, first := true, map[version]node{}
+	for _, e := range entries {
+		key := version{e.definition.Name, cmp.Or(e.definition.Version, "0.0.0")}
+		if at, twice := first[key]; twice {
+			ok = e.at.at("/name").fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.file, at.Line)
+			continue
+		}
+		first[key] = e.at
+	}
+	return ok
 }
 
 // buildRegistry makes the registry of all tools, and puts each fault at its line.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -18,10 +20,14 @@ const endLine = "# end"
 const maxNesting = 200
 
 // readYAML reads one strict YAML document: complete, UTF-8, a single document
-// without anchors, aliases, merge keys, tags, or keys that stand twice or are
-// not strings. It returns the node under the document.
+// without directives, anchors, aliases, merge keys, tags, or keys that stand
+// twice or are not strings. It returns the node under the document.
 func readYAML(r *report, file string, data []byte) (node, bool) {
 	if f := checkText(file, data); f != nil {
+		r.add(f)
+		return node{}, false
+	}
+	if f := checkDirectives(file, data); f != nil {
 		r.add(f)
 		return node{}, false
 	}
@@ -29,9 +35,9 @@ func readYAML(r *report, file string, data []byte) (node, bool) {
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			r.add(&Fault{File: file, Line: 1, Message: "the file holds nothing but comments; expected a mapping"})
+			r.add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 		} else {
-			r.add(syntaxFault(file, err))
+			r.add(syntaxFault(file, data, err))
 		}
 		return node{}, false
 	}
@@ -40,80 +46,202 @@ func readYAML(r *report, file string, data []byte) (node, bool) {
 		r.add(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
 		return node{}, false
 	} else if !errors.Is(err, io.EOF) {
-		r.add(syntaxFault(file, err))
+		r.add(syntaxFault(file, data, err))
 		return node{}, false
 	}
 	root := node{report: r, file: file, Node: document.Content[0]}
+	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
+		r.add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
+		return node{}, false
+	}
 	return root, root.clean(0)
 }
 
 // checkText holds what every configuration file must be before it is read.
 func checkText(file string, data []byte) *Fault {
-	if bytes.HasPrefix(data, []byte("\ufeff")) {
-		return &Fault{File: file, Line: 1, Column: 1, Message: "found a byte order mark; expected plain UTF-8"}
+	if f := checkUTF8(file, data); f != nil {
+		return f
 	}
-	if !utf8.Valid(data) {
-		line := 1
-		for rest := data; ; line++ {
-			row, after, _ := bytes.Cut(rest, []byte("\n"))
-			if !utf8.Valid(row) {
-				break
-			}
-			rest = after
-		}
-		return &Fault{File: file, Line: line, Message: "found bytes that are not UTF-8; expected plain UTF-8"}
+	if f := checkControls(file, data); f != nil {
+		return f
 	}
 	return checkEnd(file, data)
 }
 
+// checkUTF8 refuses what is not UTF-8 without a byte order mark.
+func checkUTF8(file string, data []byte) *Fault {
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		return &Fault{File: file, Line: 1, Column: 1, Message: "found a byte order mark; expected plain UTF-8"}
+	}
+	if utf8.Valid(data) {
+		return nil
+	}
+	at := 0
+	for at < len(data) {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return faultAt(file, data, at, "found bytes that are not UTF-8; expected plain UTF-8")
+}
+
+// checkControls refuses control characters, and with them the line ends that
+// YAML knows and editors do not show: behind one of them, what looks like a
+// comment is not.
+func checkControls(file string, data []byte) *Fault {
+	for at, r := range string(data) {
+		switch {
+		case r == '\t' || r == '\n':
+		case r == '\r' && at+1 < len(data) && data[at+1] == '\n':
+		case r == '\r':
+			return faultAt(file, data, at, "found a carriage return alone; expected a line feed")
+		case hidden(r):
+			return faultAt(file, data, at, fmt.Sprintf("found the character %U; expected text without control characters", r))
+		}
+	}
+	return nil
+}
+
+// hidden tells whether a character is a control character, a line end that is
+// none to an editor, or no character at all.
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r&0xFFFE == 0xFFFE
+}
+
+// checkDirectives refuses lines by which a file would say how it is read.
+func checkDirectives(file string, data []byte) *Fault {
+	if !bytes.HasPrefix(data, []byte("%")) && !bytes.Contains(data, []byte("\n%")) {
+		return nil
+	}
+	at := bytes.Index(append([]byte("\n"), data...), []byte("\n%"))
+	return faultAt(file, data, at, "found a line that starts with %, a YAML directive; expected none")
+}
+
+// faultAt is a fault at a byte of a file.
+func faultAt(file string, data []byte, at int, message string) *Fault {
+	before := data[:at]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return &Fault{File: file, Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(before[start:]) + 1, Message: message}
+}
+
 // checkEnd refuses a file whose last line is not the end line: it may have been
-// saved halfway.
+// saved halfway. It never shows the line that it found: there may be a secret.
 func checkEnd(file string, data []byte) *Fault {
-	text := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
-	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if len(data) == 0 {
+		return &Fault{File: file, Message: fmt.Sprintf("found an empty file; expected at least the line %q, the last of every complete file", endLine)}
+	}
+	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), "\n")
+	last := lines[len(lines)-1]
 	if last == endLine {
 		return nil
 	}
-	line := strings.Count(text, "\n") + 1
-	return &Fault{File: file, Line: line, Message: fmt.Sprintf("the file does not end with the line %q, so it may be incomplete; expected it as the last line", endLine)}
+	f := &Fault{File: file, Line: len(lines)}
+	switch earlier := slices.Index(lines, endLine); {
+	case earlier >= 0:
+		f.Line = earlier + 2
+		what := "more"
+		if strings.TrimSpace(strings.Join(lines[earlier+1:], "")) == "" {
+			what = "an empty line"
+		}
+		f.Message = fmt.Sprintf("found %s after the line %q; expected it as the last line", what, endLine)
+	case strings.EqualFold(strings.Join(strings.Fields(last), ""), "#end"):
+		f.Message = fmt.Sprintf("found %q; expected %q as the last line, spelled so", last, endLine)
+	default:
+		f.Message = fmt.Sprintf("found the end of the file without the line %q, so it may be incomplete; expected that line as the last", endLine)
+	}
+	return f
 }
 
-// syntaxFault translates an error of the YAML reader.
-func syntaxFault(file string, err error) *Fault {
+// syntaxFault translates an error of the YAML reader. It says where what is open
+// begins, not where the file ends, and shows at most one character.
+func syntaxFault(file string, data []byte, err error) *Fault {
 	var load *yaml.LoadError
-	if errors.As(err, &load) {
-		message := load.Message
-		if load.ContextMsg != "" {
-			message = load.ContextMsg + ": " + message
-		}
-		return &Fault{File: file, Line: load.Mark.Line, Column: load.Mark.Column, Message: "not YAML: " + message}
+	if !errors.As(err, &load) {
+		return &Fault{File: file, Message: "found what is not YAML; expected YAML"}
 	}
-	return &Fault{File: file, Message: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	at, start := load.Mark, load.ContextMark
+	message := ""
+	switch said := load.Message; {
+	case said == "found character that cannot start any token":
+		message = "found " + characterAt(data, at.Line, at.Column) + ", which starts no value; expected a value, in quotes if it starts so"
+		if strings.HasPrefix(message, "found a tab") {
+			message = "found a tab; expected spaces"
+		}
+	case strings.HasPrefix(said, "did not find expected ',' or"):
+		message = "found a list or mapping that is not closed; expected a comma or its closing bracket"
+		if lines := bytes.Count(data, []byte("\n")); at.Line > lines {
+			at = start
+		} else if start.Line > 0 {
+			message += fmt.Sprintf(" (it opens at line %d, column %d)", start.Line, start.Column)
+		}
+	case said == "found unexpected end of stream":
+		message, at = "found a quote that is not closed; expected its closing quote", start
+	case said == "could not find expected ':'":
+		message, at = "found a line that is no key and value; expected KEY: VALUE, with a space after the colon", start
+	case said == "mapping values are not allowed in this context":
+		message = "found a second colon; expected one KEY: VALUE, with the value in quotes if it holds a colon"
+	case strings.HasPrefix(said, "did not find expected"):
+		message = fmt.Sprintf("found %s, which does not belong here; expected the next key or element, indented like those before", characterAt(data, at.Line, at.Column))
+	case strings.HasPrefix(said, "unknown anchor"):
+		message = "found a value that starts with *, which is an alias in YAML; expected the value itself, in quotes if it starts so"
+	case strings.HasPrefix(load.ContextMsg, "while scanning a quoted"):
+		message = "found an escape that YAML does not know; expected a known one, or the text in single quotes"
+	default:
+		message = "found what is not YAML (" + said + "); expected YAML"
+	}
+	return &Fault{File: file, Line: at.Line, Column: at.Column, Message: message}
+}
+
+// characterAt names the character at a place; what follows it is not shown.
+func characterAt(data []byte, line, column int) string {
+	lines := bytes.Split(data, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return "the end of the file"
+	}
+	row := []rune(string(lines[line-1]))
+	switch {
+	case column < 1 || column > len(row):
+		return "the end of the line"
+	case row[column-1] == '\t':
+		return "a tab"
+	}
+	return fmt.Sprintf("%q", string(row[column-1]))
 }
 
 // clean reports what strict YAML does not allow anywhere, and tells whether
 // there was nothing of it.
 func (n node) clean(depth int) bool {
 	if depth > maxNesting {
-		return n.fail("nested deeper than %d levels", maxNesting)
+		return n.fail("found nesting deeper than %d levels; expected less", maxNesting)
 	}
 	if n.Anchor != "" || n.Kind == yaml.AliasNode {
 		return n.fail("found an anchor or alias; expected the value itself")
 	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		return n.fail("found the tag %s; expected a plain value", n.Tag)
+	if n.Style&yaml.TaggedStyle != 0 || n.Tag == "!" {
+		return n.fail("found a tag; expected the value without one, in quotes if it starts with !")
 	}
 	ok := true
 	if n.Kind == yaml.MappingNode {
 		seen := map[string]node{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.with(n.Content[i])
-			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
-				ok = key.fail("found the key %s, which is %s; expected a string (put it in quotes)", key.excerpt(), key.what())
+			switch {
+			case key.Kind == yaml.AliasNode:
+				continue
+			case key.Kind != yaml.ScalarNode:
+				ok = key.fail("found %s as a key; expected a string", key.what())
+				continue
+			case key.ShortTag() == "!!merge":
+				ok = key.fail("found the merge key %s; expected the members themselves", key.excerpt())
+				continue
+			case key.ShortTag() != "!!str":
+				ok = key.fail("found %s as a key; expected a string: put it in quotes", key.found())
 				continue
 			}
 			if first, twice := seen[key.Value]; twice {
-				ok = key.fail("the key %q stands twice; it stands at line %d already", key.Value, first.Line)
+				ok = key.fail("found the key %s again; expected it once (it stands at line %d already)", key.excerpt(), first.Line)
 			}
 			seen[key.Value] = key
 		}

@@ -1,0 +1,130 @@
+package configs
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCutFiles cuts each file of the base at each of its bytes, as a save that
+// was interrupted would: nothing shorter may load, but for the final newline,
+// which says nothing.
+func TestCutFiles(t *testing.T) {
+	whole, err := load(inMemory(t), "callgate.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(inMemory(t))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := inMemory(t)
+			data := files[name]
+			for cut := range len(data) {
+				files[name] = data[:cut]
+				c, err := load(files, "callgate.yaml", "")
+				if err == nil && data[cut:] == "\n" {
+					same(t, c, whole)
+				} else if err == nil {
+					t.Errorf("the first %d of %d bytes load", cut, len(data))
+				} else if data[cut:] == "\n" {
+					t.Errorf("without its final newline: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestCutCRLF does so for line ends of two bytes.
+func TestCutCRLF(t *testing.T) {
+	files := inMemory(t)
+	data := strings.ReplaceAll(files["limits.yaml"], "\n", "\r\n")
+	for cut := range len(data) {
+		files["limits.yaml"] = data[:cut]
+		if _, err := load(files, "callgate.yaml", ""); err == nil && data[cut:] != "\r\n" {
+			t.Errorf("the first %d of %d bytes load", cut, len(data))
+		}
+	}
+}
+
+// TestDigestKnowsEveryByte changes each byte of each file: what still loads has
+// another digest.
+func TestDigestKnowsEveryByte(t *testing.T) {
+	whole, err := load(inMemory(t), "callgate.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(inMemory(t))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := inMemory(t)
+			data, loaded := files[name], 0
+			for at := range len(data) {
+				changed := []byte(data)
+				if changed[at] == '5' {
+					changed[at] = '6'
+				} else {
+					changed[at] = '5'
+				}
+				files[name] = string(changed)
+				c, err := load(files, "callgate.yaml", "")
+				if err != nil {
+					continue
+				}
+				loaded++
+				if c.Digest == whole.Digest {
+					t.Errorf("byte %d does not enter the digest", at)
+				}
+			}
+			if loaded == 0 {
+				t.Error("no change loads, so nothing was tested")
+			}
+		})
+	}
+}
+
+// TestDigestKnowsNames moves bytes between names: equal bytes under other names
+// are another configuration.
+func TestDigestKnowsNames(t *testing.T) {
+	files := inMemory(t)
+	one, err := load(files, "callgate.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["tools/wab.yaml"] = files["tools/web.yaml"]
+	delete(files, "tools/web.yaml")
+	other, err := load(files, "callgate.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Digest == other.Digest {
+		t.Error("the name of a file does not enter the digest")
+	}
+}
+
+// same compares what two configurations say, whatever their bytes.
+func same(t *testing.T, found, expected *Config) {
+	t.Helper()
+	for what, pair := range map[string][2]any{
+		"settings":   {found.Settings, expected.Settings},
+		"workspaces": {found.Workspaces, expected.Workspaces},
+		"limits":     {found.Budgets, expected.Budgets},
+		"principals": {found.Principals, expected.Principals},
+		"agents":     {found.Agents, expected.Agents},
+		"tools":      {describe(found), describe(expected)},
+	} {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			t.Errorf("%s: found %+v; expected %+v", what, pair[0], pair[1])
+		}
+	}
+}
+
+// describe is all that a configuration says of its tools.
+func describe(c *Config) []any {
+	var all []any
+	for _, e := range c.Tools.Entries() {
+		all = append(all, e.Name(), e.Version(), e.Description(), e.Kind(), e.Effect(), string(e.ClosedSchema()), string(e.OutputSchema()), e.Run())
+	}
+	return all
+}

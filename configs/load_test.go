@@ -1,0 +1,289 @@
+package configs
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/ratelimit"
+)
+
+func TestBaseLoads(t *testing.T) {
+	c := loads(t, base(t))
+	if len(c.Warnings) > 0 {
+		t.Errorf("found warnings: %v", c.Warnings)
+	}
+	if c.Server.Listen != "127.0.0.1:8080" || c.Server.AdminListen != "127.0.0.1:9090" || c.DataDir != "data" || c.Principal != "principals.yaml" {
+		t.Errorf("found the settings %+v", c.Settings)
+	}
+	if found := c.Principals; len(found) != 1 || found[0].Name != "batch" || !slices.Equal(found[0].Projects, []string{"alpha"}) {
+		t.Errorf("found the principals %+v", found)
+	}
+	if b := c.Budgets; b.OnStoreLoss != ratelimit.LossLocal || b.Replicas != 2 || b.Default.Budget.Burst != 5 || b.Agents["Analyst"].Tools["web.search"].Burst != 5 {
+		t.Errorf("found the limits %+v", b)
+	}
+	web, ok := c.Tools.Lookup("web.search")
+	if !ok || web.Effect() != "read" || web.Run().URL != "http://127.0.0.1:9000/search" || !slices.Equal(web.Run().Addresses, []string{"127.0.0.1/32"}) {
+		t.Error("web.search is not as its file says")
+	}
+	if len(c.Files) != 7 || filepath.Base(c.Files[0]) != "callgate.yaml" {
+		t.Errorf("found the files %v", c.Files)
+	}
+	for text, allowed := range map[string]bool{`"fine"`: true, `"secret"`: false} {
+		request := policy.Request{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "notes.add", Arguments: map[string]any{"text": strings.Trim(text, `"`)}}
+		if d, err := c.Access.Permit(context.Background(), request); err != nil || d.Allowed != allowed {
+			t.Errorf("with the text %s: allowed %v, %v; expected %v", text, d.Allowed, err, allowed)
+		}
+	}
+}
+
+// TestForms writes the base in other ways, which say the same.
+func TestForms(t *testing.T) {
+	want := loads(t, base(t))
+	crlf := map[string]string{}
+	for name, f := range base(t) {
+		if name != "policy.csv" {
+			crlf[name] = strings.ReplaceAll(f.data, "\n", "\r\n")
+		}
+	}
+	flow, err := json.Marshal(map[string]any{"workspaces": map[string]any{"acme": map[string]any{"projects": map[string]any{"alpha": map[string]any{
+		"agents": []string{"Analyst", "Intern"}, "roots": []string{"work/alpha"}, "hosts": []string{"example.com", "*.example.org"},
+		"resources": map[string]any{"customer": []string{"c-1*"}},
+	}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, changed := range map[string]map[string]string{
+		"line ends of Windows":      crlf,
+		"no newline after the end":  {"limits.yaml": strings.TrimSuffix(base(t)["limits.yaml"].data, "\n"), "policy.csv": strings.TrimSuffix(base(t)["policy.csv"].data, "\n")},
+		"JSON as YAML":              {"workspaces.yaml": string(flow) + "\n# end\n"},
+		"comments":                  {"limits.yaml": "# above\n" + strings.ReplaceAll(base(t)["limits.yaml"].data, "\nreplicas: 2", " # beside\n\n# between\nreplicas: 2 # here")},
+		"a document's marks":        {"limits.yaml": "---\n" + strings.TrimSuffix(base(t)["limits.yaml"].data, "# end\n") + "...\n# end\n"},
+		"quoted keys and values":    {"limits.yaml": strings.NewReplacer("replicas", `"replicas"`, "local", "'local'").Replace(base(t)["limits.yaml"].data)},
+		"an early end line":         {"limits.yaml": "# end\n" + base(t)["limits.yaml"].data},
+		"JSON without white space":  {"tools/notes.json": strings.NewReplacer("\n", "", " ", "").Replace(base(t)["tools/notes.json"].data)},
+		"a JSON file with escapes":  {"tools/notes.json": strings.ReplaceAll(base(t)["tools/notes.json"].data, "notes.add", `notes\u002eadd`)},
+		"a policy without spaces":   {"policy.csv": strings.ReplaceAll(strings.ReplaceAll(base(t)["policy.csv"].data, ",  ", ","), "# p,", "#p,")},
+		"the same tool files twice": {"callgate.yaml": strings.ReplaceAll(base(t)["callgate.yaml"].data, "tools/*.yaml, ", "tools/*.yaml, tools/web.yaml, tools/../tools/*.yaml, ")},
+	} {
+		t.Run(why, func(t *testing.T) {
+			dir := t.TempDir()
+			c, err := Load(write(t, dir, with(t, changed)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Warnings) > 0 {
+				t.Errorf("found warnings: %v", c.Warnings)
+			}
+			c.Registry = want.Registry // its patterns are what one of the cases changes
+			root := c.Workspaces["acme"].Projects["alpha"].Roots
+			if len(root) != 1 || root[0] != filepath.Join(dir, "work", "alpha") {
+				t.Errorf("found the roots %v", root)
+			}
+			root[0] = want.Workspaces["acme"].Projects["alpha"].Roots[0]
+			same(t, c, want)
+			if c.Digest == want.Digest {
+				t.Error("other bytes have the same digest")
+			}
+		})
+	}
+}
+
+func TestDigestIsOfTheFilesAlone(t *testing.T) {
+	a, b := loads(t, base(t)), loads(t, base(t))
+	if a.Digest != b.Digest || len(a.Digest) != 64 || strings.Trim(a.Digest, "0123456789abcdef") != "" {
+		t.Errorf("equal files in two folders have the digests %s and %s", a.Digest, b.Digest)
+	}
+	dir := t.TempDir()
+	main := write(t, dir, base(t))
+	t.Chdir(dir)
+	c, err := Load("callgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Digest != a.Digest || d.Digest != a.Digest {
+		t.Error("the way the main file is named enters the digest")
+	}
+}
+
+func TestPaths(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "policy.csv")
+	if err := os.WriteFile(elsewhere, []byte(base(t)["policy.csv"].data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := base(t)
+	files["sub/spaces.yaml"] = entry{data: strings.Replace(files["workspaces.yaml"].data, "[work/alpha]", "[work/alpha, ../up/./x/, /srv//acme]", 1)}
+	delete(files, "workspaces.yaml")
+	delete(files, "policy.csv")
+	files["callgate.yaml"] = entry{data: strings.NewReplacer("workspaces: workspaces.yaml", "workspaces: sub/spaces.yaml", "policy: policy.csv", "policy: "+elsewhere, "data_dir: data", "data_dir: some/data").Replace(files["callgate.yaml"].data)}
+	dir := t.TempDir()
+	c, err := Load(write(t, dir, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(dir, "sub", "work", "alpha"), filepath.Join(dir, "up", "x"), "/srv/acme"}
+	if found := c.Workspaces["acme"].Projects["alpha"].Roots; !slices.Equal(found, want) {
+		t.Errorf("found the roots %v; expected %v", found, want)
+	}
+	if c.DataDir != "some/data" {
+		t.Errorf("found data_dir %q; expected it as written, since it starts at the working directory", c.DataDir)
+	}
+	if !slices.Contains(c.Files, elsewhere) {
+		t.Errorf("found the files %v; expected %s among them", c.Files, elsewhere)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	policyWith := func(row string) map[string]string {
+		return map[string]string{"policy.csv": strings.Replace(base(t)["policy.csv"].data, "# end", row+"\n# end", 1)}
+	}
+	for why, c := range map[string]struct {
+		changed map[string]string
+		want    []string
+	}{
+		"a subject that no project lists":   {policyWith("p, Nobody, acme/alpha, notes.add, , deny"), []string{`policy.csv:6: no project lists an agent "Nobody", so this row matches nothing`}},
+		"a tool that is not there":          {policyWith("p, Intern, acme/alpha, files.*, , deny"), []string{`policy.csv:6: no tool matches "files.*", so this row matches nothing`}},
+		"a domain that is not there":        {policyWith("p, Intern, other/*, notes.add, , deny"), []string{`policy.csv:6: no project matches the domain "other/*", so this row matches nothing`}},
+		"a role that nobody has":            {policyWith("p, role:writer, *, notes.add, , deny"), []string{`policy.csv:6: no g row grants "role:writer", so this row matches nothing`}},
+		"a role that nothing names":         {policyWith("g, Analyst, role:writer, *"), []string{`policy.csv:6: no p row names "role:writer", so this row gives nothing`}},
+		"a row that stands twice":           {policyWith("g, Analyst, role:reader, acme/alpha"), []string{`policy.csv:6: lines 5 and 6 hold the same row; the second changes nothing`}},
+		"limits for an unknown agent":       {map[string]string{"limits.yaml": "replicas: 1\nagents:\n  Analist: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the agent "Analist", which nothing names`}},
+		"limits for an unknown tool":        {map[string]string{"limits.yaml": "tools:\n  web.search: {rate: 1/s}\n  web.serch: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the tool "web.serch", which is not registered`}},
+		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered`}},
+		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
+		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(base(t)["callgate.yaml"].data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused`}},
+		"several, in the order of the files": {map[string]string{
+			"limits.yaml": "tools: {b: {rate: 1/s}, a: {rate: 1/s}}\nagents: {Nobody: {rate: 1/s}}\n# end\n",
+			"policy.csv":  policyWith("p, Nobody, *, *, , deny")["policy.csv"],
+		}, []string{
+			`limits.yaml:1:9: limits for the tool "b", which is not registered`,
+			`limits.yaml:1:25: limits for the tool "a", which is not registered`,
+			`limits.yaml:2:10: limits for the agent "Nobody", which nothing names`,
+			`policy.csv:6: no project lists an agent "Nobody", so this row matches nothing`,
+		}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			dir := t.TempDir()
+			loaded, err := Load(write(t, dir, with(t, c.changed)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, w := range loaded.Warnings {
+				found = append(found, strings.ReplaceAll(w.Error(), dir+string(filepath.Separator), ""))
+			}
+			if !slices.Equal(found, c.want) {
+				t.Errorf("found    %q\nexpected %q", found, c.want)
+			}
+		})
+	}
+}
+
+func TestEmbeddedDefault(t *testing.T) {
+	c, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("found warnings: %v", c.Warnings)
+	}
+	if c.Settings.Principal != "" || len(c.Principals) > 0 {
+		t.Error("the default has principals")
+	}
+	roots := c.Workspaces["acme"].Projects["alpha"].Roots
+	if want, err := filepath.Abs(filepath.Join(c.DataDir, "projects", "alpha")); err != nil || !slices.Equal(roots, []string{want}) {
+		t.Errorf("found the roots %v; expected one in data_dir: %s", roots, want)
+	}
+}
+
+// TestExampleStatesTheDefaults holds callgate.yaml to its first lines: what it
+// states is what stands where nothing is stated, and it leaves no key out.
+func TestExampleStatesTheDefaults(t *testing.T) {
+	files := map[string]entry{"callgate.yaml": {data: "{}\n# end\n"}}
+	for _, name := range []string{"policy.csv", "workspaces.yaml", "limits.yaml", "tools/demo.yaml"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = entry{data: string(data)}
+	}
+	empty := loads(t, files)
+	example, err := os.ReadFile("callgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["callgate.yaml"] = entry{data: string(example)}
+	stated := loads(t, files)
+	empty.Workspaces["acme"].Projects["alpha"].Roots[0] = stated.Workspaces["acme"].Projects["alpha"].Roots[0]
+	same(t, empty, stated)
+	if len(empty.Warnings)+len(stated.Warnings) > 0 {
+		t.Errorf("found warnings: %v %v", empty.Warnings, stated.Warnings)
+	}
+
+	files["callgate.yaml"] = entry{data: "unknown: true\n# end\n"}
+	_, err = Load(write(t, t.TempDir(), files))
+	_, list, found := strings.Cut(err.Error(), "one of the keys ")
+	if !found {
+		t.Fatalf("the fault of an unknown key lists none: %v", err)
+	}
+	for key := range strings.SplitSeq(list, ", ") {
+		if key != "principals" && !strings.Contains(string(example), "\n"+key+":") {
+			t.Errorf("callgate.yaml does not state the key %s", key)
+		}
+	}
+}
+
+// TestFaultsTogether reports all faults of all files at once, in their order.
+func TestFaultsTogether(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Load(write(t, dir, with(t, map[string]string{
+		"limits.yaml":     "replicas: 0\ncaler: {}\n# end\n",
+		"policy.csv":      "q\n# end\n",
+		"workspaces.yaml": "[]\n# end\n",
+	})))
+	if err == nil {
+		t.Fatal("it loads")
+	}
+	var places []string
+	for line := range strings.Lines(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")) {
+		place, _, _ := strings.Cut(line, ": ")
+		places = append(places, place)
+	}
+	if want := []string{"limits.yaml:1:11", "limits.yaml:2:1", "policy.csv:1:1", "workspaces.yaml:1:1"}; !slices.Equal(places, want) {
+		t.Errorf("found faults at %v; expected %v", places, want)
+	}
+}
+
+func TestFaultsAreBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 200 {
+		b.WriteString("unknown" + strings.Repeat("x", i) + ": 1\n")
+	}
+	_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"limits.yaml": b.String() + "# end\n"})))
+	faults, ok := err.(Faults)
+	if !ok || len(faults) != maxFaults+1 || !strings.HasSuffix(err.Error(), ": and 150 more faults") {
+		t.Errorf("found %d faults, the last of which is %v; expected %d and a count of the others", len(faults), faults[len(faults)-1], maxFaults)
+	}
+}
+
+// TestLargeFile refuses a file that nobody wrote by hand before it is read.
+func TestLargeFile(t *testing.T) {
+	main := write(t, t.TempDir(), base(t))
+	limits := filepath.Join(filepath.Dir(main), "limits.yaml")
+	if err := os.Truncate(limits, maxFileBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(main)
+	if err == nil || !strings.HasSuffix(err.Error(), "limits.yaml: found more than 64 MiB; expected a smaller file") {
+		t.Errorf("found %v", err)
+	}
+}
