@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build check test race fuzz bench lint vuln tools clean help
+.PHONY: all build check test race fuzz mutate bench lint vuln tools clean help
 
 all: check
 
@@ -28,6 +28,9 @@ fuzz: ## every fuzz target, FUZZTIME each
 	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package; \
 	  done; \
 	done
+
+mutate: ## take each check out of the pipeline in turn: some test must fail
+	.ci/mutate
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -21,12 +21,13 @@ var table = map[string]struct{ own, foreign []string }{
 	"registry":         {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"policy":           {own: []string{"refusal"}, foreign: []string{"github.com/casbin/casbin/v2", "cel.dev/cel-go"}},
 	"ratelimit":        {own: []string{"refusal"}, foreign: []string{"golang.org/x/time"}},
-	"audit":            {own: []string{"refusal"}, foreign: []string{"golang.org/x/sys"}},
-	"wrapper":          {},
-	"gateway":          {own: []string{"parser", "refusal", "registry"}},
+	"audit":            {own: []string{"refusal"}},
+	"engine":           {own: []string{"refusal"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5"}},
+	"wrapper":          {own: []string{"refusal"}},
+	"gateway":          {own: []string{"audit", "parser", "policy", "ratelimit", "refusal", "registry", "wrapper"}},
 	"gateway/native":   {own: []string{"parser"}},
-	"configs":          {own: []string{"parser", "registry"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json"}},
-	"cmd/callgate":     {own: []string{"configs", "gateway", "gateway/native", "parser", "wrapper"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
+	"configs":          {own: []string{"parser", "policy", "ratelimit", "refusal", "registry"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json"}},
+	"cmd/callgate":     {own: []string{"audit", "configs", "engine", "gateway", "gateway/native", "parser", "policy", "ratelimit", "refusal", "registry", "wrapper"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 	"internal/corpora": {},
 }
 

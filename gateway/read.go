@@ -6,14 +6,29 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// read is the stage parse: the completion is text, a call, or refused.
+// read is the first step of the stage parse: the completion is text, or an
+// object of the call language, or refused.
 func read(_ context.Context, c *call) error {
-	c.parsed = parser.Parse(c.request.Input.Completion, c.request.Input.Truncated, c.state.Output)
+	switch n := c.input.Native; {
+	case c.stream != nil:
+		c.parsed = c.stream.Close(c.input.Truncated)
+	case n != nil:
+		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.state.Output)
+		c.parsed.Name, c.parsed.Named, c.parsed.NameOffset = n.Name, true, -1
+	default:
+		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.state.Output)
+	}
+	if c.parsed.Refusal != nil && !c.parsed.Object {
+		return c.parsed.Refusal
+	}
+	return nil
+}
+
+// envelope is the second step: the object is a call and nothing else.
+func envelope(_ context.Context, c *call) error {
 	if c.parsed.Refusal != nil {
 		return c.parsed.Refusal
 	}
-	if c.parsed.Kind == parser.Call {
-		c.args = parser.DecodeObject(c.parsed.Arguments)
-	}
+	c.args = parser.DecodeObject(c.parsed.Arguments)
 	return nil
 }

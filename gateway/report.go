@@ -1,20 +1,27 @@
 package gateway
 
 import (
+	"slices"
+	"time"
+
 	"github.com/callgate/callgate/refusal"
 )
 
-// Report is the verdict on one completion with the stages that led to it. It
+// Report is the verdict on one input with the stages that led to it. It
 // marshals to the answer of /v1/check.
 type Report struct {
 	Verdict Verdict        `json:"verdict"`
 	Call    *Call          `json:"call,omitempty"`
 	Refusal *refusal.Error `json:"error,omitempty"`
 	Stages  []StageReport  `json:"stages"`
+	// CallID names this judgement, and the call when there is one.
+	CallID string `json:"-"`
 	// Text is the completion, when the verdict is text.
 	Text []byte `json:"-"`
-	// Digest is of the configuration that judged.
-	Digest string `json:"-"`
+	// Tool is the name that was called, known or not, where the whole completion
+	// was read; Named says whether there is one.
+	Tool  string `json:"-"`
+	Named bool   `json:"-"`
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it
@@ -23,4 +30,39 @@ type StageReport struct {
 	Stage  refusal.Stage `json:"stage"`
 	OK     bool          `json:"ok"`
 	Micros int64         `json:"micros"`
+}
+
+// stages gathers how the checks of each stage went. A stage may have several
+// checks, with those of others between them.
+type stages []stageTime
+
+type stageTime struct {
+	stage refusal.Stage
+	took  time.Duration
+}
+
+func (s *stages) add(stage refusal.Stage, took time.Duration) {
+	for i := range *s {
+		if (*s)[i].stage == stage {
+			(*s)[i].took += took
+			return
+		}
+	}
+	*s = append(*s, stageTime{stage, took})
+}
+
+// report lists the stages in their order; nothing is listed after the one that
+// refused.
+func (s stages) report(refused *refusal.Error) []StageReport {
+	list := make([]StageReport, 0, len(s))
+	for _, t := range s {
+		list = append(list, StageReport{t.stage, true, t.took.Microseconds()})
+	}
+	if refused != nil {
+		if i := slices.IndexFunc(list, func(r StageReport) bool { return r.Stage == refused.Stage }); i >= 0 {
+			list = list[:i+1]
+		}
+		list[len(list)-1].OK = false
+	}
+	return list
 }

@@ -1,14 +1,39 @@
 package gateway
 
 import (
+	"errors"
+
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 )
 
 // State is what one configuration gives to the kernel. It is immutable; a
 // judgement pins the one that it started with.
 type State struct {
-	Output parser.Options
-	Tools  *registry.Registry
-	Digest string // of the configuration
+	Output   parser.Options
+	Tools    *registry.Registry
+	Policy   *policy.Policy
+	Spaces   policy.Workspaces
+	Agents   map[string]bool // that a project or a principal names
+	Limits   *ratelimit.Limits
+	Defaults Subject // what stands in for what a request leaves out
+	Digest   string  // of the configuration
+}
+
+// whole tells what a state lacks: a part that is missing would be a check that
+// is not made.
+func (s *State) whole() error {
+	switch {
+	case s == nil:
+		return errors.New("gateway: no configuration")
+	case s.Tools == nil:
+		return errors.New("gateway: a configuration without tools")
+	case s.Policy == nil:
+		return errors.New("gateway: a configuration without a policy")
+	case s.Limits == nil:
+		return errors.New("gateway: a configuration without limits")
+	}
+	return nil
 }

@@ -10,34 +10,21 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// argumentsPath is where the arguments stand in a completion.
-const argumentsPath = "/tool/arguments"
-
 // maxNear is how many near names a refusal offers.
 const maxNear = 3
 
-// validate is the stage schema: the tool is registered under that very name,
-// and the arguments are what its closed schema asks for.
-func validate(_ context.Context, c *call) error {
+// find is the first step of the stage schema: the tool is registered under that
+// very name. Near names that this agent may use are offered, never used.
+func find(_ context.Context, c *call) error {
 	tool, ok := c.state.Tools.Lookup(c.parsed.Name)
-	if !ok {
-		return unknownTool(c)
-	}
-	c.tool = tool
-	faults := tool.Judge(c.args)
-	if len(faults) == 0 {
+	if ok {
+		c.tool = tool
 		return nil
 	}
-	violations := locate(c, faults)
-	refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
-	refused.Violations = violations
-	return refused
-}
-
-// unknownTool refuses a name that is not registered. Near names are offered,
-// never used.
-func unknownTool(c *call) error {
-	near := c.state.Tools.Near(c.parsed.Name, func(string) bool { return true }, maxNear)
+	near := c.state.Tools.Near(c.parsed.Name, func(name string) bool {
+		ever, err := c.reaches(name)
+		return ever && err == nil
+	}, maxNear)
 	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.parsed.Name))
 	if len(near) > 0 {
 		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.parsed.Name), strings.Join(near, " or "))
@@ -48,47 +35,34 @@ func unknownTool(c *call) error {
 	return refused
 }
 
-// locate turns the faults of a schema into violations with pointers from the
-// completion's root and byte offsets, sorted.
-func locate(c *call, faults []registry.Violation) []refusal.Violation {
-	places := make([]parser.Place, len(faults))
-	for i, f := range faults {
-		places[i] = parser.Place{Path: f.Path}
-		switch f.At {
-		case registry.Name:
-			places[i].Part = parser.Name
-		case registry.Parent:
-			places[i].Part = parser.Enclosing
-		}
+// validate is the second step: the arguments are what the tool's closed schema
+// asks for.
+func validate(_ context.Context, c *call) error {
+	faults := c.tool.Judge(c.args)
+	if len(faults) == 0 {
+		return nil
 	}
-	offsets := parser.Offsets(c.parsed.Arguments, c.parsed.ArgumentsOffset, places)
+	places := make([]parser.Place, len(faults))
 	violations := make([]refusal.Violation, len(faults))
 	for i, f := range faults {
-		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Offset: offsets[i], Message: f.Message}
+		places[i] = parser.Place{Path: f.Path, Part: parts[f.At]}
+		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
 	}
+	c.offsets(violations, places)
 	refusal.Sort(violations)
-	return violations
+	refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
+	refused.Violations = violations
+	for _, f := range faults {
+		if f.Cause != nil {
+			return refused.WithCause(f.Cause)
+		}
+	}
+	return refused
 }
 
-// pointer is the JSON Pointer of a place within the arguments.
-func pointer(path []string) string {
-	var b strings.Builder
-	b.WriteString(argumentsPath)
-	for _, token := range path {
-		b.WriteByte('/')
-		b.WriteString(refusal.EscapePointer(token))
-	}
-	return b.String()
-}
-
-// summary is the message of a refusal with several violations: the first, and
-// how many more there are.
-func summary(violations []refusal.Violation) string {
-	message := violations[0].Message
-	if more := len(violations) - 1; more == 1 {
-		message += " One more fault is listed in violations."
-	} else if more > 1 {
-		message += fmt.Sprintf(" %d more faults are listed in violations.", more)
-	}
-	return message
+// parts says which bytes a fault of the schema points at.
+var parts = map[registry.Place]parser.Part{
+	registry.Value:  parser.Value,
+	registry.Name:   parser.Name,
+	registry.Parent: parser.Enclosing,
 }

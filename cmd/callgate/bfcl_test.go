@@ -79,8 +79,7 @@ func imported(t testing.TB, dir string, definitions any) *configs.Config {
 func checkAs(t testing.TB, k *gateway.Kernel, completion string, truncated bool) gateway.Report {
 	t.Helper()
 	return k.Check(context.Background(), gateway.Request{
-		Agent: "Analyst", Workspace: "acme", Project: "alpha",
-		Input: gateway.Input{Completion: []byte(completion), Truncated: truncated},
+		Inputs: []gateway.Input{{Completion: []byte(completion), Truncated: truncated}},
 	})
 }
 
@@ -107,7 +106,7 @@ func TestFunctionCallingLeaderboard(t *testing.T) {
 			continue
 		}
 		withCalls++
-		k, err := kernel(imported(t, dir, task.Tools))
+		k, err := newJudge(imported(t, dir, task.Tools))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +333,7 @@ func TestNoSpoofedNameResolves(t *testing.T) {
 	permitAll(t, dir)
 	const name = "abcdefghijklmnopqrstuvwxyz-._ABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"
 	schema := json.RawMessage(`{"type":"object"}`)
-	k, err := kernel(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
+	k, err := newJudge(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // subject is the flags that say for whom a completion is judged.
@@ -51,7 +48,7 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 			if err != nil {
 				return err
 			}
-			k, err := kernel(loaded)
+			k, err := newJudge(loaded)
 			if err != nil {
 				return err
 			}
@@ -60,7 +57,10 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 				return err
 			}
 			defer in.Close()
-			j := judge{env: e, kernel: k, config: loaded, subject: s}
+			j := judge{env: e, config: loaded, subject: s, answer: func(ctx context.Context, b native.Body) (any, error) {
+				report := k.Check(ctx, s.request(b))
+				return checked{Report: report}, outcomeStatus(report.Refusal)
+			}}
 			if lines {
 				return j.lines(c.Context(), in, name)
 			}
@@ -73,60 +73,21 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 	return c
 }
 
-// judge is one run of check.
+// checked is the answer to one completion that was judged.
+type checked struct {
+	ID json.RawMessage `json:"id,omitempty"`
+	gateway.Report
+}
+
+func (c checked) withID(id json.RawMessage) any { c.ID = id; return c }
+
+// judge is one run of check or call.
 type judge struct {
 	env
-	kernel  *gateway.Kernel
 	config  *configs.Config
 	subject subject
-}
-
-// request is for whom a body is judged: what it says, else the flags, else the
-// configuration's defaults.
-func (j judge) request(b native.Body) gateway.Request {
-	first := func(values ...string) string {
-		for _, v := range values {
-			if v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	return gateway.Request{
-		Agent:     first(b.Agent, j.subject.agent, j.config.Defaults.Agent),
-		Workspace: first(b.Workspace, j.subject.workspace, j.config.Defaults.Workspace),
-		Project:   first(b.Project, j.subject.project, j.config.Defaults.Project),
-		Input: gateway.Input{
-			Completion: b.Completion,
-			Truncated:  parser.Truncates(first(b.FinishReason, j.subject.finish)),
-		},
-	}
-}
-
-// one judges all of in as one completion.
-func (j judge) one(ctx context.Context, in io.Reader, name string) error {
-	// A little more than is allowed tells that it is too much.
-	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(j.config.Output))))
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", name, reason(err))
-	}
-	report := j.kernel.Check(ctx, j.request(native.Body{Completion: completion}))
-	line, err := wrapper.Marshal(report)
-	if err != nil {
-		return internalError{err}
-	}
-	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
-		return err
-	}
-	return verdictStatus(report)
-}
-
-func verdictStatus(r gateway.Report) error {
-	if r.Verdict != gateway.VerdictRefused {
-		return nil
-	}
-	if r.Refusal.Status() >= 500 && r.Refusal.Code == "internal" {
-		return internalError{r.Refusal}
-	}
-	return status(exitRefused)
+	acts    bool // it executes
+	// answer answers one completion. Its error tells how a command ends that
+	// answers no other; it may come with an answer.
+	answer func(context.Context, native.Body) (any, error)
 }

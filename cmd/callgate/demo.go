@@ -2,73 +2,120 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/wrapper"
 )
 
-// scene is one completion of the tour.
+// scene is one completion of the tour, and how often it is sent.
 type scene struct {
 	title, completion string
+	times             int
 }
 
-var scenes = []scene{
-	{"A strict tool call", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":3}}}`},
-	{"Plain text", "The answer needs no tool."},
-	{"A call in a code fence", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```"},
-	{"Prose around a call", "Sure, let me look.\n" + `{"tool":{"name":"time.now","arguments":{}}}`},
-	{"A name that is nearly right", `{"tool":{"name":"web_search","arguments":{"query":"agent memory"}}}`},
-	{"An argument too many", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","extra":1}}}`},
-	{"A wrong type", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":"3"}}}`},
+// scenes are the tour. Each but the first two fails in one way; the last is
+// sent until the limit of its agent is reached.
+func scenes() []scene {
+	return []scene{
+		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
+		{"Plain text goes on as it is", "The answer needs no tool.", 1},
+		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
+		{"Prose around the call", "Sure, let me look.\n" + `{"tool":{"name":"time.now","arguments":{}}}`, 1},
+		{"A name that is nearly right", `{"tool":{"name":"web_search","arguments":{"query":"agent memory"}}}`, 1},
+		{"An argument too many", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","extra":1}}}`, 1},
+		{"A wrong type", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":"3"}}}`, 1},
+		{"A tool that this agent may not use", `{"tool":{"name":"files.delete","arguments":{"path":"notes.md"}}}`, 1},
+		{"A path outside the project", `{"tool":{"name":"files.read","arguments":{"path":"../../secrets.txt"}}}`, 1},
+		{"Over the limit", `{"tool":{"name":"web.search","arguments":{"query":"tides","num_results":1}}}`, 5},
+	}
 }
 
 func newDemo(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "A short guided tour",
-		Long:  "Judge a few completions of a model by the built-in configuration, and show each verdict.",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return e.demo(c.Context())
-		},
+		Long: `Send ten completions of a model through the whole gateway, on the built-in
+configuration: judge, write to the audit log, execute. Each is shown with its
+verdict and with what the model would read. The tour works in a folder of its
+own, which it removes.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.demo(c.Context()) },
 	}
 }
 
 func (e env) demo(ctx context.Context) error {
-	loaded, err := e.load("")
+	dir, err := os.MkdirTemp("", "callgate-demo-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder for the tour: %w", reason(err))
+	}
+	defer os.RemoveAll(dir)
+	loaded, err := configs.Default(dir)
 	if err != nil {
 		return err
 	}
-	k, err := kernel(loaded)
+	r, err := openHouse(loaded)
 	if err != nil {
 		return err
 	}
-	paint := painter(isTerminal(terminalOf(e.stdout)))
-	for i, s := range scenes {
-		report := k.Check(ctx, gateway.Request{
-			Agent: loaded.Defaults.Agent, Workspace: loaded.Defaults.Workspace, Project: loaded.Defaults.Project,
-			Input: gateway.Input{Completion: []byte(s.completion)},
-		})
-		fmt.Fprintf(e.stdout, "%s\n%s\n", paint(bold, fmt.Sprintf("%d. %s", i+1, s.title)), indent(s.completion))
-		switch report.Verdict {
-		case gateway.VerdictRefused:
-			fmt.Fprintf(e.stdout, "   %s %s at stage %s\n", paint(red, "refused:"), report.Refusal.Code, report.Refusal.Stage)
-			fmt.Fprintf(e.stdout, "   %s\n\n", report.Refusal.Message)
-		case gateway.VerdictText:
-			fmt.Fprintf(e.stdout, "   %s it goes on to the reader as it is\n\n", paint(green, "text:"))
-		default:
-			line, err := wrapper.Marshal(report.Call)
-			if err != nil {
-				return internalError{err}
-			}
-			fmt.Fprintf(e.stdout, "   %s %s\n\n", paint(green, "accepted:"), line)
-		}
+	tour := tour{w: e.stdout, paint: painter(isTerminal(terminalOf(e.stdout))), kernel: r.kernel}
+	for i, s := range scenes() {
+		tour.play(ctx, i+1, s)
 	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
+	if err != nil {
+		return internalError{errors.New("the audit log of the tour does not verify")}
+	}
+	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.paint(bold, "The audit log:"), report.Records)
+	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", scenes()[0].completion)
 	return nil
+}
+
+// tour shows scenes.
+type tour struct {
+	w      io.Writer
+	paint  func(colour, string) string
+	kernel *gateway.Kernel
+}
+
+func (t tour) play(ctx context.Context, number int, s scene) {
+	fmt.Fprintf(t.w, "%s\n", t.paint(bold, fmt.Sprintf("%d. %s", number, s.title)))
+	fmt.Fprintln(t.w, indent("model", s.completion))
+	var o gateway.Outcome
+	sent := 0
+	for o.Refusal == nil && sent < s.times {
+		o = t.kernel.Execute(ctx, t.kernel.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]
+		sent++
+	}
+	if sent > 1 {
+		fmt.Fprintf(t.w, "   (sent %d times)\n", sent)
+	}
+	switch {
+	case o.Refusal != nil:
+		fmt.Fprintf(t.w, "   %s %s, by the stage %s\n", t.paint(red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
+	case o.Result == nil:
+		fmt.Fprintf(t.w, "   %s\n\n", t.paint(green, "text"))
+		return
+	default:
+		fmt.Fprintf(t.w, "   %s\n", t.paint(green, "accepted and executed"))
+	}
+	fmt.Fprintf(t.w, "%s\n\n", indent("reads", string(o.Result)))
+}
+
+// indent shows a block of text, with who writes or reads it before each line.
+func indent(who, s string) string {
+	return "   " + who + " | " + strings.ReplaceAll(s, "\n", "\n   "+who+" | ")
 }
 
 // terminalOf is what a writer of ours writes to.

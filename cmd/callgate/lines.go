@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -42,7 +41,11 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 			bad = true
 			answer = lineFault{number, err.Error()}
 		} else {
-			answer = lineVerdict{body.ID, j.kernel.Check(ctx, j.request(body))}
+			// How each ends stands in its answer, not in the exit code.
+			answer, _ = j.answer(ctx, body)
+			if a, ok := answer.(interface{ withID(json.RawMessage) any }); ok {
+				answer = a.withID(body.ID)
+			}
 		}
 		text, err := wrapper.Marshal(answer)
 		if err != nil {
@@ -50,6 +53,12 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 		}
 		if _, err := out.Write(append(text, '\n')); err != nil {
 			return err
+		}
+		// What was executed is said at once; verdicts when nothing waits to be read.
+		if j.acts || reader.r.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
 		}
 		progress.add(1)
 	}
@@ -66,12 +75,6 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 type lineFault struct {
 	Line  int    `json:"line"`
 	Error string `json:"error"`
-}
-
-// lineVerdict is the answer to a line.
-type lineVerdict struct {
-	ID json.RawMessage `json:"id"`
-	gateway.Report
 }
 
 var errLineTooLong = errors.New("the line is longer than a completion can be")

@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kernel(loaded)
+	k, err := newJudge(loaded)
 	if err != nil {
 		t.Fatal(err)
 	}

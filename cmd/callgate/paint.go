@@ -1,7 +1,5 @@
 package main
 
-import "strings"
-
 // colour is an ANSI attribute.
 type colour string
 
@@ -19,9 +17,4 @@ func painter(terminal bool) func(colour, string) string {
 		}
 		return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
 	}
-}
-
-// indent shows a block of text under its title.
-func indent(s string) string {
-	return "   | " + strings.ReplaceAll(s, "\n", "\n   | ")
 }

@@ -6,12 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway"
 )
 
 // env is what a command may touch.
@@ -48,7 +46,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newCheck(e), newConfig(e), newTools(e), newVersion(e))
+	root.AddCommand(newDemo(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newPolicy(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
 }
@@ -70,15 +68,6 @@ func (e env) load(file string) (*configs.Config, error) {
 		fmt.Fprintf(e.stderr, "warning: %v\n", w)
 	}
 	return c, nil
-}
-
-// kernel returns the kernel of a configuration.
-func kernel(c *configs.Config) (*gateway.Kernel, error) {
-	k, err := gateway.New(&gateway.State{Output: c.Output, Tools: c.Tools, Digest: c.Digest}, time.Now)
-	if err != nil {
-		return nil, internalError{err}
-	}
-	return k, nil
 }
 
 // open opens the file of an argument, or standard input for none and "-".

@@ -10,7 +10,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// asProgram makes the test binary be the program.
+const asProgram = "CALLGATE_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)

@@ -50,7 +50,7 @@ func matches(t *testing.T, v corpora.Vector, got verdictLine) {
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
 func TestVectorsOneByOne(t *testing.T) {
-	for _, v := range judged(t) {
+	for _, v := range corpora.Vectors(t) {
 		args := []string{"check", "--config", vectorConfig, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
 		if v.FinishReason != "" {
 			args = append(args, "--finish-reason", v.FinishReason)
@@ -72,7 +72,7 @@ func TestVectorsOneByOne(t *testing.T) {
 }
 
 func TestVectorsByLine(t *testing.T) {
-	vectors := judged(t)
+	vectors := corpora.Vectors(t)
 	for _, encoded := range []bool{false, true} {
 		var in bytes.Buffer
 		for _, v := range vectors {
@@ -116,15 +116,4 @@ func TestVectorFileAsItIs(t *testing.T) {
 	if code != exitAccepted || strings.Count(stdout, "\n") != len(corpora.Vectors(t)) {
 		t.Errorf("exit code %d, %d verdicts", code, strings.Count(stdout, "\n"))
 	}
-}
-
-// judged are the vectors of the stages that are judged.
-func judged(t testing.TB) []corpora.Vector {
-	var all []corpora.Vector
-	for _, v := range corpora.Vectors(t) {
-		if v.Expect.Verdict == "text" || v.Expect.Stage == "parse" || v.Expect.Stage == "schema" {
-			all = append(all, v)
-		}
-	}
-	return all
 }

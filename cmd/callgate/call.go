@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+func newCall(e env) *cobra.Command {
+	var config string
+	var s subject
+	var lines bool
+	c := &cobra.Command{
+		Use:   "call [flags] [FILE|-]",
+		Short: "Judge a completion, and execute the call",
+		Long: `Judge one completion, from a file or from standard input, write the decision to
+the audit log, execute the call, and print what the model would read: one line
+of JSON, {"tool_result":…} for a call or a refusal, {"text":…} for text.
+
+With --jsonl, do so for one completion a line, in order; see check. The lines of
+the answer carry the id: {"id":…,"tool_result":…}.
+
+The audit log is audit.jsonl in data_dir, which one process locks at a time.
+Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
+		Example: `  echo '{"tool":{"name":"math.evaluate","arguments":{"expression":"2*(3+4)"}}}' | callgate call
+  callgate call --agent Intern completion.txt
+  callgate audit verify callgate-data/audit.jsonl`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			loaded, err := e.load(config)
+			if err != nil {
+				return err
+			}
+			in, name, err := e.open(args)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			r, err := openHouse(loaded)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			j := judge{env: e, config: loaded, subject: s, acts: true, answer: func(ctx context.Context, b native.Body) (any, error) {
+				return r.act(ctx, s.request(b))
+			}}
+			if lines {
+				return j.lines(c.Context(), in, name)
+			}
+			return j.one(c.Context(), in, name)
+		},
+	}
+	configFlag(c, &config)
+	s.flags(c)
+	c.Flags().BoolVar(&lines, "jsonl", false, "judge and execute one completion a line")
+	return c
+}
+
+// acted is the answer to one completion that was judged and executed.
+type acted struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Text   *string         `json:"text,omitempty"`
+	Result json.RawMessage `json:"tool_result,omitempty"`
+}
+
+func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
+
+// act judges and executes one completion.
+func (r *house) act(ctx context.Context, request gateway.Request) (any, error) {
+	o := r.kernel.Execute(ctx, r.kernel.Judge(ctx, request))[0]
+	if o.Refusal == nil && o.Result == nil {
+		text := string(o.Text)
+		return acted{Text: &text}, nil
+	}
+	var a acted
+	if err := json.Unmarshal(o.Result, &a); err != nil {
+		return nil, internalError{err}
+	}
+	return a, outcomeStatus(o.Refusal)
+}
+
+// outcomeStatus is the exit code of a refusal, or of a call that ended in an
+// error.
+func outcomeStatus(refused *refusal.Error) error {
+	switch {
+	case refused == nil:
+		return nil
+	case refused.Code == refusal.Internal:
+		return internalError{refused}
+	}
+	return status(exitRefused)
+}
+
+// request is for whom a body is judged: what it says, else the flags; what
+// neither says, the configuration's defaults fill.
+func (s subject) request(b native.Body) gateway.Request {
+	first := func(values ...string) string {
+		for _, v := range values {
+			if v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	return gateway.Request{
+		Subject: gateway.Subject{
+			Agent:     first(b.Agent, s.agent),
+			Workspace: first(b.Workspace, s.workspace),
+			Project:   first(b.Project, s.project),
+		},
+		ID: idOf(b.ID),
+		Inputs: []gateway.Input{{
+			Completion: b.Completion,
+			Truncated:  parser.Truncates(first(b.FinishReason, s.finish)),
+		}},
+	}
+}
+
+// idOf is the request id of a line: a string without its quotes, or a number.
+func idOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// one answers all of in as one completion.
+func (j judge) one(ctx context.Context, in io.Reader, name string) error {
+	// A little more than is allowed tells that it is too much.
+	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(j.config.Output))))
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, reason(err))
+	}
+	answer, ended := j.answer(ctx, native.Body{Completion: completion})
+	if answer == nil {
+		return ended
+	}
+	line, err := wrapper.Marshal(answer)
+	if err != nil {
+		return internalError{err}
+	}
+	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
+		return err
+	}
+	return ended
+}

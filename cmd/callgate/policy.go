@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+)
+
+func newPolicy(e env) *cobra.Command {
+	parent := &cobra.Command{
+		Use:   "policy",
+		Short: "Ask the policy",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	parent.AddCommand(newExplain(e))
+	return parent
+}
+
+func newExplain(e env) *cobra.Command {
+	var config, agent, tool, project, arguments string
+	c := &cobra.Command{
+		Use:   "explain --agent A --tool T [--project W/P] [--arguments JSON]",
+		Short: "Say which row of the policy decides, and why",
+		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
+and line, and which rows nearly matched and why they did not. The arguments are
+judged by the tool's schema first, as a call's would be; without --arguments they
+are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
+		Example: `  callgate policy explain --agent Intern --tool payments.refund
+  callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
+      --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := e.load(config)
+			if err != nil {
+				return err
+			}
+			request, err := explainRequest(loaded, agent, tool, project, arguments)
+			if err != nil {
+				return err
+			}
+			explanation, err := loaded.Access.Explain(c.Context(), request)
+			if err != nil {
+				return internalError{err}
+			}
+			e.explain(request, explanation)
+			if !explanation.Allowed {
+				return status(exitRefused)
+			}
+			return nil
+		},
+	}
+	configFlag(c, &config)
+	c.Flags().StringVar(&agent, "agent", "", "the `agent`")
+	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name")
+	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")
+	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
+	for _, name := range []string{"agent", "tool"} {
+		_ = c.MarkFlagRequired(name) // the flag is there
+	}
+	return c
+}
+
+func explainRequest(c *configs.Config, agent, tool, project, arguments string) (policy.Request, error) {
+	r := policy.Request{Agent: agent, Tool: tool, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
+	if project != "" {
+		workspace, name, ok := strings.Cut(project, "/")
+		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {
+			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
+		}
+		r.Workspace, r.Project = workspace, name
+	}
+	entry, known := c.Tools.Lookup(tool)
+	if arguments == "" {
+		return r, nil
+	}
+	value, err := parser.ReadValue([]byte(arguments), c.Output.MaxDepth)
+	if err != nil {
+		return r, fmt.Errorf("--arguments: %w", err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return r, errors.New("--arguments: expected a JSON object")
+	}
+	if known {
+		if faults := entry.Judge(object); len(faults) > 0 {
+			return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", faults[0].Message)
+		}
+	}
+	r.Arguments = object
+	return r, nil
+}
+
+func (e env) explain(r policy.Request, x policy.Explanation) {
+	verdict := "denied: %s may not use %s in %s/%s\n"
+	if x.Allowed {
+		verdict = "allowed: %s may use %s in %s/%s\n"
+	}
+	fmt.Fprintf(e.stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
+	fmt.Fprintf(e.stdout, "%s\n", x.Why)
+	if len(x.Near) > 0 {
+		fmt.Fprintln(e.stdout, "Other rows:")
+	}
+	for _, n := range x.Near {
+		fmt.Fprintf(e.stdout, "  %s\n      %s\n", n.Row, n.Why)
+	}
+	if x.Omitted > 0 {
+		fmt.Fprintf(e.stdout, "  and %d more\n", x.Omitted)
+	}
+}

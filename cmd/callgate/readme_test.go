@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// waits are what differs from run to run: how long until a limit lets pass.
+var waits = regexp.MustCompile(`(wait |"retry_after_ms":)[0-9]+`)
+
+// TestReadmeShowsTheDemo keeps the README's tour and the demo equal.
+func TestReadmeShowsTheDemo(t *testing.T) {
+	_, rest, _ := strings.Cut(readme(t), "```text\n")
+	shown := strings.TrimSuffix(rest, "```\n")
+	code, stdout, stderr := command(t, nil, "demo")
+	if code != exitAccepted || stderr != "" {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if got, want := waits.ReplaceAllString(stdout, "$1…"), waits.ReplaceAllString(shown, "$1…"); got != want {
+		t.Errorf("the README shows another tour than the demo:\n%s", stdout)
+	}
+}
+
+// TestReadmeExamples runs the commands that the README shows with an answer.
+func TestReadmeExamples(t *testing.T) {
+	text := readme(t)
+	t.Chdir(t.TempDir())
+	seen := 0
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		example, ok := strings.CutPrefix(line, "    $ echo '")
+		if !ok {
+			continue
+		}
+		completion, rest, _ := strings.Cut(example, "' | go run ./cmd/callgate ")
+		_, stdout, _ := command(t, strings.NewReader(completion+"\n"), strings.Fields(rest)...)
+		if want := strings.TrimPrefix(lines[i+1], "    ") + "\n"; stdout != want {
+			t.Errorf("%s\ngot  %swant %s", line, stdout, want)
+		}
+		seen++
+	}
+	if seen < 2 {
+		t.Errorf("%d examples", seen)
+	}
+}

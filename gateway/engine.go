@@ -1,0 +1,33 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// Engine runs tools. Run is called once for a call that passed every check and
+// whose decision is durable. Its error is a *refusal.Error of the stage execute;
+// anything else is an internal fault. It must be safe for concurrent use.
+type Engine interface {
+	Run(context.Context, Task) (Output, error)
+}
+
+// Task is one call to run.
+type Task struct {
+	CallID                string
+	Tool, Version, Effect string
+	Run                   registry.Run
+	Arguments             []byte   // the bytes that were judged
+	Roots                 []string // the folders of the project
+}
+
+// Output is what a tool answered.
+type Output struct {
+	Body     []byte
+	JSON     bool // the body says that it is JSON; else it is text
+	Attempts int
+	// Pending says that the tool has taken the call and will answer later, by
+	// Complete.
+	Pending bool
+}

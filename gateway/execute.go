@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Outcome is what became of one input.
+type Outcome struct {
+	CallID string
+	// Result is the tool_result that the model reads, as one line of JSON; nil
+	// for a text, and while the call is pending.
+	Result []byte
+	// Text is the completion, where it is text.
+	Text []byte
+	// Refusal is why there is no output, where there is none.
+	Refusal *refusal.Error
+	// Pending says that the tool will answer later, through Complete.
+	Pending bool
+}
+
+// grace is how much longer than its own timeout an engine may take before its
+// answer is not waited for.
+const grace = time.Second
+
+// Execute runs the calls of a decision, in their order, and releases it. A
+// decision that is refused runs nothing; one is executed once. From dispatch on
+// the calls do not end with ctx: the caller may leave, the outcome is written
+// down all the same.
+func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
+	defer d.Release()
+	outcomes := make([]Outcome, len(d.Reports))
+	first := d.Refusal()
+	if first == nil && !d.executed.CompareAndSwap(false, true) {
+		first = refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(errors.New("a decision was executed twice"))
+	}
+	for i, r := range d.Reports {
+		o := Outcome{CallID: r.CallID}
+		switch {
+		case first != nil:
+			o.Refusal = r.Refusal
+			if o.Refusal == nil {
+				o.Refusal = first
+			}
+			o.Result = refusedResult(r, o.Refusal)
+		case r.Verdict == VerdictText:
+			o.Text = r.Text
+		default:
+			o = d.calls[i].execute(context.WithoutCancel(ctx))
+		}
+		outcomes[i] = o
+	}
+	return outcomes
+}
+
+// unknownState is said where Callgate failed in a way that it cannot name.
+const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
+
+func refusedResult(r Report, refused *refusal.Error) []byte {
+	var name *string
+	if r.Named {
+		name = &r.Tool
+	}
+	result, err := wrapper.Refusal(name, refused)
+	if err != nil {
+		return nil // a refusal always encodes: it holds text and numbers
+	}
+	return result
+}
+
+// execute dispatches one call, and sees to its one outcome.
+func (c *call) execute(ctx context.Context) Outcome {
+	start := c.kernel.parts.Now()
+	output, err := c.dispatch(ctx)
+	if err == nil && output.Pending {
+		c.kernel.mine.add(c, start)
+		return Outcome{CallID: c.id, Pending: true}
+	}
+	return c.finish(output, err, start)
+}
+
+// finish wraps what came back and writes the outcome down.
+func (c *call) finish(output Output, err error, start time.Time) Outcome {
+	o := Outcome{CallID: c.id}
+	if err == nil {
+		o.Result, err = c.wrap(output)
+	}
+	if err != nil {
+		o.Refusal = refusal.From(refusal.Execute, err)
+		o.Result = refusedResult(Report{Tool: c.tool.Name(), Named: true}, o.Refusal)
+	}
+	r := c.record(audit.Ending)
+	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, max(output.Attempts, 1)
+	if o.Refusal != nil {
+		r.Outcome, r.Stage, r.Code = ending(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
+	}
+	r.Micros = c.kernel.parts.Now().Sub(start).Microseconds()
+	c.kernel.owed.pay(c.kernel.parts.Journal, r)
+	return o
+}
+
+// ending names the outcome of a call that has no result.
+func ending(code refusal.Code) audit.Outcome {
+	switch code {
+	case refusal.ToolTimeout:
+		return audit.Timeout
+	case refusal.OutcomeUnknown, refusal.Internal:
+		return audit.Unknown
+	}
+	return audit.Failed
+}
+
+// dispatch asks the engine, contains its panics, and waits no longer than the
+// tool's timeout and a grace.
+func (c *call) dispatch(ctx context.Context) (Output, error) {
+	if c.kernel.parts.Engine == nil {
+		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.tool.Name()))
+	}
+	run := c.tool.Run()
+	task := Task{
+		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
+		Arguments: c.parsed.Arguments, Roots: c.project.Roots,
+	}
+	ctx, cancel := context.WithTimeout(ctx, run.Timeout+grace)
+	defer cancel()
+	type answer struct {
+		output Output
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(fmt.Errorf("panic in the engine: %v", p))}
+			}
+			answers <- a
+		}()
+		a.output, a.err = c.kernel.parts.Engine.Run(ctx, task)
+	}()
+	select {
+	case a := <-answers:
+		return a.output, a.err
+	case <-ctx.Done():
+		return Output{}, c.late()
+	}
+}
+
+// late is the answer for an engine that did not answer: what acts once may have
+// acted.
+func (c *call) late() error {
+	if c.tool.Effect() == "once" {
+		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.tool.Name()))
+	}
+	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.tool.Name()))
+}
+
+// maxResultDepth bounds how deep a result may nest.
+const maxResultDepth = 500
+
+// wrap is the stage wrap: the output is one strict JSON value, or text, and what
+// the tool's output schema says.
+func (c *call) wrap(output Output) ([]byte, error) {
+	name := c.tool.Name()
+	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
+		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", name))
+	}
+	invalid := func(cause error) error {
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", name)).WithCause(cause)
+	}
+	var value any = string(output.Body)
+	if output.JSON {
+		var err error
+		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
+			return nil, invalid(err)
+		}
+	} else if !utf8.Valid(output.Body) {
+		return nil, invalid(errors.New("the text is not UTF-8"))
+	}
+	if faults := c.tool.JudgeOutput(value); len(faults) > 0 {
+		return nil, invalid(fmt.Errorf("the output schema is not met at %s: %s", pointer(faults[0].Path)[len(argumentsPath):], faults[0].Code))
+	}
+	wrap := func() ([]byte, error) { return wrapper.Text(name, string(output.Body)) }
+	if output.JSON {
+		wrap = func() ([]byte, error) { return wrapper.Result(name, output.Body) }
+	}
+	result, err := wrap()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return result, nil
+}

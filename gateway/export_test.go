@@ -1,0 +1,19 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Times judges a completion and returns how long each stage took.
+func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]time.Duration {
+	d := k.open(request)
+	d.run(ctx, pipeline, true)
+	times := map[refusal.Stage]time.Duration{}
+	for _, t := range d.calls[0].times {
+		times[t.stage] = t.took
+	}
+	return times
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Journal is where decisions and outcomes are written down. Append returns nil
+// once the record is durable; else the record does not stand there.
+type Journal interface {
+	Append(context.Context, audit.Record) error
+}
+
+// noJournal is said where a decision cannot be written down.
+const noJournal = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
+
+// record is the stage log: the decision is durable before the call is executed
+// or handed over.
+func record(ctx context.Context, c *call) error {
+	return c.append(ctx, audit.ToolCall, nil)
+}
+
+// note writes down what the pipeline did not: texts, and what was refused. A
+// text whose record cannot be written is refused; a refusal stays what it is.
+// Requests that nobody was let in for are counted elsewhere, not written down.
+func (d *Decision) note(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	refused := d.firstRefused()
+	for _, c := range d.calls {
+		switch {
+		case c.recorded:
+		case refused != nil:
+			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
+				// It is refused already: that this could not be written down is for the
+				// journal to make known.
+				_ = c.append(ctx, audit.Refused, refused)
+			}
+		case c.parsed.Kind == parser.Text:
+			if err := c.append(ctx, audit.Text, nil); err != nil {
+				c.refused = refusal.From(refusal.Log, err)
+			}
+		}
+	}
+}
+
+func (d *Decision) firstRefused() *refusal.Error {
+	for _, c := range d.calls {
+		if c.refused != nil {
+			return c.refused
+		}
+	}
+	return nil
+}
+
+// append writes the decision down, once.
+func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+	if c.kernel.parts.Journal == nil {
+		return refusal.New(refusal.AuditUnavailable, noJournal).WithCause(errors.New("there is no audit log"))
+	}
+	r := c.record(audit.Decision)
+	r.Verdict = verdict
+	if refused != nil {
+		r.Stage, r.Code = refused.Stage, refused.Code
+	}
+	r.Micros = c.kernel.parts.Now().Sub(c.started).Microseconds()
+	if err := c.kernel.parts.Journal.Append(ctx, r); err != nil {
+		return err
+	}
+	c.recorded = true
+	return nil
+}
+
+// record is what the records of one call have in common.
+func (c *call) record(event audit.Event) audit.Record {
+	r := audit.Record{
+		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Call,
+		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
+		Principal: c.request.Caller, Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
+		Tool: c.parsed.Name, InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,
+	}
+	if c.tool != nil {
+		r.ToolVersion = c.tool.Version()
+	}
+	if c.parsed.Arguments != nil {
+		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
+	}
+	if event == audit.Decision {
+		c.content(&r)
+	}
+	return r
+}
+
+// content adds what the operator chose to keep, without secrets.
+func (c *call) content(r *audit.Record) {
+	keep := c.kernel.parts.Record
+	if keep != audit.Arguments && keep != audit.Completion {
+		return
+	}
+	raw := c.parsed.Arguments
+	if raw != nil && c.tool != nil {
+		// What cannot be redacted is hidden whole, which the result says.
+		r.Arguments, _ = audit.Redact(raw, c.tool.Secret)
+	}
+	if keep != audit.Completion || c.input.Native != nil {
+		return
+	}
+	completion := c.input.Completion
+	if at := c.parsed.ArgumentsOffset; raw != nil && r.Arguments != nil {
+		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+len(raw):])
+	} else {
+		r.Completion = string(completion)
+	}
+}
+
+func (c *call) inputDigest() string {
+	switch n := c.input.Native; {
+	case c.digest != "":
+		return c.digest
+	case n != nil:
+		return digest(n.Arguments)
+	}
+	return digest(c.input.Completion)
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

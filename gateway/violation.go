@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// argumentsPath is where the arguments stand in a completion.
+const argumentsPath = "/tool/arguments"
+
+// maxViolations bounds how many violations of one call are listed.
+const maxViolations = 100
+
+// offsets finds the places of violations in the raw completion. A native call
+// has none.
+func (c *call) offsets(violations []refusal.Violation, places []parser.Place) {
+	if c.input.Native != nil {
+		for i := range violations {
+			violations[i].Offset = -1
+		}
+		return
+	}
+	for i, at := range parser.Offsets(c.parsed.Arguments, c.parsed.ArgumentsOffset, places) {
+		violations[i].Offset = at
+	}
+}
+
+// pointer is the JSON Pointer of a place within the arguments.
+func pointer(path []string) string {
+	var b strings.Builder
+	b.WriteString(argumentsPath)
+	for _, token := range path {
+		b.WriteByte('/')
+		b.WriteString(refusal.EscapePointer(token))
+	}
+	return b.String()
+}
+
+// summary is the message of a refusal with several violations: the first, and
+// how many more there are.
+func summary(violations []refusal.Violation) string {
+	message := violations[0].Message
+	if more := len(violations) - 1; more == 1 {
+		message += " One more fault is listed in violations."
+	} else if more > 1 {
+		message += fmt.Sprintf(" %d more faults are listed in violations.", more)
+	}
+	return message
+}
+
+// boundaryMessage says which argument is outside, and what it must stay within.
+func boundaryMessage(path []string, outside *policy.OutsideError) string {
+	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
+}

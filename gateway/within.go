@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// enterWorkspace is the stage workspace: it exists.
+func enterWorkspace(_ context.Context, c *call) error {
+	_, err := c.state.Spaces.Workspace(c.subject.Workspace)
+	return err
+}
+
+// enterProject is the first step of the stage project: it is in the workspace,
+// and lists the agent.
+func enterProject(_ context.Context, c *call) error {
+	project, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	c.project = project
+	return err
+}
+
+// stayWithin is the second step: what the schema marks with x-boundary lies
+// within what the project lists.
+func stayWithin(_ context.Context, c *call) error {
+	if c.project == nil {
+		return errors.New("no project was entered")
+	}
+	values := c.tool.Boundaries(c.args)
+	var violations []refusal.Violation
+	var places []parser.Place
+	for _, v := range values {
+		if len(violations) == maxViolations {
+			break
+		}
+		err := c.project.Within(v.Kind, v.Value)
+		if err == nil {
+			continue
+		}
+		var outside *policy.OutsideError
+		if !errors.As(err, &outside) {
+			return err
+		}
+		places = append(places, parser.Place{Path: v.Path})
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path), Message: boundaryMessage(v.Path, outside)})
+	}
+	if len(violations) == 0 {
+		return nil
+	}
+	c.offsets(violations, places)
+	refusal.Sort(violations)
+	refused := refusal.New(refusal.BoundaryViolation, summary(violations))
+	refused.Violations = violations
+	return refused
+}
