@@ -107,6 +107,30 @@ func TestAllowancesDoNotShareConnections(t *testing.T) {
 	}
 }
 
+// That an address was blocked is said, also where an allowed one did not answer.
+func TestBlockedIsSaidFirst(t *testing.T) {
+	c := newCanary(t)
+	n := &names{answers: map[string][][]string{"tool.example.test": {{"127.0.0.2", "127.0.0.1"}}}}
+	e := newEngine(t, engine.Options{Resolver: n.resolver(t)})
+	call := loopback("http://tool.example.test:"+c.port()+"/", "read")
+	call.Run.Addresses = []string{"127.0.0.2/32"} // where nobody listens
+	if result, got := run(t, e, call); got != refusal.AddressBlocked || result.Attempts != 1 || c.hits.Load() != 0 {
+		t.Errorf("got %q after %d attempts, canary %d", got, result.Attempts, c.hits.Load())
+	}
+}
+
+func TestNothingIsSentWithoutArguments(t *testing.T) {
+	c := newCanary(t)
+	e := newEngine(t, engine.Options{})
+	for _, arguments := range [][]byte{nil, {}} {
+		call := loopback(c.URL, "read")
+		call.Arguments = arguments
+		if _, got := run(t, e, call); got != refusal.Internal || c.hits.Load() != 0 {
+			t.Errorf("got %q, canary %d", got, c.hits.Load())
+		}
+	}
+}
+
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	c := newCanary(t)
 	e := newEngine(t, engine.Options{})

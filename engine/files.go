@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"unicode/utf8"
 
@@ -90,7 +89,7 @@ func (a arguments) lines() (from, to int, refused *refusal.Error) {
 // beneath finds the first root that a path is in, and the path from there. An
 // absolute path may name a root also by where its symbolic links lead.
 func beneath(roots []string, path string) (root, name string, ok bool) {
-	if len(roots) == 0 || strings.IndexByte(path, 0) >= 0 {
+	if len(roots) == 0 {
 		return "", "", false
 	}
 	if !filepath.IsAbs(path) {

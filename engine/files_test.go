@@ -152,6 +152,9 @@ func TestReadFiles(t *testing.T) {
 		if got != c.code || text != c.text {
 			t.Errorf("%.60q %s: got %q %.60q %v", c.path, c.lines, got, text, err)
 		}
+		if strings.HasPrefix(c.path, "../") || strings.HasPrefix(c.path, "/") && got == refusal.ToolFailed {
+			expectSome(t, err, "not within the project's folder")
+		}
 		// Neither what was asked for nor where it is reaches an operator's log.
 		expectNone(t, err, "SECRET", "secret", "notes", filepath.Dir(first))
 	}

@@ -90,9 +90,7 @@ func (g *guard) allow(addr netip.Addr) error {
 
 // dial connects to the first allowed address of a host. It fails with a
 // *blockedError where an address was blocked and no other could be connected to.
-func (g *guard) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	// It runs on a goroutine of the transport, where a panic would end the process.
-	defer contain(&err)
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, errors.New("the address has no port")
@@ -104,6 +102,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (conn net.Con
 	dialer := net.Dialer{
 		Resolver: g.resolver,
 		Control: func(network, address string, _ syscall.RawConn) (err error) {
+			// On a goroutine of others, where a panic would end the process.
 			defer contain(&err)
 			if err = g.check(network, address); err != nil {
 				var b *blockedError
@@ -114,7 +113,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (conn net.Con
 			return err
 		},
 	}
-	conn, err = dialer.DialContext(ctx, network, address)
+	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		if b := refused.Load(); b != nil {
 			return nil, b

@@ -58,6 +58,7 @@ func TestExpressions(t *testing.T) {
 		"nested":        strings.Repeat("(", 65) + "1" + strings.Repeat(")", 65),
 		"negated":       strings.Repeat("-", 65) + "1",
 		"long":          strings.Repeat("1", 4097),
+		"long, flat":    "1" + strings.Repeat("+1", 2048),
 		"large":         strings.Repeat("9", 200),
 		"growing":       "2" + strings.Repeat("*2222222", 100),
 		"growing below": "1" + strings.Repeat("/2222222", 100),

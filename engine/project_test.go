@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/engine"
 )
@@ -69,10 +70,19 @@ func TestUnpackKeepsWhatIsThere(t *testing.T) {
 	if err := os.Symlink("elsewhere", filepath.Join(dir, "notes.md")); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if err := engine.Unpack(dir); err != nil {
-			t.Fatal(err)
-		}
+	if err := engine.Unpack(dir); err != nil {
+		t.Fatal(err)
+	}
+	// The second time nothing is written, so that a folder may be read only.
+	long := time.Unix(1_000_000, 0)
+	if err := os.Chtimes(dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Unpack(dir); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.ModTime().Equal(long) {
+		t.Errorf("the folder was written to again: %v", err)
 	}
 	if content, _ := os.ReadFile(mine); string(content) != "mine" {
 		t.Errorf("the file was overwritten with %q", content)
