@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 	"unicode/utf8"
 
@@ -21,8 +22,10 @@ type Outcome struct {
 	Result []byte
 	// Text is the completion, where it is text.
 	Text []byte
-	// Refusal is why there is no output, where there is none.
+	// Refusal is why there is no output, where there is none; nil too for an
+	// answer that was kept.
 	Refusal *refusal.Error
+	Status  int // HTTP
 	// Pending says that the tool will answer later, through Complete.
 	Pending bool
 }
@@ -50,9 +53,9 @@ func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 			if o.Refusal == nil {
 				o.Refusal = first
 			}
-			o.Result = refusedResult(r, o.Refusal)
+			o.Result, o.Status = refusedResult(r, o.Refusal), status(o.Refusal)
 		case r.Verdict == VerdictText:
-			o.Text = r.Text
+			o.Text, o.Status = r.Text, http.StatusOK
 		default:
 			o = d.calls[i].execute(context.WithoutCancel(ctx))
 		}
@@ -82,19 +85,19 @@ func (c *call) execute(ctx context.Context) Outcome {
 	output, err := c.dispatch(ctx)
 	if err == nil && output.Pending {
 		c.kernel.mine.add(c, start)
-		return Outcome{CallID: c.id, Pending: true}
+		return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}
 	}
-	return c.finish(output, err, start)
+	return c.finish(ctx, output, err, start)
 }
 
 // finish wraps what came back and writes the outcome down.
-func (c *call) finish(output Output, err error, start time.Time) Outcome {
+func (c *call) finish(ctx context.Context, output Output, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.id}
 	if err == nil {
-		o.Result, err = c.wrap(output)
+		o.Result, err = c.wrapped(output)
 	}
 	if err != nil {
-		o.Refusal = refusal.From(refusal.Execute, err)
+		o.Refusal = afterDispatch(err)
 		o.Result = refusedResult(Report{Tool: c.tool.Name(), Named: true}, o.Refusal)
 	}
 	r := c.record(audit.Ending)
@@ -103,8 +106,34 @@ func (c *call) finish(output Output, err error, start time.Time) Outcome {
 		r.Outcome, r.Stage, r.Code = ending(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
 	}
 	r.Micros = c.kernel.parts.Now().Sub(start).Microseconds()
-	c.kernel.owed.pay(c.kernel.parts.Journal, r)
+	o.Status = status(o.Refusal)
+	if observer := c.kernel.parts.Observer; observer != nil {
+		observer.Ended(string(r.Outcome), c.kernel.parts.Now().Sub(start))
+	}
+	c.kernel.pay(r)
+	c.settle(ctx, &o)
 	return o
+}
+
+// afterDispatch is the refusal for an error of a call that was dispatched: where
+// it says nothing itself, the call may have had an effect.
+func afterDispatch(err error) *refusal.Error {
+	var refused *refusal.Error
+	if errors.As(err, &refused) && refused != nil {
+		return refused
+	}
+	return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(err)
+}
+
+// wrapped is wrap, with its panics contained: the call has ended, and its outcome
+// must be written.
+func (c *call) wrapped(output Output) (result []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(panicked(p))
+		}
+	}()
+	return c.wrap(output)
 }
 
 // ending names the outcome of a call that has no result.
@@ -140,7 +169,7 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 		var a answer
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(fmt.Errorf("panic in the engine: %v", p))}
+				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(panicked(p))}
 			}
 			answers <- a
 		}()

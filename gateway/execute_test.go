@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 )
 
 // engine counts what it is asked to run, and answers as it is told to.
@@ -301,4 +302,88 @@ func TestRecords(t *testing.T) {
 			t.Errorf("content was written down: %s", b)
 		}
 	}
+}
+
+// TestSecretsAreRedacted: what the schema marks is not written down, whatever
+// the call is refused for.
+func TestSecretsAreRedacted(t *testing.T) {
+	s := state(t, vectorConfig)
+	tools, err := registry.New([]registry.Tool{{
+		Name: "login", Run: registry.Run{Type: "demo"},
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"user":{"type":"string"},"password":{"type":"string","x-secret":true}}}`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Tools = tools
+	for _, keep := range []audit.Content{audit.Arguments, audit.Completion} {
+		j := &journal{}
+		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Record: keep})
+		const call = `{"tool":{"name":"login","arguments":{"user":"ann","password":"HUNTER2"}}}`
+		for _, in := range []gateway.Input{
+			{Completion: []byte(call)},
+			{Completion: []byte(call), Truncated: true},
+			{Completion: []byte(call + " thanks")},
+			{Completion: []byte(strings.Replace(call, `{"tool"`, `{"agent":"Intern","tool"`, 1))},
+			{Completion: []byte(strings.Replace(call, `"name"`, `"id":"1","name"`, 1))},
+			{Completion: []byte(strings.Replace(call, `"ann"`, `1`, 1))},
+			{Completion: []byte(call[:len(call)-3])},
+			{Completion: []byte(strings.Replace(call, "login", "log_in", 1))},
+			{Native: &gateway.Native{Name: "login", Arguments: []byte(`{"user":"ann","password":"HUNTER2"}`)}},
+		} {
+			k.Execute(context.Background(), k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{in}}))
+		}
+		request := completion(call)
+		request.Agent = "Nobody"
+		k.Judge(context.Background(), request)
+		for _, r := range j.all() {
+			if strings.Contains(string(r.Arguments)+r.Completion, "HUNTER2") {
+				t.Errorf("%s: %s %s was written with its secret: %s %s", keep, r.Verdict, r.Code, r.Arguments, r.Completion)
+			}
+		}
+		if first := j.all()[0]; keep == audit.Arguments && string(first.Arguments) != `{"user":"ann","password":"[redacted]"}` {
+			t.Errorf("kept %s", first.Arguments)
+		}
+	}
+}
+
+// TestSecondDecisionFails: of several calls whose decisions cannot all be
+// written, none runs, and those that were written end.
+func TestSecondDecisionFails(t *testing.T) {
+	e, j := &engine{}, &journal{}
+	s := state(t, vectorConfig)
+	s.Limits = &ratelimit.Limits{Replicas: 1}
+	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}, Engine: e})
+	native := gateway.Input{Native: &gateway.Native{Name: "time.now", Arguments: []byte("{}")}}
+	d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{native, native}})
+	for _, o := range k.Execute(context.Background(), d) {
+		if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable {
+			t.Errorf("got %+v", o.Refusal)
+		}
+	}
+	open := map[string]bool{}
+	for _, r := range j.all() {
+		open[r.CallID] = r.Event == audit.Decision && r.Verdict == audit.ToolCall
+	}
+	for id, is := range open {
+		if is {
+			t.Errorf("the decision of %s has no outcome, and nothing ran", id)
+		}
+	}
+	if e.runs.Load() != 0 || len(open) == 0 {
+		t.Errorf("%d calls ran; %v", e.runs.Load(), j.all())
+	}
+}
+
+// failsAt is a journal that fails once.
+type failsAt struct {
+	*journal
+	at, seen int
+}
+
+func (f *failsAt) Append(ctx context.Context, r audit.Record) error {
+	if f.seen++; f.seen == f.at {
+		return refusal.New(refusal.AuditUnavailable, "m")
+	}
+	return f.journal.Append(ctx, r)
 }

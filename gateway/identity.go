@@ -3,15 +3,20 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
-// bind is the first step of the stage identity: the caller is within its rate,
-// and the agent that the request is for is known.
+// bind is the first step of the stage identity: the caller is known where that
+// is asked, is within its rate, and asks for an agent that it may stand for.
 func bind(ctx context.Context, c *call) error {
-	if caller := c.request.Caller; caller != "" {
+	if c.state.Identity != nil && c.principal == nil {
+		return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
+	}
+	if caller := c.caller(); caller != "" {
 		limiter := c.kernel.parts.Limiter
 		if limiter == nil {
 			return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
@@ -20,15 +25,65 @@ func bind(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	if !c.state.Agents[c.subject.Agent] {
+	agent := c.subject.Agent
+	if agent == "" && c.principal != nil {
+		return nil // of several agents none was named, which only a call needs
+	}
+	if !c.state.Agents[agent] {
 		return refusal.New(refusal.AgentUnknown, "This request is for an agent that nothing here names. Nothing was executed; the agent cannot mend this.")
+	}
+	if p := c.principal; p != nil && !slices.Contains(p.Agents, agent) {
+		return refusal.New(refusal.AgentMismatch, "This request is for an agent that its caller does not stand for. Nothing was executed; the agent cannot mend this.")
 	}
 	return nil
 }
 
+// caller names who asks: the principal, or else the address.
+func (c *call) caller() string {
+	if c.principal != nil {
+		return c.principal.Name
+	}
+	return c.request.Caller
+}
+
+// principal is who a request is of, where that is asked.
+func (s *State) principal(request Request) *identity.Principal {
+	if s.Identity == nil {
+		return nil
+	}
+	return s.Identity.Authenticate(request.Credential)
+}
+
+// subject is for whom a request is judged. Without credentials the request is
+// believed, and the defaults stand in; with them, what the principal has only
+// one of stands in.
+func (s *State) subject(request Request, p *identity.Principal) Subject {
+	if s.Identity == nil {
+		return request.Subject.or(s.Defaults)
+	}
+	if p == nil {
+		return request.Subject
+	}
+	only := Subject{Workspace: p.Workspace}
+	if len(p.Agents) == 1 {
+		only.Agent = p.Agents[0]
+	}
+	if len(p.Projects) == 1 {
+		only.Project = p.Projects[0]
+	}
+	return request.Subject.or(only)
+}
+
 // claim is the second step: an agent that the model claims to be must be the
-// one that is bound. A claim never widens anything.
+// one that is bound, and a call must be for some agent. A claim never widens
+// anything.
 func claim(_ context.Context, c *call) error {
+	if c.parsed.Kind == parser.Text {
+		return nil
+	}
+	if c.subject.Agent == "" {
+		return refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say for which of them this call is. Nothing was executed; the agent cannot mend this.")
+	}
 	if c.parsed.Claimed && c.parsed.Claim != c.subject.Agent {
 		return refusal.New(refusal.AgentMismatch, fmt.Sprintf(
 			"The call says \"agent\": %s, which is not the agent that it is made for. Send the call again with your own agent's name, or without the member \"agent\".", parser.Quote(c.parsed.Claim)))

@@ -23,10 +23,15 @@ func (s Subject) or(other Subject) Subject {
 
 // Request is what is asked of the kernel.
 type Request struct {
+	// Subject is what the request says of itself. With a principal it can only
+	// narrow what the principal may be.
 	Subject
-	// Caller is who asks, for the limit that is taken before anything is read:
-	// a principal or a remote address. Empty, as on the command line, there is no
-	// such limit.
+	// Credential is what the caller proves itself with, where the configuration
+	// asks for one.
+	Credential string
+	// Caller is the address of who asks, for the limit that is taken before
+	// anything is read; a principal has a limit of its own instead. Empty, as on
+	// the command line, there is no such limit.
 	Caller string
 	// ID is the caller's own name for the request, Thread the conversation, and
 	// TraceID the trace that it is part of. They are written down, and nothing

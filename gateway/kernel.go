@@ -3,11 +3,14 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
@@ -21,6 +24,9 @@ type Parts struct {
 	Limiter ratelimit.Limiter
 	Journal Journal
 	Engine  Engine
+	Store   Store
+	// Observer is told of every judgement and outcome; nil tells nobody.
+	Observer Observer
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// NewID makes an identifier that nobody can guess; nil is crypto/rand.
@@ -29,6 +35,14 @@ type Parts struct {
 	Record audit.Content
 	// Replica names this process in the journal.
 	Replica string
+}
+
+// Observer counts. It must not block, and must be safe for concurrent use.
+type Observer interface {
+	Judged(verdict string, refused *refusal.Error)
+	Stage(stage refusal.Stage, took time.Duration)
+	Ended(outcome string, took time.Duration)
+	Recorded(durable bool, took time.Duration)
 }
 
 // Kernel judges and executes. It is safe for concurrent use.
@@ -93,12 +107,15 @@ var pipeline = []check{
 
 // call is one input on its way through the checks, with what they found.
 type call struct {
-	kernel  *Kernel
-	state   *State
-	subject Subject
-	input   Input
-	stream  *parser.Stream // of a completion that came in pieces
-	digest  string         // SHA-256 of it, in hex, once it has ended
+	kernel *Kernel
+	state  *State
+	// principal is who asks; nil where no credentials are asked for, and where one
+	// was not known.
+	principal *identity.Principal
+	subject   Subject
+	input     Input
+	stream    *parser.Stream // of a completion that came in pieces
+	digest    string         // SHA-256 of it, in hex, once it has ended
 
 	parsed  parser.Result
 	tool    *registry.Entry
@@ -110,6 +127,7 @@ type call struct {
 	request  *Request  // that it is part of
 	started  time.Time // when its judgement began
 	recorded bool      // its decision is in the journal
+	kept     bool      // the store has it
 
 	times   stages
 	refused *refusal.Error
@@ -170,6 +188,7 @@ func (k *Kernel) judge(ctx context.Context, request Request, only bool) *Decisio
 // open starts a decision: it pins the configuration.
 func (k *Kernel) open(request Request) *Decision {
 	state := k.state.Load()
+	principal := state.principal(request)
 	d := &Decision{Digest: state.Digest}
 	inputs := request.Inputs
 	if len(inputs) == 0 {
@@ -177,7 +196,7 @@ func (k *Kernel) open(request Request) *Decision {
 	}
 	for _, in := range inputs {
 		d.calls = append(d.calls, &call{
-			kernel: k, state: state, subject: request.Subject.or(state.Defaults), input: in,
+			kernel: k, state: state, principal: principal, subject: state.subject(request, principal), input: in,
 			id: k.parts.NewID(), request: &request, started: k.parts.Now(),
 		})
 	}
@@ -214,7 +233,14 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 // close makes the reports.
 func (d *Decision) close() *Decision {
 	for _, c := range d.calls {
-		d.Reports = append(d.Reports, c.report())
+		r := c.report()
+		d.Reports = append(d.Reports, r)
+		if o := c.kernel.parts.Observer; o != nil {
+			o.Judged(string(r.Verdict), r.Refusal)
+			for _, t := range c.times {
+				o.Stage(t.stage, t.took)
+			}
+		}
 	}
 	return d
 }
@@ -242,12 +268,28 @@ func (c *call) report() Report {
 	return r
 }
 
+// panicked says of a panic what an operator may read: the runtime's own words,
+// or only the type of what was thrown, which may hold a value of the model.
+func panicked(p any) error {
+	var fault runtime.Error
+	if err, ok := p.(error); ok && errors.As(err, &fault) {
+		return fmt.Errorf("panic: %w", fault)
+	}
+	return fmt.Errorf("panic of type %T", p)
+}
+
 // guarded runs a check; one that panics refuses.
 func guarded(ctx context.Context, check check, c *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.From(check.stage, fmt.Errorf("panic: %v", p))
+			err = refusal.From(check.stage, panicked(p))
 		}
 	}()
 	return check.run(ctx, c)
 }
+
+// Output returns the bounds of completions that are judged now.
+func (k *Kernel) Output() parser.Options { return k.state.Load().Output }
+
+// Digest returns the digest of the configuration that judges now.
+func (k *Kernel) Digest() string { return k.state.Load().Digest }

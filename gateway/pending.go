@@ -41,12 +41,12 @@ func (p *pending) take(id string) (waiting, bool) {
 // Complete ends a call whose tool answered later, with its output or an error,
 // and returns what became of it. A call that is not pending is not_found: it
 // never was, or has ended already.
-func (k *Kernel) Complete(_ context.Context, callID string, output Output, err error) (Outcome, error) {
+func (k *Kernel) Complete(ctx context.Context, callID string, output Output, err error) (Outcome, error) {
 	w, ok := k.mine.take(callID)
 	if !ok {
 		return Outcome{}, refusal.New(refusal.NotFound, "There is no such call that waits for an answer.")
 	}
-	return w.call.finish(output, err, w.start), nil
+	return w.call.finish(ctx, output, err, w.start), nil
 }
 
 // debts are outcomes that could not be written down yet. The zero value has
@@ -63,17 +63,18 @@ const again = 250 * time.Millisecond
 // pay writes an outcome down. The call has ended, so it is owed: where the
 // journal refuses, it is tried again until it is there. Meanwhile the journal
 // refuses new decisions too, so the debts are no more than the calls in flight.
-func (d *debts) pay(journal Journal, r audit.Record) {
-	if journal.Append(context.Background(), r) == nil {
+func (k *Kernel) pay(r audit.Record) {
+	if k.write(context.Background(), r) == nil {
 		return
 	}
+	d := &k.owed
 	d.mu.Lock()
 	if d.open++; d.none == nil {
 		d.none = make(chan struct{})
 	}
 	d.mu.Unlock()
 	go func() {
-		for journal.Append(context.Background(), r) != nil {
+		for k.write(context.Background(), r) != nil {
 			time.Sleep(again)
 		}
 		d.mu.Lock()

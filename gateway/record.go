@@ -34,6 +34,10 @@ func (d *Decision) note(ctx context.Context) {
 	refused := d.firstRefused()
 	for _, c := range d.calls {
 		switch {
+		case c.recorded && refused != nil:
+			// Its decision stands in the journal, but another call of the same answer
+			// was refused: it ends here, and was never dispatched.
+			c.endRefused(refused)
 		case c.recorded:
 		case refused != nil:
 			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
@@ -47,6 +51,13 @@ func (d *Decision) note(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// endRefused ends a call that was decided and not dispatched.
+func (c *call) endRefused(refused *refusal.Error) {
+	r := c.record(audit.Ending)
+	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
+	c.kernel.pay(r)
 }
 
 func (d *Decision) firstRefused() *refusal.Error {
@@ -69,11 +80,21 @@ func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refus
 		r.Stage, r.Code = refused.Stage, refused.Code
 	}
 	r.Micros = c.kernel.parts.Now().Sub(c.started).Microseconds()
-	if err := c.kernel.parts.Journal.Append(ctx, r); err != nil {
+	if err := c.kernel.write(ctx, r); err != nil {
 		return err
 	}
 	c.recorded = true
 	return nil
+}
+
+// write appends a record, and tells how long that took.
+func (k *Kernel) write(ctx context.Context, r audit.Record) error {
+	before := k.parts.Now()
+	err := k.parts.Journal.Append(ctx, r)
+	if k.parts.Observer != nil {
+		k.parts.Observer.Recorded(err == nil, k.parts.Now().Sub(before))
+	}
+	return err
 }
 
 // record is what the records of one call have in common.
@@ -81,7 +102,7 @@ func (c *call) record(event audit.Event) audit.Record {
 	r := audit.Record{
 		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Call,
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
-		Principal: c.request.Caller, Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
+		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		Tool: c.parsed.Name, InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,
 	}
 	if c.tool != nil {
@@ -96,24 +117,36 @@ func (c *call) record(event audit.Event) audit.Record {
 	return r
 }
 
-// content adds what the operator chose to keep, without secrets.
+// content adds what the operator chose to keep, without secrets. What cannot be
+// redacted, since no tool is known that says what is secret, is kept only where
+// no tool has secrets.
 func (c *call) content(r *audit.Record) {
 	keep := c.kernel.parts.Record
 	if keep != audit.Arguments && keep != audit.Completion {
 		return
 	}
-	raw := c.parsed.Arguments
-	if raw != nil && c.tool != nil {
+	defer func() {
+		if recover() != nil {
+			r.Arguments, r.Completion = nil, "" // in doubt, nothing
+		}
+	}()
+	raw, tool := c.parsed.Arguments, c.tool
+	if tool == nil && c.parsed.Named {
+		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
+	}
+	redacted := raw != nil && tool != nil
+	if redacted {
 		// What cannot be redacted is hidden whole, which the result says.
-		r.Arguments, _ = audit.Redact(raw, c.tool.Secret)
+		r.Arguments, _ = audit.Redact(raw, tool.Secret)
 	}
 	if keep != audit.Completion || c.input.Native != nil {
 		return
 	}
 	completion := c.input.Completion
-	if at := c.parsed.ArgumentsOffset; raw != nil && r.Arguments != nil {
+	switch at := c.parsed.ArgumentsOffset; {
+	case redacted:
 		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+len(raw):])
-	} else {
+	case c.parsed.Kind == parser.Text || !c.state.Tools.Secretive():
 		r.Completion = string(completion)
 	}
 }

@@ -3,23 +3,32 @@ package gateway
 import (
 	"errors"
 
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 )
 
+// Authenticator returns the principal of a credential, or nil.
+type Authenticator interface {
+	Authenticate(credential string) *identity.Principal
+}
+
 // State is what one configuration gives to the kernel. It is immutable; a
 // judgement pins the one that it started with.
 type State struct {
-	Output   parser.Options
-	Tools    *registry.Registry
-	Policy   *policy.Policy
-	Spaces   policy.Workspaces
-	Agents   map[string]bool // that a project or a principal names
-	Limits   *ratelimit.Limits
-	Defaults Subject // what stands in for what a request leaves out
-	Digest   string  // of the configuration
+	Output parser.Options
+	Tools  *registry.Registry
+	Policy *policy.Policy
+	Spaces policy.Workspaces
+	Agents map[string]bool // that a project or a principal names
+	Limits *ratelimit.Limits
+	// Defaults stand in for what a request without a principal leaves out.
+	Defaults Subject
+	// Identity tells who a credential is of; nil where none is asked for.
+	Identity Authenticator
+	Digest   string // of the configuration
 }
 
 // whole tells what a state lacks: a part that is missing would be a check that

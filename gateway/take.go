@@ -19,7 +19,7 @@ func take(ctx context.Context, c *call) error {
 		return refusal.New(refusal.LimiterUnavailable, noLimiter)
 	}
 	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name()}
-	if _, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project); err == nil {
+	if enterWorkspace(ctx, c) == nil && enterProject(ctx, c) == nil {
 		key.Workspace, key.Project = c.subject.Workspace, c.subject.Project
 	}
 	lease, err := limiter.Take(ctx, c.state.Limits, key)

@@ -3,21 +3,28 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 )
 
-// enterWorkspace is the stage workspace: it exists.
+// enterWorkspace is the stage workspace: it exists, and is the principal's.
 func enterWorkspace(_ context.Context, c *call) error {
+	if p := c.principal; p != nil && c.subject.Workspace != p.Workspace {
+		return refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
+	}
 	_, err := c.state.Spaces.Workspace(c.subject.Workspace)
 	return err
 }
 
-// enterProject is the first step of the stage project: it is in the workspace,
-// and lists the agent.
+// enterProject is the first step of the stage project: it is the principal's, is
+// in the workspace, and lists the agent.
 func enterProject(_ context.Context, c *call) error {
+	if p := c.principal; p != nil && !slices.Contains(p.Projects, c.subject.Project) {
+		return refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
+	}
 	project, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
 	c.project = project
 	return err

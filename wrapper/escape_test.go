@@ -21,6 +21,8 @@ func TestEscape(t *testing.T) {
 		"heart \u2764\ufe0f":          "\"heart \u2764\ufe0f\"",
 		"key 1\ufe0f\u20e3":           "\"key 1\ufe0f\u20e3\"",
 		"letter a\ufe0f, a\ufe01":     `"letter a\ufe0f, a\ufe01"`,
+		"kana \u3042\ufe0f":           `"kana あ\ufe0f"`,
+		"euro \u20ac\ufe0f":           `"euro €\ufe0f"`,
 		"supplement \U000e0100":       `"supplement \udb40\udd00"`,
 		"line \u2028 paragraph\u2029": `"line \u2028 paragraph\u2029"`,
 	} {
@@ -28,6 +30,13 @@ func TestEscape(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %s, want %s (%v)", in, got, want, err)
 		}
+	}
+}
+
+// TestEscapeAfterAnEscape: the last digit of an escape is no key cap.
+func TestEscapeAfterAnEscape(t *testing.T) {
+	if got := string(wrapper.Escape([]byte("\"\\u0041\ufe0f\""))); got != `"\u0041\ufe0f"` {
+		t.Errorf("got %s", got)
 	}
 }
 

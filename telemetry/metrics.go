@@ -1,0 +1,141 @@
+// Package telemetry counts what the gateway does, for operators. Every label
+// takes its values from a fixed vocabulary of Callgate's own: no name that a
+// caller, a model or a tool chose is ever a label, so the number of series is
+// bounded whatever comes.
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Metrics are the counters of one process. It is safe for concurrent use. A nil
+// Metrics counts nothing.
+type Metrics struct {
+	registry  *prometheus.Registry
+	verdicts  *prometheus.CounterVec
+	stages    *prometheus.HistogramVec
+	outcomes  *prometheus.CounterVec
+	execution prometheus.Histogram
+	audit     *prometheus.HistogramVec
+	requests  *prometheus.CounterVec
+	inFlight  prometheus.Gauge
+	shed      prometheus.Counter
+	reloads   *prometheus.CounterVec
+	stale     prometheus.Gauge
+	info      *prometheus.GaugeVec
+}
+
+// buckets are from a microsecond to ten seconds.
+func buckets() []float64 { return prometheus.ExponentialBucketsRange(1e-6, 10, 15) }
+
+// New returns metrics of their own registry.
+func New() *Metrics {
+	m := &Metrics{
+		registry:  prometheus.NewRegistry(),
+		verdicts:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
+		stages:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}),
+		outcomes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
+		execution: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
+		audit:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}),
+		requests:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
+		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
+		shed:      prometheus.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total", Help: "Requests that were refused because too many were being answered."}),
+		reloads:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total", Help: "Configurations looked at while serving, by result."}, []string{"result"}),
+		stale:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
+		info:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
+	}
+	m.registry.MustRegister(m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics in Prometheus' format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Judged counts a verdict; refused is nil unless it is a refusal.
+func (m *Metrics) Judged(verdict string, refused *refusal.Error) {
+	if m == nil {
+		return
+	}
+	stage, code := "", ""
+	if refused != nil {
+		stage, code = string(refused.Stage), string(refused.Code)
+	}
+	m.verdicts.WithLabelValues(verdict, stage, code).Inc()
+}
+
+// Stage notes how long a stage took.
+func (m *Metrics) Stage(stage refusal.Stage, took time.Duration) {
+	if m != nil {
+		m.stages.WithLabelValues(string(stage)).Observe(took.Seconds())
+	}
+}
+
+// Ended counts an executed call by its outcome.
+func (m *Metrics) Ended(outcome string, took time.Duration) {
+	if m != nil {
+		m.outcomes.WithLabelValues(outcome).Inc()
+		m.execution.Observe(took.Seconds())
+	}
+}
+
+// Recorded notes how long a record took to become durable, or to be refused.
+func (m *Metrics) Recorded(durable bool, took time.Duration) {
+	if m == nil {
+		return
+	}
+	result := "refused"
+	if durable {
+		result = "durable"
+	}
+	m.audit.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// Request notes that a request to a route is being answered. The returned
+// function notes its end, with its status.
+func (m *Metrics) Request(route string) (done func(status int)) {
+	if m == nil {
+		return func(int) {}
+	}
+	m.inFlight.Inc()
+	return func(status int) {
+		m.inFlight.Dec()
+		m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	}
+}
+
+// Shed counts a request that was refused because too many were being answered.
+func (m *Metrics) Shed() {
+	if m != nil {
+		m.shed.Inc()
+	}
+}
+
+// Reloaded notes that a configuration is served from now on.
+func (m *Metrics) Reloaded(digest string) {
+	if m == nil {
+		return
+	}
+	m.reloads.WithLabelValues("served").Inc()
+	m.stale.Set(0)
+	m.info.Reset()
+	m.info.WithLabelValues(digest).Set(1)
+}
+
+// ReloadFailed notes that the files hold a configuration that does not load.
+func (m *Metrics) ReloadFailed() {
+	if m != nil {
+		m.reloads.WithLabelValues("failed").Inc()
+		m.stale.Set(1)
+	}
+}
