@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
@@ -25,6 +26,7 @@ type Config struct {
 	Workspaces policy.Workspaces
 	Budgets    *ratelimit.Limits
 	Principals []Principal
+	Keys       *identity.Keys  // of the principals
 	Agents     map[string]bool // that a project or a principal names
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
@@ -79,6 +81,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 		l.yaml(root, dir, "/principals", c.Principal, func(n node, _ string) { c.Principals = readPrincipals(n) })
 	}
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
+	l.auth(root, c)
 	access, named := l.named(root, dir, "/policy", c.Policy)
 	if len(l.report.faults) == 0 && twins(entries) {
 		c.Tools = buildRegistry(&l.report, entries)
@@ -122,6 +125,29 @@ func (l *loader) sum() string {
 		h.Write(entry)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// auth holds the rules of who is let in. The keys are made whatever the mode: a
+// process goes on with the mode that it was started with.
+func (l *loader) auth(root node, c *Config) {
+	switch {
+	case c.Auth.Mode == "none" && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
+		root.at("/server/listen").fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
+	case c.Auth.Mode != "none" && c.Principal == "":
+		root.at("/auth/mode").fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
+	}
+	if len(l.report.faults) > 0 {
+		return
+	}
+	byHash := map[string]*identity.Principal{}
+	for _, p := range c.Principals {
+		byHash[p.KeySHA256] = &identity.Principal{Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects}
+	}
+	keys, err := identity.NewKeys(byHash)
+	if err != nil {
+		root.at("/principals").fail("%v", err) // the reader has refused what could be wrong
+	}
+	c.Keys = keys
 }
 
 // base is the folder at which relative roots of a workspaces file start: the

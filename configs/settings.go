@@ -2,7 +2,9 @@ package configs
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -25,8 +27,12 @@ type Settings struct {
 	Record  string // what of a completion the audit log keeps: digest, arguments or completion
 }
 
-// Server says where the gateway listens.
-type Server struct{ Listen, AdminListen string }
+// Server says where the gateway listens, and how much it takes on.
+type Server struct {
+	Listen, AdminListen string
+	MostInFlight        int           // requests that are answered at the same time
+	Drain               time.Duration // the longest that shutting down waits for them
+}
 
 // Auth says how callers prove who they are.
 type Auth struct {
@@ -40,7 +46,7 @@ type Identity struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090"},
+		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MostInFlight: 256, Drain: 30 * time.Second},
 		Auth:     Auth{Mode: "none"},
 		Defaults: Identity{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		Registry: []string{"tools/*.yaml"},
@@ -68,12 +74,18 @@ func readSettings(root node) Settings {
 			n.object(
 				field{"listen", func(n node) { n.address(&s.Server.Listen) }},
 				field{"admin_listen", func(n node) { n.address(&s.Server.AdminListen) }},
+				field{"max_in_flight", func(n node) {
+					most := int64(s.Server.MostInFlight)
+					n.whole("how many requests are answered at the same time", 1, 1_000_000, &most)
+					s.Server.MostInFlight = int(most)
+				}},
+				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.Drain) }},
 			)
 		}},
 		field{"auth", func(n node) {
 			n.object(
 				field{"mode", func(n node) {
-					n.choice("the way to authenticate that this version has", []string{"none"}, &s.Auth.Mode)
+					n.choice("the way to authenticate that this version has", []string{"none", "keys"}, &s.Auth.Mode)
 				}},
 				field{"allow_any_listener", func(n node) { n.flag("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
 			)
@@ -135,4 +147,17 @@ func (n node) address(into *string) {
 		return
 	}
 	*into = n.Value
+}
+
+// loopback tells whether an address can be reached from this host alone.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

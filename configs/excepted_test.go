@@ -1,0 +1,122 @@
+package configs
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExcepted changes every key that waits for a restart.
+func TestExcepted(t *testing.T) {
+	main := func(lines ...string) string {
+		return "principals: principals.yaml\nregistry: {files: [tools/*.yaml, tools/*.json]}\n" + strings.Join(lines, "\n") + "\n# end\n"
+	}
+	slow(t, map[string]string{"callgate.yaml": main()}, func(t *testing.T, h *house) {
+		first := h.current.Load()
+		h.start()
+		h.save("callgate.yaml", main("server: {listen: 127.0.0.1:1}", "data_dir: elsewhere", "audit: {record: completion}", "output: {max_depth: 9}"))
+		time.Sleep(bound)
+		h.expect("reloaded restart")
+		keys := []string{"server", "data_dir", "audit"}
+		if e := h.last(); !slices.Equal(e.Keys, keys) {
+			t.Errorf("found the keys %v; expected %v", e.Keys, keys)
+		}
+		c := h.current.Load()
+		if c.Server != first.Server || c.DataDir != first.DataDir || c.Record != first.Record {
+			t.Errorf("the settings %+v are served", c.Settings)
+		}
+		if c.Output.MaxDepth != 9 || c.Digest == first.Digest || h.State().Digest != c.Digest {
+			t.Errorf("the rest is not served: %+v", c.Settings)
+		}
+		if s := h.State(); !slices.Equal(s.Waiting, keys) || s.Faults != nil {
+			t.Errorf("found the state %+v", s)
+		}
+
+		h.save("limits.yaml", "replicas: 4\n# end\n")
+		time.Sleep(bound)
+		h.expect("reloaded restart reloaded") // they wait still, as was said
+		h.save("callgate.yaml", main("server: {listen: 127.0.0.1:2}"))
+		time.Sleep(bound)
+		h.expect("reloaded restart reloaded reloaded restart")
+		if e := h.last(); !slices.Equal(e.Keys, []string{"server"}) {
+			t.Errorf("found the keys %v", e.Keys)
+		}
+		h.save("callgate.yaml", main())
+		time.Sleep(bound)
+		h.expect("reloaded restart reloaded reloaded restart reloaded")
+		if s := h.State(); len(s.Waiting) > 0 {
+			t.Errorf("found %v waiting after all keys are as they were", s.Waiting)
+		}
+	})
+}
+
+// TestKeep changes each key that keep knows.
+func TestKeep(t *testing.T) {
+	first := defaultSettings()
+	for key, change := range map[string]func(*Settings){
+		"server":    func(s *Settings) { s.Server.AdminListen = "127.0.0.1:1" },
+		"auth.mode": func(s *Settings) { s.Auth.Mode = "jwt" },
+		"data_dir":  func(s *Settings) { s.DataDir = "x" },
+		"audit":     func(s *Settings) { s.Record = "arguments" },
+	} {
+		s := defaultSettings()
+		change(&s)
+		s.Auth.AllowAnyListener, s.Policy = true, "other.csv"
+		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
+			t.Errorf("found %v waiting; expected %s", waiting, key)
+		}
+		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Record != first.Record {
+			t.Errorf("%s: its new value is kept: %+v", key, s)
+		}
+		if !s.Auth.AllowAnyListener || s.Policy != "other.csv" {
+			t.Errorf("%s: what reloads was given its old value: %+v", key, s)
+		}
+	}
+}
+
+// TestKeepListener closes, in the file, a listener that is open to everybody
+// until the restart: what is served must not claim that it may not be.
+func TestKeepListener(t *testing.T) {
+	const open = "server: {listen: 0.0.0.0:1}\nauth: {mode: none, allow_any_listener: true}"
+	closed := base(t)["callgate.yaml"].data
+	slow(t, map[string]string{"callgate.yaml": open + strings.TrimPrefix(closed, "server: {listen: 127.0.0.1:8080}")}, func(t *testing.T, h *house) {
+		h.start()
+		h.save("callgate.yaml", closed)
+		time.Sleep(bound)
+		h.expect("reloaded restart")
+		if c := h.current.Load(); c.Server.Listen != "0.0.0.0:1" || !c.Auth.AllowAnyListener {
+			t.Errorf("found the settings %+v", c.Settings)
+		}
+		if e := h.last(); !slices.Equal(e.Keys, []string{"server", "auth.allow_any_listener"}) {
+			t.Errorf("found the keys %v", e.Keys)
+		}
+	})
+}
+
+// TestEverySettingIsDecided lists the settings that reload and those that wait
+// for a restart: a new one is either.
+func TestEverySettingIsDecided(t *testing.T) {
+	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Output"}
+	restart := []string{"Server", "DataDir", "Record"}
+	first, other := defaultSettings(), Settings{Principal: "x"}
+	other.keep(first)
+	kept := reflect.ValueOf(other)
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+		old := reflect.DeepEqual(kept.Field(i).Interface(), reflect.ValueOf(first).Field(i).Interface())
+		switch {
+		case f.Name == "Auth": // of which mode alone waits
+		case slices.Contains(reload, f.Name):
+			if old {
+				t.Errorf("%s reloads, and keep gave it its old value", f.Name)
+			}
+		case slices.Contains(restart, f.Name):
+			if !old {
+				t.Errorf("%s waits for a restart, and keep left its new value", f.Name)
+			}
+		default:
+			t.Errorf("found the setting %s; expected to be told whether it reloads or waits for a restart", f.Name)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkLook is what one look costs when nothing has moved.
+func BenchmarkLook(b *testing.B) {
+	for _, tools := range []int{1, 100} {
+		b.Run(fmt.Sprintf("%d tool files", tools), func(b *testing.B) {
+			files := generationOf(b, 1)
+			for n := range tools - 1 {
+				files[fmt.Sprintf("tools/more%d.yaml", n)] = entry{data: strings.ReplaceAll(files["tools/web.yaml"].data, "web.search", fmt.Sprintf("more.tool%d", n))}
+			}
+			main := write(b, b.TempDir(), files)
+			s := newSight(main)
+			if _, err := load(s, main, ""); err != nil {
+				b.Fatal(err)
+			}
+			s.forget()
+			b.ReportAllocs()
+			for b.Loop() {
+				if moved := s.moved(); moved != "" {
+					b.Fatalf("%s moved", moved)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFolders is what finding the folders for the notices costs, each look.
+func BenchmarkFolders(b *testing.B) {
+	main := linked(b, b.TempDir(), generationOf(b, 1))
+	s := newSight(main)
+	if _, err := load(s, main, ""); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(s.folders()) < 4 {
+			b.Fatal("folders are missing")
+		}
+	}
+}

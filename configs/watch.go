@@ -1,0 +1,361 @@
+package configs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Watch keeps a serving process at what its configuration files say.
+//
+// What is handed to Swap was read from files that, all of them and together,
+// held the same bytes for WatchOptions.Debounce before the load and still after
+// it: a save of one file or of many that takes place during a load, or that
+// pauses for less than that, is never served in part. Beyond that the line
+// "# end" tells a file that was cut. Files that change in one step need no such
+// care: write a file beside and rename it, or a whole folder behind a symbolic
+// link, as Kubernetes does. Whoever overwrites a file in place without cutting
+// it first, and stops for good in between, leaves a file that no reader can tell
+// from a finished one.
+//
+// Its methods may be called from any goroutine.
+type Watch struct {
+	path  string
+	first Settings // whose excepted keys hold until the restart
+	opts  WatchOptions
+	asked chan struct{}
+	open  func() (*fsnotify.Watcher, error)
+	load  func(*sight) (*Config, error)
+
+	running atomic.Bool
+	mu      sync.Mutex
+	state   State
+
+	// Of the goroutine in Run alone:
+	seen     *sight   // by the last load
+	refused  *offer   // valid, and Swap failed
+	told     string   // the failure that was last reported
+	written  Settings // what the served files say, excepted keys included
+	deafened bool     // a Polling was reported
+}
+
+// WatchOptions say how to watch.
+type WatchOptions struct {
+	// Interval is the time between two looks at the bytes of all files; zero or
+	// less means one second. A change is noticed after it at the latest, with or
+	// without notice from the system.
+	Interval time.Duration
+	// Debounce is how long the files must be at rest before they are loaded;
+	// zero or less means a quarter of a second.
+	Debounce time.Duration
+	// Now dates State; nil means time.Now.
+	Now func() time.Time
+	// Swap makes a new valid configuration the one that is served. When it
+	// fails it must have changed nothing; it is then called again, with the same
+	// configuration, at every look until it succeeds or the files change. Without
+	// Swap, nothing is ever served but the first.
+	Swap func(*Config) error
+	// Report is told what happened; it may be nil. Swap and Report are called by
+	// Run, one at a time; a panic of either is caught.
+	Report func(Event)
+}
+
+// EventKind says what happened.
+type EventKind string
+
+const (
+	// Reloaded: Swap has taken a new configuration.
+	Reloaded EventKind = "reloaded"
+	// Failed: the files are not served, for the reasons in Faults. It is
+	// reported again only when the reasons become others.
+	Failed EventKind = "failed"
+	// Recovered: what is served is again what the files say, after Failed.
+	Recovered EventKind = "recovered"
+	// Restart: what is served is what the files say but for Keys, which have
+	// changed and are taken up at the next start.
+	Restart EventKind = "restart"
+	// Polling: the system gives no notice of changes in every folder, so that
+	// one can take up to Interval longer to be seen. It is reported once.
+	Polling EventKind = "polling"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Kind   EventKind
+	Digest string   // of what is served now
+	Faults Faults   // of Failed and Polling
+	Keys   []string // of Restart, such as auth.mode
+}
+
+// State is what a Watch knows at one time.
+type State struct {
+	Digest  string    // of the configuration that is served
+	Since   time.Time // when it came to be served
+	Faults  Faults    // why the files are not served; nil when they are
+	Failing time.Time // when they began not to be; zero when they are
+	Waiting []string  // the keys that wait for a restart
+}
+
+// NewWatch watches the files of the configuration whose main file is path. first
+// is what Load returned for it and what is served at the start; the first look
+// is a load, since the files may have changed in between. The embedded default,
+// whose path is empty, never changes.
+func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
+	if opts.Interval <= 0 {
+		opts.Interval = time.Second
+	}
+	if opts.Debounce <= 0 {
+		opts.Debounce = 250 * time.Millisecond
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Report == nil {
+		opts.Report = func(Event) {}
+	}
+	if opts.Swap == nil {
+		opts.Swap = func(*Config) error { return errors.New("found nothing that takes a new configuration; expected Swap") }
+	}
+	return &Watch{
+		path:    path,
+		first:   first.Settings,
+		opts:    opts,
+		asked:   make(chan struct{}, 1),
+		open:    fsnotify.NewWatcher,
+		load:    func(s *sight) (*Config, error) { return load(s, path, "") },
+		state:   State{Digest: first.Digest, Since: opts.Now()},
+		seen:    newSight(path),
+		written: first.Settings,
+	}
+}
+
+// Reload makes Run load the files now, whether or not they have changed, as on
+// SIGHUP. It does not wait for the outcome.
+func (w *Watch) Reload() {
+	select {
+	case w.asked <- struct{}{}:
+	default: // one that is not yet begun sees all that this one would
+	}
+}
+
+// State returns what is known now.
+func (w *Watch) State() State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.state
+	s.Faults, s.Waiting = slices.Clone(s.Faults), slices.Clone(s.Waiting)
+	return s
+}
+
+// Run watches until ctx ends, and returns nil then. Its one error is that it
+// runs already. A panic while loading is a failed load.
+func (w *Watch) Run(ctx context.Context) error {
+	if !w.running.CompareAndSwap(false, true) {
+		return errors.New("this watch runs already")
+	}
+	defer w.running.Store(false)
+	if w.path == "" {
+		<-ctx.Done()
+		return nil
+	}
+	b := newBell(w.open)
+	defer b.stop()
+	poll := time.NewTicker(w.opts.Interval)
+	defer poll.Stop()
+	for forced := true; ; {
+		err := caught(func() error {
+			w.turn(ctx, forced)
+			b.hang(w.seen.folders())
+			return nil
+		})
+		if err != nil {
+			w.fail(asFaults(w.path, err))
+		}
+		w.deaf(b)
+		// However often the bell rings, there is a pause between two looks.
+		if !pause(ctx, w.opts.Debounce/5) {
+			return nil
+		}
+		forced = false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.asked:
+			forced = true
+		case <-b.rung:
+		case <-poll.C:
+		}
+	}
+}
+
+// turn is one look, and a load when something has moved or force says so.
+func (w *Watch) turn(ctx context.Context, force bool) {
+	if !force && w.seen.moved() == "" {
+		if w.refused != nil {
+			w.swap(w.refused)
+		}
+		return
+	}
+	rested, c, err := w.settled(ctx)
+	if !rested {
+		return
+	}
+	w.refused = nil
+	switch {
+	case err != nil:
+		w.fail(asFaults(w.seen.last, err))
+	case c.Digest == w.State().Digest:
+		w.recovered()
+	default:
+		o := &offer{config: c, written: c.Settings}
+		o.waiting = c.keep(w.first)
+		w.swap(o)
+	}
+}
+
+// restless is after how long files that never come to rest are a failure.
+const restless = 10 * time.Second
+
+// settled loads files that are at rest, and returns false when ctx ends before
+// they are.
+func (w *Watch) settled(ctx context.Context) (rested bool, c *Config, err error) {
+	for tries := time.Duration(1); ; tries++ {
+		before := w.seen.again()
+		if !pause(ctx, w.opts.Debounce) {
+			return false, nil, nil
+		}
+		moved := before.moved()
+		if moved == "" {
+			s := newSight(w.path)
+			err = caught(func() (err error) { c, err = w.load(s); return err })
+			s.forget()
+			w.seen = s
+			// A file that was not known before has yet to be seen at rest.
+			if !s.within(before) && !pause(ctx, w.opts.Debounce) {
+				return false, nil, nil
+			}
+			moved = s.moved()
+		}
+		if moved == "" {
+			return true, c, err
+		}
+		if tries*w.opts.Debounce >= restless {
+			w.fail(Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
+		}
+	}
+}
+
+// offer is a configuration for Swap.
+type offer struct {
+	config  *Config
+	written Settings // as in the file
+	waiting []string // the keys in which config differs from it
+}
+
+func (w *Watch) swap(o *offer) {
+	if err := caught(func() error { return w.opts.Swap(o.config) }); err != nil {
+		w.refused = o
+		w.fail(asFaults(w.path, err))
+		return
+	}
+	w.refused = nil
+	now := w.opts.Now()
+	w.mu.Lock()
+	w.state.Digest, w.state.Since, w.state.Waiting = o.config.Digest, now, o.waiting
+	w.mu.Unlock()
+	w.tell(Event{Kind: Reloaded})
+	w.recovered()
+	written := o.written
+	if changed := written.keep(w.written); len(changed) > 0 && len(o.waiting) > 0 {
+		w.tell(Event{Kind: Restart, Keys: o.waiting})
+	}
+	w.written = o.written
+}
+
+// fail says why the files are not served.
+func (w *Watch) fail(faults Faults) {
+	now := w.opts.Now()
+	w.mu.Lock()
+	w.state.Faults = faults
+	if w.state.Failing.IsZero() {
+		w.state.Failing = now
+	}
+	w.mu.Unlock()
+	if text := faults.Error(); text != w.told {
+		w.told = text
+		w.tell(Event{Kind: Failed, Faults: faults})
+	}
+}
+
+// recovered says that the files are served, if they were not.
+func (w *Watch) recovered() {
+	if w.told == "" {
+		return
+	}
+	w.told = ""
+	w.mu.Lock()
+	w.state.Faults, w.state.Failing = nil, time.Time{}
+	w.mu.Unlock()
+	w.tell(Event{Kind: Recovered})
+}
+
+// deaf reports the first trouble of the bell.
+func (w *Watch) deaf(b *bell) {
+	select {
+	case err := <-b.trouble:
+		if !w.deafened {
+			w.deafened = true
+			w.tell(Event{Kind: Polling, Faults: Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
+		}
+	default:
+	}
+}
+
+func (w *Watch) tell(e Event) {
+	e.Digest = w.State().Digest
+	// There is nobody left to tell that telling failed.
+	_ = caught(func() error { w.opts.Report(e); return nil })
+}
+
+// asFaults are the faults that err is, or one at a file.
+func asFaults(file string, err error) Faults {
+	var all Faults
+	if errors.As(err, &all) {
+		return all
+	}
+	return Faults{{File: file, Message: err.Error()}}
+}
+
+// caught runs f. What f panics with is an error that shows nothing of the value,
+// which may hold a secret, unless it is of the runtime's own.
+func caught(f func() error) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = fmt.Errorf("found a fault of the program itself (%w)", r)
+		default:
+			err = fmt.Errorf("found a fault of the program itself (it broke off with a %T)", r)
+		}
+	}()
+	return f()
+}
+
+// pause waits, and returns false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
