@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build check test race fuzz mutate bench lint vuln tools clean help
+.PHONY: all build check test race fuzz mutate bench bench-http lint vuln tools clean help
 
 all: check
 
@@ -34,6 +34,12 @@ mutate: ## take each check out of the pipeline in turn: some test must fail
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+reload: ## 1,000 saves of a configuration that is being served: none may be served in part
+	CALLGATE_SAVES=1000 $(GO) test -run 'Watch|Saves' -timeout 60m ./configs
+
+bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk
+	$(GO) run ./internal/httpbench
 
 lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
 	$(GO) vet ./...

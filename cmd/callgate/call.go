@@ -41,23 +41,29 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 			if err != nil {
 				return err
 			}
-			in, name, err := e.open(args)
+			in, name, err := e.open(c.Context(), args)
 			if err != nil {
 				return err
 			}
 			defer in.Close()
-			r, err := openHouse(loaded)
+			j := judge{env: e, config: loaded, subject: s, acts: true}
+			var completion []byte
+			if !lines {
+				// Whoever waits for a completion does not hold the data folder.
+				if completion, err = j.read(in, name); err != nil {
+					return err
+				}
+			}
+			r, err := openHouse(loaded, operatorState(loaded), nil)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			j := judge{env: e, config: loaded, subject: s, acts: true, answer: func(ctx context.Context, b native.Body) (any, error) {
-				return r.act(ctx, s.request(b))
-			}}
+			j.answer = func(ctx context.Context, b native.Body) (any, error) { return r.act(ctx, s.request(b)) }
 			if lines {
 				return j.lines(c.Context(), in, name)
 			}
-			return j.one(c.Context(), in, name)
+			return j.one(c.Context(), completion)
 		},
 	}
 	configFlag(c, &config)
@@ -135,13 +141,18 @@ func idOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// one answers all of in as one completion.
-func (j judge) one(ctx context.Context, in io.Reader, name string) error {
+// read reads all of in as one completion, as far as it may be looked at.
+func (j judge) read(in io.Reader, name string) ([]byte, error) {
 	// A little more than is allowed tells that it is too much.
 	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(j.config.Output))))
 	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", name, reason(err))
+		return nil, fmt.Errorf("cannot read %s: %w", name, reason(err))
 	}
+	return completion, nil
+}
+
+// one answers one completion.
+func (j judge) one(ctx context.Context, completion []byte) error {
 	answer, ended := j.answer(ctx, native.Body{Completion: completion})
 	if answer == nil {
 		return ended

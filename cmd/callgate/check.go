@@ -52,7 +52,7 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 			if err != nil {
 				return err
 			}
-			in, name, err := e.open(args)
+			in, name, err := e.open(c.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,11 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 			if lines {
 				return j.lines(c.Context(), in, name)
 			}
-			return j.one(c.Context(), in, name)
+			completion, err := j.read(in, name)
+			if err != nil {
+				return err
+			}
+			return j.one(c.Context(), completion)
 		},
 	}
 	configFlag(c, &config)

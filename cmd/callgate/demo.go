@@ -62,7 +62,7 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := openHouse(loaded)
+	r, err := openHouse(loaded, operatorState(loaded), nil)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,14 +47,14 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newPolicy(e), newVersion(e))
+	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
 }
 
 // configFlag adds the flag --config.
 func configFlag(c *cobra.Command, into *string) {
-	c.Flags().StringVar(into, "config", "", "the main `file` of the configuration; the built-in one if absent")
+	c.Flags().Var((*fileFlag)(into), "config", "the main `file` of the configuration; the built-in one if absent")
 	// A flag that was just added can be marked.
 	_ = c.MarkFlagFilename("config", "yaml")
 }
@@ -70,10 +71,11 @@ func (e env) load(file string) (*configs.Config, error) {
 	return c, nil
 }
 
-// open opens the file of an argument, or standard input for none and "-".
-func (e env) open(args []string) (io.ReadCloser, string, error) {
+// open opens the file of an argument, or standard input for none and "-". Reading
+// ends when the context does.
+func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
 	if len(args) == 0 || args[0] == "-" {
-		return io.NopCloser(e.stdin), "standard input", nil
+		return newInterruptible(ctx, io.NopCloser(e.stdin)), "standard input", nil
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
@@ -86,7 +88,7 @@ func (e env) open(args []string) (io.ReadCloser, string, error) {
 		}
 		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
 	}
-	return f, args[0], nil
+	return newInterruptible(ctx, f), args[0], nil
 }
 
 // reason takes operation and path out of an error of the system.
@@ -96,4 +98,18 @@ func reason(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// fileFlag is a flag that names a file: an empty name is a variable of the shell
+// that was not set, and must not mean another file.
+type fileFlag string
+
+func (f *fileFlag) String() string { return string(*f) }
+func (f *fileFlag) Type() string   { return "file" }
+func (f *fileFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("the name is empty")
+	}
+	*f = fileFlag(s)
+	return nil
 }

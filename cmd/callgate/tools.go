@@ -105,8 +105,8 @@ here. A tool that cannot be judged strictly is left out, with the reason; then
 the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			in, name, err := e.open(args)
+		RunE: func(c *cobra.Command, args []string) error {
+			in, name, err := e.open(c.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,3 @@
-// Package native is the face of Callgate's own wire format.
 package native
 
 import (
@@ -12,12 +11,15 @@ import (
 
 // Body is the JSON form of one completion to judge.
 type Body struct {
-	ID           json.RawMessage // a string or a number, as it came; nil when absent
+	ID           json.RawMessage // a string, or in a line also a number, as it came; nil when absent
 	Completion   []byte
 	Agent        string
 	Workspace    string
 	Project      string
 	FinishReason string
+	Thread       string
+	Ancestors    []string // of the thread, the oldest first
+	User         string
 }
 
 // maxBodyDepth is deeper than any body nests.
@@ -34,22 +36,29 @@ func MaxBody(maxBytes int) int { return 6*maxBytes + 64<<10 }
 // A member "expect" may stand beside them, so that files of vectors can be
 // judged as they are; it is passed over. Every other member is an error.
 func ReadLine(line []byte) (Body, error) {
-	var b Body
-	value, err := parser.ReadValue(line, maxBodyDepth)
+	object, err := readObject(line, "an object with id and completion")
 	if err != nil {
-		return b, err
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return b, errors.New("found no object; expected an object with id and completion")
+		return Body{}, err
 	}
 	_, plain := object["completion"]
 	_, encoded := object["completion_b64"]
 	if plain == encoded {
-		return b, errors.New(`expected exactly one of "completion" and "completion_b64"`)
+		return Body{}, errors.New(`expected exactly one of "completion" and "completion_b64"`)
 	}
+	var b Body
 	for name, v := range object {
-		if err := b.set(name, v); err != nil {
+		switch name {
+		case "id":
+			err = b.readID(v)
+		case "expect":
+		case "completion_b64":
+			err = b.readBase64(v)
+		case "completion", "agent", "workspace", "project", "finish_reason":
+			err = b.readText(name, v)
+		default:
+			err = unknown(name)
+		}
+		if err != nil {
 			return Body{}, err
 		}
 	}
@@ -59,35 +68,82 @@ func ReadLine(line []byte) (Body, error) {
 	return b, nil
 }
 
-func (b *Body) set(name string, v any) error {
-	var text string
-	switch name {
-	case "id":
-		switch v.(type) {
-		case string, json.Number:
-			b.ID, _ = json.Marshal(v) // neither can fail
-			return nil
+// ReadBody reads the body of a request:
+//
+//	{"completion", "agent"?, "workspace"?, "project"?, "finish_reason"?, "id"?, "thread"?, "thread_ancestors"?, "user"?}
+//
+// Every other member is an error.
+func ReadBody(data []byte) (Body, error) {
+	object, err := readObject(data, "an object with completion")
+	if err != nil {
+		return Body{}, err
+	}
+	if _, there := object["completion"]; !there {
+		return Body{}, errors.New(`"completion" is missing`)
+	}
+	var b Body
+	for name, v := range object {
+		switch name {
+		case "completion", "agent", "workspace", "project", "finish_reason", "thread", "user":
+			err = b.readText(name, v)
+		case "id":
+			if _, text := v.(string); !text {
+				return Body{}, errors.New(`"id" must be a string`)
+			}
+			err = b.readID(v)
+		case "thread_ancestors":
+			err = b.readAncestors(v)
+		default:
+			err = unknown(name)
 		}
-		return errors.New(`"id" must be a string or a number`)
-	case "expect":
+		if err != nil {
+			return Body{}, err
+		}
+	}
+	return b, nil
+}
+
+func readObject(data []byte, expected string) (map[string]any, error) {
+	value, err := parser.ReadValue(data, maxBodyDepth)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("found no object; expected " + expected)
+	}
+	return object, nil
+}
+
+func unknown(name string) error { return fmt.Errorf("unknown member %s", parser.Quote(name)) }
+
+func (b *Body) readID(v any) error {
+	switch v.(type) {
+	case string, json.Number:
+		b.ID, _ = json.Marshal(v) // neither can fail
 		return nil
-	case "completion", "completion_b64", "agent", "workspace", "project", "finish_reason":
-		var ok bool
-		if text, ok = v.(string); !ok {
-			return fmt.Errorf("%q must be a string", name)
-		}
-	default:
-		return fmt.Errorf("unknown member %s", parser.Quote(name))
+	}
+	return errors.New(`"id" must be a string or a number`)
+}
+
+func (b *Body) readBase64(v any) error {
+	text, _ := v.(string)
+	raw, err := base64.StdEncoding.Strict().DecodeString(text)
+	if _, ok := v.(string); !ok || err != nil {
+		return errors.New(`"completion_b64" must be standard base64`)
+	}
+	b.Completion = raw
+	return nil
+}
+
+func (b *Body) readText(name string, v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("%q must be a string", name)
 	}
 	switch name {
 	case "completion":
 		b.Completion = []byte(text)
-	case "completion_b64":
-		raw, err := base64.StdEncoding.Strict().DecodeString(text)
-		if err != nil {
-			return errors.New(`"completion_b64" must be standard base64`)
-		}
-		b.Completion = raw
 	case "agent":
 		b.Agent = text
 	case "workspace":
@@ -96,6 +152,23 @@ func (b *Body) set(name string, v any) error {
 		b.Project = text
 	case "finish_reason":
 		b.FinishReason = text
+	case "thread":
+		b.Thread = text
+	case "user":
+		b.User = text
+	}
+	return nil
+}
+
+func (b *Body) readAncestors(v any) error {
+	list, ok := v.([]any)
+	for _, item := range list {
+		text, isText := item.(string)
+		ok = ok && isText
+		b.Ancestors = append(b.Ancestors, text)
+	}
+	if !ok {
+		return errors.New(`"thread_ancestors" must be a list of strings`)
 	}
 	return nil
 }

@@ -1,0 +1,40 @@
+# Two images from one build:
+#   docker build --target callgate -t callgate:local .
+#   docker build --target sampletool -t sampletool:local .
+ARG GO_VERSION=1.26
+
+FROM golang:${GO_VERSION} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+# nomsgpack leaves a codec out of gin that nothing here uses.
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags '-s -w' -o /out/ ./cmd/callgate ./cmd/sampletool
+# An empty folder for the data: what is copied into the image gives a new volume
+# its owner.
+RUN mkdir /out/data
+
+FROM scratch AS base
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+USER 65532:65532
+
+FROM base AS sampletool
+COPY --from=build /out/sampletool /sampletool
+EXPOSE 9000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/sampletool", "healthcheck", "--listen", "127.0.0.1:9000"]
+ENTRYPOINT ["/sampletool"]
+CMD ["--listen", "0.0.0.0:9000"]
+
+# The last stage is what a build without --target makes.
+FROM base AS callgate
+COPY --from=build /out/callgate /callgate
+COPY --from=build --chown=65532:65532 /out/data /var/lib/callgate
+# data_dir, where it is relative, starts here.
+WORKDIR /var/lib/callgate
+VOLUME ["/var/lib/callgate"]
+EXPOSE 8080
+# By address, not by --config: a bad edit of a file is no ill health of the
+# process, which goes on with what it had.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/callgate", "healthcheck", "--address", "127.0.0.1:8080"]
+ENTRYPOINT ["/callgate"]
+CMD ["serve", "--config", "/etc/callgate/callgate.yaml"]

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newHealthcheck(e env) *cobra.Command {
+	var config, address string
+	c := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask a gateway on this host whether it is ready",
+		Long: `Ask /readyz of the gateway that serves this configuration on this host. The exit
+code is 0 when it is ready, else 1: it is made for the health check of a
+container, which has no other program to ask with. There give --address: a check
+that reads the configuration fails while somebody edits it, although the gateway
+still serves the old one.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if address == "" {
+				loaded, err := e.load(config)
+				if err != nil {
+					return err
+				}
+				address = loaded.Server.Listen
+			}
+			return e.healthcheck(c.Context(), address)
+		},
+	}
+	configFlag(c, &config)
+	c.Flags().StringVar(&address, "address", "", "the gateway's `host:port` (default: the configuration's)")
+	return c
+}
+
+const healthTime = 3 * time.Second
+
+func (e env) healthcheck(ctx context.Context, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("--address is %q; expected host:port", address)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	// Its own gateway, and nothing in between.
+	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		fmt.Fprintln(e.stdout, "not reached")
+		return status(exitRefused)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 256))
+	fmt.Fprintf(e.stdout, "%d %s", response.StatusCode, body)
+	if response.StatusCode != http.StatusOK {
+		return status(exitRefused)
+	}
+	return nil
+}

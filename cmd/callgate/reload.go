@@ -1,0 +1,41 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// watch keeps the kernel at what the configuration's files say.
+func (h *house) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watch {
+	return configs.NewWatch(path, first, configs.WatchOptions{
+		Swap: func(c *configs.Config) error {
+			if err := h.kernel.Swap(stateOf(c)); err != nil {
+				return err
+			}
+			for _, w := range c.Warnings {
+				logger.Warn("configuration", "warning", w.Error())
+			}
+			return nil
+		},
+		Report: func(e configs.Event) {
+			switch e.Kind {
+			case configs.Reloaded, configs.Recovered:
+				metrics.Reloaded(e.Digest)
+				logger.Info("configuration "+string(e.Kind), "digest", e.Digest)
+			case configs.Failed:
+				metrics.ReloadFailed()
+				for _, f := range e.Faults {
+					logger.Error("configuration failed; the old one is served", "fault", f.Error(), "digest", e.Digest)
+				}
+			case configs.Restart:
+				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
+			case configs.Polling:
+				for _, f := range e.Faults {
+					logger.Warn("no notice of changes in some folders; looking every second", "fault", f.Error())
+				}
+			}
+		},
+	})
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/telemetry"
+)
+
+func newServe(e env) *cobra.Command {
+	var config string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: `Serve the native HTTP face on server.listen, and metrics and details for
+operators on server.admin_listen. The log is JSON on standard error.
+
+The configuration is reloaded while serving: edit its files, or send SIGHUP to
+look at once. A file that does not load changes nothing; it is in the log, in the
+metrics, and in /readyz of the admin listener. SIGTERM and SIGINT drain: readiness
+ends first, then no more connections are taken, and the calls in flight end.`,
+		Example: `  callgate serve
+  callgate serve --config callgate.yaml
+  curl -s http://127.0.0.1:8080/v1/calls -H 'Content-Type: text/plain' \
+      -d '{"tool":{"name":"time.now","arguments":{}}}'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := e.load(config)
+			if err != nil {
+				return err
+			}
+			return e.serve(c.Context(), config, loaded)
+		},
+	}
+	configFlag(c, &config)
+	return c
+}
+
+// The limits of connections. Bodies have a time of their own, set by the face.
+const (
+	headTime    = 5 * time.Second
+	idleTime    = 60 * time.Second
+	writeTime   = 60 * time.Second // beyond the longest that an answer may take
+	maxHead     = 32 << 10
+	longestCall = 10 * time.Minute
+)
+
+// serve runs until its context ends or a listener fails.
+func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (err error) {
+	gin.SetMode(gin.ReleaseMode)
+	logger := slog.New(slog.NewJSONHandler(e.stderr, nil))
+	// net/http and its clients write what peers sent to the standard logger.
+	log.SetOutput(discarded{logger})
+	log.SetFlags(0)
+
+	metrics := telemetry.New()
+	h, err := openHouse(loaded, stateOf(loaded), metrics)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+
+	face := native.New(native.Options{Kernel: h.kernel, Metrics: metrics, Log: logger, MostInFlight: loaded.Server.MostInFlight})
+	watch := h.watch(path, loaded, metrics, logger)
+	public := server(face)
+	admin := server(newAdmin(watch, metrics, face))
+	listener, err := net.Listen("tcp", loaded.Server.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))
+	}
+	adminListener, err := net.Listen("tcp", loaded.Server.AdminListen)
+	if err != nil {
+		listener.Close()
+		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, reason(err))
+	}
+
+	// The watch has a context of its own: it ends last.
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- watch.Run(watching) }()
+	defer func() { stopWatching(); <-watched }()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	failed := make(chan error, 2)
+	go func() { failed <- public.Serve(native.Framed(listener)) }()
+	go func() { failed <- admin.Serve(adminListener) }()
+	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
+	metrics.Reloaded(loaded.Digest)
+	for {
+		select {
+		case <-hangups:
+			watch.Reload()
+		case err := <-failed:
+			return fmt.Errorf("a listener failed: %w", err)
+		case <-ctx.Done():
+			return drain(logger, face, public, admin, h.cut, loaded.Server.Drain)
+		}
+	}
+}
+
+func server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: longestCall + writeTime, MaxHeaderBytes: maxHead,
+		ErrorLog: log.Default(),
+		// Else OPTIONS * is answered before the face has seen it.
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// lameDuck is how long a gateway that drains still takes connections, so that
+// whoever balances the load can see that it is not ready.
+const lameDuck = 500 * time.Millisecond
+
+// drain ends readiness, then connections, and waits for the calls in flight. Those
+// that do not end in time are cut off, and answered and written down as that.
+func drain(logger *slog.Logger, face *native.Face, public, admin *http.Server, cut func(), longest time.Duration) error {
+	logger.Info("draining", "in_flight", face.InFlight())
+	face.Drain()
+	time.Sleep(min(lameDuck, longest))
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	err := public.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("%d requests had not ended after %s", face.InFlight(), longest)
+		cut()
+		settling, cancel := context.WithTimeout(context.Background(), settleTime)
+		defer cancel()
+		if e := public.Shutdown(settling); e != nil {
+			err = errors.Join(err, public.Close())
+		}
+	}
+	if e := admin.Close(); e != nil {
+		err = errors.Join(err, e)
+	}
+	logger.Info("stopped", "clean", err == nil)
+	if err != nil {
+		return internalError{err}
+	}
+	return nil
+}
+
+// discarded keeps what libraries log out of the log, but for the fact: it may
+// hold bytes of a peer.
+type discarded struct{ logger *slog.Logger }
+
+func (d discarded) Write(p []byte) (int, error) {
+	d.logger.Debug("a library logged a line", "bytes", len(p))
+	return len(p), nil
+}

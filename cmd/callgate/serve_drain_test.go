@@ -1,0 +1,76 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDrain: SIGTERM ends readiness, then new connections; the call in flight is
+// answered, and what happened is in the log.
+func TestDrain(t *testing.T) {
+	w := newWorkshop(t)
+	config, data := workConfig(t, w, ", drain: 20s", "{}\n")
+	g := serveGate(t, config)
+	if r := g.ask(t, http.MethodGet, "/readyz", ""); r.status != 200 {
+		t.Fatalf("ready: %d", r.status)
+	}
+	answer := make(chan reply, 1)
+	go func() { answer <- g.call(t, use("slow", 1)) }()
+	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	// Whoever asks on a new connection is first told that it is not ready, and
+	// only then not let in.
+	unready, refused := false, false
+	eventually(t, "no connection is taken", func() bool {
+		r, err := g.try(http.MethodGet, "http://"+g.listen+"/readyz", "", "Connection", "close")
+		unready = unready || err == nil && r.status == 503
+		refused = err != nil
+		return refused
+	})
+	if !unready {
+		t.Error("readiness did not end before the listener did")
+	}
+	if c, err := net.DialTimeout("tcp", g.listen, time.Second); err == nil {
+		c.Close()
+		t.Error("a new connection is taken")
+	}
+	w.free <- struct{}{}
+	if r := <-answer; r.status != 200 || !strings.Contains(r.body, `"hit":1`) {
+		t.Errorf("the call in flight: %d %s", r.status, r.body)
+	}
+	if code := g.code(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	records := verified(t, data)
+	if len(records) != 2 || records[1]["event"] != "outcome" || records[1]["outcome"] != "result" {
+		t.Errorf("the log holds %v", records)
+	}
+}
+
+// TestDrainEnds: a call that does not end within server.drain is cut off; that
+// its outcome is not known is written down, and the exit code tells.
+func TestDrainEnds(t *testing.T) {
+	w := newWorkshop(t)
+	config, data := workConfig(t, w, ", drain: 700ms", "{}\n")
+	g := serveGate(t, config)
+	go g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", use("slow", 1), "Content-Type", "text/plain")
+	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })
+	before := time.Now()
+	if code := g.stop(t); code != exitInternal {
+		t.Errorf("exit code %d", code)
+	}
+	t.Logf("ended after %v", time.Since(before))
+	records := verified(t, data)
+	if len(records) != 2 || records[1]["event"] != "outcome" || records[1]["outcome"] != "unknown" || records[1]["code"] != "outcome_unknown" {
+		t.Errorf("the log holds %v", records)
+	}
+	// The data folder is given up.
+	next := serveGate(t, config)
+	if code := next.stop(t); code != exitAccepted {
+		t.Errorf("the next one ended with %d", code)
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReadmeServes runs the very lines by which the README starts the sample tool
+// and the gateway and makes a call, and wants the answer that it shows.
+func TestReadmeServes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: the README's start builds and runs two programs")
+	}
+	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9000", "127.0.0.1:9090"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Skipf("skipped: the README's start needs %s, which is in use", address)
+		}
+		l.Close()
+	}
+	_, section, _ := strings.Cut(readme(t), "## Serve\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var start []string
+	var curl, answer string
+	for line := range strings.Lines(section) {
+		line, code := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
+		switch {
+		case !code:
+		case strings.HasSuffix(line, " &"):
+			start = append(start, line)
+		case strings.HasPrefix(line, "curl "):
+			curl = line
+		default:
+			answer = line
+		}
+	}
+	if len(start) != 2 || curl == "" || answer == "" {
+		t.Fatalf("the README's start: %q, %q, %q", start, curl, answer)
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("skipped: there is no curl")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "sh", "-c", strings.Join(start, "\n")+"\nwait")
+	shell.Dir = "../.."
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said bytes.Buffer
+	shell.Stdout, shell.Stderr = &said, &said
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
+		shell.Wait()
+	}()
+	for ready := false; !ready; time.Sleep(100 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("the gateway did not come up: %s", said.String())
+		}
+		code, _, _ := command(t, nil, "healthcheck", "--address", "127.0.0.1:8080")
+		tool, err := net.Dial("tcp", "127.0.0.1:9000")
+		if ready = code == exitAccepted && err == nil; err == nil {
+			tool.Close()
+		}
+	}
+	out, err := exec.CommandContext(ctx, "sh", "-c", curl).Output()
+	if err != nil || strings.TrimSuffix(string(out), "\n") != answer {
+		t.Errorf("got  %s\nwant %s (%v)", out, answer, err)
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// What goes wrong inside is 500 without detail; the operator reads one line.
+func TestFaultsInside(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  func(context.Context, []byte) (any, error)
+		says string
+	}{
+		"a panic": {func(context.Context, []byte) (any, error) { panic("the secret") }, "sampletool: /act panicked\n"},
+		"an error": {func(context.Context, []byte) (any, error) {
+			return nil, &fs.PathError{Op: "open", Path: "/the/secret", Err: errors.New("disk")}
+		}, "sampletool: /act: disk\n"},
+		"what cannot be encoded": {func(context.Context, []byte) (any, error) { return make(chan int), nil }, ""},
+	} {
+		var said bytes.Buffer
+		h := newHandler([]tool{{"/act", c.run}}, newHits(nil, noon), &said)
+		r := httptest.NewRequest(http.MethodPost, "/act", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusInternalServerError || w.Body.String() != `{"error":"internal"}`+"\n" || said.String() != c.says {
+			t.Errorf("%s: %d %q, said %q; want 500 without detail, and %q", name, w.Code, w.Body, &said, c.says)
+		}
+	}
+}

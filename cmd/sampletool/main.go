@@ -1,0 +1,43 @@
+// Command sampletool is a small HTTP tool server for the quick start and for
+// tests: what a gateway calls when a call was allowed, and what counts how often
+// it was called.
+//
+// # Endpoints
+//
+//	POST /search  {"query", "limit"?}  -> {"results": [{"path", "line", "snippet"}], "incomplete"?}
+//	POST /read    {"path", "lines"?}   -> {"path", "first", "last", "of", "text"}
+//	POST /time    {}                   -> {"utc", "unix"}
+//	POST /slow    {"seconds"}          -> {"waited"}, after that time; nothing if the client leaves
+//	POST /fail    {"status"?}          -> that status, 500 if absent
+//	POST /echo    any object           -> {"echo": its bytes}
+//	GET  /hits                         -> {"total", "paths", "calls": [{"id", "path", "count"}], "forgotten"}
+//	GET  /healthz                      -> {"ok": true}
+//
+// A body is one JSON object of at most 1 MiB, sent as application/json. It is
+// read strictly: an unknown, missing, repeated or null member, a wrong type and
+// anything after the object are refused with 400. Every refusal is
+// {"error": "what was found; what was expected"}.
+//
+// # Hits
+//
+// A request is a hit when it arrives, before it is judged or acted on, whatever
+// it is answered. Only /hits and /healthz are not counted. A hit that cannot be
+// written to the file of --hits is refused with 503 and not acted on.
+//
+// The server has no authentication. It is meant for a loopback address or for a
+// network of containers.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,94 @@
+package native
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/wrapper"
+)
+
+const contentJSON = "application/json; charset=utf-8"
+
+// checked is the answer to a check.
+type checked struct {
+	ID json.RawMessage `json:"id,omitempty"`
+	gateway.Report
+}
+
+// acted is the answer to a call, or to text.
+type acted struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Text   *string         `json:"text,omitempty"`
+	Result json.RawMessage `json:"tool_result,omitempty"`
+}
+
+// answer writes a value as JSON in which nothing hides.
+func (f *Face) answer(c *gin.Context, status int, value any) {
+	body, err := wrapper.Marshal(value)
+	if err != nil {
+		f.options.Log.Error("an answer could not be encoded", "error", err)
+		status, body = http.StatusInternalServerError, []byte(`{}`)
+	}
+	c.Data(status, contentJSON, append(body, '\n'))
+}
+
+// result writes a tool_result, with the request's id beside it.
+func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result []byte) {
+	if id == nil {
+		c.Data(status, contentJSON, append(append([]byte(nil), result...), '\n'))
+		return
+	}
+	var a acted
+	if err := json.Unmarshal(result, &a); err != nil {
+		f.refuse(c, refusal.From(refusal.Wrap, err))
+		return
+	}
+	a.ID = id
+	f.answer(c, status, a)
+}
+
+// refuse answers in the shape that models read.
+func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
+	note(c, refused)
+	retryAfter(c, refused)
+	body, err := wrapper.Refusal(nil, refused)
+	if err != nil {
+		body = []byte(`{}`) // a refusal always encodes: it holds text and numbers
+	}
+	c.Data(refused.Status(), contentJSON, append(body, '\n'))
+	c.Abort()
+}
+
+// state answers what became of a call.
+func (f *Face) state(c *gin.Context, call store.Call) {
+	answer := struct {
+		CallID string          `json:"call_id"`
+		State  store.State     `json:"state"`
+		Result json.RawMessage `json:"tool_result,omitempty"`
+	}{CallID: call.ID, State: call.State}
+	if call.Answer.Result != nil {
+		var a acted
+		if err := json.Unmarshal(call.Answer.Result, &a); err != nil {
+			f.refuse(c, refusal.From(refusal.Wrap, err))
+			return
+		}
+		answer.Result = a.Result
+	}
+	f.answer(c, http.StatusOK, answer)
+}
+
+// retryAfter says in whole seconds when to come back (RFC 9110, section 10.2.3).
+func retryAfter(c *gin.Context, refused *refusal.Error) {
+	status := refused.Status()
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return
+	}
+	seconds := max((refused.RetryAfterMS+999)/1000, 1)
+	c.Header("Retry-After", strconv.FormatInt(seconds, 10))
+}

@@ -1,0 +1,330 @@
+// Command httpbench sets the gateway beside named baselines, all in one run:
+//
+//	direct    the sample tool itself
+//	proxy     bare gin with httputil.ReverseProxy to the sample tool
+//	unsynced  callgate serve with every check on, its audit log in memory
+//	synced    callgate serve with every check on, its audit log on disk
+//
+// Each is loaded by wrk in turn, three rounds interleaved, and the medians are
+// printed with their ratios to the proxy: requests per second, and processor
+// time per request of the process in between. Absolute figures mean little on a
+// shared machine; the ratios do. It takes about a minute and stops what it
+// started.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+func main() {
+	proxyTo := flag.String("proxy", "", "be the bare proxy to this `URL`, and nothing else")
+	rounds := flag.Int("rounds", 3, "how often each is loaded")
+	seconds := flag.Int("seconds", 4, "how long each time")
+	connections := flag.Int("connections", 32, "how many connections")
+	flag.Parse()
+	var err error
+	if *proxyTo != "" {
+		err = proxy(*proxyTo)
+	} else {
+		err = bench(*rounds, *seconds, *connections)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "httpbench:", err)
+		os.Exit(1)
+	}
+}
+
+// proxy serves bare gin with a reverse proxy, and says where.
+func proxy(to string) error {
+	target, err := url.Parse(to)
+	if err != nil {
+		return err
+	}
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	reverse := httputil.NewSingleHostReverseProxy(target)
+	e.Any("/*path", func(c *gin.Context) { reverse.ServeHTTP(c.Writer, c.Request) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("proxy listening on %s\n", listener.Addr())
+	return http.Serve(listener, e)
+}
+
+// subject is one of the things that are measured.
+type subject struct {
+	name   string
+	pid    int
+	script string // for wrk
+	url    string
+	rates  []float64 // requests a second
+	costs  []float64 // processor microseconds a request
+}
+
+func bench(rounds, seconds, connections int) error {
+	wrk, err := exec.LookPath("wrk")
+	if err != nil {
+		return errors.New("wrk is not installed; Debian's package is called wrk")
+	}
+	work, err := os.MkdirTemp("", "httpbench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	h := &hall{work: work}
+	defer h.close()
+	subjects, err := h.start()
+	if err != nil {
+		return err
+	}
+	for round := range rounds {
+		for _, s := range subjects {
+			before := processorTime(s.pid)
+			out, err := exec.Command(wrk, "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(seconds)+"s", "-s", s.script, s.url).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("wrk: %w: %s", err, out)
+			}
+			rate, requests, err := readWrk(string(out))
+			if err != nil {
+				return fmt.Errorf("%s: %w: %s", s.name, err, out)
+			}
+			s.rates = append(s.rates, rate)
+			s.costs = append(s.costs, float64((processorTime(s.pid)-before).Microseconds())/requests)
+			fmt.Fprintf(os.Stderr, "round %d: %-9s %8.0f requests a second, %4.0f µs of processor each\n", round+1, s.name, rate, s.costs[len(s.costs)-1])
+		}
+	}
+	base := subjects[1]
+	fmt.Printf("%-10s %12s %8s %14s %8s\n", "", "requests/s", "ratio", "µs processor", "ratio")
+	for _, s := range subjects {
+		fmt.Printf("%-10s %12.0f %8.2f %14.0f %8.2f\n", s.name, median(s.rates), median(s.rates)/median(base.rates), median(s.costs), median(s.costs)/median(base.costs))
+	}
+	return nil
+}
+
+func median(v []float64) float64 {
+	s := slices.Clone(v)
+	slices.Sort(s)
+	return s[len(s)/2]
+}
+
+var (
+	wrkRate  = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
+	wrkTotal = regexp.MustCompile(`([0-9]+) requests in`)
+)
+
+// readWrk returns requests a second and in all. Any answer but 2xx is an error:
+// what is refused costs little.
+func readWrk(out string) (rate, total float64, err error) {
+	if strings.Contains(out, "Non-2xx") || strings.Contains(out, "Socket errors") {
+		return 0, 0, errors.New("requests failed")
+	}
+	r, t := wrkRate.FindStringSubmatch(out), wrkTotal.FindStringSubmatch(out)
+	if r == nil || t == nil {
+		return 0, 0, errors.New("wrk said something else")
+	}
+	rate, _ = strconv.ParseFloat(r[1], 64)
+	total, _ = strconv.ParseFloat(t[1], 64)
+	return rate, total, nil
+}
+
+// processorTime is what a process has used.
+func processorTime(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on Linux
+	return time.Duration(user+system) * tick
+}
+
+// hall is what a run has started.
+type hall struct {
+	work      string
+	processes []*exec.Cmd
+	folders   []string
+}
+
+func (h *hall) close() {
+	for _, p := range h.processes {
+		p.Process.Kill()
+		p.Wait()
+	}
+	for _, f := range h.folders {
+		os.RemoveAll(f)
+	}
+}
+
+// run starts a program and returns the address that its first line names.
+func (h *hall) run(program string, args ...string) (pid int, address string, err error) {
+	c := exec.CommandContext(context.Background(), program, args...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return 0, "", err
+	}
+	if err := c.Start(); err != nil {
+		return 0, "", err
+	}
+	h.processes = append(h.processes, c)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	fields := strings.Fields(line)
+	if err != nil || len(fields) == 0 {
+		return 0, "", fmt.Errorf("%s did not say where it listens: %q", program, line)
+	}
+	return c.Process.Pid, fields[len(fields)-1], nil
+}
+
+func (h *hall) build(name, from string) (string, error) {
+	path := filepath.Join(h.work, name)
+	out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", path, from).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build %s: %w: %s", from, err, out)
+	}
+	return path, nil
+}
+
+const (
+	arguments  = `{"query":"agent memory and the audit log of a gateway","limit":5}`
+	completion = `{"tool":{"name":"bench.echo","arguments":` + arguments + `}}`
+)
+
+func (h *hall) start() ([]*subject, error) {
+	gateway, err := h.build("callgate", "./cmd/callgate")
+	if err != nil {
+		return nil, err
+	}
+	tool, err := h.build("sampletool", "./cmd/sampletool")
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	toolPID, toolAddress, err := h.run(tool, "--listen", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	proxyPID, proxyAddress, err := h.run(self, "-proxy", "http://"+toolAddress)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := h.script("direct.lua", arguments)
+	if err != nil {
+		return nil, err
+	}
+	call, err := h.script("call.lua", completion)
+	if err != nil {
+		return nil, err
+	}
+	subjects := []*subject{
+		{name: "direct", pid: toolPID, script: direct, url: "http://" + toolAddress + "/echo"},
+		{name: "proxy", pid: proxyPID, script: direct, url: "http://" + proxyAddress + "/echo"},
+	}
+	for name, folder := range map[string]string{"unsynced": "/dev/shm", "synced": h.work} {
+		data, err := os.MkdirTemp(folder, "callgate-bench-")
+		if err != nil {
+			return nil, err
+		}
+		h.folders = append(h.folders, data)
+		s, err := h.gateway(gateway, name, toolAddress, data)
+		if err != nil {
+			return nil, err
+		}
+		s.script = call
+		subjects = append(subjects, s)
+	}
+	slices.SortStableFunc(subjects[2:], func(a, b *subject) int { return strings.Compare(b.name, a.name) })
+	return subjects, nil
+}
+
+func (h *hall) script(name, body string) (string, error) {
+	path := filepath.Join(h.work, name)
+	return path, os.WriteFile(path, []byte("wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\nif string.find([["+body+"]], \"tool\") then wrk.headers[\"Content-Type\"] = \"text/plain\" end\nwrk.body = [["+body+"]]\n"), 0o600)
+}
+
+// gateway starts callgate serve with one tool and wide limits.
+func (h *hall) gateway(program, name, tool, data string) (*subject, error) {
+	dir := filepath.Join(h.work, name)
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{
+		"callgate.yaml":   fmt.Sprintf("server: {listen: \"127.0.0.1:%d\", admin_listen: \"127.0.0.1:%d\"}\ndata_dir: %s\n# end\n", port, admin, data),
+		"policy.csv":      "p, role:user, acme/*, bench.*, , allow\ng, Analyst, role:user, acme/alpha\n# end\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n# end\n",
+		"limits.yaml": "caller: {rate: 1000000/s, burst: 1000000}\ndefault: {rate: 1000000/s, burst: 1000000, concurrency: 1000}\n" +
+			"tools: {bench.echo: {rate: 1000000/s, burst: 1000000}}\nprojects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}\n# end\n",
+		"tools/bench.yaml": fmt.Sprintf(`tools:
+  - name: bench.echo
+    effect: read
+    input_schema:
+      type: object
+      required: [query]
+      properties:
+        query: {type: string, minLength: 1, maxLength: 400}
+        limit: {type: integer, minimum: 1, maximum: 50}
+        site: {type: string, x-boundary: host}
+    run: {type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}
+# end
+`, tool),
+	}
+	for file, text := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	c := exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml"))
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	h.processes = append(h.processes, c)
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	for range 100 {
+		if r, err := http.Get(url + "/readyz"); err == nil {
+			r.Body.Close()
+			return &subject{name: name, pid: c.Process.Pid, url: url + "/v1/calls"}, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil, errors.New("the gateway did not come up")
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
