@@ -1,0 +1,168 @@
+package deploy_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestComposeAsProcesses starts the commands of docker-compose.yml as processes,
+// where no container engine is at hand: the addresses of containers become
+// loopback ones, and both gateways read one folder, as they do there.
+func TestComposeAsProcesses(t *testing.T) {
+	c := readCompose(t)
+	tool := sampletool(t)
+	dir := copyTree(t, "compose")
+	made := callgate(t, "", "keys", "new", "--name", "compose")
+	words := strings.Fields(made.stderr)
+	if made.code != 0 || len(words) == 0 {
+		t.Fatalf("no key was made: %s", made.stderr)
+	}
+	key := words[len(words)-1]
+	if err := os.WriteFile(filepath.Join(dir, "principals.yaml"), []byte("principals:\n"+made.stdout+"# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tools := filepath.Join(dir, "tools", "sample.yaml")
+	changed := strings.NewReplacer("sampletool:9000", tool, "172.30.0.0/24", "127.0.0.1/32").Replace(text(t, tools))
+	if err := os.WriteFile(tools, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := text(t, filepath.Join(dir, "callgate.yaml"))
+
+	addresses := map[string]string{}
+	data := map[string]string{}
+	gateways := map[string]*exec.Cmd{}
+	for name, service := range c.Services {
+		if service.Build.Target != "callgate" {
+			continue
+		}
+		addresses[name], data[name] = freeAddress(t), t.TempDir()
+		main := filepath.Join(dir, name+".yaml")
+		own := strings.NewReplacer("0.0.0.0:8080", addresses[name], "127.0.0.1:9090", freeAddress(t), "/var/lib/callgate", data[name]).Replace(base)
+		if err := os.WriteFile(main, []byte(own), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := slices.Clone(service.Command)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "/etc/callgate/callgate.yaml", main)
+		}
+		gateways[name] = start(t, args)
+		// The health check that the service has, at this gateway's address.
+		check := slices.Clone(service.Healthcheck.Test[2:])
+		for i := range check {
+			check[i] = strings.ReplaceAll(check[i], "127.0.0.1:8080", addresses[name])
+		}
+		within(t, 10*time.Second, name+" does not become healthy", func() bool { return callgate(t, "", check...).code == 0 })
+	}
+	if len(gateways) != 2 {
+		t.Fatalf("%d gateways", len(gateways))
+	}
+
+	const search = `{"tool":{"name":"sample.search","arguments":{"query":"ferry"}}}`
+	for name, address := range addresses {
+		if status := post(t, address, key, search); status != http.StatusOK {
+			t.Errorf("%s: a call is %d", name, status)
+		}
+		for _, wrong := range []string{"", "cgk_wrong"} {
+			if status := post(t, address, wrong, search); status != http.StatusUnauthorized {
+				t.Errorf("%s: without the key a call is %d", name, status)
+			}
+		}
+	}
+	if hits := hitsOf(t, tool)["/search"]; hits != 2 {
+		t.Errorf("the tool was called %d times, want 2", hits)
+	}
+
+	// An edit of the folder reloads both.
+	policy := filepath.Join(dir, "policy.csv")
+	edited := strings.Replace(text(t, policy), "\n# end", "\np, Analyst, *, sample.search, , deny\n# end", 1)
+	if err := os.WriteFile(policy+".new", []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(policy+".new", policy); err != nil {
+		t.Fatal(err)
+	}
+	for name, address := range addresses {
+		within(t, 10*time.Second, name+" does not take the edit up", func() bool { return post(t, address, key, search) == http.StatusForbidden })
+	}
+
+	for name, g := range gateways {
+		if err := g.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Wait(); err != nil {
+			t.Errorf("%s ended with %v", name, err)
+		}
+		if o := callgate(t, "", "audit", "verify", filepath.Join(data[name], "audit.jsonl")); o.code != 0 {
+			t.Errorf("%s: %s", name, o.stdout)
+		}
+	}
+}
+
+// start runs the gateway with the arguments of a service.
+func start(t *testing.T, args []string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), filepath.Join(programs, "callgate"), args...)
+	c.Dir = t.TempDir()
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	return c
+}
+
+// within waits until something holds.
+func within(t *testing.T, long time.Duration, otherwise string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(long); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
+// post makes a call and returns its status.
+func post(t *testing.T, address, key, completion string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s/v1/calls", address), strings.NewReader(completion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "text/plain")
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
