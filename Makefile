@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build check test race fuzz mutate bench bench-http lint vuln tools clean help
+.PHONY: all build check test race fuzz mutate reload redis-faults bench bench-http lint vuln tools clean help
 
 all: check
 
@@ -37,6 +37,9 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
 	CALLGATE_SAVES=1000 $(GO) test -run 'Watch|Saves' -timeout 60m ./configs
+
+redis-faults: ## the shared limiter against a redis-server that fails in every way
+	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit
 
 bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk
 	$(GO) run ./internal/httpbench

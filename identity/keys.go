@@ -39,13 +39,17 @@ type known struct {
 }
 
 // NewKeys returns the principals for the SHA-256 of their keys in hex. A hash
-// that is none, or that stands twice, is an error.
+// that is none, or that stands twice, is an error, and so is a name that starts
+// as those of tokens do.
 func NewKeys(principals map[string]*Principal) (*Keys, error) {
 	k := &Keys{byHash: make(map[[sha256.Size]byte]known, len(principals))}
 	for text, p := range principals {
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size || p == nil {
 			return nil, fmt.Errorf("identity: the key of a principal is not a SHA-256 in hex")
+		}
+		if strings.HasPrefix(p.Name, tokenPrefix) {
+			return nil, fmt.Errorf("identity: a principal with a key has a name that starts with %s, as those of tokens do", tokenPrefix)
 		}
 		hash := [sha256.Size]byte(raw)
 		if _, twice := k.byHash[hash]; twice {

@@ -30,6 +30,11 @@ type bucket struct {
 	// each token. A full bucket is as good as a new one.
 	full  int64
 	index int // in the table's heap
+
+	// granted are the tokens taken since it was last asked for, and whole is the
+	// budget that the bucket's is one replica's share of: see Redis.
+	granted int64
+	whole   Budget
 }
 
 func newBucket(n name, to Budget, now moment) *bucket {
@@ -51,7 +56,18 @@ func (b *bucket) adapt(to Budget, now moment) {
 	b.figure(to)
 	b.limiter.SetLimitAt(now.at, rate.Limit(b.limit))
 	b.limiter.SetBurstAt(now.at, to.Burst)
-	missing := float64(to.Burst) - b.limiter.TokensAt(now.at)
+	b.refill(now)
+}
+
+// drain empties a new bucket as of a time before now.
+func (b *bucket) drain(at time.Time, now moment) {
+	b.limiter.AllowN(at, b.budget.Burst)
+	b.refill(now)
+}
+
+// refill finds anew when the bucket is full.
+func (b *bucket) refill(now moment) {
+	missing := float64(b.budget.Burst) - b.limiter.TokensAt(now.at)
 	b.full = later(now.ns, int64(math.Ceil(missing/b.limit*1e9)))
 }
 

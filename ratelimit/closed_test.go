@@ -12,11 +12,13 @@ import (
 
 // What cannot be judged is refused, with a cause for the operator.
 func TestFailsClosed(t *testing.T) {
+	each(t, func(t *testing.T, l ratelimit.Limiter, _ *clock) { failsClosed(t, l) })
+}
+
+func failsClosed(t *testing.T, fine ratelimit.Limiter) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	var absent *ratelimit.Local
-	now := func() time.Time { return epoch }
-	fine := ratelimit.NewLocal(now)
 	b, noTokens := budget("1/s", 1), ratelimit.Budget{Rate: rateOf("1/s")}
 	limits := onlyDefault(b)
 	limits.Caller = &b

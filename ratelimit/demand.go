@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 )
 
 // kind is a class of budgets. Each has buckets, and a bound on them, of its
@@ -28,10 +29,12 @@ type ask struct {
 	own    bool // the figures are the name's own, not the default's
 	name   name
 	budget Budget
+	whole  Budget // of which budget is one replica's share; zero: it is no share
 
 	// Filled in while the buckets are locked: nil where there is no room for
 	// another bucket.
-	bucket *bucket
+	bucket  *bucket
+	cramped bool
 }
 
 // demand is all that one call must take, at most one budget of a kind.
@@ -84,6 +87,22 @@ func (d *demand) usable() bool {
 	return d.slots == nil || *d.slots >= 1
 }
 
+// share cuts a usable demand to what one of so many replicas may grant alone.
+// The rate is divided exactly. A bucket holds at least one token, since it
+// begins empty and one that holds none would never grant; slots round down,
+// also to none, since they would add up to more than the limit.
+func (d *demand) share(replicas int) {
+	for i := range d.count {
+		a := &d.asks[i]
+		a.whole = a.budget
+		a.budget.Rate.per *= time.Duration(replicas)
+		a.budget.Burst = max(1, a.budget.Burst/replicas)
+	}
+	if d.slots != nil {
+		d.slots = new(*d.slots / replicas)
+	}
+}
+
 // bounded keeps names of agents and callers short, since they may be made up
 // and are remembered. A digest, longer than any name that is kept as it is,
 // equals none of them.
@@ -91,6 +110,10 @@ func bounded(s string) string {
 	if len(s) <= sha256.Size*2 {
 		return s
 	}
+	return digest(s)
+}
+
+func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

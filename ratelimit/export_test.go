@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -37,3 +38,43 @@ func (l *Local) Sizes() (buckets [kinds]int, inFlight int) {
 	}
 	return buckets, len(l.calls.held)
 }
+
+// NewRedisOf returns a Redis that goes by a clock that the test moves, keeps
+// its buckets long beyond their time, and its leases as long as it runs.
+func NewRedisOf(ctx context.Context, o RedisOptions, standing func() time.Time) (*Redis, []string, error) {
+	return newRedis(ctx, o, seams{standing: standing, lease: 10_000 * time.Hour, keep: time.Hour})
+}
+
+// NewRedisLeasing returns a Redis whose leases last so long.
+func NewRedisLeasing(ctx context.Context, o RedisOptions, lease time.Duration) (*Redis, []string, error) {
+	return newRedis(ctx, o, seams{lease: lease})
+}
+
+// InFlight is how many calls of an agent hold a slot through this gateway.
+func (r *Redis) InFlight(agent string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.held[agent])
+}
+
+// Debts are what is still owed to Redis.
+func (r *Redis) Debts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.debts)
+}
+
+// Answer reads a reply of the script that takes.
+func Answer(reply, id string, buckets int) (admitted bool, ms int64, by int, err error) {
+	out, ms, by, err := answer(reply, id, buckets)
+	return out == taken, ms, by, err
+}
+
+// KeyOf is the key of an agent's bucket.
+func KeyOf(prefix, agent string) string {
+	_, key := storeKey(prefix, agents, name{bounded(agent), ""})
+	return key
+}
+
+// SlotsKeyOf is the key of an agent's slots.
+func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, bounded(agent)) }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -127,6 +128,7 @@ const (
 	taken
 	spent
 	crowded
+	gone
 )
 
 // verdict on a demand: for spent, how long to wait in milliseconds, and for
@@ -143,6 +145,10 @@ type set struct {
 	start, latest time.Time
 	tables        [kinds]table
 	held          map[string]int // calls in flight, by agent; never 0
+
+	// empty: buckets hold nothing at the start, and what the rate brought since.
+	// closed: nothing is taken any more.
+	empty, closed bool
 }
 
 // take takes the whole demand or nothing. The slot is nil where the agent's
@@ -150,6 +156,9 @@ type set struct {
 func (s *set) take(d *demand, raw time.Time, capacity int) (*slot, verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, verdict{outcome: gone}
+	}
 	if s.latest.Before(raw) {
 		s.latest = raw
 	}
@@ -173,20 +182,30 @@ func (s *set) take(d *demand, raw time.Time, capacity int) (*slot, verdict) {
 		if !s.tables[a.kind].spend(a.bucket, now) {
 			return nil, verdict{outcome: failed}
 		}
+		a.bucket.granted++
 	}
 	if d.slots == nil {
 		return nil, v
 	}
 	s.held[d.agent]++
-	return &slot{set: s, agent: d.agent}, v
+	return &slot{owner: s, agent: d.agent}, v
+}
+
+// beginning is since when new buckets fill; nil where they begin full.
+func (s *set) beginning() *time.Time {
+	if !s.empty {
+		return nil
+	}
+	return &s.start
 }
 
 // consult finds the bucket and what it holds, and takes nothing. It returns
 // how many milliseconds the bucket is short of a token; 0 if it has one.
 func (s *set) consult(a *ask, raw time.Time, now moment, capacity int) int64 {
 	t := &s.tables[a.kind]
-	a.bucket = t.find(a, now, capacity)
+	a.bucket = t.find(a, now, capacity, s.beginning())
 	if a.bucket == nil {
+		a.cramped = true
 		return t.room(raw, now)
 	}
 	if a.bucket.plenty(now) {
@@ -199,21 +218,24 @@ func (s *set) consult(a *ask, raw time.Time, now moment, capacity int) int64 {
 	return a.bucket.wait(tokens, raw, now)
 }
 
-// slot is one call in flight of an agent. The set's lock guards it.
+// slot is one call in flight of an agent.
 type slot struct {
-	set      *set
-	agent    string
-	released bool
+	owner     interface{ leave(agent, id string) }
+	agent, id string
+	released  atomic.Bool
 }
 
 func (s *slot) release() {
-	s.set.mu.Lock()
-	defer s.set.mu.Unlock()
-	if s.released {
-		return
+	if s.released.CompareAndSwap(false, true) {
+		s.owner.leave(s.agent, s.id)
 	}
-	s.released = true
-	if s.set.held[s.agent]--; s.set.held[s.agent] == 0 {
-		delete(s.set.held, s.agent)
+}
+
+// leave ends one call in flight of an agent.
+func (s *set) leave(agent, _ string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[agent]--; s.held[agent] == 0 {
+		delete(s.held, agent)
 	}
 }

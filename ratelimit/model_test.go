@@ -211,14 +211,16 @@ func drawLimits(t *rapid.T) modelLimits {
 func TestAgreesWithTheModel(t *testing.T) {
 	for name, open := range limiters() {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) { runModel(rt, open) })
+			rapid.Check(t, func(rt *rapid.T) {
+				runModel(rt, func(clock func() time.Time) ratelimit.Limiter { return open(t, clock) })
+			})
 		})
 	}
 }
 
-func runModel(t *rapid.T, open func(testing.TB, func() time.Time) ratelimit.Limiter) {
+func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 	clk := &clock{now: epoch}
-	l := open(nil, clk.Now)
+	l := open(clk.Now)
 	m := &model{buckets: map[string]*modelBucket{}, held: map[string]int{}}
 	limits := drawLimits(t)
 	var leases []modelLease

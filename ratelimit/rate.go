@@ -58,14 +58,16 @@ func (r Rate) String() string {
 	if r == (Rate{}) {
 		return ""
 	}
-	unit := "/s"
+	unit := r.per.String() // of a share, as in 5/3s
 	switch r.per {
+	case time.Second:
+		unit = "s"
 	case time.Minute:
-		unit = "/m"
+		unit = "m"
 	case time.Hour:
-		unit = "/h"
+		unit = "h"
 	}
-	return strconv.FormatInt(r.count, 10) + unit
+	return strconv.FormatInt(r.count, 10) + "/" + unit
 }
 
 // Burst is the burst of a budget that states none: what one second brings,

@@ -39,7 +39,7 @@ func unavailable(cause error) error {
 
 // cause names the budget, or the want of room for it, by its key.
 func (a *ask) cause() error {
-	if a.bucket == nil {
+	if a.cramped {
 		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.path())
 	}
 	return fmt.Errorf("%s (%s) is spent", a.path(), a.budget)

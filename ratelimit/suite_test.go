@@ -13,9 +13,14 @@ import (
 
 // limiters are the backends: every test of the contract runs on each.
 func limiters() map[string]func(testing.TB, func() time.Time) ratelimit.Limiter {
-	return map[string]func(testing.TB, func() time.Time) ratelimit.Limiter{
+	all := map[string]func(testing.TB, func() time.Time) ratelimit.Limiter{
 		"local": func(_ testing.TB, clock func() time.Time) ratelimit.Limiter { return ratelimit.NewLocal(clock) },
+		"redis": redisBackend,
 	}
+	if installed() {
+		all["cluster"] = clusterBackend
+	}
+	return all
 }
 
 // each runs a test on every backend, each with a clock that stands until it

@@ -20,11 +20,13 @@ type table struct {
 }
 
 // find returns the bucket that is asked for, with the figures of the ask, made
-// where there was none; nil where there is no room.
-func (t *table) find(a *ask, now moment, capacity int) *bucket {
+// where there was none; nil where there is no room. One that is made is full,
+// or, if empty is not nil, was empty then.
+func (t *table) find(a *ask, now moment, capacity int, empty *time.Time) *bucket {
 	if found, ok := t.byName[a.name]; ok {
 		if found.budget != a.budget {
 			found.adapt(a.budget, now)
+			found.whole = a.whole
 			heap.Fix(&t.byFull, found.index)
 		}
 		return found
@@ -41,6 +43,10 @@ func (t *table) find(a *ask, now moment, capacity int) *bucket {
 	}
 	// The name may be a small part of a large body, which it would keep alive.
 	made := newBucket(name{strings.Clone(a.name.first), strings.Clone(a.name.second)}, a.budget, now)
+	made.whole = a.whole
+	if empty != nil {
+		made.drain(*empty, now)
+	}
 	t.byName[made.name] = made
 	heap.Push(&t.byFull, made)
 	return made

@@ -1,0 +1,146 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// maxNames bounds the agents and the projects of one token.
+const maxNames = 100
+
+// errClaim is a claim of the wrong form. It names none: an error text that
+// followed the token would be written by whoever sent it.
+var errClaim = errors.New("identity: a claim is of the wrong form")
+
+// claims are the members of a token's second segment. They implement
+// jwt.Claims for jwt.Validator.
+type claims map[string]json.RawMessage
+
+// maxDate is the end of the year 9999 in seconds since 1970.
+const maxDate = 253402300799
+
+// date reads a NumericDate (RFC 7519, section 2). One that is no number, or
+// outside the years 1970 to 9999, is refused, whichever claim it is.
+func (c claims) date(name string) (*jwt.NumericDate, error) {
+	raw, ok := c[name]
+	if !ok {
+		return nil, nil
+	}
+	// JSON numbers are a part of what ParseFloat reads: null, strings and the
+	// like fail there.
+	seconds, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || seconds < 0 || seconds > maxDate {
+		return nil, errClaim
+	}
+	return &jwt.NumericDate{Time: time.UnixMilli(int64(seconds * 1000))}, nil
+}
+
+func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.date("exp") }
+func (c claims) GetNotBefore() (*jwt.NumericDate, error)      { return c.date("nbf") }
+func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.date("iat") }
+
+func (c claims) GetIssuer() (string, error)  { return c.string("iss") }
+func (c claims) GetSubject() (string, error) { return c.string("sub") }
+
+func (c claims) string(name string) (string, error) {
+	raw, ok := c[name]
+	if !ok {
+		return "", nil
+	}
+	s, ok := text(raw)
+	if !ok {
+		return "", errClaim
+	}
+	return s, nil
+}
+
+// GetAudience reads a string or a list of strings (RFC 7519, section 4.1.3).
+func (c claims) GetAudience() (jwt.ClaimStrings, error) {
+	raw, ok := c["aud"]
+	if !ok {
+		return nil, nil
+	}
+	if s, ok := text(raw); ok {
+		return jwt.ClaimStrings{s}, nil
+	}
+	list, ok := texts(raw)
+	if !ok {
+		return nil, errClaim
+	}
+	return list, nil
+}
+
+// texts reads a list of at most maxNames strings.
+func texts(raw json.RawMessage) ([]string, bool) {
+	var elements []json.RawMessage
+	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &elements) != nil || len(elements) > maxNames {
+		return nil, false
+	}
+	list := make([]string, len(elements))
+	for i, element := range elements {
+		s, ok := text(element)
+		if !ok {
+			return nil, false
+		}
+		list[i] = s
+	}
+	return list, true
+}
+
+// names reads a claim that is a list of names, or one string of names between
+// single spaces (the form of scope in RFC 6749, section 3.3). There is at least
+// one, and none stands twice.
+func (c claims) names(claim string) ([]string, bool) {
+	raw := c[claim]
+	list, ok := texts(raw)
+	if !ok {
+		joined, isText := text(raw)
+		if !isText {
+			return nil, false
+		}
+		list = strings.Split(joined, " ")
+	}
+	if len(list) == 0 || len(list) > maxNames {
+		return nil, false
+	}
+	for i, name := range list {
+		if !plain(name) || slices.Contains(list[:i], name) {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// tokenPrefix starts the name of every principal of a token, and of no other.
+const tokenPrefix = "jwt:"
+
+// rolePrefix is how roles are written in a policy. No agent may bear such a name.
+const rolePrefix = "role:"
+
+// principal reads who the claims are of. All four parts are needed: what is not
+// there is never taken to mean everything.
+func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
+	name, ok := text(c[names.Name])
+	if !ok || !plainASCII(name) {
+		return nil, false
+	}
+	agents, ok := c.names(names.Agents)
+	if !ok || slices.ContainsFunc(agents, func(a string) bool { return strings.HasPrefix(a, rolePrefix) }) {
+		return nil, false
+	}
+	workspace, ok := text(c[names.Workspace])
+	if !ok || !plain(workspace) {
+		return nil, false
+	}
+	projects, ok := c.names(names.Projects)
+	if !ok {
+		return nil, false
+	}
+	return &Principal{Name: tokenPrefix + issuer + "#" + name, Agents: agents, Workspace: workspace, Projects: projects}, true
+}

@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	maxRedirects   = 3
+	maxAnswerHead  = 64 << 10
+	connectTimeout = 5 * time.Second
+)
+
+// client fetches documents: without a proxy, without cookies, with redirects
+// within one origin alone, and bounded in size. Time is bounded by the context.
+// Each fetch has connections of its own, as minutes pass between two.
+type client struct {
+	http  *http.Client
+	clear bool // it fetches by http, and connects to loopback alone
+}
+
+var (
+	errElsewhere = errors.New("a redirect to another host, scheme or port; expected none")
+	errRedirects = fmt.Errorf("more than %d redirects", maxRedirects)
+	errBeyond    = errors.New("an address of http that is not loopback")
+)
+
+// newClient returns a client for what a valid URL names.
+func newClient(base string, roots *x509.CertPool) *client {
+	c := &client{clear: strings.HasPrefix(strings.ToLower(base), "http:")}
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	if c.clear {
+		// On the address that was resolved: a name can be made to mean another.
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || !at.Addr().Unmap().IsLoopback() {
+				return errBeyond
+			}
+			return nil
+		}
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswerHead,
+		},
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			first := via[0].URL
+			switch {
+			case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || next.URL.User != nil:
+				return errElsewhere
+			case len(via) > maxRedirects:
+				return errRedirects
+			}
+			return nil
+		},
+	}
+	return c
+}
+
+// fetch returns the body of a 200. Its errors quote neither address nor body.
+func (c *client) fetch(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("an address of the wrong form")
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "callgate")
+	response, err := c.http.Do(request)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("found the status %d; expected 200", response.StatusCode)
+	}
+	return bounded(response.Body)
+}

@@ -1,0 +1,119 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of a header, of claims and of a key set.
+const maxDepth = 16
+
+// maxText bounds a name that is read from a token.
+const maxText = 255
+
+var (
+	errNotJSON   = errors.New("not one JSON object of UTF-8")
+	errDuplicate = errors.New("a JSON object with one name twice")
+	errDeep      = errors.New("JSON that is nested too deeply")
+)
+
+// object reads one JSON object: of UTF-8, with no name twice in any object (RFC
+// 7515, section 4, lets a reader refuse them, as readers differ in which one
+// they take), and not nested deeper than maxDepth. Names match byte for byte,
+// which decoding into a struct would not do.
+func object(data []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(data) || !json.Valid(data) {
+		return nil, errNotJSON
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := distinct(dec, 0); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNotJSON
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		return nil, errNotJSON
+	}
+	return members, nil
+}
+
+// distinct reads one value and refuses names that stand twice. A lone surrogate
+// escape decodes to U+FFFD and so equals any other.
+func distinct(dec *json.Decoder, depth int) error {
+	token, err := dec.Token()
+	if err != nil {
+		return errNotJSON
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth++; depth > maxDepth {
+		return errDeep
+	}
+	var seen map[string]bool
+	if open == '{' {
+		seen = map[string]bool{}
+	}
+	for dec.More() {
+		if open == '{' {
+			token, err := dec.Token()
+			if err != nil {
+				return errNotJSON
+			}
+			name, _ := token.(string)
+			if seen[name] {
+				return errDuplicate
+			}
+			seen[name] = true
+		}
+		if err := distinct(dec, depth); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return errNotJSON
+	}
+	return nil
+}
+
+// text reads a JSON string. One with U+FFFD is refused: a decoder puts it where
+// the string held a lone surrogate.
+func text(raw json.RawMessage) (string, bool) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
+		return "", false
+	}
+	return s, true
+}
+
+// plain tells whether s can stand as a name where people read it: 1 to maxText
+// bytes of UTF-8, all visible but for spaces inside.
+func plain(s string) bool {
+	return s != "" && len(s) <= maxText && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' &&
+		!strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError })
+}
+
+// plainASCII is plain, and of ASCII alone.
+func plainASCII(s string) bool {
+	return plain(s) && !strings.ContainsFunc(s, func(c rune) bool { return c > '~' })
+}
+
+// segment decodes base64url without padding. The decoder of the standard
+// library skips line ends, and takes any padding bits unless it is strict.
+func segment(s string) ([]byte, bool) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, false
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return raw, err == nil
+}

@@ -1,0 +1,263 @@
+package identity
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The defaults and bounds of TokenOptions.
+const (
+	// DefaultClockSkew is what a configuration that says nothing of it gives. It
+	// is no default of the option itself, whose zero value tolerates nothing.
+	DefaultClockSkew   = 30 * time.Second
+	MaxClockSkew       = 2 * time.Minute
+	DefaultRefresh     = 5 * time.Minute
+	minRefresh         = earlyEvery
+	maxRefresh         = 24 * time.Hour
+	DefaultKeepFor     = 24 * time.Hour
+	maxKeepFor         = 7 * 24 * time.Hour
+	DefaultTimeout     = 5 * time.Second
+	maxTimeout         = time.Minute
+	DefaultStartWithin = 30 * time.Second
+	maxStartWithin     = 10 * time.Minute
+)
+
+// DefaultAlgorithms are the signatures that are believed where a configuration
+// says nothing of them.
+func DefaultAlgorithms() []string { return []string{"RS256", "ES256", "EdDSA"} }
+
+// ClaimNames are the claims that a principal is read from. Each is a member at
+// the top of the claims, matched byte for byte; an empty one is the default.
+type ClaimNames struct {
+	Name      string // default "sub": printable ASCII of at most 255 bytes
+	Agents    string // default "callgate_agents": a list of strings, or one string of names between single spaces
+	Workspace string // default "callgate_workspace": a string
+	Projects  string // default "callgate_projects": as Agents
+}
+
+// TokenOptions say whose tokens are believed, for whom they must be meant, and
+// what is read from them. Issuer and Audience are required.
+type TokenOptions struct {
+	// Issuer is what the claim iss must be, byte for byte (RFC 7519, section
+	// 4.1.1). Unless JWKSFile or JWKSURL is set it is also where the keys are
+	// found (OpenID Connect Discovery 1.0): a URL of https, or of http to loopback.
+	Issuer string
+	// JWKSFile and JWKSURL say where the keys are instead; at most one is set. They
+	// do not replace Issuer: issuers exist that sign for many tenants with one key.
+	JWKSFile string
+	JWKSURL  string
+	// Audience must be one of the claim aud.
+	Audience string
+	// Algorithms are the signatures that are believed; nil means
+	// DefaultAlgorithms. RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519)
+	// are known; "none" and the symmetric HS are never.
+	Algorithms []string
+	// ClockSkew is by how much exp, nbf and iat may be off: 0 to MaxClockSkew.
+	ClockSkew time.Duration
+	Claims    ClaimNames
+
+	// Refresh is the time between two fetches of the keys, of which a tenth is
+	// random; zero means DefaultRefresh.
+	Refresh time.Duration
+	// KeepFor is how long keys are used after they were last confirmed, while
+	// their source is away or answers nonsense; zero means DefaultKeepFor. It is
+	// at least Refresh.
+	KeepFor time.Duration
+	// Timeout bounds one fetch, discovery included; zero means DefaultTimeout.
+	Timeout time.Duration
+	// StartWithin bounds how long Start tries; zero means DefaultStartWithin.
+	StartWithin time.Duration
+	// StartWithoutKeys lets Start succeed without keys. Everybody is refused
+	// until they are there.
+	StartWithoutKeys bool
+
+	// RootCAs are believed for the issuer's certificate; nil means the system's.
+	RootCAs *x509.CertPool
+	// Now is the time that tokens are judged at; nil means time.Now. After is
+	// what refreshes wait for; nil means time.After. Random is in [0, 1), from any
+	// one goroutine at a time; nil means math/rand/v2.
+	Now    func() time.Time
+	After  func(time.Duration) <-chan time.Time
+	Random func() float64
+
+	// Refused is told why a credential was refused, within Authenticate: it must
+	// be quick and safe for concurrent use. It may be nil.
+	Refused func(Reason)
+	// Report is told of each fetch, by Start and Run, one at a time. It may be nil.
+	Report func(Refreshed)
+}
+
+// Refreshed is what became of one fetch.
+type Refreshed struct {
+	Keys    int   // that are now in use
+	Ignored int   // keys of the set that no token can be verified with
+	Err     error // why the keys from before stay; names the source, never a token
+}
+
+// OptionError is one option that cannot be used. Option is its name in a
+// configuration, such as "audience" or "claims.agents".
+type OptionError struct {
+	Option          string
+	Found, Expected string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%s: found %s; expected %s", e.Option, e.Found, e.Expected)
+}
+
+// Validate returns every option that cannot be used, as joined *OptionError.
+// The key file is not read.
+func (o TokenOptions) Validate() error {
+	var all []error
+	fault := func(option, found, expected string) {
+		all = append(all, &OptionError{option, found, expected})
+	}
+	const plainIssuer = "the issuer as its tokens say it: printable ASCII without spaces or #, at most 255 bytes"
+	switch {
+	case o.Issuer == "":
+		fault("issuer", "nothing", plainIssuer)
+	case !plainASCII(o.Issuer) || strings.ContainsAny(o.Issuer, " #"):
+		fault("issuer", "a text of another form", plainIssuer)
+	case o.JWKSFile == "" && o.JWKSURL == "":
+		if found := badURL(o.Issuer, false); found != "" {
+			fault("issuer", found, "a URL of https (http only to loopback) without user, query and fragment, or else jwks_file or jwks_url, which say where the keys are")
+		}
+	}
+	if o.JWKSFile != "" && o.JWKSURL != "" {
+		fault("jwks_url", "both jwks_file and jwks_url", "one of them, or neither")
+	}
+	if o.JWKSURL != "" {
+		if found := badURL(o.JWKSURL, true); found != "" {
+			fault("jwks_url", found, "a URL of https (http only to loopback) without user and fragment")
+		}
+	}
+	if o.Audience == "" {
+		fault("audience", "nothing", "the name that tokens meant for this gateway carry in aud")
+	} else if !plain(o.Audience) {
+		fault("audience", "a text with invisible characters, spaces at an end, or over 255 bytes", "a plain text")
+	}
+	o.validateAlgorithms(fault)
+	o.Claims.validate(fault)
+	o.validateTimes(fault)
+	return errors.Join(all...)
+}
+
+func (o TokenOptions) validateAlgorithms(fault func(option, found, expected string)) {
+	const expected = "some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, each once"
+	if o.Algorithms != nil && len(o.Algorithms) == 0 {
+		fault("algorithms", "an empty list", expected)
+	}
+	for i, name := range o.Algorithms {
+		if _, known := algorithmOf(name); !known {
+			fault("algorithms", fmt.Sprintf("%.20q", name), expected)
+		} else if slices.Contains(o.Algorithms[:i], name) {
+			fault("algorithms", name+" twice", expected)
+		}
+	}
+}
+
+func (o TokenOptions) validateTimes(fault func(option, found, expected string)) {
+	o = o.withDefaults()
+	for _, d := range []struct {
+		option           string
+		value, low, high time.Duration
+	}{
+		{"clock_skew", o.ClockSkew, 0, MaxClockSkew},
+		{"refresh", o.Refresh, minRefresh, maxRefresh},
+		{"keep_for", o.KeepFor, o.Refresh, maxKeepFor},
+		{"timeout", o.Timeout, time.Millisecond, maxTimeout},
+		{"start_within", o.StartWithin, time.Millisecond, maxStartWithin},
+	} {
+		if d.value < d.low || d.value > d.high {
+			fault(d.option, d.value.String(), fmt.Sprintf("%v to %v", d.low, d.high))
+		}
+	}
+}
+
+// withDefaults puts the defaults where an option that has one is zero.
+func (o TokenOptions) withDefaults() TokenOptions {
+	if o.Algorithms == nil {
+		o.Algorithms = DefaultAlgorithms()
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&o.Refresh, DefaultRefresh}, {&o.KeepFor, DefaultKeepFor}, {&o.Timeout, DefaultTimeout}, {&o.StartWithin, DefaultStartWithin},
+	} {
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+	}
+	o.Claims = o.Claims.withDefaults()
+	return o
+}
+
+func (n ClaimNames) withDefaults() ClaimNames {
+	for _, d := range []struct {
+		value    *string
+		standard string
+	}{
+		{&n.Name, "sub"}, {&n.Agents, "callgate_agents"}, {&n.Workspace, "callgate_workspace"}, {&n.Projects, "callgate_projects"},
+	} {
+		if *d.value == "" {
+			*d.value = d.standard
+		}
+	}
+	return n
+}
+
+// validate refuses a claim that has a meaning of its own (RFC 7519, section
+// 4.1), and one that two parts of a principal would be read from.
+func (n ClaimNames) validate(fault func(option, found, expected string)) {
+	n = n.withDefaults()
+	seen := map[string]string{}
+	for _, c := range []struct{ option, claim string }{
+		{"claims.name", n.Name}, {"claims.agents", n.Agents}, {"claims.workspace", n.Workspace}, {"claims.projects", n.Projects},
+	} {
+		const expected = "the name of a claim at the top of the token, of its own and none that is registered"
+		switch {
+		case !plain(c.claim):
+			fault(c.option, "a text with invisible characters, spaces at an end, or over 255 bytes", expected)
+		case slices.Contains([]string{"iss", "aud", "exp", "nbf", "iat", "jti"}, c.claim), c.claim == "sub" && c.option != "claims.name":
+			fault(c.option, "the registered claim "+c.claim, expected)
+		case seen[c.claim] != "":
+			fault(c.option, "the claim of "+seen[c.claim], expected)
+		}
+		seen[c.claim] = c.option
+	}
+}
+
+// badURL tells what is wrong with a URL that keys are to come from, or "". The
+// URL itself is not shown: it may hold a password.
+func badURL(text string, query bool) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "":
+		return "no URL with a host"
+	case u.User != nil:
+		return "a URL with a user"
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		return "a URL with a fragment"
+	case !query && (u.RawQuery != "" || u.ForceQuery):
+		return "a URL with a query"
+	case u.Scheme == "https", u.Scheme == "http" && loopbackHost(u.Hostname()):
+		return ""
+	case u.Scheme == "http":
+		return "a URL of http beyond loopback"
+	}
+	return "a URL of another scheme"
+}
+
+// loopbackHost tells whether a host can be on this machine alone. A name is
+// believed only for the form of a URL: dialing checks what it resolves to.
+func loopbackHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

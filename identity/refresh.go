@@ -1,0 +1,148 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// earlyEvery is the least time from a fetch to one that an unknown kid asks for.
+	earlyEvery = 10 * time.Second
+	// firstRetry and lastRetry bound the time to the next fetch after one that
+	// failed; it doubles in between.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
+// Start fetches the first keys: it returns nil once there is one that can be
+// used. An error says that there was none within StartWithin, or before the
+// context ended; with StartWithoutKeys there is one attempt, and its failure is
+// for Run to mend.
+func (t *Tokens) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.opts.StartWithin)
+	defer cancel()
+	for tries := 1; ; tries++ {
+		_ = t.fetch(ctx) // Ready tells it
+		err := t.Ready()
+		if err == nil || t.opts.StartWithoutKeys {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-t.opts.After(t.retry(tries)):
+		}
+	}
+}
+
+// Run keeps the keys fresh until the context ends, and then returns nil. It is
+// an error to run it twice at a time.
+func (t *Tokens) Run(ctx context.Context) error {
+	if !t.running.CompareAndSwap(false, true) {
+		return errors.New("identity: the keys are kept fresh already")
+	}
+	defer t.running.Store(false)
+	now := t.opts.Now()
+	due, calm, failures := now, now, 0
+	if t.keys.Load() != nil {
+		due, calm = now.Add(t.jittered(t.opts.Refresh)), now.Add(earlyEvery)
+	}
+	asked := t.asked
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-asked:
+			// Anybody can ask, with a kid made up: once is heard, so that asking
+			// without a pause does not keep the fetch from its turn.
+			asked = nil
+			if due.After(calm) {
+				due = calm
+			}
+			continue
+		case <-t.opts.After(due.Sub(t.opts.Now())):
+		}
+		if err := t.fetch(ctx); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			failures++
+		} else {
+			failures = 0
+			t.forget()
+		}
+		asked = t.asked
+		now = t.opts.Now()
+		due, calm = now.Add(t.jittered(t.opts.Refresh)), now.Add(earlyEvery)
+		if failures > 0 {
+			due = now.Add(t.retry(failures))
+		}
+	}
+}
+
+// forget drops what was asked for before the keys came.
+func (t *Tokens) forget() {
+	select {
+	case <-t.asked:
+	default:
+	}
+}
+
+// jittered varies a duration by a tenth either way, so that many processes do
+// not ask at once.
+func (t *Tokens) jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*t.opts.Random()))
+}
+
+// retry is the time to wait after so many failures in a row.
+func (t *Tokens) retry(failures int) time.Duration {
+	d := firstRetry
+	for i := 1; i < failures && d < lastRetry; i++ {
+		d *= 2
+	}
+	return t.jittered(min(d, lastRetry, t.opts.Refresh))
+}
+
+// fetch gets the keys and puts them in use. What fails, a panic included, leaves
+// those from before.
+func (t *Tokens) fetch(ctx context.Context) (err error) {
+	t.fetching.Lock()
+	defer t.fetching.Unlock()
+	var set *keySet
+	err = func() (err error) {
+		defer func() {
+			if recover() != nil {
+				err = errors.New("reading the keys failed")
+			}
+		}()
+		ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
+		defer cancel()
+		document, err := t.source.document(ctx)
+		if err == nil {
+			set, err = parseKeys(document)
+		}
+		return err
+	}()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err() // nobody waits for this any more, and it says nothing of the source
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", t.source.name(), err)
+		failure := err
+		t.failure.Store(&failure)
+		set = t.keys.Load()
+	} else {
+		set.at = t.opts.Now()
+		t.failure.Store(nil)
+		t.keys.Store(set)
+	}
+	if t.opts.Report != nil {
+		told := Refreshed{Err: err}
+		if set != nil {
+			told.Keys, told.Ignored = len(set.all), set.ignored
+		}
+		t.opts.Report(told)
+	}
+	return err
+}

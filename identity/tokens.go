@@ -1,0 +1,248 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// MaxToken bounds a token in bytes.
+const MaxToken = 8 << 10
+
+// Tokens are the principals whose names an issuer signs. A token is a JWT (RFC
+// 7519) as a signed compact JWS (RFC 7515), held to the practices of RFC 8725:
+//
+//	token  = header "." claims "." signature     (base64url, no padding, no other byte)
+//	header = alg [kid] [typ] and members without meaning here
+//	claims = iss aud exp [nbf] [iat] and the four that a principal is read from
+//
+// The header decides alone which key is tried, and the claims are not looked at
+// before that key has verified them. typ, where it is there, is JWT or at+jwt
+// (RFC 9068), so that no token made for another purpose is taken. crit is
+// refused, whatever it lists, and so are members that say how to read the rest
+// (b64, zip, cty, enc) or that bring a key along (jku, jwk, x5u, x5c): keys come
+// from the configured source alone. Keys are fetched by Start and Run; judging a
+// token never waits for the network.
+//
+// A principal of a token is named "jwt:" + issuer + "#" + name, as a subject is
+// unique within its issuer only (OpenID Connect Core 1.0, section 2). An issuer
+// holds no "#", so two pairs never make one name, and NewKeys refuses names that
+// start so: a token's principal never is a key's.
+//
+// Its methods may be called from any goroutine. Nil and the zero value know
+// nobody.
+type Tokens struct {
+	opts       TokenOptions // with its defaults
+	algorithms map[string]algorithm
+	validator  *jwt.Validator
+	source     source
+
+	keys  atomic.Pointer[keySet] // nil until they are there
+	asked chan struct{}          // an unknown kid was met
+
+	fetching sync.Mutex // held by the one that fetches
+	running  atomic.Bool
+	failure  atomic.Pointer[error] // of the last fetch; nil when it succeeded
+}
+
+// NewTokens returns a verifier that knows no keys yet. The error is that of
+// Validate.
+func NewTokens(o TokenOptions) (*Tokens, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.After == nil {
+		o.After = time.After
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	t := &Tokens{opts: o, algorithms: map[string]algorithm{}, asked: make(chan struct{}, 1), source: newSource(o)}
+	for _, name := range o.Algorithms {
+		t.algorithms[name], _ = algorithmOf(name) // Validate knows them all
+	}
+	t.validator = jwt.NewValidator(
+		jwt.WithTimeFunc(o.Now), jwt.WithLeeway(o.ClockSkew), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
+	)
+	return t, nil
+}
+
+// Authenticate returns the principal of a token, or nil.
+func (t *Tokens) Authenticate(credential string) *Principal {
+	if t == nil {
+		return nil
+	}
+	p, reason := t.verify(credential)
+	if reason != "" {
+		if t.opts.Refused != nil {
+			t.opts.Refused(reason)
+		}
+		return nil
+	}
+	return p
+}
+
+// Ready returns nil while tokens can be verified, or else why not.
+func (t *Tokens) Ready() error {
+	if t == nil {
+		return errors.New("identity: no verifier of tokens")
+	}
+	set := t.keys.Load()
+	var why string
+	switch {
+	case set == nil:
+		why = "no keys yet"
+	case t.stale(set):
+		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.KeepFor)
+	case len(set.all) == 0:
+		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.ignored)
+	default:
+		return nil
+	}
+	if failure := t.failure.Load(); failure != nil {
+		return fmt.Errorf("identity: tokens: %s: %w", why, *failure)
+	}
+	return fmt.Errorf("identity: tokens: %s", why)
+}
+
+func (t *Tokens) stale(set *keySet) bool { return t.opts.Now().Sub(set.at) > t.opts.KeepFor }
+
+// verify returns the principal of a token, or why there is none.
+func (t *Tokens) verify(token string) (p *Principal, reason Reason) {
+	defer func() {
+		if recover() != nil {
+			p, reason = nil, Failed
+		}
+	}()
+	if token == "" || len(token) > MaxToken {
+		return nil, TooLong
+	}
+	set := t.keys.Load()
+	if set == nil || t.stale(set) {
+		return nil, NoKeys
+	}
+	segments := strings.SplitN(token, ".", 4)
+	if len(segments) != 3 {
+		return nil, Malformed
+	}
+	a, id, reason := t.header(segments[0])
+	if reason != "" {
+		return nil, reason
+	}
+	public, reason := set.find(a, id)
+	if reason != "" {
+		if reason == UnknownKey && id != "" {
+			t.ask()
+		}
+		return nil, reason
+	}
+	signature, ok := segment(segments[2])
+	if !ok {
+		return nil, Malformed
+	}
+	signed := token[:len(segments[0])+1+len(segments[1])]
+	if a.method.Verify(signed, signature, public) != nil {
+		return nil, BadSignature
+	}
+	return t.claims(segments[1])
+}
+
+// header reads the first segment: the algorithm, and the kid or "".
+func (t *Tokens) header(encoded string) (algorithm, string, Reason) {
+	raw, ok := segment(encoded)
+	if !ok {
+		return algorithm{}, "", Malformed
+	}
+	members, err := object(raw)
+	if err != nil {
+		return algorithm{}, "", Malformed
+	}
+	for _, refused := range []string{"crit", "b64", "zip", "cty", "enc", "jku", "jwk", "x5u", "x5c"} {
+		if _, there := members[refused]; there {
+			return algorithm{}, "", BadHeader
+		}
+	}
+	if raw, there := members["typ"]; there && !tokenType(raw) {
+		return algorithm{}, "", BadHeader
+	}
+	name, _ := text(members["alg"])
+	a, believed := t.algorithms[name]
+	if !believed {
+		return algorithm{}, "", BadAlgorithm
+	}
+	raw, there := members["kid"]
+	if !there {
+		return a, "", ""
+	}
+	id, ok := text(raw)
+	if !ok || id == "" {
+		return algorithm{}, "", BadHeader
+	}
+	return a, id, ""
+}
+
+// tokenType tells whether typ is that of a token. A media type has no case, and
+// may leave "application/" out (RFC 7515, section 4.1.9).
+func tokenType(raw json.RawMessage) bool {
+	typ, _ := text(raw)
+	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	return typ == "jwt" || typ == "at+jwt"
+}
+
+// claims reads the second segment, whose signature has been verified.
+func (t *Tokens) claims(encoded string) (*Principal, Reason) {
+	raw, ok := segment(encoded)
+	if !ok {
+		return nil, Malformed
+	}
+	members, err := object(raw)
+	if err != nil {
+		return nil, Malformed
+	}
+	c := claims(members)
+	if err := t.validator.Validate(c); err != nil {
+		return nil, reasonOf(err)
+	}
+	p, ok := c.principal(t.opts.Issuer, t.opts.Claims)
+	if !ok {
+		return nil, BadClaim
+	}
+	return p, ""
+}
+
+// reasonOf maps what the validator says; of several faults the first counts.
+func reasonOf(err error) Reason {
+	for _, r := range []struct {
+		err    error
+		reason Reason
+	}{
+		{errClaim, BadClaim}, {jwt.ErrTokenRequiredClaimMissing, BadClaim},
+		{jwt.ErrTokenInvalidIssuer, WrongIssuer}, {jwt.ErrTokenInvalidAudience, WrongAudience},
+		{jwt.ErrTokenExpired, Expired}, {jwt.ErrTokenNotValidYet, NotYet}, {jwt.ErrTokenUsedBeforeIssued, NotYet},
+	} {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	return Failed
+}
+
+// ask wants the keys to be fetched early. It never waits.
+func (t *Tokens) ask() {
+	select {
+	case t.asked <- struct{}{}:
+	default:
+	}
+}

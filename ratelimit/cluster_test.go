@@ -1,0 +1,212 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+)
+
+// A key that has moved to another node is found there, and counted once.
+func TestAKeyMoves(t *testing.T) {
+	if !installed() {
+		t.Skip("redis-server is not installed")
+	}
+	nodes, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	opened(t, r, warnings, err)
+	limits := onlyDefault(budget("1/h", 5))
+	clients := make([]*redis.Client, len(nodes))
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		clients[i] = redis.NewClient(&redis.Options{Addr: n})
+		defer clients[i].Close()
+		ids[i] = clients[i].Do(ctx, "cluster", "myid").Val().(string)
+	}
+	// An agent whose slot holds nothing yet, since keys do not move with it here.
+	key := keyOf("", "web.search", "alpha")
+	var slot int64
+	var from int
+	for i := range 100 {
+		key.Agent = fmt.Sprintf("Mover%d", i)
+		slot = clients[0].ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, key.Agent)).Val()
+		from = int(slot * 3 / 16384)
+		if clients[from].ClusterCountKeysInSlot(ctx, int(slot)).Val() == 0 {
+			break
+		}
+	}
+	to := (from + 1) % 3
+	give := func(to int) {
+		for _, i := range []int{to, 0, 1, 2} {
+			if err := clients[i].Do(ctx, "cluster", "setslot", slot, "node", ids[to]).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	give(to)
+	defer give(from)
+	defer func() { clients[to].Del(ctx, ratelimit.KeyOf(o.Prefix, key.Agent)) }()
+	if n := drain(r, limits, key, 9); n != 5 {
+		t.Errorf("%d admitted, want 5", n)
+	}
+	if shared, cause := r.Shared(); !shared {
+		t.Errorf("not shared: %v", cause)
+	}
+}
+
+// The node of one budget stands still: everything is judged locally until it
+// goes on.
+func TestANodeOfAClusterIsAway(t *testing.T) {
+	if !installed() {
+		t.Skip("redis-server is not installed")
+	}
+	nodes, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	opened(t, r, warnings, err)
+	limits := combined(budget("50/s", 20), budget("60/s", 20), budget("70/s", 20), budget("80/s", 20))
+	limits.OnStoreLoss, limits.Replicas = ratelimit.LossLocal, 1
+	w := startLoad(r, limits)
+	time.Sleep(200 * time.Millisecond)
+	c := redis.NewClient(&redis.Options{Addr: nodes[0]})
+	defer c.Close()
+	slot := c.ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, "Analyst")).Val()
+	node := redis.NewClient(&redis.Options{Addr: nodes[slot*3/16384]})
+	defer node.Close()
+	if err := node.Do(ctx, "client", "pause", "700", "all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, r, false)
+	waitFor(t, r, true)
+	time.Sleep(200 * time.Millisecond)
+	w.end(t, 50, 20)
+}
+
+// What one node granted of a call that another refused is given back.
+func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
+	if !installed() {
+		t.Skip("redis-server is not installed")
+	}
+	nodes, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	opened(t, r, warnings, err)
+	wide := budget("1/h", 100)
+	limits := combined(wide, wide, budget("1/h", 1), wide)
+	limits.Default.Concurrency = new(2)
+	admitted(t, r, limits, alpha).Release()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				if _, err := r.Take(ctx, limits, alpha); err == nil {
+					t.Error("admitted")
+				}
+			}
+		})
+	}
+	group.Wait()
+	for name, probe := range map[string]*ratelimit.Limits{"agent": onlyAgent(wide), "agent's tool": onlyAgentTool(wide), "project": onlyProject(wide)} {
+		if n := drain(r, probe, alpha, 200); n != 99 {
+			t.Errorf("%s: %d tokens left, want 99", name, n)
+		}
+	}
+	slots := &ratelimit.Limits{Default: limits.Default}
+	admitted(t, r, slots, alpha)
+	admitted(t, r, slots, alpha)
+	_, err = r.Take(ctx, slots, alpha)
+	refused(t, err, refusal.ConcurrencyLimited)
+}
+
+// A master dies and its replica takes over, which may not have seen the last
+// calls: nobody gets a second burst.
+func TestFailover(t *testing.T) {
+	master := started(t)
+	replica := started(t, "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.port))
+	sentinel := startedSentinel(t, master.port)
+	ctx := context.Background()
+	m := master.client()
+	defer m.Close()
+	for tries := 0; !strings.Contains(m.Info(ctx, "replication").Val(), "state=online"); tries++ {
+		if tries > 1000 {
+			t.Fatal("the replica does not come online")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	sc := sentinel.client()
+	defer sc.Close()
+	for tries := 0; ; tries++ {
+		known, _ := sc.Do(ctx, "sentinel", "replicas", "m").Slice()
+		if len(known) == 1 {
+			break
+		}
+		if tries > 2000 {
+			t.Fatal("the sentinel does not find the replica")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	o := ratelimit.RedisOptions{Sentinel: ratelimit.Sentinel{Master: "m", Addresses: []string{sentinel.address()}}, Prefix: fresh(), Clock: time.Now}
+	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	opened(t, r, warnings, err)
+	limits := local(budget("100/s", 40), 1)
+	limits.Default.Concurrency = new(6)
+	w := startLoad(r, limits)
+	time.Sleep(300 * time.Millisecond)
+	master.kill()
+	waitFor(t, r, false)
+	for tries := 0; ; tries++ {
+		c := replica.client()
+		role := c.Info(ctx, "replication").Val()
+		_ = c.Close()
+		if strings.Contains(role, "role:master") {
+			break
+		}
+		if tries > 2000 {
+			t.Fatal("no failover")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	waitFor(t, r, true)
+	time.Sleep(300 * time.Millisecond)
+	w.end(t, 100, 40)
+}
+
+func startedSentinel(t testing.TB, master int) *server {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{port: port, dir: t.TempDir(), args: []string{"--sentinel"}}
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor m 127.0.0.1 %d 1\nsentinel down-after-milliseconds m 500\nsentinel failover-timeout m 3000\n", port, s.dir, master)
+	if err := os.WriteFile(filepath.Join(s.dir, "sentinel.conf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	return s
+}

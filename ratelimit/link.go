@@ -1,0 +1,322 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// link is one acquaintance with Redis: its nodes as they were found when it was
+// opened. When anything goes wrong it is closed, and another is opened.
+type link struct {
+	shards  map[string]*shard // by address; does not change
+	only    *shard            // where there is one node
+	cluster *redis.ClusterClient
+	close   func()
+	once    sync.Once
+
+	mu        sync.Mutex
+	instances map[string]string // run id by address, once it is complete
+}
+
+// instance is what a node says of itself.
+type instance struct {
+	id, version string
+	now         int64 // microseconds
+}
+
+var errStranger = errors.New("another instance of Redis answers, which may not hold what was counted")
+
+// route is the node of a key.
+func (l *link) route(ctx context.Context, key string) (*shard, error) {
+	if l.only != nil {
+		return l.only, nil
+	}
+	client, err := l.cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s := l.shards[client.Options().Addr]
+	if s == nil {
+		return nil, errStranger
+	}
+	return s, nil
+}
+
+// end closes the link. Jobs that wait in it fail.
+func (l *link) end() {
+	l.once.Do(func() {
+		for _, s := range l.shards {
+			close(s.stop)
+		}
+		go l.close() // may wait for what is under way
+	})
+}
+
+// greet runs for each new connection: an instance that is not the one that was
+// found when the link was opened (a restart, a failover) ends the link.
+func (l *link) greet(ctx context.Context, c *redis.Conn) error {
+	l.mu.Lock()
+	known := l.instances
+	l.mu.Unlock()
+	if known == nil {
+		return nil
+	}
+	info := c.Info(ctx, "server").Val()
+	if strings.Contains(info, "redis_mode:sentinel") {
+		return nil // greeted too, and nothing is counted there
+	}
+	id, _ := readInstance(info)
+	for _, of := range known {
+		if of == id {
+			return nil
+		}
+	}
+	return errStranger
+}
+
+func readInstance(info string) (id, version string) {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch name {
+		case "run_id":
+			id = value
+		case "redis_version":
+			version = value
+		}
+	}
+	return id, version
+}
+
+// dial makes the client. Nothing is asked of Redis yet.
+func (o *RedisOptions) dial() (*link, error) {
+	l := &link{shards: map[string]*shard{}}
+	switch {
+	case len(o.Cluster.Addresses) > 0:
+		user, password := secret(o.Credentials)
+		l.cluster = redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+			DialTimeout: replyWait, ReadTimeout: replyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
+		})
+		l.close = func() { _ = l.cluster.Close() }
+		return l, nil
+	case o.Sentinel.Master != "":
+		user, password := secret(o.Credentials)
+		su, sp := secret(o.Sentinel.Credentials)
+		c := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+			DialTimeout: replyWait, ReadTimeout: replyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
+		})
+		l.single("sentinel "+o.Sentinel.Master, c)
+		return l, nil
+	}
+	opt, err := o.parseURL()
+	if err != nil {
+		return nil, err
+	}
+	opt.Protocol = 2
+	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = replyWait, replyWait, replyWait, replyWait
+	opt.PoolSize, opt.PipelinePoolSize = poolSize, -1
+	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
+	l.single(opt.Addr, redis.NewClient(opt))
+	return l, nil
+}
+
+// poolSize is small, since one goroutine sends to each node.
+const poolSize = 3
+
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
+func (l *link) single(address string, c *redis.Client) {
+	l.only = newShard(address, c)
+	l.shards[address] = l.only
+	l.close = func() { _ = c.Close() }
+}
+
+// fault is why Redis must not be used though it answers. It is the operator's
+// to mend, and a gateway does not start with it.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
+// inspect meets every node: it must be a master that can be written to, that
+// runs the scripts, and that forgets nothing to make room. Warnings are for
+// what could not be found out.
+func (l *link) inspect(ctx context.Context, prefix, id, standing string) (found map[string]instance, warnings []string, err error) {
+	if l.cluster != nil {
+		if err := l.findNodes(ctx, prefix); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		l.only.tag = prefix + "{probe/0}"
+	}
+	found = map[string]instance{}
+	for _, address := range slices.Sorted(maps.Keys(l.shards)) {
+		s := l.shards[address]
+		in, more, err := s.inspect(ctx, id, standing)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", address, err)
+		}
+		found[address] = in
+		for _, w := range more {
+			warnings = append(warnings, address+": "+w)
+		}
+	}
+	return found, warnings, nil
+}
+
+// findNodes makes a shard of each master, and finds it a hash tag of its own.
+func (l *link) findNodes(ctx context.Context, prefix string) error {
+	var mu sync.Mutex
+	var masters int
+	err := l.cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		masters++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	const enough = 20_000 // slots are 16384; most clusters are done after a few
+	for i := 0; i < enough && len(l.shards) < masters; i++ {
+		tag := prefix + "{probe/" + strconv.Itoa(i) + "}"
+		c, err := l.cluster.MasterForKey(ctx, tag)
+		if err != nil {
+			return err
+		}
+		if address := c.Options().Addr; l.shards[address] == nil {
+			s := newShard(address, c)
+			s.tag = tag
+			s.moved = func(to string) *shard {
+				l.cluster.ReloadState(context.Background())
+				return l.shards[to]
+			}
+			l.shards[address] = s
+		}
+	}
+	if len(l.shards) == 0 {
+		return fault("the cluster has no master with slots")
+	}
+	return nil
+}
+
+func (s *shard) inspect(ctx context.Context, id, standing string) (in instance, warnings []string, err error) {
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		return in, nil, err
+	}
+	info, err := s.client.Info(ctx, "server").Result()
+	switch {
+	case err == nil:
+		in.id, in.version = readInstance(info)
+		if major, _, _ := strings.Cut(in.version, "."); in.version != "" && !atLeast(major, 6) {
+			return in, nil, fault(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
+		}
+	case forbidden(err):
+		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
+	default:
+		return in, nil, err
+	}
+	policy, err := s.client.ConfigGet(ctx, "maxmemory-policy").Result()
+	switch {
+	case err == nil && policy["maxmemory-policy"] == "noeviction":
+	case err == nil && policy["maxmemory-policy"] != "":
+		return in, nil, fault(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
+	case err == nil || forbidden(err):
+		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
+	default:
+		return in, nil, err
+	}
+	pipe := s.client.Pipeline()
+	for _, sc := range scripts {
+		pipe.ScriptLoad(ctx, sc.source)
+	}
+	now := pipe.Time(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return in, nil, err
+	}
+	in.now = now.Val().UnixMicro()
+	return in, warnings, s.try(ctx, id, standing)
+}
+
+// try runs the script that counts, as calls will: it must read, write and
+// answer.
+func (s *shard) try(ctx context.Context, id, standing string) error {
+	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, standing, "", "0", id, 0, 0, most*3600, most).Text()
+	if err != nil {
+		return err
+	}
+	out, _, _, err := answer(reply, id, 1)
+	if err == nil && out != taken {
+		err = errReply
+	}
+	return err
+}
+
+func atLeast(number string, least int) bool {
+	n, err := strconv.Atoi(number)
+	return err == nil && n >= least
+}
+
+func forbidden(err error) bool {
+	return isReply(err, "NOPERM") || isReply(err, "ERR unknown command")
+}
+
+// sinceKey remembers, for gateways that start later, since when buckets that
+// Redis does not hold began empty.
+func (s *shard) sinceKey() string { return s.tag + ":since" }
+
+// acquaintance is what is remembered of a node from one link to the next.
+type acquaintance struct{ id, since string }
+
+// resume finds since when the buckets of each node began empty, and returns
+// what to remember. An instance that is not the one known before may have lost
+// what was counted, so that its buckets begin empty now. On the first contact
+// of a gateway, Redis says whether that has happened.
+func (l *link) resume(ctx context.Context, found map[string]instance, known map[string]acquaintance) (map[string]acquaintance, error) {
+	next := map[string]acquaintance{}
+	ids := map[string]string{}
+	for address, in := range found {
+		s := l.shards[address]
+		before, seen := known[address]
+		switch {
+		case seen && in.id != "" && before.id == in.id:
+			s.since = before.since
+		case len(known) == 0:
+			since, err := s.client.Get(ctx, s.sinceKey()).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return nil, err
+			}
+			if _, err := strconv.ParseInt(since, 10, 64); since != "" && err != nil {
+				return nil, errReply
+			}
+			s.since = since
+		default:
+			s.since = strconv.FormatInt(in.now, 10)
+			if err := s.client.Set(ctx, s.sinceKey(), s.since, 0).Err(); err != nil {
+				return nil, err
+			}
+		}
+		next[address] = acquaintance{in.id, s.since}
+		ids[address] = in.id
+	}
+	l.mu.Lock()
+	l.instances = ids
+	l.mu.Unlock()
+	return next, nil
+}

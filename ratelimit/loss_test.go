@@ -1,0 +1,376 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+)
+
+// long runs the faults for longer, repeatedly, and holds the limiter to its
+// times: it needs a machine that is not busy with anything else.
+var long = os.Getenv("CALLGATE_REDIS_FAULTS") != ""
+
+const (
+	decisionMax = 250 * time.Millisecond
+	sharedAgain = 5 * time.Second
+)
+
+func through(t testing.TB, s *server) (*ratelimit.Redis, *proxy) {
+	t.Helper()
+	p := newProxy(t, s.address())
+	r, warnings, err := ratelimit.NewRedis(context.Background(), optionsFor(p.address()))
+	return opened(t, r, warnings, err), p
+}
+
+// local is limits with one budget of alpha, judged locally when Redis is away.
+func local(b ratelimit.Budget, replicas int) *ratelimit.Limits {
+	l := onlyAgent(b)
+	l.OnStoreLoss, l.Replicas = ratelimit.LossLocal, replicas
+	return l
+}
+
+// waitFor waits until Redis is shared again, or is not.
+func waitFor(t testing.TB, r *ratelimit.Redis, want bool) {
+	t.Helper()
+	start := time.Now()
+	for {
+		shared, cause := r.Shared()
+		if shared == want {
+			break
+		}
+		if time.Since(start) > 30*time.Second {
+			t.Fatalf("shared is %v after 30 s: %v", shared, cause)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if took := time.Since(start); long && took > sharedAgain {
+		t.Errorf("shared is %v after %v, want within %v", want, took, sharedAgain)
+	}
+}
+
+// timed asks once, and checks how long that took.
+func timed(t testing.TB, r *ratelimit.Redis, limits *ratelimit.Limits) (ratelimit.Lease, error) {
+	t.Helper()
+	start := time.Now()
+	lease, err := r.Take(context.Background(), limits, alpha)
+	if took := time.Since(start); long && took > decisionMax {
+		t.Errorf("a decision took %v, want at most %v", took, decisionMax)
+	}
+	return lease, err
+}
+
+// tokens are what Redis holds of the agent's bucket, rounded down, or -1.
+func tokens(t testing.TB, s *server, prefix string) int {
+	t.Helper()
+	c := s.client()
+	defer c.Close()
+	state, err := c.Get(context.Background(), ratelimit.KeyOf(prefix, "Analyst")).Result()
+	if err != nil {
+		return -1
+	}
+	level, err := strconv.ParseFloat(strings.Fields(state)[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(level / 3_600_000_000)
+}
+
+// The script runs and its reply is lost: the call is counted once, whether it
+// was then refused or judged by the local share.
+func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
+	for name, lose := range map[string]func(*proxy){
+		"vanishes": func(p *proxy) { p.dropDown = true },
+		"cut off":  func(p *proxy) { p.cutNext = true },
+		"another's": func(p *proxy) {
+			p.rewrite = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
+		},
+		"of another type":     func(p *proxy) { p.rewrite = func([]byte) []byte { return []byte(":1\r\n") } },
+		"not of the protocol": func(p *proxy) { p.rewrite = func([]byte) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") } },
+	} {
+		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
+			t.Run(fmt.Sprintf("%s %d", name, loss), func(t *testing.T) { countedOnce(t, lose, loss) })
+		}
+	}
+}
+
+func countedOnce(t *testing.T, lose func(*proxy), loss ratelimit.StoreLoss) {
+	t.Parallel()
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := optionsFor(p.address())
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	limits := local(budget("1/h", 5), 1)
+	limits.OnStoreLoss = loss
+	admitted(t, r, limits, alpha)
+
+	p.set(func() { lose(p) })
+	_, err = timed(t, r, limits)
+	if loss == ratelimit.LossRefuse {
+		refused(t, err, refusal.LimiterUnavailable)
+	} else {
+		refused(t, err, refusal.RateLimited) // the share begins empty
+	}
+	if n := tokens(t, s, o.Prefix); n != 3 {
+		t.Fatalf("%d tokens in Redis, want 3: the script did not run, or ran twice", n)
+	}
+	if shared, cause := r.Shared(); shared || cause == nil {
+		t.Fatal("a reply was lost, and the limits are still shared")
+	}
+	p.heal()
+	waitFor(t, r, true)
+	if n := drain(r, limits, alpha, 10); n != 3 {
+		t.Errorf("%d admitted, want the 3 that are left", n)
+	}
+}
+
+// Redis forgets its scripts: nobody notices, and nothing is counted twice.
+func TestScriptFlush(t *testing.T) {
+	s := started(t)
+	r, warnings, err := ratelimit.NewRedis(context.Background(), optionsFor(s.address()))
+	opened(t, r, warnings, err)
+	c := s.client()
+	defer c.Close()
+	limits := onlyAgent(budget("1/h", 50))
+	for range 50 {
+		if err := c.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		admitted(t, r, limits, alpha)
+	}
+	_, err = r.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.RateLimited)
+	if shared, cause := r.Shared(); !shared {
+		t.Errorf("not shared: %v", cause)
+	}
+}
+
+// Redis is started anew while nobody asks, empty or with what it had at some
+// time: what was spent stays spent.
+func TestARestartThatNobodySees(t *testing.T) {
+	for _, kept := range []string{"no", "yes"} {
+		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
+			t.Run(fmt.Sprintf("kept %s, loss %d", kept, loss), func(t *testing.T) { restarted(t, kept, loss) })
+		}
+	}
+}
+
+func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
+	t.Parallel()
+	s := started(t, "--appendonly", kept, "--appendfsync", "always")
+	o := optionsFor(s.address())
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	b := budget("1/h", 5)
+	limits := local(b, 1)
+	limits.OnStoreLoss, limits.Default.Budget = loss, &b
+	if n := drain(r, limits, alpha, 2); n != 2 {
+		t.Fatalf("%d admitted, want 2", n)
+	}
+	s.kill()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	if n := tokens(t, s, o.Prefix); (n == 3) != (kept == "yes") {
+		t.Fatalf("%d tokens after the restart", n)
+	}
+	if n := drain(r, limits, alpha, 9); n != 0 {
+		t.Errorf("%d admitted after the restart, want none", n)
+	}
+	waitFor(t, r, true)
+	_, err = r.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.RateLimited)
+	// A gateway that starts later knows it from Redis.
+	later, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, later, warnings, err)
+	_, err = later.Take(context.Background(), limits, keyOf("Intern", "web.search", "alpha"))
+	refused(t, err, refusal.RateLimited)
+}
+
+// load asks from eight goroutines until stopped, and counts what was admitted.
+type load struct {
+	group     sync.WaitGroup
+	stop      chan struct{}
+	began     time.Time
+	admitted  atomic.Int64
+	slowest   atomic.Int64
+	forbidden atomic.Pointer[refusal.Error]
+}
+
+func startLoad(r *ratelimit.Redis, limits *ratelimit.Limits) *load {
+	w := &load{stop: make(chan struct{}), began: time.Now()}
+	for range 8 {
+		w.group.Go(func() {
+			for {
+				select {
+				case <-w.stop:
+					return
+				default:
+				}
+				start := time.Now()
+				lease, err := r.Take(context.Background(), limits, alpha)
+				w.slowest.Store(max(w.slowest.Load(), int64(time.Since(start))))
+				var e *refusal.Error
+				switch {
+				case err == nil:
+					w.admitted.Add(1)
+					lease.Release()
+				case !errors.As(err, &e) || e.Code != refusal.RateLimited && e.Code != refusal.LimiterUnavailable && e.Code != refusal.ConcurrencyLimited:
+					w.forbidden.Store(refusal.From(refusal.Rate, err))
+				}
+				time.Sleep(500 * time.Microsecond)
+			}
+		})
+	}
+	return w
+}
+
+// end checks that what was admitted is the rate and one burst at most.
+func (w *load) end(t testing.TB, perSecond float64, burst int) {
+	t.Helper()
+	close(w.stop)
+	w.group.Wait()
+	may := float64(burst) + perSecond*time.Since(w.began).Seconds()
+	if n := w.admitted.Load(); float64(n) > may {
+		t.Errorf("%d admitted, want at most %.0f", n, may)
+	} else {
+		t.Logf("%d admitted of %.0f; slowest decision %v", n, may, time.Duration(w.slowest.Load()))
+	}
+	if w.admitted.Load() == 0 {
+		t.Error("nothing was admitted")
+	}
+	if e := w.forbidden.Load(); e != nil {
+		t.Errorf("got %v", e)
+	}
+	if slowest := time.Duration(w.slowest.Load()); long && slowest > decisionMax {
+		t.Errorf("a decision took %v, want at most %v", slowest, decisionMax)
+	}
+}
+
+// Whatever happens to Redis, no more is granted than the rate and one burst,
+// across the loss and the return.
+func TestTheRateHoldsAcrossALoss(t *testing.T) {
+	const burst = 40
+	rounds, away := 1, 600*time.Millisecond
+	if long {
+		rounds, away = 5, 3*time.Second
+	}
+	faults := map[string]struct {
+		hurt, heal func(testing.TB, *server, *proxy)
+	}{
+		"killed and started": {
+			func(_ testing.TB, s *server, _ *proxy) { s.kill() },
+			func(t testing.TB, s *server, _ *proxy) {
+				if err := s.start(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		"stopped": {
+			func(_ testing.TB, s *server, _ *proxy) { _ = s.process.Process.Signal(syscall.SIGSTOP) },
+			func(_ testing.TB, s *server, _ *proxy) { _ = s.process.Process.Signal(syscall.SIGCONT) },
+		},
+		"paused": {
+			func(t testing.TB, s *server, _ *proxy) {
+				c := s.client()
+				defer c.Close()
+				if err := c.Do(context.Background(), "client", "pause", away.Milliseconds(), "all").Err(); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(testing.TB, *server, *proxy) {},
+		},
+		"replies lost": {
+			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.dropDown = true }) },
+			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+		},
+		"half open": {
+			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.dropUp, p.dropDown = true, true }) },
+			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+		},
+		"slow": {
+			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.delay = 2 * time.Second }) },
+			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+		},
+		"cut": {
+			func(_ testing.TB, _ *server, p *proxy) { p.cut() },
+			func(testing.TB, *server, *proxy) {},
+		},
+		"lies": {
+			func(_ testing.TB, _ *server, p *proxy) {
+				p.set(func() {
+					p.rewrite = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
+				})
+			},
+			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+		},
+		"flushed and killed": {
+			func(_ testing.TB, s *server, p *proxy) { s.kill(); p.cut() },
+			func(t testing.TB, s *server, _ *proxy) {
+				if err := s.start(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		"out of memory": {
+			func(t testing.TB, s *server, _ *proxy) { configure(t, s, "maxmemory", "1") },
+			func(t testing.TB, s *server, _ *proxy) { configure(t, s, "maxmemory", "0") },
+		},
+		"made a replica": {
+			func(t testing.TB, s *server, _ *proxy) { command(t, s, "replicaof", "127.0.0.1", "1") },
+			func(t testing.TB, s *server, _ *proxy) { command(t, s, "replicaof", "no", "one") },
+		},
+	}
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := started(t)
+			r, p := through(t, s)
+			limits := local(budget("100/s", burst), 1)
+			limits.Default.Concurrency = new(6)
+			w := startLoad(r, limits)
+			for range rounds {
+				time.Sleep(300 * time.Millisecond)
+				f.hurt(t, s, p)
+				if name != "cut" {
+					waitFor(t, r, false)
+				}
+				time.Sleep(away)
+				f.heal(t, s, p)
+				waitFor(t, r, true)
+			}
+			time.Sleep(300 * time.Millisecond)
+			waitFor(t, r, true)
+			w.end(t, 100, burst)
+			if n := r.InFlight("Analyst"); n != 0 {
+				t.Errorf("%d slots held, want none", n)
+			}
+		})
+	}
+}
+
+func command(t testing.TB, s *server, args ...any) {
+	t.Helper()
+	c := s.client()
+	defer c.Close()
+	if err := c.Do(context.Background(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func configure(t testing.TB, s *server, key, value string) {
+	t.Helper()
+	command(t, s, "config", "set", key, value)
+}

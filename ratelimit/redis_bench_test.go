@@ -1,0 +1,87 @@
+package ratelimit_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/ratelimit"
+)
+
+// BenchmarkRedis compares, at 32 goroutines: PING through the library's pool,
+// one budget, four in one script, and four asked one after the other.
+func BenchmarkRedis(b *testing.B) {
+	const goroutines = 32
+	address := sharedAddress(b)
+	ctx := context.Background()
+	r, warnings, err := ratelimit.NewRedis(ctx, optionsFor(address))
+	opened(b, r, warnings, err)
+	c := redis.NewClient(&redis.Options{Addr: address, Protocol: 2})
+	defer c.Close()
+	wide := roomy()
+	limits := func(l *ratelimit.Limits) func() error {
+		return func() error {
+			lease, err := r.Take(ctx, l, alpha)
+			lease.Release()
+			return err
+		}
+	}
+	slot := onlyAgent(wide)
+	slot.Default.Concurrency = new(1000)
+	each := []func() error{limits(onlyAgent(wide)), limits(onlyAgentTool(wide)), limits(onlyTool(wide)), limits(onlyProject(wide))}
+	for _, c := range []struct {
+		name string
+		run  func() error
+	}{
+		{"ping", func() error { return c.Ping(ctx).Err() }},
+		{"1", each[0]},
+		{"1+slot", limits(slot)},
+		{"4", limits(combined(wide, wide, wide, wide))},
+		{"4 in sequence", func() error {
+			for _, f := range each {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := c.run(); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+		})
+	}
+}
+
+// BenchmarkRedisAway is what a call costs while Redis is away.
+func BenchmarkRedisAway(b *testing.B) {
+	o := optionsFor("127.0.0.1:1")
+	start := time.Now()
+	o.Clock = func() time.Time { return start.Add(100 * time.Since(start)) }
+	r, _, err := ratelimit.NewRedis(context.Background(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	wide := roomy()
+	limits := local(wide, 1)
+	time.Sleep(20 * time.Millisecond) // the share begins empty
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Take(context.Background(), limits, alpha); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

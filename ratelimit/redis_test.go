@@ -1,0 +1,344 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+)
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	const password = "hunter2"
+	at := func(u string) func() string { return func() string { return u } }
+	cases := map[string]ratelimit.RedisOptions{
+		"nothing":            {},
+		"two":                {URL: at("redis://127.0.0.1:1"), Cluster: ratelimit.Cluster{Addresses: []string{"127.0.0.1:1"}}},
+		"no master":          {Sentinel: ratelimit.Sentinel{Addresses: []string{"127.0.0.1:1"}}},
+		"no sentinels":       {Sentinel: ratelimit.Sentinel{Master: "m"}},
+		"another scheme":     {URL: at("http://u:" + password + "@127.0.0.1:1")},
+		"no scheme":          {URL: at(password + "@127.0.0.1:1")},
+		"not a url":          {URL: at("redis://u:" + password + "@[::1:6379/%zz")},
+		"options in it":      {URL: at("redis://u:" + password + "@127.0.0.1:1?max_retries=3")},
+		"no database":        {URL: at("redis://u:" + password + "@127.0.0.1:1/one")},
+		"skips the checks":   {URL: at("rediss://u:" + password + "@127.0.0.1:1?skip_verify=true")},
+		"empty":              {URL: at("")},
+		"a socket of a file": {URL: at("unix:///tmp/" + password)},
+	}
+	for name, o := range cases {
+		t.Run(name, func(t *testing.T) {
+			o.Clock = time.Now
+			_, warnings, err := ratelimit.NewRedis(context.Background(), o)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if text := fmt.Sprint(err, warnings) + fmt.Sprintf("%+v %#v", o, o); strings.Contains(text, password) {
+				t.Errorf("the password is in %s", text)
+			}
+		})
+	}
+	if _, _, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{URL: at("redis://127.0.0.1:1")}); err == nil {
+		t.Error("accepted without a clock")
+	}
+	var absent *ratelimit.Redis
+	_, err := absent.Take(context.Background(), &ratelimit.Limits{}, alpha)
+	refused(t, err, refusal.LimiterUnavailable)
+	refused(t, absent.Caller(context.Background(), &ratelimit.Limits{}, "c"), refusal.LimiterUnavailable)
+}
+
+// A Redis that forgets in order to make room is not one to count in; one that
+// may not be asked is, with a warning.
+func TestWhatRedisSaysOfItself(t *testing.T) {
+	s := started(t)
+	configure(t, s, "maxmemory-policy", "allkeys-lru")
+	_, _, err := ratelimit.NewRedis(context.Background(), optionsFor(s.address()))
+	if err == nil || !strings.Contains(err.Error(), "found maxmemory-policy allkeys-lru, expected noeviction") {
+		t.Fatalf("got %v", err)
+	}
+	configure(t, s, "maxmemory-policy", "noeviction")
+	command(t, s, "acl", "setuser", "limiter", "on", ">hunter2", "~*", "+@all", "-info", "-config")
+	o := optionsFor(s.address())
+	o.URL = func() string { return "redis://limiter:hunter2@" + s.address() }
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	if text := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(text, "maxmemory-policy cannot be read") || !strings.Contains(text, "INFO is forbidden") {
+		t.Errorf("got %q", warnings)
+	}
+	admitted(t, r, onlyAgent(budget("1/h", 1)), alpha)
+
+	o.URL = func() string { return "redis://limiter:hunter3@" + s.address() }
+	wrong, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	if err != nil || len(warnings) != 1 || strings.Contains(warnings[0], "hunter") || !strings.Contains(warnings[0], "WRONGPASS") {
+		t.Fatalf("got %v, %q", err, warnings)
+	}
+	_ = wrong.Close()
+}
+
+// What is not ours under our keys refuses the calls that need it, and no other.
+func TestAKeyOfAnotherForm(t *testing.T) {
+	address := sharedAddress(t)
+	o := optionsFor(address)
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	c := redis.NewClient(&redis.Options{Addr: address})
+	defer c.Close()
+	ctx := context.Background()
+	limits := local(budget("1/h", 3), 1)
+	limits.Default.Budget = &ratelimit.Budget{Rate: rateOf("1/h"), Burst: 3}
+	spoil := map[string]func(key string) error{
+		"a list":        func(key string) error { return c.LPush(ctx, key, "1").Err() },
+		"words":         func(key string) error { return c.Set(ctx, key, "full", 0).Err() },
+		"empty":         func(key string) error { return c.Set(ctx, key, "", 0).Err() },
+		"three figures": func(key string) error { return c.Set(ctx, key, "1 2 3", 0).Err() },
+		"a fraction":    func(key string) error { return c.Set(ctx, key, "1 2.5 3 4", 0).Err() },
+	}
+	for name, f := range spoil {
+		key := ratelimit.KeyOf(o.Prefix, "Analyst")
+		if err := f(key); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, err := r.Take(ctx, limits, alpha)
+			e := refused(t, err, refusal.LimiterUnavailable)
+			if strings.Contains(e.Error(), "Analyst") {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+		if shared, cause := r.Shared(); !shared {
+			t.Errorf("%s: Redis is taken to be away: %v", name, cause)
+		}
+		c.Del(ctx, key)
+	}
+	// A kind of key that holds slots, and holds none.
+	limits.Default.Concurrency = new(3)
+	if err := c.Set(ctx, ratelimit.SlotsKeyOf(o.Prefix, "Analyst"), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Take(ctx, limits, alpha)
+	refused(t, err, refusal.LimiterUnavailable)
+	c.Del(ctx, ratelimit.SlotsKeyOf(o.Prefix, "Analyst"))
+	if n := drain(r, limits, alpha, 9); n != 3 {
+		t.Errorf("%d admitted, want 3: a refused call took something", n)
+	}
+}
+
+// Keys are bounded, whatever the names, and go when they say nothing.
+func TestKeysAreBoundedAndGo(t *testing.T) {
+	address := sharedAddress(t)
+	o := optionsFor(address)
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	c := redis.NewClient(&redis.Options{Addr: address})
+	defer c.Close()
+	ctx := context.Background()
+	limits := onlyDefault(budget("100/s", 3))
+	limits.Default.Concurrency = new(3)
+	b := budget("100/s", 3)
+	limits.Caller = &b
+	names := []string{"a", "a}b", "{a}", "a/b", strings.Repeat("x", 65), strings.Repeat("y", 100_000), "é", "a b", "a\r\nb", "\x00"}
+	for _, n := range names {
+		admitted(t, r, limits, keyOf(n, "t", "p")).Release()
+		if err := r.Caller(ctx, limits, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := c.Keys(ctx, o.Prefix+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if len(key) > 150 || strings.ContainsAny(key, "\x00\r\n é") || strings.Count(key, "{") != 1 || strings.Count(key, "}") != 1 {
+			t.Errorf("key %q", key)
+		}
+		if ttl := c.PTTL(ctx, key).Val(); ttl <= 0 && ttl != -2 && !strings.Contains(key, "probe") {
+			t.Errorf("key %q does not expire: %v", key, ttl)
+		}
+	}
+	for range 1000 {
+		keys, _ = c.Keys(ctx, o.Prefix+"{[acpt]/*").Result()
+		if len(keys) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("still there: %q", keys)
+}
+
+// A slot is held as long as the call runs, however long, and not for long when
+// its gateway is gone.
+func TestLeases(t *testing.T) {
+	o := optionsFor(sharedAddress(t))
+	open := func() *ratelimit.Redis {
+		r, warnings, err := ratelimit.NewRedisLeasing(context.Background(), o, 600*time.Millisecond)
+		return opened(t, r, warnings, err)
+	}
+	dies, lives := open(), open()
+	limits := &ratelimit.Limits{Default: ratelimit.Allowance{Concurrency: new(2)}}
+	lease, held := admitted(t, dies, limits, alpha), admitted(t, lives, limits, alpha)
+	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+		_, err := lives.Take(context.Background(), limits, alpha)
+		refused(t, err, refusal.ConcurrencyLimited)
+	}
+	_ = dies.Close() // renews no more
+	var second ratelimit.Lease
+	err := errors.New("not asked yet")
+	for tries := 0; err != nil; tries++ {
+		if tries > 1000 {
+			t.Fatal("the slot of a gateway that died does not come back")
+		}
+		time.Sleep(10 * time.Millisecond)
+		second, err = lives.Take(context.Background(), limits, alpha)
+	}
+	lease.Release()
+	_, err = lives.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.ConcurrencyLimited)
+	second.Release()
+	held.Release()
+	admitted(t, lives, limits, alpha).Release()
+}
+
+// A caller that goes away before the answer gets nothing, and takes nothing.
+func TestTheCallerGoesAway(t *testing.T) {
+	s := started(t)
+	r, p := through(t, s)
+	limits := onlyAgent(budget("1/h", 2))
+	limits.Default.Concurrency = new(2)
+	p.set(func() { p.delay = 60 * time.Millisecond })
+	for range 4 {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		_, err := r.Take(ctx, limits, alpha)
+		cancel()
+		if e := refused(t, err, refusal.LimiterUnavailable); !errors.Is(e, context.DeadlineExceeded) {
+			t.Fatalf("got %v", e)
+		}
+		time.Sleep(250 * time.Millisecond) // until it is given back
+	}
+	p.set(func() { p.delay = 0 })
+	time.Sleep(150 * time.Millisecond)
+	if shared, cause := r.Shared(); !shared {
+		t.Errorf("Redis is taken to be away: %v", cause)
+	}
+	for range 2 {
+		admitted(t, r, limits, alpha)
+	}
+}
+
+// Whatever Redis answers, what is not exactly an answer to this request is none.
+func TestAnswers(t *testing.T) {
+	for reply, want := range map[string]string{
+		"id-1 taken": "admitted", "id-1 crowded": "refused", "id-1 spent 500 2": "refused",
+		"": "", "id-1": "", "id-1 ": "", "id-2 taken": "", "taken": "", "id-1 taken ": "", "id-1 spent": "", "id-1 spent 500": "",
+		"id-1 spent 0 1": "", "id-1 spent -5 1": "", "id-1 spent 5 0": "", "id-1 spent 5 3": "", "id-1 spent 5 1 1": "", "id-1 spent 1e3 1": "", "id-1 spent 99999999999999999999 1": "",
+	} {
+		admitted, _, _, err := ratelimit.Answer(reply, "id-1", 2)
+		got := "refused"
+		if err != nil {
+			got = ""
+		} else if admitted {
+			got = "admitted"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", reply, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		reply := rapid.String().Draw(t, "reply")
+		if admitted, _, _, err := ratelimit.Answer(reply, "id-1", 2); err == nil && !strings.HasPrefix(reply, "id-1 ") || admitted {
+			t.Fatalf("%q is taken for an answer", reply)
+		}
+	})
+}
+
+// Close ends what was started, and what is asked afterwards is refused.
+func TestClose(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := started(t)
+	r, warnings, err := ratelimit.NewRedis(context.Background(), optionsFor(s.address()))
+	opened(t, r, warnings, err)
+	limits := local(budget("1/s", 5), 1)
+	limits.Default.Concurrency = new(5)
+	lease := admitted(t, r, limits, alpha)
+	_ = r.Close()
+	_ = r.Close()
+	lease.Release()
+	_, err = r.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.LimiterUnavailable)
+
+	away, _, err := ratelimit.NewRedis(context.Background(), optionsFor("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = away.Close()
+	_, err = away.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.LimiterUnavailable)
+	s.kill()
+	goleak.VerifyNone(t, before)
+}
+
+// More calls than the queue holds are refused at once, not kept.
+func TestTheQueueIsBounded(t *testing.T) {
+	s := started(t)
+	r, p := through(t, s)
+	p.set(func() { p.delay = 80 * time.Millisecond })
+	limits := onlyAgent(budget("1000000/s", 1_000_000))
+	var group sync.WaitGroup
+	var full atomic.Int64
+	for range 20_000 {
+		group.Go(func() {
+			_, err := r.Take(context.Background(), limits, alpha)
+			var e *refusal.Error
+			if errors.As(err, &e) && strings.Contains(e.Error(), "queue to Redis is full") {
+				full.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if full.Load() == 0 {
+		t.Skip("the machine was too slow to fill the queue")
+	}
+}
+
+// Replicas that share a Redis share a limit.
+func TestReplicasShareALimit(t *testing.T) {
+	o := optionsFor(sharedAddress(t))
+	var replicas [3]*ratelimit.Redis
+	for i := range replicas {
+		r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+		replicas[i] = opened(t, r, warnings, err)
+	}
+	limits := combined(budget("1/h", 100), budget("1/h", 90), budget("1/h", 80), budget("1/h", 70))
+	limits.Default.Concurrency = new(3)
+	var group sync.WaitGroup
+	var passed, inFlight atomic.Int64
+	for i := range 12 {
+		group.Go(func() {
+			for range 60 {
+				lease, err := replicas[i%3].Take(context.Background(), limits, alpha)
+				if err != nil {
+					continue
+				}
+				if n := inFlight.Add(1); n > 3 {
+					t.Errorf("%d calls at the same time, want at most 3", n)
+				}
+				passed.Add(1)
+				inFlight.Add(-1)
+				lease.Release()
+			}
+		})
+	}
+	group.Wait()
+	time.Sleep(50 * time.Millisecond) // the last releases
+	if n := passed.Load() + int64(drain(replicas[0], limits, alpha, 100)); n != 70 {
+		t.Errorf("%d admitted, want 70", n)
+	}
+}

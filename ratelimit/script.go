@@ -1,0 +1,236 @@
+package ratelimit
+
+import (
+	"crypto/sha1" // the name that Redis gives a script
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// script is a Lua script, which Redis runs alone and whole.
+type script struct{ source, sha string }
+
+func newScript(body string) *script {
+	source := prelude + body
+	sum := sha1.Sum([]byte(source))
+	return &script{source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// speed is the rate in units a microsecond. A bucket counts in units, of which
+// 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
+// brings 3600 N units each microsecond, N/m 60 N and N/h N. So every figure is
+// a whole number, and up to the highest burst below 2^53, to which the numbers
+// of Lua are exact.
+func (r Rate) speed() int64 { return r.count * int64(time.Hour/r.per) }
+
+// A bucket is a string, "at level speed burst": the microsecond that it was
+// last counted at, the units it held then, and the figures it had. It expires
+// when it is full again, since a full bucket is as good as none.
+//
+// ARGV[1] is the time in microseconds where it is not to be Redis' own, [2]
+// when all buckets were empty ("": never), and [3] how many milliseconds they
+// are kept beyond their time.
+const prelude = `
+local call, format, match, min, max, ceil = redis.call, string.format, string.match, math.min, math.max, math.ceil
+local now = tonumber(ARGV[1])
+if not now then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+local since, keep = tonumber(ARGV[2]), tonumber(ARGV[3])
+local unit = 3600000000
+
+local function read(key, speed, burst, figures)
+  local most = burst * unit
+  local state = call('GET', key)
+  if state then
+    local at, level, had = match(state, '^(%-?%d+) (%d+) (%d+ %d+)$')
+    if not at then return nil end
+    at, level = tonumber(at), tonumber(level)
+    if since and at < since then at, level = since, 0 end
+    local s, b = speed, most
+    if had ~= figures then
+      s, b = match(had, '^(%d+) (%d+)$')
+      s, b = tonumber(s), tonumber(b) * unit
+    end
+    if now > at then
+      level = min(level + (now - at) * s, b)
+      at = now
+    end
+    return at, min(level, most), had ~= figures
+  end
+  if since then
+    return max(now, since), min(max(now - since, 0) * speed, most), true
+  end
+  return now, most, true
+end
+
+local function write(key, at, level, speed, burst, figures)
+  local missing = burst * unit - level
+  local ms = keep
+  if missing > 0 then
+    ms = ms + ceil((at - now + ceil(missing / speed)) / 1000) + 1
+  end
+  if ms > 0 then
+    call('SET', key, format('%.0f %.0f %s', at, level, figures), 'PX', format('%.0f', ms))
+  else
+    call('DEL', key)
+  end
+end
+`
+
+// takeScript takes a token of each bucket and a slot, all or none. KEYS are the
+// buckets, then the slots where they are limited. ARGV[4] is the id of the
+// request, [5] the number of slots (0: not limited), [6] how long a slot is
+// leased, in microseconds; then speed and burst of each bucket. The answer
+// begins with the id, so that one that belongs to another request is known:
+// "ID taken", "ID crowded" or "ID spent MS N", N the bucket that takes longest.
+//
+// Figures that changed are written even where the answer is no, since until
+// now the old ones counted. What is written first is such that Redis refuses it
+// when it is out of memory: after a first write it would refuse nothing more.
+var takeScript = newScript(`
+local id, slots = ARGV[4], tonumber(ARGV[5])
+local n = (#ARGV - 6) / 2
+local buckets = {}
+local ms, by = 0, 0
+for i = 1, n do
+  local s, b = ARGV[5 + 2 * i], ARGV[6 + 2 * i]
+  local figures = s .. ' ' .. b
+  local speed, burst = tonumber(s), tonumber(b)
+  local at, level, fresh = read(KEYS[i], speed, burst, figures)
+  if not at then return redis.error_reply('BADBUCKET budget ' .. i .. ' of the call') end
+  buckets[i] = {at, level, speed, burst, figures}
+  if level < unit then
+    local wait = max(1, ceil((at - now + ceil((unit - level) / speed)) / 1000))
+    if wait > ms then ms, by = wait, i end
+  end
+  if fresh then write(KEYS[i], at, level, speed, burst, figures) end
+end
+if ms > 0 then return id .. ' spent ' .. format('%.0f', ms) .. ' ' .. by end
+if slots > 0 then
+  local key = KEYS[n + 1]
+  if call('ZCOUNT', key, '(' .. format('%.0f', now), '+inf') >= slots then return id .. ' crowded' end
+  local lease = tonumber(ARGV[6])
+  call('ZADD', key, format('%.0f', now + lease), id)
+  call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now))
+  call('PEXPIRE', key, format('%.0f', ceil(lease / 1000) + keep + 1))
+end
+for i = 1, n do
+  local b = buckets[i]
+  write(KEYS[i], b[1], b[2] - unit, b[3], b[4], b[5])
+end
+return id .. ' taken'
+`)
+
+// giveBackScript returns what one take got and its call could not use. KEYS
+// are as in takeScript; ARGV[4] is the id, [5] the number of buckets. A bucket
+// that is gone is full: there is nothing to give back.
+var giveBackScript = newScript(`
+local n = tonumber(ARGV[5])
+for i = 1, n do
+  local state = call('GET', KEYS[i])
+  if state then
+    local a, l, s, b = match(state, '^(%-?%d+) (%d+) (%d+) (%d+)$')
+    if a then
+      local level = min(tonumber(l) + unit, tonumber(b) * unit)
+      call('SET', KEYS[i], format('%s %.0f %s %s', a, level, s, b), 'KEEPTTL')
+    end
+  end
+end
+if KEYS[n + 1] then call('ZREM', KEYS[n + 1], ARGV[4]) end
+return ARGV[4] .. ' given back'
+`)
+
+// debitScript takes tokens that were granted while Redis was away, as far as
+// there are any. KEYS[1] is the bucket; ARGV[4] the id, [5] and [6] its speed
+// and burst, [7] the number of tokens.
+var debitScript = newScript(`
+local speed, burst, figures = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[5] .. ' ' .. ARGV[6]
+local at, level = read(KEYS[1], speed, burst, figures)
+if not at then return redis.error_reply('BADBUCKET of a debit') end
+write(KEYS[1], at, max(0, level - tonumber(ARGV[7]) * unit), speed, burst, figures)
+return ARGV[4] .. ' debited'
+`)
+
+// renewScript leases slots on. KEYS[1] are an agent's slots; ARGV[4] is the id
+// of the request, [5] the length of the lease in microseconds, and the rest the
+// ids of the calls. A slot that Redis had lost is leased anew: the call runs.
+var renewScript = newScript(`
+local lease = tonumber(ARGV[5])
+local till = format('%.0f', now + lease)
+for i = 6, #ARGV do call('ZADD', KEYS[1], till, ARGV[i]) end
+call('PEXPIRE', KEYS[1], format('%.0f', ceil(lease / 1000) + keep + 1))
+return ARGV[4] .. ' renewed'
+`)
+
+var scripts = []*script{takeScript, giveBackScript, debitScript, renewScript}
+
+var errReply = errors.New("the reply is not one to this request")
+
+// answer reads what takeScript returned; by counts from 1, among so many
+// buckets. Whatever is not exactly an answer to this request is an error.
+func answer(reply, id string, buckets int) (out outcome, ms int64, by int, err error) {
+	rest, ok := strings.CutPrefix(reply, id+" ")
+	if !ok {
+		return failed, 0, 0, errReply
+	}
+	switch rest {
+	case "taken":
+		return taken, 0, 0, nil
+	case "crowded":
+		return crowded, 0, 0, nil
+	}
+	figures, ok := strings.CutPrefix(rest, "spent ")
+	first, second, two := strings.Cut(figures, " ")
+	if !ok || !two {
+		return failed, 0, 0, errReply
+	}
+	ms, err1 := strconv.ParseInt(first, 10, 64)
+	by, err2 := strconv.Atoi(second)
+	if err1 != nil || err2 != nil || ms < 1 || by < 1 || by > buckets {
+		return failed, 0, 0, errReply
+	}
+	return spent, ms, by, nil
+}
+
+// storeKey is the key of a bucket. What belongs to one agent shares a hash tag,
+// so that on a cluster it lies on one node.
+func storeKey(prefix string, k kind, n name) (tag, key string) {
+	switch k {
+	case agents:
+		tag = prefix + "{a/" + part(n.first) + "}"
+	case agentTools:
+		tag = prefix + "{a/" + part(n.first) + "}"
+		return tag, tag + ":tool:" + part(n.second)
+	case tools:
+		tag = prefix + "{t/" + part(n.first) + "}"
+	case projects:
+		tag = prefix + "{p/" + part(n.first) + "/" + part(n.second) + "}"
+	case callers:
+		tag = prefix + "{c/" + part(n.first) + "}"
+	default:
+		panic(fmt.Sprintf("kind %d", k))
+	}
+	return tag, tag + ":bucket"
+}
+
+func slotsKey(prefix, agent string) string { return prefix + "{a/" + part(agent) + "}:slots" }
+
+// part writes a name within a key. Names that are long, or hold a byte that
+// has a meaning in a key, stand there as their digest, which is too long to be
+// a name itself.
+func part(s string) string {
+	if len(s) > 64 {
+		return digest(s)
+	}
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || c == '/' || c == '{' || c == '}' {
+			return digest(s)
+		}
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package ratelimit_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+)
+
+// While Redis is away, replicas grant the limit together, and nobody waits.
+func TestTheLocalShare(t *testing.T) {
+	s := started(t)
+	clk := &clock{now: epoch}
+	o := optionsFor(s.address())
+	o.Clock = clk.Now
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	limits := local(budget("9/s", 30), 3)
+	limits.Default.Concurrency = new(7)
+	first := admitted(t, r, limits, alpha)
+	s.kill()
+	_, err = timed(t, r, limits)
+	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS != 334 { // 3/s, from empty
+		t.Errorf("wait %d ms, want 334", e.RetryAfterMS)
+	}
+	clk.moveMS(333)
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.RateLimited)
+	clk.moveMS(1)
+	admitted(t, r, limits, alpha).Release()
+	clk.move(time.Hour)
+	// A third of 7 slots is 2, and the call from before holds one of them.
+	second := admitted(t, r, limits, alpha)
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.ConcurrencyLimited)
+	first.Release()
+	second.Release()
+	if n := drain(r, limits, alpha, 50); n != 9 {
+		t.Errorf("%d admitted, want the 9 that are left of a third of the burst", n)
+	}
+	// Fewer slots than replicas: none of them may be granted twice.
+	limits.Default.Concurrency = new(2)
+	clk.move(time.Hour)
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.ConcurrencyLimited)
+	limits.Replicas = 0
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.LimiterUnavailable)
+	limits.Replicas, limits.OnStoreLoss = 3, ratelimit.LossRefuse
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.LimiterUnavailable)
+	refused(t, r.Caller(context.Background(), withCaller(limits), "c"), refusal.LimiterUnavailable)
+}
+
+func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
+	c := *l
+	b := budget("1/s", 1)
+	c.Caller = &b
+	return &c
+}
+
+// What was granted while Redis was away is taken from the shared budget.
+func TestTheShareIsSettled(t *testing.T) {
+	s := started(t)
+	clk := &clock{now: time.Now()}
+	p := newProxy(t, s.address())
+	o := optionsFor(p.address())
+	o.Clock = clk.Now
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	limits := local(budget("1/h", 10), 1)
+	admitted(t, r, limits, alpha)
+	p.set(func() { p.dropUp = true })
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.RateLimited)
+	clk.move(4 * time.Hour) // for the share only: the clock of Redis stands
+	if n := drain(r, limits, alpha, 20); n != 4 {
+		t.Fatalf("%d admitted in 4 hours at 1/h, want 4", n)
+	}
+	p.heal()
+	waitFor(t, r, true)
+	if n := drain(r, limits, alpha, 20); n != 5 {
+		t.Errorf("%d admitted, want 10 less 1 less 4", n)
+	}
+}
+
+// A gateway that starts while Redis is away judges by its share, and finds
+// Redis when it comes.
+func TestStartsWithoutRedis(t *testing.T) {
+	s := started(t)
+	s.kill()
+	var changes atomic.Int64
+	o := optionsFor(s.address())
+	o.OnChange = func(shared bool, cause error) {
+		if shared == (cause != nil) {
+			t.Errorf("shared %v, cause %v", shared, cause)
+		}
+		changes.Add(1)
+	}
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	if err != nil || len(warnings) != 1 {
+		t.Fatalf("got %v, %q, want a warning", err, warnings)
+	}
+	defer r.Close()
+	limits := local(budget("1/h", 5), 1)
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.RateLimited)
+	limits.OnStoreLoss = ratelimit.LossRefuse
+	_, err = timed(t, r, limits)
+	refused(t, err, refusal.LimiterUnavailable)
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, r, true)
+	if n := drain(r, limits, alpha, 10); n != 5 {
+		t.Errorf("%d admitted, want 5", n)
+	}
+	_ = r.Close()
+	if changes.Load() != 2 {
+		t.Errorf("%d changes told, want 2", changes.Load())
+	}
+	_, err = r.Take(context.Background(), limits, alpha)
+	refused(t, err, refusal.LimiterUnavailable)
+}
