@@ -132,13 +132,9 @@ func trail(name string, into map[string]bool) {
 	top := filepath.VolumeName(name) + string(filepath.Separator)
 	at, rest, links := top, steps(name[len(top)-1:]), 0
 	for len(rest) > 0 {
-		step := rest[0]
+		// No link is left in at, so that Join may take ".." at its word.
+		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
-		if step == ".." {
-			at = filepath.Dir(at)
-			continue
-		}
-		next := filepath.Join(at, step)
 		info, err := os.Lstat(next)
 		if err != nil || len(rest) == 0 {
 			into[at] = true
@@ -175,10 +171,7 @@ func steps(path string) []string {
 // matches, and those in which such a folder would.
 func patternTrail(pattern string, into map[string]bool) {
 	dir := filepath.Dir(pattern)
-	if dir == pattern {
-		return
-	}
-	if !strings.ContainsAny(dir, `*?[\`) {
+	if !strings.ContainsAny(dir, "*?[") {
 		trail(filepath.Join(dir, "*"), into)
 		return
 	}

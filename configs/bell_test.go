@@ -183,6 +183,23 @@ func TestNewFolderRings(t *testing.T) {
 	}
 }
 
+// TestOverflow loses notices: it rings, since anything may have moved, and that
+// is no trouble, as another error is.
+func TestOverflow(t *testing.T) {
+	b := newBell(fsnotify.NewWatcher)
+	defer b.stop()
+	b.watcher.Errors <- fsnotify.ErrEventOverflow
+	<-b.rung
+	if len(b.trouble) > 0 {
+		t.Errorf("found the trouble %v", <-b.trouble)
+	}
+	b.watcher.Errors <- errors.New("broken")
+	<-b.rung
+	if len(b.trouble) != 1 {
+		t.Error("the error is no trouble")
+	}
+}
+
 // TestManyNotices makes notices come all the time: they are not a look each.
 func TestManyNotices(t *testing.T) {
 	h := openHouse(t)

@@ -88,11 +88,11 @@ type field struct {
 }
 
 // object reads a mapping of known keys. It reports every other key.
-func (n node) object(fields ...field) bool {
+func (n node) object(fields ...field) {
 	if n.Kind != yaml.MappingNode {
-		return n.fail("found %s; expected a mapping with %s", n.what(), names(fields))
+		n.fail("found %s; expected a mapping with %s", n.what(), names(fields))
+		return
 	}
-	ok := true
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.with(n.Content[i]), n.with(n.Content[i+1])
 		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
@@ -104,9 +104,8 @@ func (n node) object(fields ...field) bool {
 		if near := nearest(key.Value, keys(fields)); near != "" {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
-		ok = key.fail("found the unknown key %s%s; expected %s", key.excerpt(), hint, strings.Replace(names(fields), "the keys", "one of the keys", 1))
+		key.fail("found the unknown key %s%s; expected %s", key.excerpt(), hint, strings.Replace(names(fields), "the keys", "one of the keys", 1))
 	}
-	return ok
 }
 
 func keys(fields []field) []string {

@@ -92,6 +92,46 @@ func TestNewFileAtRest(t *testing.T) {
 	})
 }
 
+// TestNewToolFileAtRest writes a tool file that only the pattern knows, again and
+// again, each time valid: it is not even loaded in motion.
+func TestNewToolFileAtRest(t *testing.T) {
+	slow(t, nil, func(t *testing.T, h *house) {
+		h.start()
+		time.Sleep(bound)
+		for n := range 15 {
+			h.save("tools/extra.yaml", fmt.Sprintf("tools: [{name: extra%d, run: {type: client}, input_schema: {type: object}}]\n# end\n", n))
+			time.Sleep(200 * time.Millisecond)
+		}
+		if n := h.loads.Load(); n != 1 {
+			t.Errorf("found %d loads of a file in motion", n-1)
+		}
+		time.Sleep(bound)
+		h.expect("reloaded")
+		if _, ok := h.current.Load().Tools.Lookup("extra14"); !ok {
+			t.Error("the tool of the last save is not there")
+		}
+	})
+}
+
+// TestNewPatternAtRest saves a pattern whose one file is known, and soon after a
+// second file for it: both are served together.
+func TestNewPatternAtRest(t *testing.T) {
+	listed := strings.ReplaceAll(base(t)["callgate.yaml"].data, "tools/*.yaml", "tools/web.yaml")
+	slow(t, map[string]string{"callgate.yaml": listed}, func(t *testing.T, h *house) {
+		h.start()
+		time.Sleep(bound)
+		h.save("callgate.yaml", base(t)["callgate.yaml"].data)
+		h.Reload()
+		time.Sleep(h.opts.Debounce + h.opts.Debounce/2)
+		h.save("tools/extra.yaml", "tools: [{name: extra, run: {type: client}, input_schema: {type: object}}]\n# end\n")
+		time.Sleep(bound)
+		h.expect("reloaded")
+		if _, ok := h.current.Load().Tools.Lookup("extra"); !ok {
+			t.Error("the tool of the second file is not there")
+		}
+	})
+}
+
 // TestRestless never lets the files rest: nothing is served of them, and it is
 // said, once.
 func TestRestless(t *testing.T) {

@@ -162,7 +162,7 @@ func syntaxFault(file string, data []byte, err error) *Fault {
 		return &Fault{File: file, Message: "found what is not YAML; expected YAML"}
 	}
 	at, start := load.Mark, load.ContextMark
-	message := ""
+	var message string
 	switch said := load.Message; {
 	case said == "found character that cannot start any token":
 		message = "found " + characterAt(data, at.Line, at.Column) + ", which starts no value; expected a value, in quotes if it starts so"

@@ -82,8 +82,8 @@ type acted struct {
 func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
 
 // act judges and executes one completion.
-func (r *house) act(ctx context.Context, request gateway.Request) (any, error) {
-	o := r.kernel.Execute(ctx, r.kernel.Judge(ctx, request))[0]
+func (h *house) act(ctx context.Context, request gateway.Request) (any, error) {
+	o := h.kernel.Execute(ctx, h.kernel.Judge(ctx, request))[0]
 	if o.Refusal == nil && o.Result == nil {
 		text := string(o.Text)
 		return acted{Text: &text}, nil

@@ -101,13 +101,13 @@ func unpack(c *configs.Config) error {
 const settleTime = 5 * time.Second
 
 // Close writes down what is owed and gives the data folder up.
-func (r *house) Close() error {
+func (h *house) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	r.cut()
-	err := r.kernel.Settle(ctx)
-	r.engine.Close()
-	if err := errors.Join(err, r.log.Close()); err != nil {
+	h.cut()
+	err := h.kernel.Settle(ctx)
+	h.engine.Close()
+	if err := errors.Join(err, h.log.Close()); err != nil {
 		return internalError{fmt.Errorf("the audit log was not closed cleanly: %w", err)}
 	}
 	return nil

@@ -92,7 +92,12 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan error, 1)
 	go func() { watched <- watch.Run(watching) }()
-	defer func() { stopWatching(); <-watched }()
+	defer func() {
+		stopWatching()
+		if e := <-watched; e != nil {
+			err = errors.Join(err, internalError{e})
+		}
+	}()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
