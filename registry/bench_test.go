@@ -43,7 +43,7 @@ func BenchmarkJudge(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			j := judge{tool: "web.search"}
-			if _, ok := sound(args, 1); !ok || !j.apply(e.input.root, args, nil) {
+			if !sound(args, 1) || !j.apply(e.input.root, args, nil) {
 				b.Fatal("refused")
 			}
 		}

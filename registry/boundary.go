@@ -13,11 +13,14 @@ type BoundaryValue struct {
 }
 
 // boundaries reports where x-boundary stands but would not surely be found:
-// below a combinator, or on what is not text.
+// below a combinator, where the root's word on other members is ignored, or on
+// what is not text.
 func (b *bundle) boundaries(l *library, root *subschema) {
 	type visit struct {
-		sub   *subschema
-		below string // the combinator above, or ""
+		sub     *subschema
+		below   string // the combinator above, or ""
+		ignored string // the keyword of the root above that is ignored, or ""
+		root    bool   // the value is the arguments themselves
 	}
 	seen := map[visit]bool{}
 	var walk func(v visit)
@@ -29,12 +32,16 @@ func (b *bundle) boundaries(l *library, root *subschema) {
 		s := v.sub
 		if _, has := s.object()[boundaryKey]; has {
 			at := child(s.pointer, boundaryKey)
-			if v.below != "" {
+			switch {
+			case v.ignored != "":
+				l.report(at, "found x-boundary in "+v.ignored+" at the root, which is ignored there; expected the member to be declared in properties, or open: true on the tool")
+			case v.below != "":
 				l.report(at, "found x-boundary below "+v.below+"; expected it where every value of that place meets it")
-			} else if !b.textual(s, true) {
+			case !b.textual(s, true):
 				l.report(at, "found x-boundary on what is not text; expected type string, or type array with items of type string")
 			}
 		}
+		ignored := b.ignoredOthers(s)
 		for _, name := range sortedKeys(s.children) {
 			below := v.below
 			if below == "" && (keywords[name].scope == inBranch || keywords[name].scope == inTest) {
@@ -44,14 +51,18 @@ func (b *bundle) boundaries(l *library, root *subschema) {
 				continue
 			}
 			for _, h := range s.children[name] {
-				walk(visit{h.sub, below})
+				next := visit{sub: h.sub, below: below, ignored: v.ignored, root: v.root && keywords[name].scope == inBranch}
+				if v.root && slices.ContainsFunc(ignored, func(i held) bool { return i.name == name }) {
+					next.ignored = name
+				}
+				walk(next)
 			}
 		}
 		if t := b.targets[s]; t != nil {
-			walk(visit{t, v.below})
+			walk(visit{t, v.below, v.ignored, v.root})
 		}
 	}
-	walk(visit{root, ""})
+	walk(visit{sub: root, root: true})
 }
 
 // textual tells whether a schema allows only text and null, or arrays of them.

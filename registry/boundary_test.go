@@ -54,6 +54,34 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
+// TestBoundariesOfOthers: where the tool is open, a boundary for other members
+// of the root is met.
+func TestBoundariesOfOthers(t *testing.T) {
+	for schema, want := range map[string][]string{
+		`{"type":"object","additionalProperties":{"type":"string","x-boundary":"path"}}`:                                                                                      {"path [b] /x"},
+		`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","additionalProperties":{"type":"string","x-boundary":"path"}}}}`:                                                   {"path [b] /x"},
+		`{"type":"object","allOf":[{"properties":{"b":{"type":"string"}}}],"additionalProperties":{"type":"string","x-boundary":"path"}}`:                                     {"path [b] /x"},
+		`{"type":"object","allOf":[{"properties":{"c":{"type":"string"}}}],"unevaluatedProperties":{"$ref":"#/$defs/p"},"$defs":{"p":{"type":"string","x-boundary":"path"}}}`: {"path [b] /x"},
+	} {
+		r, err := New([]Tool{{Name: "a", Open: true, InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _ := r.Lookup("a")
+		args := map[string]any{"b": "/x"}
+		if found := e.Judge(args); found != nil {
+			t.Errorf("%s: %v", schema, found)
+		}
+		var got []string
+		for _, b := range e.Boundaries(args) {
+			got = append(got, fmt.Sprint(b.Kind, " ", b.Path, " ", b.Value))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: found %q; expected %q", schema, got, want)
+		}
+	}
+}
+
 func TestSecret(t *testing.T) {
 	e := entryOf(t, `{"type":"object","properties":{
 		"key":{"type":"string","x-secret":true},
@@ -75,6 +103,20 @@ func TestSecret(t *testing.T) {
 		}
 		if got := e.Secret(p); got != want {
 			t.Errorf("%s: found %v", path, got)
+		}
+	}
+	for schema, paths := range map[string]map[string]bool{
+		`{"type":"object","properties":{"a":{"type":"string"}},"patternProperties":{"^p":{"type":"string"}},"additionalProperties":{"type":"string","x-secret":true}}`:                        {"a": false, "p1": false, "b": true},
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"array","items":{"$ref":"#/$defs/s"}},"$defs":{"s":{"type":"string","x-secret":true}}}`:         {"a": false, "b": true},
+		`{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}}],"additionalProperties":{"type":"string","x-secret":true}}`:                                                         {"a": true, "b": true},
+		`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"a":{"type":"string"}},"unevaluatedProperties":{"type":"string","x-secret":true}}}}`:                                 {"a": false, "b": true},
+		`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"c":{"type":"string"}},"additionalProperties":{"type":"string","x-secret":true}},{"required":["a"]}]}`: {"a": true, "b": true, "c": false},
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"string"},"$defs":{"s":{"type":"string","x-secret":true}}}`:                                     {"a": false, "b": false},
+	} {
+		for name, want := range paths {
+			if got := entryOf(t, schema).Secret([]string{name}); got != want {
+				t.Errorf("%s: %s: found %v", schema, name, got)
+			}
 		}
 	}
 	if entryOf(t, `{"type":"object","properties":{"a":{"type":"string"}}}`).Secret([]string{"a"}) {

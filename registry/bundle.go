@@ -1,9 +1,6 @@
 package registry
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // bundle rewrites a definition into the one document that all judges see:
 // closed, self-contained, and free of everything that judges nothing. Every
@@ -23,6 +20,8 @@ type bundle struct {
 	defs     map[string]any
 	objects  map[*subschema]bool
 	declared map[*subschema]bool
+
+	secretOthers bool // members that the root does not declare were marked secret
 }
 
 func newBundle(targets map[*subschema]*subschema) *bundle {
@@ -33,12 +32,26 @@ func newBundle(targets map[*subschema]*subschema) *bundle {
 type stand int
 
 const (
-	asWritten stand = iota // in a branch or a test
-	asPlace                // for a place below the root
-	asRoot                 // for the arguments themselves
-	inPlace                // target of a reference that a place holds
-	inRoot                 // target of a reference that the root holds
+	asWritten   stand = iota // in a branch or a test
+	asKept                   // for a place of a value that is judged as written: results
+	asPlace                  // for a place below the root
+	asRoot                   // for the arguments themselves
+	inPlace                  // target of a reference that a place holds
+	inRoot                   // target of a reference that the root holds
+	besideRoot               // a branch that judges the arguments themselves
+	askedOfRoot              // the same inside if or oneOf, where to refuse more may be to accept more
 )
+
+// sure tells that a value is valid only if a schema that stands so accepts the
+// part of it that it stands for.
+func (st stand) sure() bool {
+	return st == asKept || st == asPlace || st == asRoot || st == inPlace || st == inRoot
+}
+
+// ofRoot tells that a schema judges the arguments themselves.
+func (st stand) ofRoot() bool {
+	return st == asRoot || st == inRoot || st == besideRoot || st == askedOfRoot
+}
 
 type copyOf struct {
 	sub   *subschema
@@ -82,6 +95,9 @@ func (b *bundle) emit(s *subschema, st stand) any {
 		}
 		switch def.shape {
 		case plainValue:
+			if name == "enum" && !b.shown && st.sure() && longList(value) {
+				name = ownEnumKey
+			}
 			out[name] = value
 		case annotation:
 			if b.shown && name != "$comment" {
@@ -132,20 +148,33 @@ func targetStand(st stand) stand {
 	case asRoot, inRoot:
 		return inRoot
 	}
-	return asWritten
+	return st
 }
 
 func childStand(st stand, name string) stand {
-	if st == asWritten || keywords[name].scope != inMember {
-		return asWritten
+	switch keywords[name].scope {
+	case inMember:
+		switch st {
+		case asKept:
+			return asKept
+		case asPlace, inPlace, asRoot, inRoot:
+			return asPlace
+		}
+	case inBranch:
+		switch {
+		case !st.ofRoot():
+		case st == askedOfRoot || name == "if" || name == "oneOf":
+			return askedOfRoot
+		default:
+			return besideRoot
+		}
 	}
-	return asPlace
+	return asWritten
 }
 
 // close makes an object schema accept the members it declares and no others.
 func (b *bundle) close(s *subschema, st stand, out map[string]any) {
-	root := st == asRoot || st == inRoot
-	if root && !b.open {
+	if st.ofRoot() && !b.open {
 		b.dropOthers(s, st, out)
 	}
 	switch {
@@ -170,28 +199,6 @@ func (b *bundle) close(s *subschema, st stand, out map[string]any) {
 	out["unevaluatedProperties"] = false
 }
 
-// dropOthers ignores what the author wrote of other members at the root. What
-// says false refuses as much as closing does and stays. A schema for other
-// members may, beside branches or references, judge members that those
-// declare: it is kept as an assertion that declares nothing.
-func (b *bundle) dropOthers(s *subschema, st stand, out map[string]any) {
-	judges := false
-	for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
-		value, has := s.object()[name]
-		if !has || value == false {
-			continue
-		}
-		delete(out, name)
-		judges = judges || value != true
-	}
-	if !judges || st == asRoot && b.lonely(out) {
-		return
-	}
-	twice := map[string]any{"not": map[string]any{"not": map[string]any{"$ref": "#/$defs/" + b.copy(s, asWritten)}}}
-	all, _ := out["allOf"].([]any)
-	out["allOf"] = append(slices.Clip(all), twice)
-}
-
 // lonely tells that no other schema judges the same value beside this one.
 func (b *bundle) lonely(out map[string]any) bool {
 	for name := range out {
@@ -200,156 +207,4 @@ func (b *bundle) lonely(out map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// objectLike tells whether a schema, or one that judges the same value for it,
-// says that the value is or may be an object with members of its own.
-func (b *bundle) objectLike(s *subschema) bool {
-	return b.any(s, b.objects, func(s *subschema) bool {
-		object := s.object()
-		if saysType(object, "object") {
-			return true
-		}
-		for name := range object {
-			if keywords[name].object {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// declares tells whether a schema, or a branch of it, declares a member or says
-// what others there may be. properties: {} declares none: authors who write it
-// mostly mean any, and are asked to say so.
-func (b *bundle) declares(s *subschema) bool {
-	return b.any(s, b.declared, func(s *subschema) bool {
-		for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
-			if _, has := s.object()[name]; has {
-				return true
-			}
-		}
-		for _, name := range []string{"properties", "patternProperties"} {
-			if members, _ := s.object()[name].(map[string]any); len(members) > 0 {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// any tells whether a schema or one of its branches, at any depth, has a
-// property. What is found out is kept in known.
-func (b *bundle) any(s *subschema, known map[*subschema]bool, has func(*subschema) bool) bool {
-	if answer, ok := known[s]; ok {
-		return answer
-	}
-	visited := map[*subschema]bool{}
-	var visit func(s *subschema) bool
-	visit = func(s *subschema) bool {
-		if visited[s] {
-			return false
-		}
-		visited[s] = true
-		return known[s] || has(s) || slices.ContainsFunc(b.branches(s), visit)
-	}
-	found := visit(s)
-	if !found {
-		for v := range visited {
-			known[v] = false
-		}
-	}
-	known[s] = found
-	return found
-}
-
-// branches lists the schemas that judge the same value and may declare members.
-func (b *bundle) branches(s *subschema) []*subschema {
-	var list []*subschema
-	for _, name := range sortedKeys(s.children) {
-		if keywords[name].scope == inBranch {
-			for _, h := range s.children[name] {
-				list = append(list, h.sub)
-			}
-		}
-	}
-	if t := b.targets[s]; t != nil {
-		list = append(list, t)
-	}
-	return list
-}
-
-func saysType(object map[string]any, name string) bool {
-	switch t := object["type"].(type) {
-	case string:
-		return t == name
-	case []any:
-		return slices.Contains(t, any(name))
-	}
-	return false
-}
-
-// memberless lists the schemas below the root that say their value is an
-// object and nothing of its members: closed, they would accept {} alone, which
-// nobody means; in a branch, they would accept anything, which nobody said.
-func (b *bundle) memberless(root *subschema) []*subschema {
-	var list []*subschema
-	type visit struct {
-		sub    *subschema
-		stand  stand
-		member bool // the value is inside another
-	}
-	seen := map[visit]bool{}
-	var walk func(v visit)
-	walk = func(v visit) {
-		if seen[v] {
-			return
-		}
-		seen[v] = true
-		s := v.sub
-		bare := v.stand == asPlace && b.objectLike(s) || v.stand == asWritten && v.member && saysType(s.object(), "object")
-		if bare && !b.declares(s) && !slices.Contains(list, s) {
-			list = append(list, s)
-		}
-		for _, name := range sortedKeys(s.children) {
-			if sc := keywords[name].scope; sc == inMember || sc == inBranch && name != "if" {
-				for _, h := range s.children[name] {
-					walk(visit{h.sub, childStand(v.stand, name), sc == inMember})
-				}
-			}
-		}
-		if t := b.targets[s]; t != nil {
-			walk(visit{t, targetStand(v.stand), v.member})
-		}
-	}
-	walk(visit{root, asRoot, false})
-	return list
-}
-
-// ownTarget follows references to the schema that says what s is.
-func (b *bundle) ownTarget(s *subschema) *subschema {
-	for range maxSchemaDepth {
-		t := b.targets[s]
-		if t == nil || saysType(s.object(), "object") {
-			break
-		}
-		s = t
-	}
-	return s
-}
-
-// mustBeObject reports why the root cannot describe arguments, or "".
-func (b *bundle) mustBeObject(root *subschema) string {
-	seen := map[*subschema]bool{}
-	for s := root; s != nil && !seen[s]; s = b.targets[s] {
-		seen[s] = true
-		object := s.object()
-		if object == nil && s == root {
-			return "found " + kindOf(s.raw) + "; expected a schema of type object: arguments are always an object"
-		}
-		if object["type"] != nil && !saysType(object, "object") {
-			return "found another type; expected type object: arguments are always an object"
-		}
-	}
-	return ""
 }

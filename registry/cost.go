@@ -20,13 +20,12 @@ const (
 // crowd is a set of schemas with multiplicities.
 type crowd map[*node]int
 
-// cost returns the most steps that one part of a value can take, or explains
-// why a schema cannot be judged in bounded time.
-func (n *node) cost() (most int, problem string) {
+// cost explains why a schema cannot be judged in bounded time, or returns "".
+func (n *node) cost() string {
 	c := &costing{ids: map[*node]int{}, seen: map[string]bool{}}
 	start, ok := c.settle(crowd{n: 1})
 	if !ok {
-		return 0, c.problem()
+		return c.problem()
 	}
 	queue := []crowd{start}
 	for len(queue) > 0 {
@@ -35,7 +34,7 @@ func (n *node) cost() (most int, problem string) {
 		for _, step := range c.steps(next) {
 			settled, ok := c.settle(step)
 			if !ok {
-				return 0, c.problem()
+				return c.problem()
 			}
 			key := c.key(settled)
 			if c.seen[key] {
@@ -43,16 +42,15 @@ func (n *node) cost() (most int, problem string) {
 			}
 			c.seen[key] = true
 			if len(c.seen) > maxStates {
-				return 0, c.problem()
+				return c.problem()
 			}
 			queue = append(queue, settled)
 		}
 	}
-	return c.most, ""
+	return ""
 }
 
 type costing struct {
-	most int
 	ids  map[*node]int
 	seen map[string]bool
 }
@@ -64,14 +62,13 @@ func (c *costing) problem() string {
 // settle adds the schemas beside those of a crowd: all that the same value
 // meets.
 func (c *costing) settle(in crowd) (crowd, bool) {
-	out, total, weight := crowd{}, 0, 0
+	out, total := crowd{}, 0
 	var add func(n *node, times int) bool
 	add = func(n *node, times int) bool {
 		if n.empty {
 			return true
 		}
 		total += times
-		weight += times * (1 + n.recompiling())
 		if total > maxAtOnce {
 			return false
 		}
@@ -88,7 +85,6 @@ func (c *costing) settle(in crowd) (crowd, bool) {
 			return nil, false
 		}
 	}
-	c.most = max(c.most, weight)
 	return out, true
 }
 

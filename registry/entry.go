@@ -38,6 +38,7 @@ func load(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
 	tool.OutputSchema = slices.Clone(tool.OutputSchema)
 	e.tool = tool
 	e.version, _ = parseVersion(tool.Version)
+	e.secretive = e.input.secretOthers
 	e.input.root.each(func(n *node) {
 		e.bounded = e.bounded || n.boundary != ""
 		e.secretive = e.secretive || n.secret

@@ -5,11 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// A step is the unit in which judging is bounded: one schema applied to one
-// value. Long texts cost more than one.
+// A step is the unit in which judging is bounded, about a microsecond at most:
+// one schema applied to one value by the first judge, half of that by the
+// second. Long texts, lists and messages cost more than one.
 const (
-	maxSteps     = 600_000 // every value of the longest completion, once
-	bytesPerStep = 64
+	maxSteps       = 600_000 // every value of the longest completion, once
+	maxSecondSteps = 400_000 // of the second judge: up to 200,000 values
+	bytesPerStep   = 64
+	// Of what is looked up, sorted or copied, as many as one step pays for.
+	namesPerStep   = 16
+	sortedPerStep  = 2
+	mergedPerStep  = 8
+	writtenPerStep = 16 // bytes of canonical forms and of pointers
 	// maxValueDepth bounds recursion for callers without a parser in front.
 	maxValueDepth = 1_000
 )
@@ -23,8 +30,10 @@ type judge struct {
 	// thorough does without every short cut, as the second judge does, so that
 	// the steps are a measure of its work.
 	thorough bool
+	deep     int // schemas that are being applied; counted if thorough
 	path     []token
 	found    collector
+	near     nearMembers
 }
 
 // token is one step into the value.
@@ -61,8 +70,9 @@ func (s *judged) item(i int) {
 	s.items[i] = struct{}{}
 }
 
-func (s *judged) merge(o *judged) {
-	if s == nil || s.all {
+// merge adds what another schema has judged.
+func (j *judge) merge(s, o *judged) {
+	if s == nil || s.all || !j.spend((len(o.members)+len(o.items))/mergedPerStep) {
 		return
 	}
 	s.all = o.all
@@ -78,7 +88,7 @@ func (s *judged) merge(o *judged) {
 // spend takes steps and tells whether there were enough.
 func (j *judge) spend(n int) bool {
 	j.steps += n
-	if j.steps > maxSteps {
+	if j.steps > maxSteps || j.thorough && j.steps > maxSecondSteps {
 		j.spent = true
 	}
 	return !j.spent
@@ -91,8 +101,15 @@ func (j *judge) brief() bool { return j.quiet > 0 && !j.thorough }
 // judged are noted in seen where that is asked for (not nil) and the verdict
 // is true. Where only the verdict is asked for, the first fault ends it.
 func (j *judge) apply(n *node, v any, seen *judged) bool {
-	if !j.spend(1) || j.thorough && !j.spend(n.extra(v)) {
+	if !j.spend(1) {
 		return false
+	}
+	if j.thorough {
+		j.deep++
+		defer func() { j.deep-- }()
+		if !j.spend(1 + j.deep/deepPerStep + n.extra(v)) {
+			return false
+		}
 	}
 	if n.never {
 		j.invalid(n, v, faultNever)
@@ -148,24 +165,9 @@ func (j *judge) apply(n *node, v any, seen *judged) bool {
 		}
 	}
 	if own != seen && ok {
-		seen.merge(own)
+		j.merge(seen, own)
 	}
 	return ok
-}
-
-// extra is what the second judge spends on a value besides: it prints texts,
-// and compiles the patterns of names each time.
-func (n *node) extra(v any) int {
-	text, _ := v.(string)
-	return len(text)/bytesPerStep + n.recompiling()
-}
-
-func (n *node) recompiling() int {
-	cost := 0
-	for _, p := range n.patterns {
-		cost += 16 + p.size/8
-	}
-	return cost
 }
 
 func (j *judge) equalities(n *node, v any) bool {
@@ -175,14 +177,14 @@ func (j *judge) equalities(n *node, v any) bool {
 		if !has {
 			j.invalid(n, v, faultEnum)
 		}
-		ok = j.spend(cost) && has
+		ok = j.spend(cost) && (!j.thorough || n.alone || j.spend(n.allowed.comparing(v))) && has
 	}
 	if n.constant != nil {
 		has, cost := n.constant.has(v)
 		if !has {
 			j.invalid(n, v, faultConst)
 		}
-		ok = j.spend(cost) && has && ok
+		ok = j.spend(cost) && (!j.thorough || j.spend(n.constant.comparing(v))) && has && ok
 	}
 	return ok
 }
@@ -221,6 +223,9 @@ func (j *judge) number(n *node, v json.Number) bool {
 	d, ok := parseDecimal(string(v))
 	if !ok {
 		j.invalid(n, v, faultNever)
+		return false
+	}
+	if j.thorough && !j.spend(2+4*size(v)) {
 		return false
 	}
 	fail := func(f faultKind) {
@@ -278,7 +283,7 @@ func (j *judge) branches(n *node, v any, seen *judged) bool {
 	if n.cond != nil {
 		ok = j.condition(n, v, seen) && ok
 	}
-	if object, is := v.(map[string]any); is {
+	if object, is := v.(map[string]any); is && j.spend(len(n.dependents)/namesPerStep) {
 		for _, d := range n.dependents {
 			if _, has := object[d.name]; has {
 				ok = j.apply(d.node, v, seen) && ok
@@ -323,47 +328,9 @@ func (j *judge) test(n *node, v any, seen *judged) bool {
 	if !j.apply(n, v, &own) {
 		return false
 	}
-	seen.merge(&own)
+	j.merge(seen, &own)
 	return true
 }
 
 func (j *judge) enter(t token) { j.path = append(j.path, t) }
 func (j *judge) leave()        { j.path = j.path[:len(j.path)-1] }
-
-// sound tells whether a value is of JSON's types and every number within the
-// limits, whatever the schema says of it; and what its parts weigh in steps.
-func sound(v any, depth int) (weight int, ok bool) {
-	if depth > maxValueDepth {
-		return 0, false
-	}
-	switch v := v.(type) {
-	case nil, bool:
-		return 1, true
-	case string:
-		return 1 + len(v)/bytesPerStep, true
-	case json.Number:
-		_, ok := parseDecimal(string(v))
-		return 1, ok
-	case []any:
-		weight = 1
-		for _, item := range v {
-			w, ok := sound(item, depth+1)
-			if !ok {
-				return 0, false
-			}
-			weight += w
-		}
-		return weight, true
-	case map[string]any:
-		weight = 1
-		for name, item := range v {
-			w, ok := sound(item, depth+1)
-			if !ok {
-				return 0, false
-			}
-			weight += w + len(name)/bytesPerStep
-		}
-		return weight, true
-	}
-	return 0, false
-}

@@ -56,7 +56,7 @@ func (j *judge) items(n *node, v []any, seen *judged) bool {
 }
 
 func (j *judge) itemAt(n *node, i int, item any) bool {
-	if n.empty {
+	if n.empty && !j.thorough {
 		return j.spend(1)
 	}
 	j.enter(token{index: i})
@@ -102,7 +102,7 @@ func (j *judge) distinct(v []any) bool {
 	var form []byte
 	for _, item := range v {
 		form = appendCanonical(form[:0], item)
-		if _, twice := forms[string(form)]; twice || !j.spend(1+len(form)/bytesPerStep) {
+		if _, twice := forms[string(form)]; twice || !j.spend(1+len(form)/writtenPerStep) {
 			return false
 		}
 		forms[string(form)] = struct{}{}

@@ -1,10 +1,6 @@
 package registry
 
-import (
-	"slices"
-
-	"github.com/callgate/callgate/refusal"
-)
+import "slices"
 
 // object judges an object by the keywords for objects, but for those of other
 // schemas beside this one.
@@ -18,21 +14,16 @@ func (j *judge) object(n *node, v map[string]any, seen *judged) bool {
 		j.invalid(n, v, faultMaxProperties)
 		ok = false
 	}
-	for _, name := range n.required {
-		if _, has := v[name]; !has {
-			j.missing(n, name)
-			ok = false
-		}
+	ok = j.present(n, v, n.required) && ok
+	if !j.spend(len(n.needs) / namesPerStep) {
+		return false
 	}
 	for _, d := range n.needs {
-		if _, has := v[d.name]; !has {
-			continue
+		if _, has := v[d.name]; has {
+			ok = j.present(n, v, d.needs) && ok
 		}
-		for _, name := range d.needs {
-			if _, has := v[name]; !has {
-				j.missing(n, name)
-				ok = false
-			}
+		if !ok && j.brief() || j.spent {
+			return false
 		}
 	}
 	if !ok && j.brief() {
@@ -41,9 +32,55 @@ func (j *judge) object(n *node, v map[string]any, seen *judged) bool {
 	return j.members(n, v, seen) && ok
 }
 
+// present tells whether an object has all these members.
+func (j *judge) present(n *node, v map[string]any, names []string) bool {
+	if !j.spend(len(names) / namesPerStep) {
+		return false
+	}
+	ok, missed := true, 0
+	for _, name := range names {
+		if _, has := v[name]; has {
+			continue
+		}
+		ok = false
+		missed++
+		if j.thorough && n.properties[name] != nil {
+			// The second judge judges null where a member is required and absent.
+			j.test(n.properties[name], nil, nil)
+		}
+		j.missing(n, name)
+		if j.brief() || j.spent {
+			break
+		}
+	}
+	return (!j.thorough || j.spend(missed/missedPerStep)) && ok
+}
+
+// named lists the members of a value that a schema names, in order: walking the
+// shorter of both, so that the value pays for it.
+func (j *judge) named(n *node, v map[string]any) []string {
+	if len(n.propertyNames) <= namesPerStep*(1+len(v)) {
+		return n.propertyNames
+	}
+	return slices.DeleteFunc(j.sorted(v), func(name string) bool { return n.properties[name] == nil })
+}
+
+// sorted lists the members of a value.
+func (j *judge) sorted(v map[string]any) []string {
+	if !j.spend(len(v) / sortedPerStep) {
+		return nil
+	}
+	names := make([]string, 0, len(v))
+	for name := range v {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (j *judge) members(n *node, v map[string]any, seen *judged) bool {
 	ok, known := true, 0
-	for _, name := range n.propertyNames {
+	for _, name := range j.named(n, v) {
 		_, has := v[name]
 		if !has {
 			continue
@@ -51,19 +88,14 @@ func (j *judge) members(n *node, v map[string]any, seen *judged) bool {
 		known++
 		seen.member(name)
 		ok = j.member(n, v, name, n.properties[name]) && ok
-		if !ok && j.brief() {
+		if !ok && j.brief() || j.spent {
 			return false
 		}
 	}
 	if n.names == nil && len(n.patterns) == 0 && (n.others == nil || known == len(v)) {
 		return ok
 	}
-	names := make([]string, 0, len(v))
-	for name := range v {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range j.sorted(v) {
 		_, listed := n.properties[name]
 		ok = j.unlisted(n, v, name, listed, seen) && ok
 		if !ok && j.brief() || j.spent {
@@ -118,19 +150,15 @@ func (j *judge) member(n *node, v map[string]any, name string, by *node) bool {
 // branch failed, it is not known what it would have judged: then only members
 // that no branch declares are reported.
 func (j *judge) restOfMembers(n *node, v map[string]any, seen *judged, branches bool) bool {
-	if seen.all {
+	if seen.all || len(seen.members) == len(v) {
 		return true
 	}
 	ok := true
-	names := make([]string, 0, len(v))
-	for name := range v {
-		if _, has := seen.members[name]; !has {
-			names = append(names, name)
+	for _, name := range j.sorted(v) {
+		if _, has := seen.members[name]; has {
+			continue
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if !branches && n.mayDeclare(name, map[*node]bool{}) {
+		if !branches && !j.thorough && j.mayDeclare(n, name, map[*node]bool{}) {
 			continue
 		}
 		ok = j.member(n, v, name, n.restProps) && ok
@@ -143,8 +171,8 @@ func (j *judge) restOfMembers(n *node, v map[string]any, seen *judged, branches 
 
 // mayDeclare tells whether a schema, or one beside it, declares a member of
 // this name for whatever value.
-func (n *node) mayDeclare(name string, asked map[*node]bool) bool {
-	if n == nil || asked[n] {
+func (j *judge) mayDeclare(n *node, name string, asked map[*node]bool) bool {
+	if asked[n] || !j.spend(1) {
 		return false
 	}
 	asked[n] = true
@@ -152,7 +180,7 @@ func (n *node) mayDeclare(name string, asked map[*node]bool) bool {
 		return true
 	}
 	for _, p := range n.patterns {
-		if !p.node.never && p.expr.MatchString(name) {
+		if !p.node.never && j.spend(1+p.cost(name)) && p.expr.MatchString(name) {
 			return true
 		}
 	}
@@ -160,7 +188,7 @@ func (n *node) mayDeclare(name string, asked map[*node]bool) bool {
 		return true
 	}
 	for _, beside := range n.beside() {
-		if beside.mayDeclare(name, asked) {
+		if j.mayDeclare(beside, name, asked) {
 			return true
 		}
 	}
@@ -180,22 +208,4 @@ func (n *node) beside() []*node {
 		}
 	}
 	return list
-}
-
-func (j *judge) missing(n *node, name string) {
-	if j.quiet == 0 {
-		j.found.add(j.path, &token{name, -1}, refusal.MissingArgument, Parent, func() string { return j.sayMissing(n, name) })
-	}
-}
-
-func (j *judge) unexpected(n *node, v map[string]any, name string) {
-	if j.quiet == 0 {
-		j.found.add(j.path, &token{name, -1}, refusal.UnexpectedArgument, Name, func() string { return j.sayUnexpected(n, v, name) })
-	}
-}
-
-func (j *judge) badName(n *node, name string) {
-	if j.quiet == 0 {
-		j.found.add(j.path, &token{name, -1}, refusal.InvalidValue, Value, func() string { return j.sayBadName(n, name) })
-	}
 }

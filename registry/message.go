@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/callgate/callgate/refusal"
 )
 
 // faultKind is a keyword that a value failed, as far as messages differ.
@@ -39,6 +37,7 @@ const (
 	faultNot
 	faultThen
 	faultElse
+	faultName // of a member
 )
 
 // maxListed bounds how many expectations a message lists, maxText how long one
@@ -48,14 +47,13 @@ const (
 	maxText   = 80
 )
 
-// argument names the place that the judge stands at, or a member of it.
-func (j *judge) argument(last *token) string {
-	path := j.path
-	if last == nil && len(path) == 0 {
+// argument names a place of the arguments.
+func argument(path []token) string {
+	if len(path) == 0 {
 		return "The arguments object"
 	}
 	var b strings.Builder
-	write := func(t token) {
+	for _, t := range path {
 		switch {
 		case t.name == "" && t.index >= 0:
 			fmt.Fprintf(&b, "[%d]", t.index)
@@ -65,39 +63,25 @@ func (j *judge) argument(last *token) string {
 			b.WriteString(t.name)
 		}
 	}
-	for _, t := range path {
-		write(t)
-	}
-	if last != nil {
-		write(*last)
-	}
 	return "Argument " + quote(b.String())
 }
 
-func (j *judge) wrongType(n *node, v any) {
-	if j.quiet > 0 {
-		return
-	}
-	j.found.add(j.path, nil, refusal.WrongType, Value, func() string {
-		return fmt.Sprintf("%s must be %s, not %s.", j.argument(nil), n.types, foundType(n, v))
-	})
-}
-
-func foundType(n *node, v any) string {
+func sayWrongType(n *node, v any, argument string) string {
+	found := kindOf(v)
 	if _, isNumber := v.(json.Number); isNumber && n.types&typeInteger != 0 {
-		return "a number with a fraction"
+		found = "a number with a fraction"
 	}
-	return kindOf(v)
+	return fmt.Sprintf("%s must be %s, not %s.", argument, n.types, found)
 }
 
-func (j *judge) sayMissing(n *node, name string) string {
+func (j *judge) sayMissing(n *node, name, argument string) string {
 	want := ""
 	if p := n.declared(name); p != nil {
 		if d := describe(p, 0); d != "" {
 			want = ": " + d
 		}
 	}
-	return fmt.Sprintf("%s is missing. %s requires it%s.", j.argument(&token{name, -1}), j.tool, want)
+	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, j.tool, want)
 }
 
 // declared finds what a schema says of a member, for a message only.
@@ -114,29 +98,20 @@ func (n *node) declared(name string) *node {
 	return nil
 }
 
-func (j *judge) sayUnexpected(n *node, v map[string]any, name string) string {
-	say := fmt.Sprintf("%s is not part of %s.", j.argument(&token{name, -1}), j.tool)
-	if near := nearMember(n, v, name); near != "" {
+func (j *judge) sayUnexpected(n *node, v map[string]any, name, argument string) string {
+	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
+	if near := j.near.member(n, v, name); near != "" {
 		return say + " Did you mean " + quote(near) + "?"
 	}
 	return say + " Send the call again without it."
 }
 
-func (j *judge) sayBadName(n *node, name string) string {
+func sayBadName(n *node, argument string) string {
 	want := describe(n.names, 0)
 	if want == "" {
 		want = "another name"
 	}
-	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", j.argument(&token{name, -1}), want)
-}
-
-func (j *judge) invalid(n *node, v any, f faultKind) {
-	if j.quiet > 0 {
-		return
-	}
-	j.found.add(j.path, nil, refusal.InvalidValue, Value, func() string {
-		return j.argument(nil) + " " + n.demand(v, f, j.tool) + "."
-	})
+	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", argument, want)
 }
 
 // demand says what a value must be, in the words of the schema alone.

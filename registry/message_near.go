@@ -1,44 +1,69 @@
 package registry
 
-import "slices"
+// maxNear bounds with how many members of one place an unexpected one is
+// compared letter by letter.
+const maxNear = 200
 
-// nearMember finds the declared member that an unexpected one was meant to be,
-// or "". Members that the call already has are not offered.
-func nearMember(n *node, object map[string]any, name string) string {
+// nearMembers keeps the members that schemas declare, as they are compared, for
+// the messages of one refusal.
+type nearMembers map[*node][]candidate
+
+// member finds the declared member that an unexpected one was meant to be, or
+// "". Members that the call already has are not offered.
+func (m *nearMembers) member(n *node, object map[string]any, name string) string {
 	if len(name) > maxNameBytes*2 {
 		return ""
 	}
 	skeleton := fold(name)
+	set := letters(skeleton)
 	limit := min(2, len(skeleton)/3)
-	best, distance := "", limit+1
-	names := n.memberNames(map[*node]bool{})
-	slices.Sort(names)
-	for _, declared := range names {
-		if _, has := object[declared]; has {
-			continue
+	best, distance, compared := "", limit+1, 0
+	asked := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if asked[n] {
+			return
 		}
-		if d := editDistance(skeleton, fold(declared), limit); d < distance {
-			best, distance = declared, d
+		asked[n] = true
+		for _, c := range m.of(n) {
+			// One edit changes the set of letters by two at most.
+			if abs(len(c.skeleton)-len(skeleton)) > limit || bitsIn(c.letters^set) > 2*limit {
+				continue
+			}
+			if _, has := object[c.name]; has {
+				continue
+			}
+			if compared++; compared > maxNear {
+				return
+			}
+			if d := editDistance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
+				best, distance = c.name, d
+			}
+		}
+		for _, b := range n.beside() {
+			visit(b)
 		}
 	}
+	visit(n)
 	return best
 }
 
-// memberNames lists the members that a schema, or one beside it, declares by
-// name.
-func (n *node) memberNames(asked map[*node]bool) []string {
-	if asked[n] {
-		return nil
-	}
-	asked[n] = true
-	var names []string
-	for _, name := range n.propertyNames {
-		if !n.properties[name].never {
-			names = append(names, name)
+// of lists the members that a schema declares by name.
+func (m *nearMembers) of(n *node) []candidate {
+	list, known := (*m)[n]
+	if !known {
+		for _, name := range n.propertyNames {
+			if !n.properties[name].never {
+				skeleton := fold(name)
+				list = append(list, candidate{name: name, skeleton: skeleton, letters: letters(skeleton)})
+			}
 		}
+		if *m == nil {
+			*m = nearMembers{}
+		}
+		(*m)[n] = list
 	}
-	for _, b := range n.beside() {
-		names = append(names, b.memberNames(asked)...)
-	}
-	return names
+	return list
 }
+
+func abs(n int) int { return max(n, -n) }

@@ -16,6 +16,7 @@ type node struct {
 
 	types    typeSet // 0: any
 	allowed  *values // enum
+	alone    bool    // enum is not shown to the second judge
 	constant *values // const
 
 	minimum, maximum, above, below, multiple *decimal
@@ -49,6 +50,8 @@ type node struct {
 
 	boundary string
 	secret   bool
+
+	marks burden
 }
 
 type patternNode struct {
@@ -76,7 +79,26 @@ type dependent struct {
 const (
 	boundaryKey = "x-boundary"
 	secretKey   = "x-secret"
+	// ownEnumKey stands for enum in what the judges see where the first judge
+	// alone compares: the second would compare with one value after another.
+	ownEnumKey = "x-enum"
 )
+
+// maxSharedEnum is the number of values up to which both judges compare.
+const maxSharedEnum = 32
+
+// longList tells whether an enum is too long for both judges. Arrays and objects
+// are always compared by both.
+func longList(value any) bool {
+	list, _ := value.([]any)
+	return len(list) > maxSharedEnum && !slices.ContainsFunc(list, func(v any) bool {
+		switch v.(type) {
+		case []any, map[string]any:
+			return true
+		}
+		return false
+	})
+}
 
 // compiler turns a bundle into nodes. It reports by panicking with a fault
 // that compile recovers: a bundle of a linted definition has none.
@@ -165,8 +187,9 @@ func (c *compiler) keyword(n *node, name string, value any) {
 		n.boundary = value.(string)
 	case secretKey:
 		n.secret = value.(bool)
-	case "enum":
+	case "enum", ownEnumKey:
 		n.allowed = newValues(value.([]any))
+		n.alone = name == ownEnumKey
 	case "const":
 		n.constant = newValues([]any{value})
 	case "type":

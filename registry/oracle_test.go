@@ -205,15 +205,60 @@ func TestJudgesAgree(t *testing.T) {
 	}
 }
 
+// drawBesideRoot draws a definition whose root has branches inside branches
+// that speak of other members, by all the ways that lead to a branch.
+func drawBesideRoot(t *rapid.T) []byte {
+	var branch func(depth int) any
+	branch = func(depth int) any {
+		s := map[string]any{}
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"properties", "additionalProperties", "unevaluatedProperties", "required", "patternProperties"}), 0, 3, rapid.ID).Draw(t, "keywords") {
+			switch name {
+			case "properties", "patternProperties":
+				s[name] = map[string]any{rapid.SampledFrom(drawnNames).Draw(t, "member"): drawSchema(t, 0)}
+			case "required":
+				s[name] = []any{rapid.SampledFrom(drawnNames).Draw(t, "required")}
+			default:
+				s[name] = rapid.SampledFrom([]any{true, true, false, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"const": json.Number("1")}}).Draw(t, "others")
+			}
+		}
+		if depth == 0 {
+			return s
+		}
+		for range rapid.IntRange(1, 2).Draw(t, "ways") {
+			switch way := rapid.SampledFrom([]string{"allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "$ref"}).Draw(t, "way"); way {
+			case "allOf", "anyOf", "oneOf":
+				s[way] = []any{branch(depth - 1), branch(depth - 1)}
+			case "not":
+				s[way] = branch(depth - 1)
+			case "if":
+				s["if"], s["then"], s["else"] = branch(depth-1), branch(depth-1), branch(depth-1)
+			case "dependentSchemas":
+				s[way] = map[string]any{"a": branch(depth - 1)}
+			case "$ref":
+				s[way] = rapid.SampledFrom([]string{"#/$defs/a", "#/$defs/b"}).Draw(t, "ref")
+			}
+		}
+		return s
+	}
+	root := branch(2).(map[string]any)
+	root["$defs"] = map[string]any{"a": branch(0), "b": map[string]any{"allOf": []any{branch(0), branch(0)}, "unevaluatedProperties": false}}
+	raw, err := json.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
 // TestClosingOnlyNarrows: whatever the closed schema accepts, the author's
 // schema accepts too; and all judges see the same closed schema.
 func TestClosingOnlyNarrows(t *testing.T) {
 	judged, accepted := 0, 0
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
-		raw := drawDefinition(t)
+		raw := rapid.OneOf(rapid.Custom(drawDefinition), rapid.Custom(drawBesideRoot)).Draw(t, "definition")
 		stated, _ := withMembersStated(outer, raw)
-		s, faults := read(stated, reading{open: rapid.Bool().Draw(t, "open")})
+		open := rapid.Bool().Draw(t, "open")
+		s, faults := read(stated, reading{open: open})
 		if len(faults) > 0 {
 			return
 		}
@@ -231,6 +276,14 @@ func TestClosingOnlyNarrows(t *testing.T) {
 			judged++
 			if len(found) == 0 {
 				accepted++
+				if !open {
+					v["zz"] = json.Number("1")
+					opened := s.judge("tool", v) == nil
+					delete(v, "zz")
+					if opened {
+						t.Fatalf("schema %s\nclosed %s\nvalue %s\naccepts a member that nothing names", raw, s.closed, asJSON(v))
+					}
+				}
 				if err := author.Validate(v); err != nil {
 					t.Fatalf("schema %s\nclosed %s\nvalue %s\naccepted against the author: %v", raw, s.closed, asJSON(v), err)
 				}

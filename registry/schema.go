@@ -12,8 +12,9 @@ import (
 type schema struct {
 	root    *node
 	witness *witness
-	crowd   int             // the most steps that judging one part of a value can take
 	closed  json.RawMessage // for readers
+	// secretOthers makes members secret that the root does not declare.
+	secretOthers bool
 }
 
 // reading says how a definition is read. The zero value is the strict one.
@@ -65,7 +66,7 @@ func read(raw json.RawMessage, r reading) (*schema, []fault) {
 	b.open, b.format = r.open, !r.silentFormats
 	stand := asRoot
 	if r.anything {
-		stand = asWritten
+		stand = asKept
 	} else {
 		b.check(l, doc.root)
 	}
@@ -97,10 +98,10 @@ func assemble(b *bundle, top *subschema, stand stand, r reading) (*schema, []fau
 	if f != nil {
 		return nil, []fault{*f}
 	}
-	crowd, problem := root.cost()
-	if problem != "" {
+	if problem := root.cost(); problem != "" {
 		return nil, []fault{{"", problem}}
 	}
+	root.burden()
 	w, err := newWitness(document, root.patterned(), r.heavy)
 	if err != nil {
 		return nil, []fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
@@ -110,7 +111,7 @@ func assemble(b *bundle, top *subschema, stand stand, r reading) (*schema, []fau
 	if err != nil {
 		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	return &schema{root: root, witness: w, crowd: crowd, closed: shown}, nil
+	return &schema{root: root, witness: w, closed: shown, secretOthers: b.secretOthers}, nil
 }
 
 // patterned tells whether any schema that can be reached has a pattern.
@@ -122,7 +123,7 @@ func (n *node) patterned() bool {
 
 var (
 	errUnsound = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
-	errSteps   = fmt.Errorf("judging took more than %d steps", maxSteps)
+	errSteps   = fmt.Errorf("judging takes more than %d steps, or the second validator more than %d", maxSteps, maxSecondSteps)
 )
 
 // judge gives every violation of a value, or nil.
@@ -130,8 +131,7 @@ func (s *schema) judge(tool string, v any) []Violation {
 	refused := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}
-	weight, isSound := sound(v, 1)
-	if !isSound {
+	if !sound(v, 1) {
 		return refused("The arguments hold a value that cannot be judged: a number out of range, or too many levels.", errUnsound)
 	}
 	tooLarge := func() []Violation {
@@ -143,17 +143,15 @@ func (s *schema) judge(tool string, v any) []Violation {
 		return tooLarge()
 	}
 	if !ok {
-		if found := j.found.result(); len(found) > 0 {
+		if found := j.result(); len(found) > 0 {
 			return found
 		}
 		return refused("The arguments do not match the schema of "+tool+".", errors.New("the first validator refused and gave no reason"))
 	}
-	if weight*s.crowd > heavySteps {
-		// The second judge takes no short cuts: find out what it would do.
-		j = judge{tool: tool, thorough: true}
-		if j.apply(s.root, v, nil); j.spent {
-			return tooLarge()
-		}
+	// The second judge takes no short cuts: find out what it would do.
+	j = judge{tool: tool, thorough: true, path: j.path[:0]}
+	if j.apply(s.root, v, nil); j.spent {
+		return tooLarge()
 	}
 	if err := s.witness.accepts(v, j.steps); err != nil {
 		return refused("The arguments do not match the schema of "+tool+".", err)

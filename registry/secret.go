@@ -4,12 +4,16 @@ import "slices"
 
 // Secret tells whether the place at path, or one above it, is marked x-secret
 // in any schema that may judge it, branches included. A place that no schema
-// describes is not secret.
+// describes is not secret, unless the author marked members secret that the
+// root does not declare: then it may not be known by its name.
 func (e *Entry) Secret(path []string) bool {
 	if !e.secretive {
 		return false
 	}
 	at := everyNode([]*node{e.input.root})
+	if e.input.secretOthers && len(path) > 0 && !slices.ContainsFunc(at, func(n *node) bool { return n.lists(path[0]) }) {
+		return true
+	}
 	for i := 0; ; i++ {
 		if slices.ContainsFunc(at, func(n *node) bool { return n.secret }) {
 			return true
@@ -19,6 +23,12 @@ func (e *Entry) Secret(path []string) bool {
 		}
 		at = everyNode(onward(at, path[i]))
 	}
+}
+
+// lists tells whether a schema declares a member of this name.
+func (n *node) lists(name string) bool {
+	_, listed := n.properties[name]
+	return listed || slices.ContainsFunc(n.patterns, func(p patternNode) bool { return p.expr.MatchString(name) })
 }
 
 // everyNode adds everything that judges the same value.

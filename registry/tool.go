@@ -24,7 +24,7 @@ type Tool struct {
 	// OutputSchema is optional. It is checked and judged as written, never closed.
 	OutputSchema json.RawMessage
 	// Open keeps additionalProperties and unevaluatedProperties as the author
-	// wrote them at the root; otherwise they are ignored there.
+	// wrote them at the root and in its branches; otherwise they are ignored there.
 	Open bool
 	Run  Run
 }

@@ -103,14 +103,21 @@ func join(names []string, last string) string {
 // numbers by value, objects without order.
 type values struct {
 	list []any
-	set  map[string]struct{} // canonical forms
-	flat bool                // none is an array or object
+	set  map[string]int // canonical forms and their first index
+	flat bool           // none is an array or object
+	bulk []int          // of all values up to an index
 }
 
 func newValues(list []any) *values {
-	v := &values{list: list, set: make(map[string]struct{}, len(list)), flat: true}
-	for _, item := range list {
-		v.set[string(appendCanonical(nil, item))] = struct{}{}
+	v := &values{list: list, set: make(map[string]int, len(list)), flat: true, bulk: make([]int, len(list))}
+	sum := 0
+	for i, item := range list {
+		sum += bulk(item)
+		v.bulk[i] = sum
+		form := string(appendCanonical(nil, item))
+		if _, twice := v.set[form]; !twice {
+			v.set[form] = i
+		}
 		switch item.(type) {
 		case []any, map[string]any:
 			v.flat = false
@@ -130,7 +137,7 @@ func (v *values) has(item any) (ok bool, cost int) {
 	var small [64]byte
 	form := appendCanonical(small[:0], item)
 	_, ok = v.set[string(form)]
-	return ok, len(form) / bytesPerStep
+	return ok, len(form) / writtenPerStep
 }
 
 // appendCanonical writes the one form that equal JSON values share.

@@ -17,7 +17,9 @@ import (
 // two share an identifier: each schema has a compiler of its own, and bundles
 // have no identifiers. It writes to a compiled schema while it judges if that
 // has patterns: such a schema is judged by copies, each by one goroutine at a
-// time. It ignores format unless told. It can panic: that is a refusal.
+// time. It ignores format unless told. It can panic: that is a refusal. It
+// compares with the values of an enum one after another: a long one is left to
+// the first judge where it can only narrow, and counted elsewhere (see burden).
 type witness struct {
 	bundle []byte
 	shared *jsonschema.Schema      // nil: judged by copies
@@ -31,8 +33,8 @@ var (
 )
 
 // heavySteps is the work from which on judgements are made one at a time: the
-// second judge needs memory of about half a kilobyte a step.
-const heavySteps = 20_000
+// second judge needs memory of about a quarter of a kilobyte a step.
+const heavySteps = 40_000
 
 func newWitness(bundle any, patterned bool, heavy chan struct{}) (*witness, error) {
 	raw, err := json.Marshal(bundle)
@@ -80,8 +82,8 @@ func (w *witness) compile() (s *jsonschema.Schema, err error) {
 	return s, nil
 }
 
-// accepts tells whether the second judge accepts a value too; steps is what the
-// first needed.
+// accepts tells whether the second judge accepts a value too; steps is what it
+// needs, as a thorough judgement counts them.
 func (w *witness) accepts(v any, steps int) error {
 	if steps > heavySteps {
 		w.heavy <- struct{}{}
