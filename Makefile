@@ -36,7 +36,7 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
-	CALLGATE_SAVES=1000 $(GO) test -run 'Watch|Saves' -timeout 60m ./configs
+	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs
 
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit

@@ -183,7 +183,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		if !pause(ctx, w.opts.Debounce/5) {
 			return nil
 		}
-		forced = false
+		forced = err != nil // what broke off is begun anew
 		select {
 		case <-ctx.Done():
 			return nil

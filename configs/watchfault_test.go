@@ -219,6 +219,27 @@ func TestPanicElsewhere(t *testing.T) {
 	})
 }
 
+// TestPanicOnce breaks the watch in the middle of a swap, and never again: the
+// change is made all the same.
+func TestPanicOnce(t *testing.T) {
+	slow(t, nil, func(t *testing.T, h *house) {
+		calls := 0
+		h.opts.Now = func() time.Time {
+			if calls++; calls == 1 {
+				panic("hunter2")
+			}
+			return time.Now()
+		}
+		h.save("limits.yaml", "replicas: 4\n# end\n")
+		h.start()
+		time.Sleep(2 * bound)
+		h.expect("failed reloaded recovered")
+		if s := h.State(); s.Faults != nil || s.Digest != h.current.Load().Digest {
+			t.Errorf("found the state %+v", s)
+		}
+	})
+}
+
 // TestSwapFails refuses a configuration, by an error and by a panic, and takes
 // it later: it is offered again without a new load.
 func TestSwapFails(t *testing.T) {

@@ -94,8 +94,12 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	go func() { watched <- watch.Run(watching) }()
 	defer func() {
 		stopWatching()
-		if e := <-watched; e != nil {
-			err = errors.Join(err, internalError{e})
+		select {
+		case e := <-watched:
+			if e != nil {
+				err = errors.Join(err, internalError{e})
+			}
+		case <-time.After(settleTime): // a file system that does not answer holds nothing up
 		}
 	}()
 	hangups := make(chan os.Signal, 1)
