@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -116,7 +117,8 @@ func (l *library) lintExtension(s *subschema, name string, value any) {
 func (l *library) lintPattern(at, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
 		reason := "not RE2"
-		if syntaxErr, ok := err.(*syntax.Error); ok {
+		var syntaxErr *syntax.Error
+		if errors.As(err, &syntaxErr) {
 			reason = syntaxErr.Code.String()
 		}
 		l.report(at, "found the pattern "+quote(pattern)+" ("+reason+"); expected RE2 syntax, which has no look-around and no back references")

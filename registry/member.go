@@ -7,7 +7,7 @@ import "slices"
 func (b *bundle) objectLike(s *subschema) bool {
 	return b.any(s, b.objects, func(s *subschema) bool {
 		object := s.object()
-		if saysType(object, "object") {
+		if saysObject(object) {
 			return true
 		}
 		for name := range object {
@@ -79,12 +79,13 @@ func (b *bundle) branches(s *subschema) []*subschema {
 	return list
 }
 
-func saysType(object map[string]any, name string) bool {
+// saysObject tells whether a schema's type is object, alone or in a list.
+func saysObject(object map[string]any) bool {
 	switch t := object["type"].(type) {
 	case string:
-		return t == name
+		return t == "object"
 	case []any:
-		return slices.Contains(t, any(name))
+		return slices.Contains(t, any("object"))
 	}
 	return false
 }
@@ -107,7 +108,7 @@ func (b *bundle) memberless(root *subschema) []*subschema {
 		}
 		seen[v] = true
 		s := v.sub
-		bare := v.stand == asPlace && b.objectLike(s) || v.stand == asWritten && v.member && saysType(s.object(), "object")
+		bare := v.stand == asPlace && b.objectLike(s) || v.stand == asWritten && v.member && saysObject(s.object())
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
@@ -130,7 +131,7 @@ func (b *bundle) memberless(root *subschema) []*subschema {
 func (b *bundle) ownTarget(s *subschema) *subschema {
 	for range maxSchemaDepth {
 		t := b.targets[s]
-		if t == nil || saysType(s.object(), "object") {
+		if t == nil || saysObject(s.object()) {
 			break
 		}
 		s = t
@@ -147,7 +148,7 @@ func (b *bundle) mustBeObject(root *subschema) string {
 		if object == nil && s == root {
 			return "found " + kindOf(s.raw) + "; expected a schema of type object: arguments are always an object"
 		}
-		if object["type"] != nil && !saysType(object, "object") {
+		if object["type"] != nil && !saysObject(object) {
 			return "found another type; expected type object: arguments are always an object"
 		}
 	}
