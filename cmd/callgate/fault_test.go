@@ -150,7 +150,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("the call %s has %d outcomes", id, n)
 		}
 	}
-	if len(seen) < rounds*2 {
+	if len(seen) < rounds {
 		t.Errorf("only %d calls reached the tool in %d rounds", len(seen), rounds)
 	}
 	t.Logf("%d rounds: %d calls reached the tool, %d decisions, %d outcomes", rounds, len(seen), len(decided), len(outcomes))
