@@ -4,4 +4,9 @@
 //
 // A check can say no, and nothing else. What fails, panics or is missing
 // refuses. The arguments that a check saw are the bytes that are executed.
+//
+// Judging is apart from acting. A decision of ModeCall is executed here
+// (Execute), one of ModeEnforce is handed to the application (HandOver); both are
+// written down before. A conversation that is judged more than once is let in
+// once (Admit), and checked anew each time.
 package gateway

@@ -18,7 +18,7 @@ import (
 type Outcome struct {
 	CallID string
 	// Result is the tool_result that the model reads, as one line of JSON; nil
-	// for a text, and while the call is pending.
+	// for a text, for a call that was handed over, and while the call is pending.
 	Result []byte
 	// Text is the completion, where it is text.
 	Text []byte
@@ -34,17 +34,41 @@ type Outcome struct {
 // answer is not waited for.
 const grace = time.Second
 
-// Execute runs the calls of a decision, in their order, and releases it. A
-// decision that is refused runs nothing; one is executed once. From dispatch on
-// the calls do not end with ctx: the caller may leave, the outcome is written
-// down all the same.
+// Execute runs the calls of a decision of ModeCall, in their order, and releases
+// it. A decision that is refused runs nothing; one is executed once. From
+// dispatch on the calls do not end with ctx: the caller may leave, the outcome is
+// written down all the same.
+//
+// Calls of an Admission are kept in the store before the first is dispatched, or
+// none is.
 func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 	defer d.Release()
-	outcomes := make([]Outcome, len(d.Reports))
-	first := d.Refusal()
-	if first == nil && !d.executed.CompareAndSwap(false, true) {
-		first = refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(errors.New("a decision was executed twice"))
+	ctx = context.WithoutCancel(ctx)
+	first := d.spend(ModeCall)
+	if first == nil {
+		first = d.keep(ctx)
 	}
+	return d.outcomes(first, func(c *call) Outcome { return c.execute(ctx) })
+}
+
+// spend says why a decision must not be acted on in a mode. Where nothing does,
+// it can be acted on by whoever asked, and by nobody else.
+func (d *Decision) spend(mode Mode) *refusal.Error {
+	if refused := d.Refusal(); refused != nil {
+		return refused
+	}
+	if d.mode != mode {
+		return refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
+	}
+	if !d.spent.CompareAndSwap(false, true) {
+		return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(errors.New("a decision was executed or handed over twice"))
+	}
+	return nil
+}
+
+// outcomes are of a decision whose calls end so, unless it is refused first.
+func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Outcome {
+	outcomes := make([]Outcome, len(d.Reports))
 	for i, r := range d.Reports {
 		o := Outcome{CallID: r.CallID}
 		switch {
@@ -57,12 +81,15 @@ func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
 		default:
-			o = d.calls[i].execute(context.WithoutCancel(ctx))
+			o = end(d.calls[i])
 		}
 		outcomes[i] = o
 	}
 	return outcomes
 }
+
+// nothingDone is said where Callgate failed before anything was done.
+const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
 
 // unknownState is said where Callgate failed in a way that it cannot name.
 const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
@@ -93,8 +120,11 @@ func (c *call) execute(ctx context.Context) Outcome {
 // finish wraps what came back and writes the outcome down.
 func (c *call) finish(ctx context.Context, output Output, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.id}
+	returned := c.trace.start()
+	c.trace.add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
 	if err == nil {
 		o.Result, err = c.wrapped(output)
+		c.trace.step(string(refusal.Wrap), returned, err)
 	}
 	if err != nil {
 		o.Refusal = afterDispatch(err)
@@ -110,8 +140,11 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	if observer := c.kernel.parts.Observer; observer != nil {
 		observer.Ended(string(r.Outcome), c.kernel.parts.Now().Sub(start))
 	}
+	written := c.trace.start()
 	c.kernel.pay(r)
+	c.trace.step(string(refusal.Log), written, nil)
 	c.settle(ctx, &o)
+	c.ended(VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
 	return o
 }
 
@@ -151,7 +184,7 @@ func ending(code refusal.Code) audit.Outcome {
 // tool's timeout and a grace.
 func (c *call) dispatch(ctx context.Context) (Output, error) {
 	if c.kernel.parts.Engine == nil {
-		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.tool.Name()))
+		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.written()))
 	}
 	run := c.tool.Run()
 	task := Task{
@@ -187,9 +220,9 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 // acted.
 func (c *call) late() error {
 	if c.tool.Effect() == "once" {
-		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.tool.Name()))
+		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.written()))
 	}
-	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.tool.Name()))
+	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.written()))
 }
 
 // maxResultDepth bounds how deep a result may nest.
@@ -200,10 +233,10 @@ const maxResultDepth = 500
 func (c *call) wrap(output Output) ([]byte, error) {
 	name := c.tool.Name()
 	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
-		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", name))
+		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.written()))
 	}
 	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", name)).WithCause(cause)
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.written())).WithCause(cause)
 	}
 	var value any = string(output.Body)
 	if output.JSON {

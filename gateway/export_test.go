@@ -9,7 +9,7 @@ import (
 
 // Times judges a completion and returns how long each stage took.
 func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]time.Duration {
-	d := k.open(request)
+	d := k.open(request, ModeCall, nil)
 	d.run(ctx, pipeline, true)
 	times := map[refusal.Stage]time.Duration{}
 	for _, t := range d.calls[0].times {

@@ -31,7 +31,7 @@ type Store interface {
 // a call that the key has started before is not started again: its answer is
 // given, or why there is none yet. Refusals before dispatch are not kept.
 func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcome {
-	d := k.open(request)
+	d := k.open(request, ModeCall, nil)
 	c := d.calls[0]
 	if d.run(ctx, pipeline[:1], false) {
 		return k.refuse(ctx, d)
@@ -77,17 +77,12 @@ func (k *Kernel) keep(ctx context.Context, c *call, key string) (*Outcome, error
 		}
 		return nil, noStore(errors.New("there is no store"))
 	}
-	call := store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.asked()}
-	prior, err := k.parts.Store.Open(ctx, call)
-	if err != nil {
-		return nil, noStore(err)
-	}
-	if prior == nil {
-		c.kept = true
-		return nil, nil
+	prior, err := c.noteCall(ctx, key)
+	if err != nil || prior == nil {
+		return nil, err
 	}
 	switch {
-	case prior.Digest != call.Digest:
+	case prior.Digest != c.asked():
 		return nil, refusal.New(refusal.IdempotencyConflict, "This idempotency key has been used with another completion. Use a new key for a new call.")
 	case prior.State == store.Pending:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
@@ -103,7 +98,11 @@ func noStore(cause error) error {
 // that the answer depends on and the scope does not: an agent must not be given
 // what another one was.
 func (c *call) asked() string {
-	return digest(fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest()))
+	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
+	if n := c.input.Native; n != nil {
+		asked = fmt.Appendf(asked, " %q %q", n.Name, n.Wire)
+	}
+	return digest(asked)
 }
 
 // scope is whose call this is.
@@ -129,15 +128,18 @@ func (c *call) settle(ctx context.Context, o *Outcome) {
 		state = store.Unknown
 	}
 	// The outcome stands in the journal: a store that fails here makes it one that
-	// cannot be asked for.
-	_ = c.kernel.parts.Store.Close(context.WithoutCancel(ctx), c.id, state, store.Answer{Result: o.Result, Status: o.Status})
+	// cannot be asked for, and only a trace tells.
+	defer func() { _ = recover() }() // of the store
+	start := c.trace.start()
+	err := c.kernel.parts.Store.Close(context.WithoutCancel(ctx), c.id, state, store.Answer{Result: o.Result, Status: o.Status})
+	c.trace.stored(start, err)
 }
 
 // Lookup returns a principal's call by its id. A call that is not there, or
 // another principal's, is not_found. Nothing of the request but its credential
 // and its caller is looked at.
 func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (store.Call, error) {
-	c, err := k.enter(ctx, request)
+	c, err := k.enter(ctx, request, nil)
 	if err != nil {
 		return store.Call{}, err
 	}
@@ -160,15 +162,25 @@ type Tool struct {
 	Version     string          `json:"version"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	// Wire is the name in OpenAI's alphabet, Effect read, idempotent or once.
+	Wire   string `json:"-"`
+	Effect string `json:"-"`
+	// Client says that the application runs the tool, not Callgate.
+	Client bool `json:"-"`
 }
 
 // Tools lists what an agent may use: each tool in the version that a call of its
 // name means, with the closed schema that a call is judged by.
 func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
-	c, err := k.enter(ctx, request)
+	c, err := k.enter(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
+	return c.tools()
+}
+
+// tools are what the agent of a call may use where it acts.
+func (c *call) tools() ([]Tool, error) {
 	if c.subject.Agent == "" {
 		return nil, refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say which of them is meant.")
 	}
@@ -182,16 +194,20 @@ func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
 			return nil, refusal.From(refusal.Permission, err)
 		}
 		if ever {
-			tools = append(tools, Tool{entry.Name(), entry.Version(), entry.Description(), entry.ClosedSchema()})
+			wire, _ := c.state.wire.Wire(entry.Name())
+			tools = append(tools, Tool{
+				Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
+				Wire: wire, Effect: entry.Effect(), Client: entry.Run().Type == "client",
+			})
 		}
 	}
 	return tools, nil
 }
 
 // enter lets a request in that brings no completion.
-func (k *Kernel) enter(ctx context.Context, request Request) (*call, error) {
+func (k *Kernel) enter(ctx context.Context, request Request, admission *Admission) (*call, error) {
 	request.Inputs = nil
-	d := k.open(request)
+	d := k.open(request, ModeCall, admission)
 	if d.run(ctx, pipeline[:1], false) {
 		return nil, d.calls[0].refused
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,17 +14,17 @@ import (
 // bind is the first step of the stage identity: the caller is known where that
 // is asked, is within its rate, and asks for an agent that it may stand for.
 func bind(ctx context.Context, c *call) error {
-	if c.state.Identity != nil && c.principal == nil {
-		return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
+	if c.mode != ModeCall && c.mode != ModeEnforce {
+		return errors.New("a judgement in no mode")
 	}
-	if caller := c.caller(); caller != "" {
-		limiter := c.kernel.parts.Limiter
-		if limiter == nil {
-			return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
-		}
-		if err := limiter.Caller(ctx, c.state.Limits, caller); err != nil {
-			return err
-		}
+	if c.unasked != nil {
+		return c.unasked
+	}
+	if c.state.Identity != nil && c.principal == nil {
+		return unknownCaller()
+	}
+	if err := c.within(ctx); err != nil {
+		return err
 	}
 	agent := c.subject.Agent
 	if agent == "" && c.principal != nil {
@@ -38,6 +39,30 @@ func bind(ctx context.Context, c *call) error {
 	return nil
 }
 
+// within is the caller's rate. What was let in has taken it once for all of its
+// judgements; it must still be the same caller.
+func (c *call) within(ctx context.Context) error {
+	if c.admission != nil {
+		if c.admission.principal != owner(c.principal) {
+			return unknownCaller()
+		}
+		return nil
+	}
+	caller := c.caller()
+	if caller == "" {
+		return nil
+	}
+	limiter := c.kernel.parts.Limiter
+	if limiter == nil {
+		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
+	}
+	return limiter.Caller(ctx, c.state.Limits, caller)
+}
+
+func unknownCaller() error {
+	return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
+}
+
 // caller names who asks: the principal, or else the address.
 func (c *call) caller() string {
 	if c.principal != nil {
@@ -46,12 +71,18 @@ func (c *call) caller() string {
 	return c.request.Caller
 }
 
-// principal is who a request is of, where that is asked.
-func (s *State) principal(request Request) *identity.Principal {
+// principal is who a request is of, where that is asked. Where those who know
+// credentials panic, nobody is known.
+func (s *State) principal(request Request) (p *identity.Principal, err error) {
 	if s.Identity == nil {
-		return nil
+		return nil, nil
 	}
-	return s.Identity.Authenticate(request.Credential)
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, panicked(r)
+		}
+	}()
+	return s.Identity.Authenticate(request.Credential), nil
 }
 
 // subject is for whom a request is judged. Without credentials the request is

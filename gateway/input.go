@@ -37,15 +37,33 @@ type Request struct {
 	// TraceID the trace that it is part of. They are written down, and nothing
 	// else.
 	ID, Thread, TraceID string
+	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
+	// says that the caller traces it; empty where the trace begins here.
+	ParentID string
+	Sampled  bool
 	// Inputs are one completion, or the native calls of one answer, which are
 	// judged all or none.
 	Inputs []Input
 }
 
+// Mode says who runs the calls of a decision.
+type Mode string
+
+// The two modes, as they stand in the journal: the calls are executed here, or
+// handed to the application, which runs them itself.
+const (
+	ModeCall    Mode = "call"
+	ModeEnforce Mode = "enforce"
+)
+
 // Input is one completion, or one native call.
 type Input struct {
 	Completion []byte
-	Native     *Native
+	// Prose says that the completion is the text of an answer whose calls come
+	// natively: it is no call, however it starts, and JSON in it is judged as under
+	// allow_foreign, whatever output.json_in_text says.
+	Prose  bool
+	Native *Native
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool
@@ -53,7 +71,12 @@ type Input struct {
 
 // Native is a call that a provider has taken apart already.
 type Native struct {
-	Name      string
+	Name string // in the registry
+	// Wire is the name as it stood on a wire of OpenAI's alphabet, such as
+	// web_search for web.search; empty where the wire has the registry's names.
+	// What is said to the model then has names of that alphabet, and a Wire that
+	// does not stand for Name is no tool.
+	Wire      string
 	Arguments []byte // JSON
 }
 

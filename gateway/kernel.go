@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,8 @@ type Parts struct {
 	Store   Store
 	// Observer is told of every judgement and outcome; nil tells nobody.
 	Observer Observer
+	// Tracer takes the traces of calls; nil traces nothing.
+	Tracer Tracer
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// NewID makes an identifier that nobody can guess; nil is crypto/rand.
@@ -61,7 +64,7 @@ func New(state *State, parts Parts) (*Kernel, error) {
 	if parts.NewID == nil {
 		parts.NewID = func() string { return "call_" + rand.Text() }
 	}
-	k := &Kernel{parts: parts}
+	k := &Kernel{parts: parts, owed: debts{room: make(chan struct{}, maxHandedOver)}}
 	return k, k.Swap(state)
 }
 
@@ -71,7 +74,11 @@ func (k *Kernel) Swap(state *State) error {
 	if err := state.whole(); err != nil {
 		return err
 	}
-	k.state.Store(state)
+	named, err := state.named()
+	if err != nil {
+		return err
+	}
+	k.state.Store(named)
 	return nil
 }
 
@@ -83,6 +90,9 @@ type check struct {
 	// takes says that the step takes something or writes something down, so that
 	// Check leaves it out.
 	takes bool
+	// waits says that the step may wait for something outside the process, so that
+	// a trace shows it.
+	waits bool
 }
 
 // pipeline is every check, in the order of the contract. Two stages have two
@@ -90,7 +100,7 @@ type check struct {
 // completion was read, and whether a tool could ever be used here is asked
 // before anything of its schema is shown.
 var pipeline = []check{
-	{stage: refusal.Identity, run: bind},
+	{stage: refusal.Identity, run: bind, waits: true},
 	{stage: refusal.Parse, run: read},
 	{stage: refusal.Identity, run: claim},
 	{stage: refusal.Parse, run: envelope},
@@ -98,20 +108,24 @@ var pipeline = []check{
 	{stage: refusal.Permission, run: reach},
 	{stage: refusal.Schema, run: validate},
 	{stage: refusal.Permission, run: permit},
-	{stage: refusal.Rate, run: take, takes: true},
+	{stage: refusal.Rate, run: take, takes: true, waits: true},
 	{stage: refusal.Workspace, run: enterWorkspace},
 	{stage: refusal.Project, run: enterProject},
 	{stage: refusal.Project, run: stayWithin},
-	{stage: refusal.Log, run: record, takes: true},
+	{stage: refusal.Log, run: record, takes: true, waits: true},
 }
 
 // call is one input on its way through the checks, with what they found.
 type call struct {
 	kernel *Kernel
 	state  *State
+	mode   Mode
+	// admission is what let the request in; nil where this judgement does so.
+	admission *Admission
 	// principal is who asks; nil where no credentials are asked for, and where one
-	// was not known.
+	// was not known. unasked is why nobody could say who it is.
 	principal *identity.Principal
+	unasked   error
 	subject   Subject
 	input     Input
 	stream    *parser.Stream // of a completion that came in pieces
@@ -128,13 +142,15 @@ type call struct {
 	started  time.Time // when its judgement began
 	recorded bool      // its decision is in the journal
 	kept     bool      // the store has it
+	trace    *trace    // its span; nil where it is not traced
 
 	times   stages
 	refused *refusal.Error
 }
 
 // Decision is the judgement on the inputs of one request. It is recorded
-// already. Execute releases it; whoever does not execute it must Release it.
+// already. Execute or HandOver releases it, by its mode; whoever calls neither
+// must Release it.
 type Decision struct {
 	// Reports has one report for each input. Where one is refused, none of the
 	// calls may run.
@@ -142,8 +158,9 @@ type Decision struct {
 	// Digest is of the configuration that judged.
 	Digest string
 
-	calls    []*call
-	executed atomic.Bool
+	mode  Mode
+	calls []*call
+	spent atomic.Bool // executed or handed over
 }
 
 // Refusal is the first refusal, or nil.
@@ -167,40 +184,53 @@ func (d *Decision) Release() {
 // Judge judges the inputs of a request, all or none, and takes from the limits
 // what they need. A decision is refused, or holds a slot for each call.
 func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
-	return k.judge(ctx, request, false)
+	return k.open(request, ModeCall, nil).judge(ctx)
 }
 
 // Check judges one completion. It takes nothing, writes nothing and executes
 // nothing, and its report cannot be executed.
 func (k *Kernel) Check(ctx context.Context, request Request) Report {
-	return k.judge(ctx, request, true).Reports[0]
+	d := k.open(request, ModeCall, nil)
+	d.untraced() // what is only checked is no call
+	d.run(ctx, pipeline, true)
+	return d.close().Reports[0]
 }
 
-func (k *Kernel) judge(ctx context.Context, request Request, only bool) *Decision {
-	d := k.open(request)
-	d.run(ctx, pipeline, only)
-	if !only {
-		d.note(ctx)
-	}
+// judge takes a decision through the whole pipeline, and writes it down.
+func (d *Decision) judge(ctx context.Context) *Decision {
+	d.run(ctx, pipeline, false)
+	d.note(ctx)
 	return d.close()
 }
 
-// open starts a decision: it pins the configuration.
-func (k *Kernel) open(request Request) *Decision {
+// open starts a decision: it pins the configuration, and asks who asks.
+func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
 	state := k.state.Load()
-	principal := state.principal(request)
-	d := &Decision{Digest: state.Digest}
+	principal, err := state.principal(request)
+	d := &Decision{Digest: state.Digest, mode: mode}
+	all := call{
+		kernel: k, state: state, mode: mode, admission: admission, principal: principal, unasked: err,
+		subject: state.subject(request, principal), request: &request,
+	}
 	inputs := request.Inputs
 	if len(inputs) == 0 {
 		inputs = []Input{{}} // nothing is an empty completion
 	}
 	for _, in := range inputs {
-		d.calls = append(d.calls, &call{
-			kernel: k, state: state, principal: principal, subject: state.subject(request, principal), input: in,
-			id: k.parts.NewID(), request: &request, started: k.parts.Now(),
-		})
+		d.calls = append(d.calls, all.beside(in))
 	}
 	return d
+}
+
+// beside is another input of the same request.
+func (c *call) beside(in Input) *call {
+	b := &call{
+		kernel: c.kernel, state: c.state, mode: c.mode, admission: c.admission, principal: c.principal, unasked: c.unasked,
+		subject: c.subject, request: c.request, times: slices.Clone(c.times), input: in,
+		id: c.kernel.parts.NewID(), started: c.kernel.parts.Now(),
+	}
+	b.trace = c.kernel.trace(b)
+	return b
 }
 
 // run takes every input through the checks, one check after the other. At the
@@ -219,6 +249,9 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 			c.refused = refusal.From(check.stage, guarded(ctx, check, c))
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
+			if check.waits {
+				c.trace.add(string(check.stage), before, after, c.refused)
+			}
 			before = after
 			refused = refused || c.refused != nil
 		}
@@ -232,16 +265,22 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 
 // close makes the reports.
 func (d *Decision) close() *Decision {
+	first := d.firstRefused()
 	for _, c := range d.calls {
-		r := c.report()
+		r := c.report(first != nil)
 		d.Reports = append(d.Reports, r)
 		if o := c.kernel.parts.Observer; o != nil {
-			o.Judged(string(r.Verdict), r.Refusal)
+			refused := r.Refusal
+			if refused == nil && r.Verdict == VerdictRefused {
+				refused = first
+			}
+			o.Judged(string(r.Verdict), refused)
 			for _, t := range c.times {
 				o.Stage(t.stage, t.took)
 			}
 		}
 	}
+	d.traced()
 	return d
 }
 
@@ -249,7 +288,9 @@ func (d *Decision) close() *Decision {
 // was read.
 func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
 
-func (c *call) report() Report {
+// report is of one input. With others that are refused a call is refused too: it
+// was not judged to its end, and has no refusal of its own.
+func (c *call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
 		Tool: c.parsed.Name, Named: c.parsed.Named,
@@ -259,6 +300,8 @@ func (c *call) report() Report {
 		r.Verdict = VerdictRefused
 	case c.parsed.Kind == parser.Text:
 		r.Verdict, r.Text = VerdictText, c.parsed.Text
+	case refused:
+		r.Verdict = VerdictRefused
 	default:
 		r.Call = &Call{
 			Tool: c.tool.Name(), Version: c.tool.Version(), Arguments: c.parsed.Arguments,

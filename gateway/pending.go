@@ -49,12 +49,12 @@ func (k *Kernel) Complete(ctx context.Context, callID string, output Output, err
 	return w.call.finish(ctx, output, err, w.start), nil
 }
 
-// debts are outcomes that could not be written down yet. The zero value has
-// none.
+// debts are outcomes that are not written down yet.
 type debts struct {
 	mu   sync.Mutex
 	open int
 	none chan struct{} // closed when open falls to zero
+	room chan struct{} // holds a token for each decision whose handing over is owed
 }
 
 // again is how often an outcome that could not be written is tried again.
@@ -64,9 +64,14 @@ const again = 250 * time.Millisecond
 // journal refuses, it is tried again until it is there. Meanwhile the journal
 // refuses new decisions too, so the debts are no more than the calls in flight.
 func (k *Kernel) pay(r audit.Record) {
-	if k.write(context.Background(), r) == nil {
-		return
+	if k.write(context.Background(), r) != nil {
+		k.owe(func() {}, r)
 	}
+}
+
+// owe writes outcomes down beside the caller, in their order, and says when that
+// is done.
+func (k *Kernel) owe(done func(), records ...audit.Record) {
 	d := &k.owed
 	d.mu.Lock()
 	if d.open++; d.none == nil {
@@ -74,8 +79,11 @@ func (k *Kernel) pay(r audit.Record) {
 	}
 	d.mu.Unlock()
 	go func() {
-		for k.write(context.Background(), r) != nil {
-			time.Sleep(again)
+		defer done()
+		for _, r := range records {
+			for k.write(context.Background(), r) != nil {
+				time.Sleep(again)
+			}
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()

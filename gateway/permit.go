@@ -16,7 +16,7 @@ func reach(_ context.Context, c *call) error {
 		return err
 	}
 	if !ever {
-		return denied(c.tool.Name())
+		return denied(c.written())
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func permit(ctx context.Context, c *call) error {
 		return nil
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.tool.Name()))
+		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.written()))
 }
 
 func denied(tool string) error {

@@ -13,15 +13,22 @@ func read(_ context.Context, c *call) error {
 	case c.stream != nil:
 		c.parsed = c.stream.Close(c.input.Truncated)
 	case n != nil:
-		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.state.Output)
+		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
 		c.parsed.Name, c.parsed.Named, c.parsed.NameOffset = n.Name, true, -1
 	default:
-		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.state.Output)
+		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}
 	if c.parsed.Refusal != nil && !c.parsed.Object {
 		return c.parsed.Refusal
 	}
 	return nil
+}
+
+// output are the bounds of the completion, and which language it is in.
+func (c *call) output() parser.Options {
+	o := c.state.Output
+	o.Prose = c.input.Prose
+	return o
 }
 
 // envelope is the second step: the object is a call and nothing else.

@@ -27,28 +27,35 @@ func record(ctx context.Context, c *call) error {
 }
 
 // note writes down what the pipeline did not: texts, and what was refused. A
-// text whose record cannot be written is refused; a refusal stays what it is.
-// Requests that nobody was let in for are counted elsewhere, not written down.
+// text whose record cannot be written is refused, and what came beside it too; a
+// refusal stays what it is. Requests that nobody was let in for are counted
+// elsewhere, not written down.
 func (d *Decision) note(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
+	if d.firstRefused() == nil {
+		for _, c := range d.calls {
+			if c.parsed.Kind == parser.Text {
+				c.refused = refusal.From(refusal.Log, c.noted(ctx, audit.Text, nil))
+			}
+		}
+	}
 	refused := d.firstRefused()
+	if refused == nil {
+		return
+	}
 	for _, c := range d.calls {
-		switch {
-		case c.recorded && refused != nil:
-			// Its decision stands in the journal, but another call of the same answer
-			// was refused: it ends here, and was never dispatched.
-			c.endRefused(refused)
-		case c.recorded:
-		case refused != nil:
+		switch text := c.parsed.Kind == parser.Text; {
+		case text && c.refused != nil: // its record has just failed
+		case !c.recorded:
 			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
 				// It is refused already: that this could not be written down is for the
 				// journal to make known.
-				_ = c.append(ctx, audit.Refused, refused)
+				_ = c.noted(ctx, audit.Refused, refused)
 			}
-		case c.parsed.Kind == parser.Text:
-			if err := c.append(ctx, audit.Text, nil); err != nil {
-				c.refused = refusal.From(refusal.Log, err)
-			}
+		case !text:
+			// Its decision stands in the journal, but another part of the same answer
+			// was refused: it ends here, and was never dispatched.
+			c.endRefused(refused)
 		}
 	}
 }
@@ -67,6 +74,14 @@ func (d *Decision) firstRefused() *refusal.Error {
 		}
 	}
 	return nil
+}
+
+// noted is append as a step of the call's trace: the pipeline does not see it.
+func (c *call) noted(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+	start := c.trace.start()
+	err := c.append(ctx, verdict, refused)
+	c.trace.step(string(refusal.Log), start, err)
+	return err
 }
 
 // append writes the decision down, once.
@@ -90,17 +105,27 @@ func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refus
 // write appends a record, and tells how long that took.
 func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 	before := k.parts.Now()
-	err := k.parts.Journal.Append(ctx, r)
+	err := appended(ctx, k.parts.Journal, r)
 	if k.parts.Observer != nil {
 		k.parts.Observer.Recorded(err == nil, k.parts.Now().Sub(before))
 	}
 	return err
 }
 
+// appended asks the journal; where it panics, the record does not stand there.
+func appended(ctx context.Context, j Journal, r audit.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.From(refusal.Log, panicked(p))
+		}
+	}()
+	return j.Append(ctx, r)
+}
+
 // record is what the records of one call have in common.
 func (c *call) record(event audit.Event) audit.Record {
 	r := audit.Record{
-		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Call,
+		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		Tool: c.parsed.Name, InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,

@@ -10,8 +10,10 @@ import (
 // Report is the verdict on one input with the stages that led to it. It
 // marshals to the answer of /v1/check.
 type Report struct {
-	Verdict Verdict        `json:"verdict"`
-	Call    *Call          `json:"call,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	Call    *Call   `json:"call,omitempty"`
+	// Refusal is why this input is refused; nil where only another one of the same
+	// answer is.
 	Refusal *refusal.Error `json:"error,omitempty"`
 	Stages  []StageReport  `json:"stages"`
 	// CallID names this judgement, and the call when there is one.

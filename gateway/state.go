@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
@@ -29,6 +30,24 @@ type State struct {
 	// Identity tells who a credential is of; nil where none is asked for.
 	Identity Authenticator
 	Digest   string // of the configuration
+
+	wire *registry.NameMap // of the tools, to OpenAI's alphabet
+}
+
+// named returns the state with the map of its tools' names. The state itself is
+// not changed: others may judge by it.
+func (s *State) named() (*State, error) {
+	names := []string{}
+	for _, entry := range s.Tools.Entries() {
+		names = append(names, entry.Name())
+	}
+	wire, err := registry.NewNameMap(names, registry.OpenAI())
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	own := *s
+	own.wire = wire
+	return &own, nil
 }
 
 // whole tells what a state lacks: a part that is missing would be a check that

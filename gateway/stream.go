@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,18 +18,25 @@ type Stream struct {
 	decision *Decision
 	parser   *parser.Stream
 	sum      hash.Hash // over all that came
+	began    bool      // some byte came that is no outer whitespace
+	closed   bool
 }
 
 // Stream starts the judgement of a completion that will arrive in pieces. The
 // inputs of the request are not looked at. Whoever may not ask at all is
 // refused now, before a byte of text is released.
 func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
-	request.Inputs = []Input{{}}
-	d := k.open(request)
+	return k.stream(ctx, request, ModeCall, nil, false)
+}
+
+func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admission *Admission, prose bool) (*Stream, error) {
+	request.Inputs = []Input{{Prose: prose}}
+	d := k.open(request, mode, admission)
 	c := d.calls[0]
-	c.stream = parser.NewStream(c.state.Output)
+	c.stream = parser.NewStream(c.output())
 	if d.run(ctx, pipeline[:1], false) {
 		d.note(ctx)
+		d.close()
 		return nil, c.refused
 	}
 	return &Stream{decision: d, parser: c.stream, sum: sha256.New()}, nil
@@ -36,6 +44,7 @@ func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
 
 // Write takes the next piece and returns the text that is released by it.
 func (s *Stream) Write(p []byte) []byte {
+	s.began = s.began || len(bytes.Trim(p, " \t\r\n")) > 0
 	s.sum.Write(p)
 	if c := s.decision.calls[0]; c.kernel.parts.Record == audit.Completion {
 		room := max(parser.Window(c.state.Output)-len(c.input.Completion), 0)
@@ -48,11 +57,27 @@ func (s *Stream) Write(p []byte) []byte {
 func (s *Stream) Refused() bool { return s.parser.Refused() }
 
 // Close says that the completion has ended, cut or not, and judges it. The text
-// of the report is what Write has not released.
-func (s *Stream) Close(ctx context.Context, truncated bool) *Decision {
-	c := s.decision.calls[0]
+// of its report is what Write has not released.
+//
+// calls are native calls that came beside the text: they are judged all or none
+// with it, and are cut where it is. The text has the first report, unless it is
+// prose that says nothing: then the calls are the whole answer.
+func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Decision {
+	d := s.decision
+	if s.closed {
+		return d
+	}
+	s.closed = true
+	c := d.calls[0]
 	c.input.Truncated, c.digest = truncated, hex.EncodeToString(s.sum.Sum(nil))
-	s.decision.run(ctx, pipeline[1:], false)
-	s.decision.note(ctx)
-	return s.decision.close()
+	if c.input.Prose && !s.began && len(calls) > 0 {
+		d.calls = nil
+	}
+	for _, in := range calls {
+		in.Truncated = in.Truncated || truncated
+		d.calls = append(d.calls, c.beside(in))
+	}
+	d.run(ctx, pipeline[1:], false)
+	d.note(ctx)
+	return d.close()
 }

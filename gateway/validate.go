@@ -16,18 +16,23 @@ const maxNear = 3
 // find is the first step of the stage schema: the tool is registered under that
 // very name. Near names that this agent may use are offered, never used.
 func find(_ context.Context, c *call) error {
-	tool, ok := c.state.Tools.Lookup(c.parsed.Name)
+	tool, ok := c.lookup()
 	if ok {
 		c.tool = tool
 		return nil
 	}
-	near := c.state.Tools.Near(c.parsed.Name, func(name string) bool {
+	near := c.state.Tools.Near(c.written(), func(name string) bool {
 		ever, err := c.reaches(name)
 		return ever && err == nil
 	}, maxNear)
-	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.parsed.Name))
+	if c.wired() {
+		for i, name := range near {
+			near[i], _ = c.state.wire.Wire(name)
+		}
+	}
+	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.written()))
 	if len(near) > 0 {
-		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.parsed.Name), strings.Join(near, " or "))
+		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.written()), strings.Join(near, " or "))
 	}
 	refused := refusal.New(refusal.UnknownTool, message)
 	refused.DidYouMean = near
@@ -35,10 +40,33 @@ func find(_ context.Context, c *call) error {
 	return refused
 }
 
+// lookup returns the tool that the call names. A name of a smaller alphabet is
+// that of the tool which it stands for, and of no other.
+func (c *call) lookup() (*registry.Entry, bool) {
+	if c.wired() {
+		if name, ok := c.state.wire.Name(c.input.Native.Wire); !ok || name != c.parsed.Name {
+			return nil, false
+		}
+	}
+	return c.state.Tools.Lookup(c.parsed.Name)
+}
+
+// wired tells whether the model knows tools by names of a smaller alphabet.
+func (c *call) wired() bool { return c.input.Native != nil && c.input.Native.Wire != "" }
+
+// written is the name that the model wrote, known or not. Messages say it: the
+// model can use no other.
+func (c *call) written() string {
+	if c.wired() {
+		return c.input.Native.Wire
+	}
+	return c.parsed.Name
+}
+
 // validate is the second step: the arguments are what the tool's closed schema
 // asks for.
 func validate(_ context.Context, c *call) error {
-	faults := c.tool.Judge(c.args)
+	faults := c.tool.JudgeAs(c.written(), c.args)
 	if len(faults) == 0 {
 		return nil
 	}

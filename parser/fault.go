@@ -33,6 +33,11 @@ func (f *fault) refusal(in input, o Options) *refusal.Error {
 // message is one sentence or two that say what to change. None asks the model
 // to drop what it meant.
 func (f *fault) message(in input, o Options) string {
+	if o.Prose {
+		if message, ok := f.proseMessage(); ok {
+			return message
+		}
+	}
 	switch f.code {
 	case refusal.OutputTooLarge:
 		return fmt.Sprintf("The answer is longer than the %d bytes that are allowed. Say it in fewer bytes, or in several answers.", o.MaxBytes)
@@ -63,6 +68,20 @@ func (f *fault) message(in input, o Options) string {
 		return "The answer was cut off before it was complete. Send the whole call again; if it is long, split the work into shorter calls."
 	}
 	return "The answer could not be read. Send one tool call as " + theForm + ", or answer in text."
+}
+
+// proseMessage is what is said where calls come natively, of faults that a call
+// in the text would else be the remedy for.
+func (f *fault) proseMessage() (message string, ok bool) {
+	switch f.code {
+	case refusal.EmptyOutput:
+		return "The answer is empty. Call a tool, or answer in text.", true
+	case refusal.MixedOutput:
+		return fmt.Sprintf("A tool call, or the result of one, is written into the text at byte %d. Make the call as a tool call of its own, not as text, or answer in text without it.", f.offset), true
+	case refusal.ForeignCallSyntax:
+		return fmt.Sprintf("The answer holds %q at byte %d, which is a tool call written as text. Make the call as a tool call of its own, or answer in text without it.", f.detail, f.offset), true
+	}
+	return "", false
 }
 
 // found names the character at an offset.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,7 +23,19 @@ import (
 var (
 	opensHere = regexp.MustCompile(`^\{[ \t\r\n]*"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"[ \t\r\n]*:`)
 	arrayOpen = regexp.MustCompile(`^\[[ \t\r\n]*\{`)
+	// memberHere is a member that starts at a brace or a comma; its name is the group.
+	memberHere = regexp.MustCompile(`^[{,][ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")[ \t\r\n]*:`)
 )
+
+// ofTheLanguage are the names that no member within text may have.
+var ofTheLanguage = []string{"tool", "tool_call", "tool_calls", "tool_result", "function_call", "arguments"}
+
+// speaks tells whether a member of the call language starts at b.
+func speaks(b []byte) bool {
+	found := memberHere.FindSubmatch(b)
+	var name string
+	return found != nil && json.Unmarshal(found[1], &name) == nil && slices.Contains(ofTheLanguage, name)
+}
 
 // firstBroken is the offset of the first byte that cannot continue UTF-8, or -1.
 func firstBroken(b []byte) int {
@@ -49,15 +62,16 @@ func attempts(body []byte) bool {
 	return loc != nil && opensHere.Match(body[loc[1]-1:])
 }
 
-// textOracle returns the verdict on text of at most max bytes.
-func textOracle(b []byte, marks []string) (string, int) {
+// textOracle returns the verdict on text of at most max bytes, in which objects
+// must not open where opens says so.
+func textOracle(b []byte, marks []string, opens func([]byte) bool) (string, int) {
 	verdict, lowest := "text", len(b)+1
 	end := len(b)
 	if i := firstBroken(b); i >= 0 {
 		verdict, lowest, end = "invalid_utf8", i, i
 	}
 	for i := range b[:end] {
-		if b[i] == '{' && i < lowest && opensHere.Match(b[i:end]) {
+		if i < lowest && (b[i] == '{' || b[i] == ',') && opens(b[i:end]) {
 			verdict, lowest = "mixed_output", i
 			break
 		}
@@ -100,6 +114,7 @@ func agrees(t *testing.T, in []byte, marks []string) {
 	if len(in) > o.MaxBytes {
 		return
 	}
+	agreesProse(t, in, marks, o)
 	r := parser.Parse(in, false, o)
 	got, at := verdict(r)
 	body := bytes.Trim(in, " \t\r\n")
@@ -110,7 +125,7 @@ func agrees(t *testing.T, in []byte, marks []string) {
 		return
 	}
 	if !attempts(body) {
-		want, offset := textOracle(in, marks)
+		want, offset := textOracle(in, marks, opensHere.Match)
 		if got != want || want != "text" && at != offset {
 			t.Fatalf("%q: got %s at %d, want %s at %d", in, got, at, want, offset)
 		}
@@ -140,6 +155,21 @@ func agrees(t *testing.T, in []byte, marks []string) {
 	}
 	if got == "tool_call" {
 		sameValue(t, r)
+	}
+}
+
+// agreesProse does so for the text beside native calls: however it starts, it is
+// text, and what stands in it counts.
+func agreesProse(t *testing.T, in []byte, marks []string, o parser.Options) {
+	t.Helper()
+	o.Prose = true
+	got, at := verdict(parser.Parse(in, false, o))
+	want, offset := textOracle(in, marks, speaks)
+	if len(bytes.Trim(in, " \t\r\n")) == 0 {
+		want, offset = "empty_output", len(in)
+	}
+	if got != want || want != "text" && at != offset {
+		t.Fatalf("%q as prose: got %s at %d, want %s at %d", in, got, at, want, offset)
 	}
 }
 
@@ -199,6 +229,8 @@ func FuzzStream(f *testing.F) {
 		if foreign {
 			o.JSONInText = parser.AllowForeign
 		}
+		sameAtEveryCut(t, in, truncated, o)
+		o.Prose = true
 		sameAtEveryCut(t, in, truncated, o)
 	})
 }

@@ -11,6 +11,9 @@
 //	          foreign tool-call syntax, and that does not itself start like a call
 //	refused = all else
 //
+// Where calls come natively, beside the text (Options.Prose), the language is text
+// alone: no byte of it is a call, and how it starts does not matter.
+//
 // JSON is RFC 8259 with two rules of I-JSON (RFC 7493): valid UTF-8 without
 // surrogate code points, and no two members of one object whose names are equal
 // after decoding. Depth, the length of numbers and their exponents are bounded.
@@ -58,7 +61,14 @@ type Options struct {
 	MaxBytes   int // of the whole completion, outer whitespace included
 	MaxDepth   int // of objects and arrays; the root object is 1
 	JSONInText JSONInText
+	// Prose says that calls do not come in the text but beside it, natively: the
+	// text is never read as a call, whatever it starts with, and other JSON may
+	// stand in it as under AllowForeign. JSONInText does not matter then.
+	Prose bool
 }
+
+// foreign tells whether JSON may stand in text but for the call language.
+func (o Options) foreign() bool { return o.Prose || o.JSONInText == AllowForeign }
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {
@@ -124,12 +134,12 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 	}
 	start := skipSpace(in.window, 0)
 	if start == len(in.window) {
-		return in.blank()
+		return in.blank(o)
 	}
-	if isAttempt(in.window[start:]) {
+	if !o.Prose && isAttempt(in.window[start:]) {
 		return readAttempt(in, start, truncated, o)
 	}
-	t := textReader{max: o.MaxBytes, foreign: o.JSONInText == AllowForeign}
+	t := textReader{max: o.MaxBytes, foreign: o.foreign()}
 	t.read(in.window)
 	if f := t.end(in); f != nil {
 		return Result{Refusal: f.refusal(in, o)}
@@ -157,9 +167,9 @@ func (in input) decide(f *fault) *fault {
 }
 
 // blank is the verdict on a completion of nothing but outer whitespace.
-func (in input) blank() Result {
+func (in input) blank(o Options) Result {
 	f := in.decide(&fault{offset: in.length, code: refusal.EmptyOutput})
-	return Result{Refusal: f.refusal(in, Options{MaxBytes: in.max})}
+	return Result{Refusal: f.refusal(in, o)}
 }
 
 // isAttempt tells whether a body is read as JSON: it starts with an object, or

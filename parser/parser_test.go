@@ -218,6 +218,94 @@ func TestAllowForeign(t *testing.T) {
 	}
 }
 
+// proseCases are texts beside native calls.
+var proseCases = []struct {
+	in, want string
+	offset   int
+}{
+	{"I will look.", "text", 0},
+	{`{"a":1}`, "text", 0},
+	{` {"a":1} and {"b":2}`, "text", 0},
+	{`{}`, "text", 0},
+	{`{x}`, "text", 0},
+	{`{`, "text", 0},
+	{`{"a":1`, "text", 0},
+	{`{"a":1,"a":2}`, "text", 0},
+	{`{"a":01}`, "text", 0},
+	{`[{"a":1}]`, "text", 0},
+	{`[{"name":"x"}]`, "text", 0},
+	{strings.Repeat("[", 60), "text", 0},
+	{"```json\n{\"a\": 1}\n```", "text", 0},
+	{`{"x": "tool"}`, "text", 0},
+	{`{"tools": 1}`, "text", 0},
+	{`{"tool":{"name":"a","arguments":{}}}`, "mixed_output", 0},
+	{` {"tool":1}`, "mixed_output", 1},
+	{`[{"tool": 1}]`, "mixed_output", 1},
+	{`[{"name":1,"arguments":2}]`, "mixed_output", 10},
+	{`{"a":1,"tool":2}`, "mixed_output", 6},
+	{`see {"to\u006fl" : 1}`, "mixed_output", 4},
+	{`{"tool_result":1}`, "mixed_output", 0},
+	{"{\"a\":1} <tool_call>", "foreign_call_syntax", 8},
+	{`{"a":"<tool_call>"}`, "foreign_call_syntax", 6},
+	{"{\"a\":\"\xff\"}", "invalid_utf8", 6},
+	{"", "empty_output", 0},
+	{" \n", "empty_output", 2},
+	{strings.Repeat("{", 65), "output_too_large", 64},
+	{strings.Repeat(" ", 65), "output_too_large", 64},
+}
+
+// TestProse: beside native calls no body is an attempt, and JSON within it is
+// judged alike whatever the operator chose for text that may be a call.
+func TestProse(t *testing.T) {
+	for _, inText := range []parser.JSONInText{"", parser.Reject, parser.AllowForeign} {
+		o := small
+		o.Prose, o.JSONInText = true, inText
+		for _, c := range proseCases {
+			for _, truncated := range []bool{false, true} {
+				kind, offset := verdict(parser.Parse([]byte(c.in), truncated, o))
+				if kind != c.want || offset != c.offset {
+					t.Errorf("%q: got %s at %d, want %s at %d", c.in, kind, offset, c.want, c.offset)
+				}
+				sameAtEveryCut(t, []byte(c.in), truncated, o)
+			}
+		}
+		for _, c := range cases {
+			sameAtEveryCut(t, []byte(c.in), false, o)
+		}
+	}
+}
+
+// TestProseReleasesAtOnce: nothing is held back since it might become a call.
+func TestProseReleasesAtOnce(t *testing.T) {
+	for in, want := range map[string]string{
+		"  ": "", "{": "", "{x": "{x", `{"b`: `{"b`, `{"a`: "", `{"to`: "", `{"b": [1`: `{"b": [1`, "[": "", "[ ": "[ ", " [1": " [1", "[{": "[", `[{"n`: `[{"n`,
+		`[{"b":1}] x`: `[{"b":1}] x`, "a<tool_cal": "a", "a\xe2\x80": "a", `{"tool": 1} x`: "",
+	} {
+		for _, pieces := range [][]string{{in}, byteByByte(in)} {
+			s := parser.NewStream(parser.Options{Prose: true})
+			got := ""
+			for _, p := range pieces {
+				got += string(s.Write([]byte(p)))
+			}
+			if got != want {
+				t.Errorf("%q in %d pieces: released %q, want %q", in, len(pieces), got, want)
+			}
+		}
+	}
+}
+
+// TestProseMessages: a model whose calls come natively is not told to write them
+// as text.
+func TestProseMessages(t *testing.T) {
+	for _, in := range []string{"", `{"tool":1}`, "<tool_call>"} {
+		said := parser.Parse([]byte(in), false, parser.Options{Prose: true}).Refusal.Message
+		asked := parser.Parse([]byte(in), false, parser.Options{}).Refusal.Message
+		if said == asked || strings.Contains(said, `"arguments"`) {
+			t.Errorf("%q: %s", in, said)
+		}
+	}
+}
+
 func TestEnvelope(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -454,6 +542,7 @@ func TestVectors(t *testing.T) {
 		}
 		seen++
 		sameAtEveryCut(t, in, truncated, o)
+		sameAtEveryCut(t, in, truncated, parser.Options{MaxBytes: 65536, MaxDepth: 16, Prose: true})
 	}
 	t.Logf("%d vectors", seen)
 }

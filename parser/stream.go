@@ -7,6 +7,7 @@ import "unicode/utf8"
 // for every way of cutting. It holds back leading whitespace, a JSON attempt
 // whole, what may still open an object, the beginning of a mark, and an
 // unfinished UTF-8 sequence; from the start of a fault on, it releases nothing.
+// With Options.Prose there are no attempts, and nothing is held for them.
 //
 // A Stream is for one goroutine. It holds at most Options.MaxBytes and a small
 // window of the completion.
@@ -32,7 +33,7 @@ const (
 // NewStream returns a stream for one completion.
 func NewStream(options Options) *Stream {
 	o := options.withDefaults()
-	return &Stream{options: o, text: textReader{max: o.MaxBytes, foreign: o.JSONInText == AllowForeign}}
+	return &Stream{options: o, text: textReader{max: o.MaxBytes, foreign: o.foreign()}}
 }
 
 // Write takes the next piece and returns the text that is released by it, or
@@ -53,6 +54,10 @@ func (s *Stream) Write(p []byte) []byte {
 		start := skipSpace(s.held, len(s.held)-len(p))
 		if start == len(s.held) {
 			return nil
+		}
+		if s.options.Prose {
+			s.state = prose
+			return s.release(s.held)
 		}
 		s.state = probing
 		p = s.held[start:]
@@ -121,7 +126,7 @@ func (s *Stream) Close(truncated bool) Result {
 	in := input{length: s.length, max: s.options.MaxBytes}
 	switch s.state {
 	case leading:
-		return in.blank()
+		return in.blank(s.options)
 	case attempt:
 		in.window = s.held
 		return readAttempt(in, skipSpace(s.held, 0), truncated, s.options)

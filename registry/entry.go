@@ -85,11 +85,15 @@ func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.Outp
 // contract; nil means valid. args is what a strict reader decoded: objects as
 // map[string]any, arrays as []any, numbers as json.Number; anything else is a
 // violation. args is not changed.
-func (e *Entry) Judge(args map[string]any) []Violation {
+func (e *Entry) Judge(args map[string]any) []Violation { return e.JudgeAs(e.tool.Name, args) }
+
+// JudgeAs is Judge for a reader who knows the tool by another name, which the
+// messages then say.
+func (e *Entry) JudgeAs(name string, args map[string]any) []Violation {
 	if args == nil {
 		args = map[string]any{}
 	}
-	return e.input.judge(e.tool.Name, args)
+	return e.input.judge(name, args)
 }
 
 // JudgeOutput returns the violations of a result, which is decoded as for

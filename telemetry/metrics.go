@@ -1,7 +1,12 @@
-// Package telemetry counts what the gateway does, for operators. Every label
-// takes its values from a fixed vocabulary of Callgate's own: no name that a
-// caller, a model or a tool chose is ever a label, so the number of series is
-// bounded whatever comes.
+// Package telemetry counts what the gateway does, for operators, and traces its
+// calls. Every label takes its values from a fixed vocabulary of Callgate's own:
+// no name that a caller, a model or a tool chose is ever a label, so the number
+// of series is bounded whatever comes.
+//
+// Traces go to an OpenTelemetry collector: one span a call, below the caller's
+// own, and below it one for each step that may wait for something outside the
+// process. They hold no content unless that is asked for, and the environment
+// configures none of it. Counting and tracing never refuse, slow or fail a call.
 package telemetry
 
 import (
@@ -31,6 +36,9 @@ type Metrics struct {
 	reloads   *prometheus.CounterVec
 	stale     prometheus.Gauge
 	info      *prometheus.GaugeVec
+	local     prometheus.Gauge
+	tokens    *prometheus.CounterVec
+	keys      *prometheus.CounterVec
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -52,7 +60,10 @@ func New() *Metrics {
 		stale:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
 		info:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
 	}
-	m.registry.MustRegister(m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
+	m.local = prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."})
+	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"})
+	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"})
+	m.registry.MustRegister(m.local, m.tokens, m.keys, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -138,4 +149,34 @@ func (m *Metrics) ReloadFailed() {
 		m.reloads.WithLabelValues("failed").Inc()
 		m.stale.Set(1)
 	}
+}
+
+// LimitsShared notes whether the limits that replicas share are shared now.
+func (m *Metrics) LimitsShared(shared bool) {
+	if m == nil {
+		return
+	}
+	m.local.Set(1)
+	if shared {
+		m.local.Set(0)
+	}
+}
+
+// TokenRefused counts a token that was refused; reason is of a closed list.
+func (m *Metrics) TokenRefused(reason string) {
+	if m != nil {
+		m.tokens.WithLabelValues(reason).Inc()
+	}
+}
+
+// KeysFetched counts a fetch of the keys that tokens are verified with.
+func (m *Metrics) KeysFetched(succeeded bool) {
+	if m == nil {
+		return
+	}
+	result := "failed"
+	if succeeded {
+		result = "fetched"
+	}
+	m.keys.WithLabelValues(result).Inc()
 }

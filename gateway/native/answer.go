@@ -3,11 +3,11 @@ package native
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
@@ -46,17 +46,17 @@ func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result []b
 	}
 	var a acted
 	if err := json.Unmarshal(result, &a); err != nil {
-		f.refuse(c, refusal.From(refusal.Wrap, err))
+		Refuse(c, refusal.From(refusal.Wrap, err))
 		return
 	}
 	a.ID = id
 	f.answer(c, status, a)
 }
 
-// refuse answers in the shape that models read.
-func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
-	note(c, refused)
-	retryAfter(c, refused)
+// Refuse answers in the shape that models read.
+func Refuse(c *gin.Context, refused *refusal.Error) {
+	door.Note(c, refused)
+	door.RetryAfter(c, refused)
 	body, err := wrapper.Refusal(nil, refused)
 	if err != nil {
 		body = []byte(`{}`) // a refusal always encodes: it holds text and numbers
@@ -75,20 +75,10 @@ func (f *Face) state(c *gin.Context, call store.Call) {
 	if call.Answer.Result != nil {
 		var a acted
 		if err := json.Unmarshal(call.Answer.Result, &a); err != nil {
-			f.refuse(c, refusal.From(refusal.Wrap, err))
+			Refuse(c, refusal.From(refusal.Wrap, err))
 			return
 		}
 		answer.Result = a.Result
 	}
 	f.answer(c, http.StatusOK, answer)
-}
-
-// retryAfter says in whole seconds when to come back (RFC 9110, section 10.2.3).
-func retryAfter(c *gin.Context, refused *refusal.Error) {
-	status := refused.Status()
-	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-		return
-	}
-	seconds := max((refused.RetryAfterMS+999)/1000, 1)
-	c.Header("Retry-After", strconv.FormatInt(seconds, 10))
 }

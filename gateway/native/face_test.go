@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/corpora"
@@ -43,9 +43,9 @@ type broken struct{}
 
 func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
-// faceOf is a face of the vectors' configuration without limits, as it may be
+// faceOf is a door with a face of the vectors' configuration without limits, as it may be
 // changed.
-func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *native.Face {
+func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *door.Door {
 	t.Helper()
 	c, err := configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
 	if err != nil {
@@ -68,7 +68,10 @@ func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Pa
 	if err != nil {
 		t.Fatal(err)
 	}
-	return native.New(native.Options{Kernel: k, Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil)), MostHeld: 100_000})
+	logger := slog.New(slog.NewJSONHandler(log, nil))
+	d := door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
+	native.New(native.Options{Kernel: k, Log: logger}).Mount(d)
+	return d
 }
 
 const timeNow = `{"tool":{"name":"time.now","arguments":{}}}`
@@ -129,101 +132,18 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestTrace: a good traceparent is continued, any other starts a new trace.
-func TestTrace(t *testing.T) {
-	var log bytes.Buffer
-	f := faceOf(t, &log, nil)
-	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	form := regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-0[01]$`)
-	seen := map[string]bool{}
-	for header, continued := range map[string]bool{
-		"00-" + trace + "-" + span + "-01": true, "00-" + trace + "-" + span + "-00": true,
-		"": false, "x": false, "00-" + trace + "-" + span: false, "01-" + trace + "-" + span + "-01": false, "ff-" + trace + "-" + span + "-01": false,
-		"00-" + strings.ToUpper(trace) + "-" + span + "-01": false, "00-" + strings.Repeat("0", 32) + "-" + span + "-01": false,
-		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01": false, "00-" + trace + "-" + span + "-01-x": false, " 00-" + trace + "-" + span + "-1": false,
-		"00-" + trace[:31] + "g-" + span + "-01": false, strings.Repeat("0", 5000): false,
-	} {
-		w := ask(f, http.MethodPost, "/v1/check", "hi", "Content-Type", "text/plain", "traceparent", header)
-		m := form.FindStringSubmatch(w.Header().Get("Traceparent"))
-		if w.Code != 200 || m == nil {
-			t.Errorf("%.80q: %d %v", header, w.Code, w.Header())
-			continue
-		}
-		if (m[1] == trace) != continued || m[2] == span || seen[m[2]] {
-			t.Errorf("%.80q is continued as %s", header, m[0])
-		}
-		seen[m[2]] = true
-		if !strings.Contains(log.String(), m[1]) {
-			t.Errorf("%.80q: the log does not tell the trace %s", header, m[1])
-		}
-	}
-}
-
-// TestRoutes: every route is one that this list holds, and asks who calls where
-// it is not about health.
+// TestRoutes: every route asks who calls.
 func TestRoutes(t *testing.T) {
 	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.Keys{} })
-	open := map[string]bool{"GET /healthz": true, "GET /readyz": true}
-	routes := native.Routes(f)
-	if len(routes) != 6 {
+	routes := native.Routes(native.New(native.Options{}))
+	if len(routes) != 4 {
 		t.Errorf("the routes are %v", routes)
 	}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
 		w := ask(f, method, strings.Replace(path, ":id", "call_1", 1), "hi", "Content-Type", "text/plain")
-		if open[route] {
-			if w.Code != 200 {
-				t.Errorf("%s: %d", route, w.Code)
-			}
-		} else if w.Code != 401 || codeOf(t, w) != "unauthenticated" {
+		if w.Code != 401 || codeOf(t, w) != "unauthenticated" {
 			t.Errorf("%s: %d %s", route, w.Code, w.Body)
-		}
-	}
-}
-
-func TestDrain(t *testing.T) {
-	f := faceOf(t, io.Discard, nil)
-	ready := func() int { return ask(f, http.MethodGet, "/readyz", "").Code }
-	if ready() != 200 || f.Draining() {
-		t.Error("not ready at first")
-	}
-	f.Drain()
-	f.Drain()
-	if w := ask(f, http.MethodPost, "/v1/calls", timeNow, "Content-Type", "text/plain"); ready() != 503 || w.Code != 200 {
-		t.Errorf("while it drains: ready %d, a call %d", ready(), w.Code)
-	}
-}
-
-// TestHeldBodies: bodies that have not ended count among those that are held, so
-// memory is bounded however many there are.
-func TestHeldBodies(t *testing.T) {
-	f := faceOf(t, io.Discard, nil)
-	in, out := io.Pipe()
-	answer := make(chan *httptest.ResponseRecorder)
-	go func() {
-		r := httptest.NewRequest(http.MethodPost, "/v1/check", in)
-		r.Header.Set("Content-Type", "text/plain")
-		w := httptest.NewRecorder()
-		f.ServeHTTP(w, r)
-		answer <- w
-	}()
-	if _, err := out.Write(bytes.Repeat([]byte("x"), 90_000)); err != nil {
-		t.Fatal(err)
-	}
-	plain := []string{"Content-Type", "text/plain"}
-	if w := ask(f, http.MethodPost, "/v1/check", strings.Repeat("x", 50_000), plain...); w.Code != 503 || codeOf(t, w) != "overloaded" || w.Header().Get("Retry-After") == "" {
-		t.Errorf("beyond what may be held: %d %s", w.Code, w.Body)
-	}
-	if w := ask(f, http.MethodPost, "/v1/check", strings.Repeat("x", 5_000), plain...); w.Code != 200 {
-		t.Errorf("within it: %d %s", w.Code, w.Body)
-	}
-	out.Close()
-	if w := <-answer; w.Code != 200 {
-		t.Errorf("the long one: %d %s", w.Code, w.Body)
-	}
-	for range 5 { // what was answered is held no longer
-		if w := ask(f, http.MethodPost, "/v1/check", strings.Repeat("x", 60_000), plain...); w.Code != 200 {
-			t.Errorf("then: %d %s", w.Code, w.Body)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package native
+package door
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 // A head at fault is spoiled behind the line that shows it, so that net/http
 // refuses it as it refuses every head that it cannot read: with a bare 400, and
 // the connection ends. A request with Transfer-Encoding is not followed by
-// another one: the Face closes the connection behind it.
+// another one: the Door closes the connection behind it.
 func Framed(l net.Listener) net.Listener { return framed{l} }
 
 type framed struct{ net.Listener }

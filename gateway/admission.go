@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Admission is a request that was let in, for as many judgements as its
+// conversation takes. Only Admit makes one. The caller's rate was taken by it,
+// once. Everything else of the request is checked anew at each judgement, under
+// the configuration of then: its credential, that this is still the same
+// caller's, and the agent. The subject stays the one that was let in, or is
+// refused. It is safe for concurrent use.
+type Admission struct {
+	kernel    *Kernel
+	request   Request // of the subject that was let in, without inputs
+	principal string
+}
+
+// Admit lets a request in, or says why not, as the first step of every
+// judgement does. The inputs of the request are not looked at. The error is a
+// *refusal.Error, and is written down but for those of nobody that is known.
+func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error) {
+	request.Inputs = nil
+	d := k.open(request, ModeCall, nil)
+	c := d.calls[0]
+	if d.run(ctx, pipeline[:1], false) {
+		d.note(ctx)
+		d.close()
+		return nil, c.refused
+	}
+	request.Subject = c.subject
+	return &Admission{kernel: k, request: request, principal: owner(c.principal)}, nil
+}
+
+// Subject is for whom, and where, the request was let in.
+func (a *Admission) Subject() Subject { return a.request.Subject }
+
+// Principal names who asks; empty where no credentials are asked for.
+func (a *Admission) Principal() string { return a.principal }
+
+// Name returns the registry's name for one of OpenAI's alphabet, by the
+// configuration of now. A name that stands for no tool is not ok.
+func (a *Admission) Name(wire string) (name string, ok bool) {
+	if a.kernel == nil {
+		return "", false
+	}
+	return a.kernel.state.Load().wire.Name(wire)
+}
+
+// Tools lists what the agent may use now, as Kernel.Tools does.
+func (a *Admission) Tools() ([]Tool, error) {
+	if a.kernel == nil {
+		return nil, notAdmitted()
+	}
+	c, err := a.kernel.enter(context.Background(), a.request, a) // nothing in it waits
+	if err != nil {
+		return nil, err
+	}
+	return c.tools()
+}
+
+// Judge judges inputs of the request, all or none, as Kernel.Judge does. A
+// decision of ModeCall is for Execute, one of ModeEnforce for HandOver.
+func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Decision {
+	if a.kernel == nil {
+		r := Report{Verdict: VerdictRefused, Refusal: notAdmitted(), Stages: []StageReport{}}
+		return &Decision{Reports: []Report{r}, mode: mode}
+	}
+	request := a.request
+	request.Inputs = inputs
+	return a.kernel.open(request, mode, a).judge(ctx)
+}
+
+// Stream starts the judgement of a completion that will arrive in pieces, as
+// Kernel.Stream does. With prose it is the text of an answer whose calls come
+// natively (see Input.Prose); Close takes them.
+func (a *Admission) Stream(ctx context.Context, mode Mode, prose bool) (*Stream, error) {
+	if a.kernel == nil {
+		return nil, notAdmitted()
+	}
+	return a.kernel.stream(ctx, a.request, mode, a, prose)
+}
+
+// notAdmitted refuses what was not made by Admit.
+func notAdmitted() *refusal.Error {
+	return refusal.At(refusal.Identity, refusal.Internal, nothingDone).WithCause(errors.New("an admission that Admit did not make"))
+}

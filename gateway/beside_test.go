@@ -1,0 +1,385 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+func natively(name, arguments string) gateway.Input {
+	return gateway.Input{Native: &gateway.Native{Name: name, Arguments: []byte(arguments)}}
+}
+
+// TestTextWithCalls: the text of an answer and its native calls are judged all
+// or none, streamed and whole.
+func TestTextWithCalls(t *testing.T) {
+	ctx := context.Background()
+	good, bad := natively("time.now", "{}"), natively("time.now", `{"x":1}`)
+	for _, c := range []struct {
+		name      string
+		text      string
+		truncated bool
+		calls     []gateway.Input
+		want      string   // the first refusal
+		verdicts  []string // of the reports
+		released  string   // while it streams
+	}{
+		{"text and a call", "I will look.", false, []gateway.Input{good}, "", []string{"text", "tool_call"}, "I will look."},
+		{"text and two", "Both.", false, []gateway.Input{good, good}, "", []string{"text", "tool_call", "tool_call"}, "Both."},
+		{"JSON and a call", `{"a":1}`, false, []gateway.Input{good}, "", []string{"text", "tool_call"}, `{"a":1}`},
+		{"an array and a call", `[{"name":1}]`, false, []gateway.Input{good}, "", []string{"text", "tool_call"}, `[{"name":1}]`},
+		{"text alone", "Noon.", false, nil, "", []string{"text"}, "Noon."},
+		{"text that was cut", "No", true, nil, "", []string{"text"}, "No"},
+		{"no text", "", false, []gateway.Input{good}, "", []string{"tool_call"}, ""},
+		{"nothing", "", false, nil, "parse empty_output", []string{"refused"}, ""},
+		{"blank", " \n", false, []gateway.Input{good}, "", []string{"tool_call"}, ""},
+		{"blank alone", " \n", false, nil, "parse empty_output", []string{"refused"}, ""},
+		{"a bad call", "I will look.", false, []gateway.Input{good, bad}, "schema unexpected_argument", []string{"text", "refused", "refused"}, "I will look."},
+		{"a bad text", `So: {"tool":1}`, false, []gateway.Input{good}, "parse mixed_output", []string{"refused", "refused"}, "So: "},
+		{"a foreign call", "<tool_call>", false, []gateway.Input{good}, "parse foreign_call_syntax", []string{"refused", "refused"}, ""},
+		{"a call that was cut", "I will", true, []gateway.Input{good}, "parse truncated_output", []string{"text", "refused"}, "I will"},
+		{"no text, a call that was cut", "", true, []gateway.Input{good}, "parse truncated_output", []string{"refused"}, ""},
+	} {
+		e, j := &engine{}, &journal{}
+		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: &shelf{}})
+		a := admit(t, k, gateway.Request{})
+		check := func(how string, d *gateway.Decision, released string) {
+			if got := refusedBy(d); got != c.want || len(d.Reports) != len(c.verdicts) {
+				t.Errorf("%s, %s: %q with %d reports, want %q", c.name, how, got, len(d.Reports), c.want)
+				return
+			}
+			runs, calls := e.runs.Load(), int64(0)
+			for i, o := range k.Execute(ctx, d) {
+				r := d.Reports[i]
+				if string(r.Verdict) != c.verdicts[i] {
+					t.Errorf("%s, %s: report %d is %s", c.name, how, i, r.Verdict)
+				}
+				if (o.Refusal != nil) != (c.want != "") {
+					t.Errorf("%s, %s: outcome %d %+v", c.name, how, i, o.Refusal)
+				}
+				if r.Verdict == gateway.VerdictCall && c.want == "" {
+					calls++
+				}
+				if r.Verdict == gateway.VerdictText && c.want == "" && released+string(o.Text) != c.text {
+					t.Errorf("%s, %s: text came out as %q", c.name, how, released+string(o.Text))
+				}
+			}
+			if e.runs.Load()-runs != calls {
+				t.Errorf("%s, %s: ran %d of %d", c.name, how, e.runs.Load()-runs, calls)
+			}
+		}
+		cuts([]byte(c.text), func(pieces [][]byte) {
+			s, err := a.Stream(ctx, gateway.ModeCall, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			released := ""
+			for _, p := range pieces {
+				released += string(s.Write(p))
+			}
+			if released != c.released {
+				t.Errorf("%s: released %q, want %q", c.name, released, c.released)
+			}
+			d := s.Close(ctx, c.truncated, c.calls...)
+			if again := s.Close(ctx, c.truncated, c.calls...); again != d || len(again.Reports) != len(c.verdicts) {
+				t.Errorf("%s: closed twice: %d reports", c.name, len(again.Reports))
+			}
+			check("streamed", d, released)
+		})
+		if strings.TrimSpace(c.text) == "" && len(c.calls) > 0 {
+			continue // whole, whoever asks leaves the text out
+		}
+		inputs := []gateway.Input{{Completion: []byte(c.text), Prose: true, Truncated: c.truncated}}
+		for _, in := range c.calls {
+			in.Truncated = c.truncated
+			inputs = append(inputs, in)
+		}
+		check("whole", a.Judge(ctx, gateway.ModeCall, inputs...), "")
+		// Each decision that was made has one record, and each call that was decided
+		// and not dispatched ends.
+		ends := map[string]int{}
+		decided := map[string]audit.Verdict{}
+		for _, r := range j.all() {
+			if r.Event == audit.Decision {
+				if decided[r.CallID] != "" {
+					t.Errorf("%s: %s was decided twice", c.name, r.CallID)
+				}
+				decided[r.CallID] = r.Verdict
+			} else {
+				ends[r.CallID]++
+			}
+		}
+		for id, verdict := range decided {
+			if want := map[bool]int{true: 1}[verdict == audit.ToolCall]; ends[id] != want {
+				t.Errorf("%s: a %s has %d outcomes", c.name, verdict, ends[id])
+			}
+			if (verdict == audit.Refused) != (c.want != "") {
+				t.Errorf("%s: written as %s", c.name, verdict)
+			}
+		}
+	}
+}
+
+// TestTextIsNoProse: without being told so, a stream is read as a call may be,
+// and empty text counts.
+func TestTextIsNoProse(t *testing.T) {
+	ctx := context.Background()
+	k := unlimited(t)
+	a := admit(t, k, gateway.Request{})
+	for in, want := range map[string]string{`{"a":1}`: "parse not_a_tool_call", "": "parse empty_output"} {
+		s, err := a.Stream(ctx, gateway.ModeCall, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write([]byte(in))
+		if got := refusedBy(s.Close(ctx, false, natively("time.now", "{}"))); got != want {
+			t.Errorf("%q streamed: %q", in, got)
+		}
+		if got := refusedBy(a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte(in)})); got != want {
+			t.Errorf("%q whole: %q", in, got)
+		}
+	}
+	// A configuration cannot make all text prose.
+	s := state(t, vectorConfig)
+	s.Output.Prose = true
+	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(time.Now)).Judge(ctx, completion(`{"a":1}`))); got != "parse not_a_tool_call" {
+		t.Errorf("under a configuration of prose: %q", got)
+	}
+}
+
+// TestCallsWaitForTheText: where the record of the text fails, its calls end
+// although they were decided.
+func TestCallsWaitForTheText(t *testing.T) {
+	ctx := context.Background()
+	e, j := &engine{}, &journal{}
+	k := kernelOf(t, loose(t), gateway.Parts{
+		Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}, Engine: e, Store: &shelf{},
+	})
+	a := admit(t, k, gateway.Request{})
+	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Noon."), Prose: true}, timeNow(), timeNow())
+	for _, o := range k.Execute(ctx, d) {
+		if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable {
+			t.Errorf("got %+v", o.Refusal)
+		}
+	}
+	ended := 0
+	for _, r := range j.all() {
+		if r.Event == audit.Ending && r.Outcome == audit.Failed && r.Code == refusal.AuditUnavailable {
+			ended++
+		}
+	}
+	if e.runs.Load() != 0 || ended != 2 || len(j.all()) != 4 {
+		t.Errorf("ran %d times; %d of two calls ended; %+v", e.runs.Load(), ended, j.all())
+	}
+}
+
+// shelf is a store in memory. It fails in the way it is told to, at one call.
+type shelf struct {
+	how     string
+	at      int
+	mu      sync.Mutex
+	calls   map[string]store.Call
+	opened  []string
+	dropped []string
+}
+
+func (s *shelf) Open(ctx context.Context, c store.Call) (*store.Call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened = append(s.opened, c.ID); len(s.opened) == s.at {
+		switch s.how {
+		case "error":
+			return nil, errors.New("secret of the store")
+		case "panic", "panic, and at dropping":
+			panic("secret of the store")
+		case "a prior call":
+			return &store.Call{ID: "other", State: store.Done}, nil
+		case "hangs":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	for _, prior := range s.calls {
+		if c.Key != "" && c.Key == prior.Key {
+			return &prior, nil
+		}
+	}
+	if s.calls == nil {
+		s.calls = map[string]store.Call{}
+	}
+	c.State = store.Pending
+	s.calls[c.ID] = c
+	return nil, nil
+}
+
+func (s *shelf) Drop(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped = append(s.dropped, id)
+	if s.how == "panic, and at dropping" {
+		panic("secret of the store")
+	}
+	delete(s.calls, id)
+	return nil
+}
+
+func (s *shelf) Close(_ context.Context, id string, state store.State, answer store.Answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.how == "panic at the end" {
+		panic("secret of the store")
+	}
+	c := s.calls[id]
+	c.State, c.Answer = state, answer
+	s.calls[id] = c
+	return nil
+}
+
+func (s *shelf) Get(_ context.Context, id, _ string) (store.Call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.calls[id]
+	if !ok {
+		return store.Call{}, store.ErrAbsent
+	}
+	return c, nil
+}
+
+// TestNoStoreNoAct: a call of an admission that cannot be kept is not executed,
+// and none beside it.
+func TestNoStoreNoAct(t *testing.T) {
+	for _, how := range []string{"none", "error", "panic", "panic, and at dropping", "a prior call", "hangs"} {
+		t.Run(how, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { noStoreNoAct(t, how) }) })
+	}
+}
+
+func noStoreNoAct(t *testing.T, how string) {
+	e, j := &engine{}, &journal{}
+	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e}
+	s := &shelf{how: how, at: 2}
+	if how != "none" {
+		parts.Store = s
+	}
+	ctx := context.Background()
+	if how == "hangs" {
+		short, cancel := context.WithCancel(ctx)
+		cancel() // a caller that has left does not keep the store from being asked
+		ctx = short
+	}
+	k := kernelOf(t, loose(t), parts)
+	a := admit(t, k, gateway.Request{})
+	d := a.Judge(context.Background(), gateway.ModeCall, timeNow(), timeNow(), timeNow())
+	for _, o := range k.Execute(ctx, d) {
+		if o.Refusal == nil || o.Refusal.Code != refusal.StoreUnavailable || o.Status != 503 || strings.Contains(string(o.Result), "secret") {
+			t.Errorf("%s: %+v", how, o)
+		}
+	}
+	ended := 0
+	for _, r := range j.all() {
+		if r.Event == audit.Ending && r.Outcome == audit.Failed && r.Code == refusal.StoreUnavailable && r.Stage == refusal.Execute {
+			ended++
+		}
+	}
+	if e.runs.Load() != 0 || ended != 3 || len(j.all()) != 6 {
+		t.Errorf("%s: ran %d times, %d of %d records are ends", how, e.runs.Load(), ended, len(j.all()))
+	}
+	if how != "none" && (len(s.opened) != 2 || !slices.Equal(s.opened, s.dropped)) {
+		t.Errorf("%s: opened %v, dropped %v", how, s.opened, s.dropped)
+	}
+}
+
+// TestExecutedCallsAreKept: who is given a call id can ask for it, from before
+// its dispatch on.
+func TestExecutedCallsAreKept(t *testing.T) {
+	ctx := context.Background()
+	var k *gateway.Kernel
+	during := map[string]store.State{}
+	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+		call, err := k.Lookup(ctx, gateway.Request{}, task.CallID)
+		if err != nil {
+			t.Errorf("while it runs: %v", err)
+		}
+		during[task.CallID] = call.State
+		return gateway.Output{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
+	}}
+	s := &shelf{}
+	k = kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+	a := admit(t, k, gateway.Request{})
+	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Looking."), Prose: true}, timeNow(), timeNow())
+	o := k.Execute(ctx, d)
+	if len(s.opened) != 2 || during[o[1].CallID] != store.Pending || during[o[2].CallID] != store.Pending {
+		t.Errorf("kept %v, while they ran %v", s.opened, during)
+	}
+	for _, o := range o[1:] {
+		call, err := k.Lookup(ctx, gateway.Request{}, o.CallID)
+		if err != nil || call.State != store.Done || string(call.Answer.Result) != string(o.Result) || call.Answer.Status != 200 {
+			t.Errorf("afterwards: %+v, %v", call, err)
+		}
+	}
+	// What is judged without an admission is kept by Handle alone.
+	before := len(s.opened)
+	e.answer = nil
+	if o := k.Execute(ctx, k.Judge(ctx, completion(search))); o[0].Refusal != nil || len(s.opened) != before {
+		t.Errorf("kept %d, %+v", len(s.opened)-before, o)
+	}
+	// A store that fails once the calls have ended takes no result away.
+	s.how = "panic at the end"
+	for _, o := range k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, timeNow(), timeNow())) {
+		if o.Refusal != nil || o.Result == nil {
+			t.Errorf("after the store failed: %+v", o)
+		}
+	}
+}
+
+// TestKeysAreForOneTool: one key is not the same request for another tool.
+func TestKeysAreForOneTool(t *testing.T) {
+	ctx := context.Background()
+	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: &shelf{}})
+	request := func(name string) gateway.Request {
+		return gateway.Request{Inputs: []gateway.Input{natively(name, `{}`)}}
+	}
+	if o := k.Handle(ctx, request("time.now"), "key"); o.Refusal != nil {
+		t.Fatal(o.Refusal)
+	}
+	if o := k.Handle(ctx, request("time.now"), "key"); o.Refusal != nil {
+		t.Errorf("a repeat: %v", o.Refusal)
+	}
+	if o := k.Handle(ctx, request("web.search"), "key"); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
+		t.Errorf("another tool: %+v", o)
+	}
+}
+
+// TestProseIsRecorded as the text that it is.
+func TestProseIsRecorded(t *testing.T) {
+	ctx := context.Background()
+	j := &journal{}
+	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Record: audit.Completion})
+	s, err := admit(t, k, gateway.Request{}).Stream(ctx, gateway.ModeEnforce, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const in = `{"a":1}, I think`
+	s.Write([]byte(in[:3]))
+	s.Write([]byte(in[3:]))
+	d := s.Close(ctx, false)
+	if o := k.HandOver(ctx, d); o[0].Refusal != nil {
+		t.Fatal(o[0].Refusal)
+	}
+	settle(t, k)
+	want := parser.Parse([]byte(in), false, parser.Options{Prose: true})
+	if r := j.all(); len(r) != 1 || r[0].Verdict != audit.Text || r[0].Completion != in || want.Kind != parser.Text {
+		t.Errorf("records %+v", r)
+	}
+}

@@ -1,0 +1,141 @@
+// Package door is what every face over HTTP stands behind: it takes connections,
+// reads who asks and what for, bounds how much may be under way, and keeps a line
+// of every request. What a request means is its face's; so is how a refusal is
+// written.
+//
+//	GET /healthz  the process lives
+//	GET /readyz   it takes requests
+//
+// Every other path is a Route that a face mounts. Heads and bodies are read
+// strictly, and a header that says who asks, or for whom, must stand once. A
+// handler that breaks off is a refusal; where its answer had begun, the connection
+// is cut, so that nobody takes a part for the whole.
+package door
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Metrics is told of requests. It must be safe for concurrent use.
+type Metrics interface {
+	Request(route string) (done func(status int))
+	Shed()
+}
+
+// Options are what a door works with.
+type Options struct {
+	Metrics Metrics
+	Log     *slog.Logger
+	// Refuse writes what is refused at a path that no face has, and on routes that
+	// have no way of their own.
+	Refuse func(*gin.Context, *refusal.Error)
+	// Unready says why nobody can be let in now, or nil. It may be nil itself.
+	Unready func() error
+	// MostInFlight bounds how many requests are answered at the same time; beyond
+	// it they are refused as overloaded. Health checks are not counted.
+	MostInFlight int
+	// MostHeld bounds the bytes of all bodies that are there, or on their way; 0 is
+	// 256 MiB. Beyond it they are refused as overloaded.
+	MostHeld int64
+	// BodyTime bounds how long the body of a request may take to arrive; 0 is 30 s.
+	BodyTime time.Duration
+}
+
+// Door answers requests. It is safe for concurrent use once everything is
+// mounted.
+type Door struct {
+	options  Options
+	engine   *gin.Engine
+	refusals map[string]func(*gin.Context, *refusal.Error) // by the path of a route
+	slots    chan struct{}
+	held     atomic.Int64 // bytes of bodies
+	draining atomic.Bool
+}
+
+// The defaults of Options.
+const (
+	defaultInFlight = 256
+	defaultHeld     = 256 << 20
+	defaultBodyTime = 30 * time.Second
+)
+
+// New returns a door that leads nowhere yet.
+func New(options Options) *Door {
+	if options.MostInFlight <= 0 {
+		options.MostInFlight = defaultInFlight
+	}
+	if options.MostHeld <= 0 {
+		options.MostHeld = defaultHeld
+	}
+	if options.BodyTime <= 0 {
+		options.BodyTime = defaultBodyTime
+	}
+	d := &Door{options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, slots: make(chan struct{}, options.MostInFlight)}
+	e := gin.New()
+	// gin trusts every proxy, decodes and redirects paths, and does not pass the
+	// request's context on, unless it is told otherwise.
+	if err := e.SetTrustedProxies(nil); err != nil {
+		panic("door: " + err.Error()) // nil is always taken
+	}
+	e.UseRawPath = true
+	e.UnescapePathValues = false
+	e.RedirectTrailingSlash = false
+	e.RedirectFixedPath = false
+	e.HandleMethodNotAllowed = true
+	e.ContextWithFallback = true
+
+	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", d.ready)
+	e.NoRoute(d.observe, func(c *gin.Context) {
+		d.options.Refuse(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
+	})
+	e.NoMethod(d.observe, func(c *gin.Context) {
+		refuse, mounted := d.refusals[c.Request.URL.Path]
+		if !mounted {
+			refuse = d.options.Refuse
+		}
+		refuse(c, refusal.New(refusal.MethodNotAllowed, "This path does not take this method."))
+	})
+	d.engine = e
+	return d
+}
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 {
+		// A body whose length its head did not state: whoever forwarded it may have
+		// seen another end of it, so nothing else is read from this connection
+		// (RFC 9112, section 6.1).
+		w.Header().Set("Connection", "close")
+	}
+	d.engine.ServeHTTP(w, r)
+}
+
+// Drain makes the door say that it is not ready, for the time until it is shut
+// down. Requests are still answered.
+func (d *Door) Drain() { d.draining.Store(true) }
+
+// Draining tells whether Drain was called.
+func (d *Door) Draining() bool { return d.draining.Load() }
+
+// InFlight is how many requests are being answered.
+func (d *Door) InFlight() int { return len(d.slots) }
+
+func (d *Door) ready(c *gin.Context) {
+	if d.draining.Load() {
+		c.String(http.StatusServiceUnavailable, "draining\n")
+		return
+	}
+	if unready := d.options.Unready; unready != nil && unready() != nil {
+		c.String(http.StatusServiceUnavailable, "not ready\n")
+		return
+	}
+	c.String(http.StatusOK, "ready\n")
+}

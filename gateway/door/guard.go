@@ -1,0 +1,144 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// The keys of what a request carries with it.
+const (
+	keyTrace   = "callgate.trace"
+	keyRefused = "callgate.refused"
+	keyAsked   = "callgate.asked"
+)
+
+// Note remembers why a request was refused, for its line in the log. Nil is no
+// refusal.
+func Note(c *gin.Context, refused *refusal.Error) {
+	if refused != nil {
+		c.Set(keyRefused, refused)
+	}
+}
+
+// RetryAfter says in whole seconds when to come back, where the refusal is one
+// that passes (RFC 9110, section 10.2.3).
+func RetryAfter(c *gin.Context, refused *refusal.Error) {
+	status := refused.Status()
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return
+	}
+	seconds := max((refused.RetryAfterMS+999)/1000, 1)
+	c.Header("Retry-After", strconv.FormatInt(seconds, 10))
+}
+
+// observe continues the trace, counts the request, and writes its line.
+func (d *Door) observe(c *gin.Context) {
+	start := time.Now()
+	route := c.FullPath()
+	if route == "" {
+		route = "none"
+	}
+	t := continueTrace(c.Request.Header[headerTrace])
+	c.Set(keyTrace, t)
+	c.Header(headerTrace, t.answer())
+	done := d.options.Metrics.Request(route)
+	defer func() {
+		status := c.Writer.Status()
+		done(status)
+		d.line(c, route, status, time.Since(start))
+	}()
+	c.Next()
+}
+
+// line writes what happened to one request: nothing in it is a value of the
+// model, a credential, or a name that a caller chose.
+func (d *Door) line(c *gin.Context, route string, status int, took time.Duration) {
+	level := slog.LevelInfo
+	attributes := []slog.Attr{
+		slog.String("method", method(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
+		slog.Int64("micros", took.Microseconds()), slog.String("call_id", c.Writer.Header().Get(HeaderCallID)),
+		slog.String("trace_id", traceOf(c).id),
+	}
+	if v, ok := c.Get(keyRefused); ok {
+		refused := v.(*refusal.Error)
+		attributes = append(attributes, slog.String("stage", string(refused.Stage)), slog.String("code", string(refused.Code)))
+		if refused.Cause != nil {
+			attributes = append(attributes, slog.String("cause", refused.Cause.Error()))
+		}
+		// An answer that began well may still end in a refusal.
+		if max(status, refused.Status()) >= http.StatusInternalServerError {
+			level = slog.LevelError
+		}
+	}
+	d.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
+}
+
+// method names a method that HTTP defines; any other is the caller's own word.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch:
+		return m
+	}
+	return "other"
+}
+
+// contain turns a panic into an answer. The log is told of what kind it was: its
+// value may hold what a caller sent. The caller is told nothing, and where it was
+// told a part already, the connection is cut.
+func contain(r Route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			refused := refusal.From(refusal.Any, fmt.Errorf("panic: %s", kindOf(p)))
+			if c.Writer.Written() {
+				Note(c, refused)
+				panic(http.ErrAbortHandler)
+			}
+			r.Refuse(c, refused)
+		}()
+		c.Next()
+	}
+}
+
+// kindOf is what may be told of a panic: the words of the runtime's own, else a
+// type.
+func kindOf(p any) string {
+	if e, ok := p.(runtime.Error); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// bound refuses what comes while too many requests are being answered. A body
+// that drips must not keep others out: requests count once they are there.
+func (d *Door) bound(r Route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		select {
+		case d.slots <- struct{}{}:
+			defer func() { <-d.slots }()
+			c.Next()
+		default:
+			r.Refuse(c, d.shed())
+		}
+	}
+}
+
+// shed is the refusal for what is too much.
+func (d *Door) shed() *refusal.Error {
+	d.options.Metrics.Shed()
+	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
+	refused.RetryAfterMS = 1000
+	return refused
+}

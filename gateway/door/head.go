@@ -1,0 +1,100 @@
+package door
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/refusal"
+)
+
+// The headers of every face, as net/http writes their names.
+const (
+	HeaderAgent     = "Callgate-Agent"
+	HeaderWorkspace = "Callgate-Workspace"
+	HeaderProject   = "Callgate-Project"
+	HeaderID        = "Callgate-Id"
+	HeaderThread    = "Callgate-Thread"
+	HeaderUser      = "Callgate-User"
+	HeaderCallID    = "Callgate-Call-Id" // of an answer
+	HeaderKey       = "Idempotency-Key"
+
+	headerPrefix = "Callgate-"
+	headerTrace  = "Traceparent"
+)
+
+// headers are those of Callgate that mean something on a route.
+func headers(r Route) []string {
+	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.Headers, []string{HeaderID, HeaderThread, HeaderUser})
+}
+
+// maxHeaderValue bounds what a header may say of a request.
+const maxHeaderValue = 1024
+
+func bad(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
+}
+
+// readHead reads who asks, and for whom as far as headers say it.
+func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
+	r, known := c.Request, headers(route)
+	// Two readers of two values might each take another.
+	for _, name := range slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}) {
+		if len(r.Header[name]) > 1 {
+			return Asked{}, bad("The header %s stands more than once; expected it at most once.", name)
+		}
+	}
+	if r.URL.RawQuery != "" {
+		return Asked{}, bad("The path has a query; nothing is said by one here.")
+	}
+	for name := range r.Header {
+		// A header that is misspelt must not leave what it says to the defaults.
+		if strings.HasPrefix(name, headerPrefix) && name != HeaderCallID && !slices.Contains(known, name) {
+			return Asked{}, bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(known, ", "))
+		}
+	}
+	for _, name := range known {
+		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > maxHeaderValue {
+			return Asked{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, maxHeaderValue)
+		}
+	}
+	t := traceOf(c)
+	a := Asked{Request: gateway.Request{
+		Subject: gateway.Subject{Agent: r.Header.Get(HeaderAgent), Workspace: r.Header.Get(HeaderWorkspace), Project: r.Header.Get(HeaderProject)},
+		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread),
+		Caller: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
+	}}
+	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
+		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" {
+			return Asked{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
+		}
+	}
+	return a, nil
+}
+
+// remote is the address of a caller without its port. One IPv6 network of 64
+// bits is one caller, since one host may have all of its addresses.
+func remote(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return "unknown"
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.Is6() {
+		if prefix, err := ip.Prefix(64); err == nil {
+			return prefix.Masked().String()
+		}
+	}
+	return ip.String()
+}

@@ -1,0 +1,69 @@
+package door
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Route is one path of a face.
+type Route struct {
+	Method, Path string
+	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
+	// and aborts; nil is the door's.
+	Refuse func(*gin.Context, *refusal.Error)
+	// Serve answers a request that was read.
+	Serve func(*gin.Context, Asked)
+	// MaxBody is how long a body may be, at this moment; nil reads none.
+	MaxBody func() int
+	// Media are the types that a body may be of, and Expected is what a refusal says
+	// of them; both absent: application/json.
+	Media    []string
+	Expected string
+	// Headers are the headers of Callgate that mean something here beside those
+	// that say for whom, as net/http writes their names.
+	Headers []string
+}
+
+// Asked is a request as it was read: who asks, and for whom as far as its head
+// says it.
+type Asked struct {
+	gateway.Request
+	Body  []byte
+	Media string // of the body
+}
+
+const mediaJSON = "application/json"
+
+// Mount adds a route. It must not be called once requests are served.
+func (d *Door) Mount(r Route) {
+	if r.Refuse == nil {
+		r.Refuse = d.options.Refuse
+	}
+	if len(r.Media) == 0 {
+		r.Media, r.Expected = []string{mediaJSON}, mediaJSON
+	}
+	d.refusals[r.Path] = r.Refuse
+	d.engine.Handle(r.Method, r.Path, d.observe, contain(r), d.receive(r), d.bound(r), func(c *gin.Context) {
+		r.Serve(c, c.MustGet(keyAsked).(Asked))
+	})
+}
+
+// receive reads the request. What its body holds counts until it is answered.
+func (d *Door) receive(r Route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		asked, refused := readHead(c, r)
+		if refused == nil && r.MaxBody != nil {
+			body := &counted{ReadCloser: c.Request.Body, held: &d.held, most: d.options.MostHeld}
+			defer func() { d.held.Add(-body.read) }()
+			refused = d.readBody(c, r, body, &asked)
+		}
+		if refused != nil {
+			r.Refuse(c, refused)
+			return
+		}
+		c.Set(keyAsked, asked)
+		c.Next()
+	}
+}

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	// maxHandedOver is how many decisions may be handed over whose outcomes are
+	// not written down yet.
+	maxHandedOver = 256
+	// roomWait is how long the next one waits for one of them.
+	roomWait = time.Second
+)
+
+// HandOver ends the calls of a decision of ModeEnforce, which the application
+// runs, and releases it. One is handed over once. Its outcomes are nothing but
+// their call ids, and are written down beside the caller, who does not wait: the
+// decision is durable already. Where too many are not written down yet, it is
+// refused.
+func (k *Kernel) HandOver(ctx context.Context, d *Decision) []Outcome {
+	defer d.Release()
+	first := d.spend(ModeEnforce)
+	if first == nil {
+		first = d.handOver(ctx)
+	}
+	return d.outcomes(first, func(c *call) Outcome { return Outcome{CallID: c.id, Status: http.StatusOK} })
+}
+
+// handOver owes the outcomes of a decision, or says why it cannot.
+func (d *Decision) handOver(ctx context.Context) *refusal.Error {
+	var records []audit.Record
+	for _, c := range d.calls {
+		if c.parsed.Kind == parser.Call {
+			r := c.record(audit.Ending)
+			r.Verdict, r.Outcome = audit.ToolCall, audit.HandedOver
+			records = append(records, r)
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	k := d.calls[0].kernel
+	if err := k.owed.enter(ctx); err != nil {
+		refused := refusal.New(refusal.AuditUnavailable, noJournal).WithCause(err)
+		d.end(refused)
+		return refused
+	}
+	k.owe(k.owed.leave, records...)
+	for _, c := range d.calls {
+		if c.parsed.Kind == parser.Call {
+			c.ended(VerdictCall, nil, audit.HandedOver, 0, nil)
+		}
+	}
+	return nil
+}
+
+// end ends the calls of a decision that was to be acted on and cannot be.
+func (d *Decision) end(refused *refusal.Error) {
+	for _, c := range d.calls {
+		if c.parsed.Kind == parser.Call {
+			c.endRefused(refused)
+			c.ended(VerdictRefused, refused, audit.Failed, 0, nil)
+		}
+	}
+}
+
+// enter takes the room of one decision, and waits a little where there is none.
+func (d *debts) enter(ctx context.Context) error {
+	select {
+	case d.room <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(roomWait)
+	defer late.Stop()
+	select {
+	case d.room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return errors.New("too many outcomes are not written down yet")
+	}
+}
+
+func (d *debts) leave() { <-d.room }

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// keepWait bounds how long a call that is about to be dispatched waits for the
+// store.
+const keepWait = 5 * time.Second
+
+// keep notes the calls of an admission before the first is dispatched. Where one
+// cannot be kept, none is, and all of them end here.
+func (d *Decision) keep(ctx context.Context) *refusal.Error {
+	bounded, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	for i, c := range d.calls {
+		if c.admission == nil || c.parsed.Kind != parser.Call {
+			continue
+		}
+		if err := c.keep(bounded); err != nil {
+			refused := refusal.From(refusal.Execute, err)
+			for _, c := range d.calls[:i+1] { // the store may have taken this one, and not said so
+				c.drop(ctx)
+			}
+			d.end(refused)
+			return refused
+		}
+	}
+	return nil
+}
+
+// keep notes one call that no key has started.
+func (c *call) keep(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = noStore(panicked(p))
+		}
+	}()
+	if c.kernel.parts.Store == nil {
+		return noStore(errors.New("there is no store"))
+	}
+	prior, err := c.noteCall(ctx, "")
+	if err == nil && prior != nil {
+		err = noStore(errors.New("the store knows the id of a new call"))
+	}
+	return err
+}
+
+// noteCall asks the store to keep the call, and returns the one that its key has
+// started before.
+func (c *call) noteCall(ctx context.Context, key string) (prior *store.Call, err error) {
+	start := c.trace.start()
+	prior, err = c.kernel.parts.Store.Open(ctx, store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.asked()})
+	c.trace.stored(start, err)
+	if err != nil {
+		return nil, noStore(err)
+	}
+	c.kept = prior == nil
+	return prior, nil
+}
+
+// drop forgets a call that is not dispatched. It has ended as one that was
+// refused, whether the store forgets it or not.
+func (c *call) drop(ctx context.Context) {
+	if c.parsed.Kind != parser.Call || c.kernel.parts.Store == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	c.kept = false
+	_ = c.kernel.parts.Store.Drop(ctx, c.id)
+}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Tracer takes the traces of calls. It must not block, and must be safe for
+// concurrent use. A call is the same with it and without, whatever it does.
+type Tracer interface {
+	// Wants tells whether the calls of a request are traced, and whether with
+	// their content. sampled is what the caller decided, where it named a parent.
+	Wants(traceID, parentID string, sampled bool) (traced, content bool)
+	// Trace takes a call that has ended. The span is the tracer's own, but for the
+	// bytes of the content, which must not change.
+	Trace(Span)
+}
+
+// Span is one call, from the beginning of its judgement to its end. It and Step
+// are aliases, so that a Tracer can name the same types without this package.
+type Span = struct {
+	TraceID, ParentID string // of the request
+	Start, End        time.Time
+	CallID, Thread    string
+	Mode, Verdict     string
+	// Tool and Version are of a tool that is registered, Agent, Workspace and
+	// Project of the configuration: where the request or the model named another,
+	// they are empty.
+	Tool, Version             string
+	Agent, Workspace, Project string
+	Digest                    string // of the configuration
+	Outcome                   string // of a call that was executed, or handed over
+	Attempts                  int
+	Refusal                   *refusal.Error
+	// Steps are those that may wait for something outside the process, as they
+	// ended.
+	Steps []Step
+	// Arguments and Result are content, without what is marked x-secret; nil where
+	// none is wanted.
+	Arguments, Result []byte
+}
+
+// Step is a part of a call: a stage, or the store.
+type Step = struct {
+	Name       string
+	Start, End time.Time
+	Refusal    *refusal.Error
+}
+
+// trace is the span of a call while it runs. A nil trace takes nothing.
+type trace struct {
+	span    Span
+	content bool
+	now     func() time.Time
+}
+
+// trace starts the span of a call, or returns nil.
+func (k *Kernel) trace(c *call) *trace {
+	traced, content := k.wants(c.request)
+	if !traced {
+		return nil
+	}
+	t := &trace{content: content, now: k.parts.Now}
+	t.span = Span{
+		TraceID: c.request.TraceID, ParentID: c.request.ParentID, Start: c.started,
+		CallID: c.id, Thread: c.request.Thread, Mode: string(c.mode), Digest: c.state.Digest,
+	}
+	return t
+}
+
+// wants asks the tracer; one that panics wants nothing.
+func (k *Kernel) wants(r *Request) (traced, content bool) {
+	if k.parts.Tracer == nil {
+		return false, false
+	}
+	defer func() {
+		if recover() != nil {
+			traced, content = false, false
+		}
+	}()
+	return k.parts.Tracer.Wants(r.TraceID, r.ParentID, r.Sampled)
+}
+
+// start is when a step begins; nothing where nothing is traced.
+func (t *trace) start() time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.now()
+}
+
+// step notes a step that ends now.
+func (t *trace) step(name string, start time.Time, err error) {
+	if t != nil {
+		t.add(name, start, t.now(), refusal.From(refusal.Any, err))
+	}
+}
+
+func (t *trace) add(name string, start, end time.Time, refused *refusal.Error) {
+	if t != nil {
+		t.span.Steps = append(t.span.Steps, Step{name, start, end, refused})
+	}
+}
+
+// stored notes what the store was asked. What it is asked belongs to no stage.
+func (t *trace) stored(start time.Time, err error) {
+	if err != nil {
+		err = noStore(err)
+	}
+	t.step("store", start, err)
+}
+
+// untraced forgets the spans of a decision.
+func (d *Decision) untraced() {
+	for _, c := range d.calls {
+		c.trace = nil
+	}
+}
+
+// traced hands over the spans of what ends with its judgement: texts, and every
+// call where one is refused.
+func (d *Decision) traced() {
+	refused := d.firstRefused()
+	for _, c := range d.calls {
+		switch {
+		case c.refused != nil:
+			c.ended(VerdictRefused, c.refused, "", 0, nil)
+		case refused != nil:
+			c.ended(VerdictRefused, refused, "", 0, nil)
+		case c.parsed.Kind == parser.Text:
+			c.ended(VerdictText, nil, "", 0, nil)
+		}
+	}
+}
+
+// ended hands the span of a call over, once. outcome and result are of a call
+// that was executed, or handed over.
+func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
+	t := c.trace
+	if t == nil {
+		return
+	}
+	c.trace = nil
+	// The call has ended: a tracer that panics takes nothing from it.
+	defer func() { _ = recover() }()
+	s := &t.span
+	s.End, s.Verdict, s.Refusal, s.Outcome, s.Attempts = t.now(), string(verdict), refused, string(outcome), attempts
+	tool := c.tool
+	if tool == nil && c.parsed.Named {
+		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
+	}
+	if tool != nil {
+		s.Tool, s.Version = tool.Name(), tool.Version()
+	}
+	if c.state.Agents[c.subject.Agent] {
+		s.Agent = c.subject.Agent
+	}
+	if space, ok := c.state.Spaces[c.subject.Workspace]; ok {
+		s.Workspace = c.subject.Workspace
+		if _, ok := space.Projects[c.subject.Project]; ok {
+			s.Project = c.subject.Project
+		}
+	}
+	if t.content && tool != nil && c.parsed.Arguments != nil {
+		// What cannot be redacted is hidden whole, which the result says.
+		s.Arguments, _ = audit.Redact(c.parsed.Arguments, tool.Secret)
+		// A refusal's words may repeat an argument, and so may an answer: it is shown
+		// where the call held no secret, and the tool's schema of results names none.
+		if refused == nil && bytes.Equal(s.Arguments, c.parsed.Arguments) && !marksSecret(tool.OutputSchema()) {
+			s.Result = result
+		}
+	}
+	c.kernel.parts.Tracer.Trace(*s)
+}
+
+// marksSecret tells whether a schema may mark anything x-secret, spelt with
+// escapes or without.
+func marksSecret(schema []byte) bool {
+	return bytes.Contains(schema, []byte("x-secret")) || bytes.Contains(schema, []byte(`\u`))
+}

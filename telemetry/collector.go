@@ -1,0 +1,182 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelsdk "go.opentelemetry.io/otel/sdk"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	wire "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// collector is the client of an OTLP/HTTP collector, as OpenTelemetry's exporter
+// asks for one. It is written here since the client that OpenTelemetry brings
+// links gRPC, and lets the environment choose address, headers and proxy.
+type collector struct {
+	address  string
+	headers  func() map[string]string
+	resource *resource.Resource
+	http     *http.Client
+}
+
+func newCollector(o TraceOptions) (*collector, error) {
+	address, err := o.address()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{ // no proxy
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		MaxConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: o.Timeout,
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("ca_file: %w", err)
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca_file: found no certificate in %s; expected PEM", o.CAFile)
+		}
+	}
+	return &collector{
+		address: address, headers: o.Headers, resource: resourceOf(o),
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the headers are for this address alone
+		}},
+	}, nil
+}
+
+// resourceOf names the process.
+func resourceOf(o TraceOptions) *resource.Resource {
+	r := &resource.Resource{}
+	add := func(key attribute.Key, value string) {
+		if value != "" {
+			text := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: cut(value, maxName)}}
+			r.Attributes = append(r.Attributes, &common.KeyValue{Key: string(key), Value: text})
+		}
+	}
+	service := o.Service
+	if service == "" {
+		service = "callgate"
+	}
+	add("service.name", service)
+	add("service.version", o.Version)
+	add("service.instance.id", o.Replica)
+	add("telemetry.sdk.name", "opentelemetry")
+	add("telemetry.sdk.language", "go")
+	add("telemetry.sdk.version", otelsdk.Version())
+	return r
+}
+
+func (c *collector) Start(context.Context) error { return nil }
+
+func (c *collector) Stop(context.Context) error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces sends spans, and again while the collector may take them later,
+// until ctx ends.
+func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpans) error {
+	for _, s := range spans {
+		s.Resource, s.SchemaUrl = c.resource, ""
+	}
+	// On the wire a request to export is what this is: one field, with this number.
+	body, err := proto.Marshal(&wire.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return errors.New("the spans cannot be encoded")
+	}
+	var before error
+	for pause := time.Second; ; pause *= 2 {
+		again, err := c.send(ctx, body)
+		if err != nil && ctx.Err() != nil && before != nil {
+			return before // says more than that the time is over
+		}
+		if err == nil || !again {
+			return err
+		}
+		before = err
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// send posts one body, and tells whether it may be sent again.
+func (c *collector) send(ctx context.Context, body []byte) (again bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	if c.headers != nil {
+		for name, value := range c.headers() {
+			request.Header.Set(name, value)
+		}
+	}
+	request.Header.Set("Content-Type", "application/x-protobuf")
+	request.Header.Set("User-Agent", "callgate")
+	response, err := c.http.Do(request)
+	if err != nil {
+		var untrusted *tls.CertificateVerificationError
+		return ctx.Err() == nil && !errors.As(err, &untrusted), err
+	}
+	defer response.Body.Close()
+	// Of what it says only a number is told: its words may repeat what was sent.
+	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch s := response.StatusCode; {
+	case s >= 200 && s <= 299:
+		if n := refusedSpans(said); n > 0 {
+			return false, &refusedError{n}
+		}
+		return false, nil
+	case s == http.StatusTooManyRequests || s == http.StatusBadGateway || s == http.StatusServiceUnavailable || s == http.StatusGatewayTimeout:
+		return true, fmt.Errorf("the collector answered %d", s)
+	default:
+		return false, fmt.Errorf("the collector answered %d", s)
+	}
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 10
+
+// refusedError says that a collector took a batch, but for some spans.
+type refusedError struct{ spans uint64 }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the collector refused %d spans", e.spans)
+}
+
+// refusedSpans reads of an answer how many spans were refused: the first field
+// of the message in its first field.
+func refusedSpans(answer []byte) uint64 {
+	number, kind, n := protowire.ConsumeTag(answer)
+	if n < 0 || number != 1 || kind != protowire.BytesType {
+		return 0
+	}
+	partial, m := protowire.ConsumeBytes(answer[n:])
+	if m < 0 {
+		return 0
+	}
+	if number, kind, n = protowire.ConsumeTag(partial); n < 0 || number != 1 || kind != protowire.VarintType {
+		return 0
+	}
+	spans, m := protowire.ConsumeVarint(partial[n:])
+	if m < 0 {
+		return 0
+	}
+	return spans
+}

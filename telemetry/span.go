@@ -1,0 +1,206 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Call is one call, from the beginning of its judgement to its end; Step a part
+// of it. They are aliases of what the gateway calls Span and Step, and must stay
+// the same to the letter: so neither package imports the other.
+type Call = struct {
+	TraceID, ParentID string
+	Start, End        time.Time
+	CallID, Thread    string
+	Mode, Verdict     string
+
+	Tool, Version             string
+	Agent, Workspace, Project string
+	Digest                    string
+	Outcome                   string
+	Attempts                  int
+	Refusal                   *refusal.Error
+
+	Steps []Step
+
+	Arguments, Result []byte
+}
+
+// Step is a part of a call.
+type Step = struct {
+	Name       string
+	Start, End time.Time
+	Refusal    *refusal.Error
+}
+
+// What one value may take, in bytes.
+const (
+	maxName    = 256
+	maxContent = 8 << 10
+)
+
+// bounded is a call without what need not wait in memory: of refusals only stage
+// and code, of what may be long only its beginning, and one byte more where there
+// is more.
+func bounded(c Call, content bool) Call {
+	c.Refusal = bare(c.Refusal)
+	for i := range c.Steps {
+		c.Steps[i].Refusal = bare(c.Steps[i].Refusal)
+	}
+	c.Thread = strings.Clone(c.Thread[:min(len(c.Thread), maxName+1)])
+	if !content {
+		c.Arguments, c.Result = nil, nil
+	}
+	c.Arguments = bytes.Clone(c.Arguments[:min(len(c.Arguments), maxContent+1)])
+	c.Result = bytes.Clone(c.Result[:min(len(c.Result), maxContent+1)])
+	return c
+}
+
+func bare(r *refusal.Error) *refusal.Error {
+	if r == nil {
+		return nil
+	}
+	return &refusal.Error{Stage: r.Stage, Code: r.Code}
+}
+
+// cut is the beginning of a text. What is not UTF-8 is replaced: a collector
+// takes nothing else.
+func cut(s string, most int) string {
+	whole := len(s) <= most
+	if !whole {
+		for most > 0 && !utf8.RuneStart(s[most]) {
+			most--
+		}
+		s = s[:most]
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if whole {
+		return s
+	}
+	return s + "…"
+}
+
+// collected are spans that have ended. It is OpenTelemetry's SpanProcessor, of
+// one goroutine.
+type collected struct{ spans []sdk.ReadOnlySpan }
+
+func (c *collected) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (c *collected) OnEnd(s sdk.ReadOnlySpan)                   { c.spans = append(c.spans, s) }
+func (c *collected) Shutdown(context.Context) error             { return nil }
+func (c *collected) ForceFlush(context.Context) error           { return nil }
+
+func (c *collected) take() []sdk.ReadOnlySpan {
+	spans := c.spans
+	c.spans = nil
+	return spans
+}
+
+// newProvider makes spans. Every option is given that the environment would
+// decide otherwise, but for the resource, which the collector is told elsewhere.
+func newProvider(into sdk.SpanProcessor) *sdk.TracerProvider {
+	limits := sdk.SpanLimits{
+		AttributeValueLengthLimit: -1, AttributeCountLimit: sdk.DefaultAttributeCountLimit,
+		EventCountLimit: sdk.DefaultEventCountLimit, LinkCountLimit: sdk.DefaultLinkCountLimit,
+		AttributePerEventCountLimit: sdk.DefaultAttributePerEventCountLimit, AttributePerLinkCountLimit: sdk.DefaultAttributePerLinkCountLimit,
+	}
+	return sdk.NewTracerProvider(
+		sdk.WithSampler(sdk.AlwaysSample()), // Wants has decided already
+		sdk.WithRawSpanLimits(limits), sdk.WithResource(resource.Empty()), sdk.WithSpanProcessor(into),
+	)
+}
+
+// parentOf is where a call stands: below the caller's span, or else in the trace.
+func parentOf(traceID, parentID string) trace.SpanContext {
+	var at trace.SpanContextConfig
+	var err error
+	if at.TraceID, err = trace.TraceIDFromHex(traceID); err != nil {
+		return trace.SpanContext{}
+	}
+	if at.SpanID, err = trace.SpanIDFromHex(parentID); err == nil {
+		at.Remote = true
+	}
+	at.TraceFlags = trace.FlagsSampled
+	return trace.NewSpanContext(at)
+}
+
+// spans makes the spans of a call: one of it, and one of each of its steps.
+func (t *Traces) spans(c Call) {
+	ctx := trace.ContextWithSpanContext(context.Background(), parentOf(c.TraceID, c.ParentID))
+	name := judge
+	if c.Tool != "" {
+		name = executeTool + " " + c.Tool
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithTimestamp(c.Start), trace.WithAttributes(attributes(c)...))
+	for _, s := range c.Steps {
+		_, step := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start))
+		end(step, s.Refusal, s.End)
+	}
+	end(span, c.Refusal, c.End)
+}
+
+// end says how a span ended. A refusal of what was asked is an answer; an error
+// is what failed here, or at the tool.
+func end(span trace.Span, refused *refusal.Error, at time.Time) {
+	if refused != nil {
+		span.SetAttributes(errorTypeKey.String(string(refused.Code)), stageKey.String(string(refused.Stage)), codeKey.String(string(refused.Code)))
+		if refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap || refused.Status() >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, string(refused.Code))
+		}
+	}
+	span.End(trace.WithTimestamp(at))
+}
+
+// attributes says of a call what is known; what is empty is left out.
+func attributes(c Call) []attribute.KeyValue {
+	var list []attribute.KeyValue
+	add := func(key attribute.Key, value string, most int) {
+		if value != "" {
+			list = append(list, key.String(cut(value, most)))
+		}
+	}
+	if c.Tool != "" {
+		add(operationKey, executeTool, maxName)
+		add(toolNameKey, c.Tool, maxName)
+		add(toolTypeKey, typeFunction, maxName)
+		add(toolCallIDKey, c.CallID, maxName)
+	}
+	add(versionKey, c.Version, maxName)
+	add(toolArgumentsKey, string(c.Arguments), maxContent)
+	add(toolResultKey, string(c.Result), maxContent)
+	add(agentNameKey, c.Agent, maxName)
+	add(conversationKey, c.Thread, maxName)
+	add(callIDKey, c.CallID, maxName)
+	add(modeKey, c.Mode, maxName)
+	add(verdictKey, c.Verdict, maxName)
+	add(outcomeKey, c.Outcome, maxName)
+	add(digestKey, c.Digest, maxName)
+	add(workspaceKey, c.Workspace, maxName)
+	add(projectKey, c.Project, maxName)
+	if c.Attempts > 0 {
+		list = append(list, attemptsKey.Int(c.Attempts))
+	}
+	return list
+}
+
+// calls counts the calls among spans: what is a child of another of ours is none.
+func calls(spans []sdk.ReadOnlySpan) int64 {
+	n := int64(0)
+	for _, s := range spans {
+		if p := s.Parent(); p.IsRemote() || !p.HasSpanID() {
+			n++
+		}
+	}
+	return n
+}

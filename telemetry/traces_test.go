@@ -1,0 +1,445 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var _ gateway.Tracer = (*telemetry.Traces)(nil)
+
+// reports keeps what was reported.
+type reports struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (r *reports) add(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = append(r.said, err.Error())
+}
+
+func (r *reports) all() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.said, "\n")
+}
+
+// tracesTo starts traces to a collector, of all that begin here, as they may be
+// changed.
+func tracesTo(t *testing.T, endpoint string, change func(*telemetry.TraceOptions)) *telemetry.Traces {
+	t.Helper()
+	o := telemetry.TraceOptions{Endpoint: endpoint, Sample: 1, Version: "v1", Replica: "here"}
+	if change != nil {
+		change(&o)
+	}
+	traces, err := telemetry.NewTraces(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = traces.Close(ctx)
+	})
+	return traces
+}
+
+// flushed closes traces that must all have gone out.
+func flushed(t *testing.T, traces *telemetry.Traces) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := traces.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tools runs the demo tools, but for those that a test answers for.
+type tools struct {
+	*engine.Engine
+	answers map[string]func() (gateway.Output, error)
+}
+
+func (e tools) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) {
+	if answer := e.answers[t.Tool]; answer != nil {
+		return answer()
+	}
+	result, err := e.Engine.Run(ctx, engine.Call{
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
+	})
+	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts}, err
+}
+
+func toEngine(r registry.Run) engine.Run { return engine.Run(r) }
+
+// kernel is one with a journal on disk and the demo tools, as it may be changed.
+func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Parts, tools)) *gateway.Kernel {
+	t.Helper()
+	c, err := configs.Load(filepath.Join("testdata", "config", "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(t.TempDir(), audit.Options{Wait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	e := tools{engine.New(engine.Options{}), map[string]func() (gateway.Output, error){}}
+	t.Cleanup(e.Close)
+	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: e, Tracer: tracer, Store: store.NewMemory(time.Now)}
+	if change != nil {
+		change(&parts, e)
+	}
+	k, err := gateway.New(&gateway.State{
+		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
+		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+	}, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// The caller's span.
+const (
+	traceID  = "0af7651916cd43dd8448eb211c80319c"
+	parentID = "b7ad6b7169203331"
+)
+
+func ask(completion string) gateway.Request {
+	return gateway.Request{
+		TraceID: traceID, ParentID: parentID, Sampled: true, Caller: "127.0.0.1", Thread: "thread-7", ID: "request-9",
+		Inputs: []gateway.Input{{Completion: []byte(completion)}},
+	}
+}
+
+const say = `{"tool":{"name":"echo.say","arguments":{"text":"hello"}}}`
+
+func handle(k *gateway.Kernel, request gateway.Request) gateway.Outcome {
+	return k.Handle(context.Background(), request, "")
+}
+
+func TestSpanOfACall(t *testing.T) {
+	c := collectorStub(t, nil)
+	traces := tracesTo(t, c.URL, nil)
+	k := kernel(t, traces, nil)
+	o := handle(k, ask(say))
+	if o.Refusal != nil {
+		t.Fatal(o.Refusal)
+	}
+	flushed(t, traces)
+	calls := c.calls()
+	if len(calls) != 1 {
+		t.Fatalf("%d spans without one above", len(calls))
+	}
+	s := calls[0]
+	if got, want := s.tree(), "execute_tool echo.say(identity store rate log execute wrap log store)"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if s.trace != traceID || s.parent != parentID {
+		t.Errorf("trace %s, parent %s", s.trace, s.parent)
+	}
+	want := map[string]string{
+		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "echo.say", "gen_ai.tool.type": "function", "gen_ai.tool.call.id": o.CallID,
+		"gen_ai.agent.name": "Analyst", "gen_ai.conversation.id": "thread-7",
+		"callgate.call_id": o.CallID, "callgate.mode": "call", "callgate.verdict": "tool_call", "callgate.outcome": "result", "callgate.attempts": "1",
+		"callgate.config_digest": k.Digest(), "callgate.workspace": "acme", "callgate.project": "alpha", "callgate.tool_version": "1.2.3",
+	}
+	same(t, "attributes", s.says, want)
+	version := s.resource["telemetry.sdk.version"]
+	same(t, "resource", s.resource, map[string]string{
+		"service.name": "callgate", "service.version": "v1", "service.instance.id": "here",
+		"telemetry.sdk.name": "opentelemetry", "telemetry.sdk.language": "go", "telemetry.sdk.version": version,
+	})
+	if s.end.Sub(s.start) <= 0 || time.Since(s.end) > time.Hour {
+		t.Errorf("from %v to %v", s.start, s.end)
+	}
+	before := s.start
+	for _, b := range s.below {
+		if b.trace != traceID || b.start.Before(before) || b.end.Before(b.start) || b.end.After(s.end) {
+			t.Errorf("%s of trace %s from %v to %v, after %v", b.name, b.trace, b.start, b.end, before)
+		}
+		before = b.end
+		same(t, b.name, b.says, map[string]string{})
+	}
+}
+
+func same(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: %s is %q, want %q", what, k, got[k], v)
+		}
+	}
+	for k := range got {
+		if _, ok := want[k]; !ok {
+			t.Errorf("%s: %s is %q, want none", what, k, got[k])
+		}
+	}
+}
+
+// failing is a journal, and a store, that fails.
+type failing struct{ gateway.Store }
+
+func (failing) Append(context.Context, audit.Record) error {
+	return refusal.New(refusal.AuditUnavailable, "m")
+}
+
+func (failing) Open(context.Context, store.Call) (*store.Call, error) { return nil, errors.New("away") }
+
+func TestSpanOfARefusal(t *testing.T) {
+	answer := func(body string, err error) func(*gateway.Parts, tools) {
+		return func(_ *gateway.Parts, e tools) {
+			e.answers["echo.say"] = func() (gateway.Output, error) {
+				return gateway.Output{Body: []byte(body), JSON: true, Attempts: 2}, err
+			}
+		}
+	}
+	as := func(agent, workspace string) func(*gateway.Request) {
+		return func(r *gateway.Request) { r.Subject = gateway.Subject{Agent: agent, Workspace: workspace} }
+	}
+	rare := `{"tool":{"name":"rare.once","arguments":{}}}`
+	for _, c := range []struct {
+		name, completion string
+		request          func(*gateway.Request)
+		change           func(*gateway.Parts, tools)
+		want             string
+	}{
+		{name: "identity", completion: say, request: as("Nobody", ""), want: "judge!agent_unknown(identity!agent_unknown log)"},
+		{name: "parse", completion: "{", want: "judge!malformed_json(identity store log)"},
+		{name: "unknown tool", completion: `{"tool":{"name":"drop.tables","arguments":{}}}`, want: "judge!unknown_tool(identity store log)"},
+		{name: "schema", completion: `{"tool":{"name":"echo.say","arguments":{"text":1}}}`, want: "execute_tool echo.say!wrong_type(identity store log)"},
+		{name: "permission", completion: rare, request: as("Intern", ""), want: "execute_tool rare.once!permission_denied(identity store log)"},
+		{name: "rate", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity store rate!rate_limited log)"},
+		{name: "limiter", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity store rate!internal!! log)"},
+		{name: "workspace", completion: say, request: as("", "elsewhere"), want: "execute_tool echo.say!workspace_mismatch(identity store rate log)"},
+		{name: "project", completion: `{"tool":{"name":"echo.say","arguments":{"text":"x","path":"/etc/passwd"}}}`, want: "execute_tool echo.say!boundary_violation(identity store rate log)"},
+		{name: "log", completion: say, change: func(p *gateway.Parts, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity store rate log!audit_unavailable!! log!audit_unavailable!!)"},
+		{name: "store", completion: say, change: func(p *gateway.Parts, _ tools) { p.Store = failing{} }, want: "judge!store_unavailable!!(identity store!store_unavailable!! log)"},
+		{name: "execute", completion: say, change: answer("", refusal.New(refusal.ToolFailed, "m")), want: "execute_tool echo.say!tool_failed!!(identity store rate log execute!tool_failed!! log store)"},
+		{name: "timeout", completion: say, change: answer("", refusal.New(refusal.ToolTimeout, "m")), want: "execute_tool echo.say!tool_timeout!!(identity store rate log execute!tool_timeout!! log store)"},
+		{name: "wrap", completion: say, change: answer("no JSON", nil), want: "execute_tool echo.say!invalid_result!!(identity store rate log execute wrap!invalid_result!! log store)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			collector := collectorStub(t, nil)
+			traces := tracesTo(t, collector.URL, nil)
+			k := kernel(t, traces, c.change)
+			request := ask(c.completion)
+			if c.request != nil {
+				c.request(&request)
+			}
+			o := handle(k, request)
+			flushed(t, traces)
+			calls := collector.calls()
+			if len(calls) != 1 || calls[0].tree() != c.want {
+				t.Fatalf("%d spans, got\n%s, want\n%s", len(calls), calls[0].tree(), c.want)
+			}
+			s := calls[0]
+			if o.Refusal == nil || s.says["callgate.code"] != string(o.Refusal.Code) || s.says["callgate.stage"] != string(o.Refusal.Stage) || s.says["callgate.call_id"] != o.CallID {
+				t.Errorf("%v, of %+v", s.says, o)
+			}
+			verdict, outcome := "refused", ""
+			if o.Refusal.Stage == refusal.Execute && c.name != "store" || o.Refusal.Stage == refusal.Wrap {
+				verdict, outcome = "tool_call", "error"
+			}
+			if o.Refusal.Code == refusal.ToolTimeout {
+				outcome = "timeout"
+			}
+			if s.says["callgate.verdict"] != verdict || s.says["callgate.outcome"] != outcome {
+				t.Errorf("%v, want %s and %q", s.says, verdict, outcome)
+			}
+			// A name that nothing here bears is the caller's own word, or the model's.
+			for _, foreign := range []string{"Nobody", "elsewhere", "drop", "passwd"} {
+				if strings.Contains(collector.everything(), foreign) {
+					t.Errorf("%q is told", foreign)
+				}
+			}
+		})
+	}
+}
+
+// full is a limiter that has nothing left for a call, broken one that breaks.
+type full struct{ ratelimit.Limiter }
+
+func (full) Take(context.Context, *ratelimit.Limits, ratelimit.Key) (ratelimit.Lease, error) {
+	return ratelimit.Lease{}, refusal.New(refusal.RateLimited, "m")
+}
+
+type broken struct{ ratelimit.Limiter }
+
+func (broken) Take(context.Context, *ratelimit.Limits, ratelimit.Key) (ratelimit.Lease, error) {
+	panic("broken")
+}
+
+func TestSpanOfAText(t *testing.T) {
+	c := collectorStub(t, nil)
+	traces := tracesTo(t, c.URL, nil)
+	k := kernel(t, traces, nil)
+	handle(k, ask("A canary sings."))
+	// In pieces, and refused before a piece.
+	s, err := k.Stream(context.Background(), ask(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Write([]byte("A canary "))
+	s.Write([]byte("sings."))
+	s.Close(context.Background(), false).Release()
+	nobody := ask("")
+	nobody.Agent = "Nobody"
+	if _, err := k.Stream(context.Background(), nobody); err == nil {
+		t.Fatal("let in")
+	}
+	flushed(t, traces)
+	var got []string
+	for _, s := range c.calls() {
+		got = append(got, s.tree()+" "+s.says["callgate.verdict"])
+	}
+	want := "judge(identity store log) text, judge(identity log) text, judge!agent_unknown(identity!agent_unknown log) refused"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if strings.Contains(c.everything(), "canary") {
+		t.Error("a text is told")
+	}
+}
+
+// TestSpansOfSeveralCalls: each has its own, all below the caller's.
+func TestSpansOfSeveralCalls(t *testing.T) {
+	native := func(name, arguments string) gateway.Input {
+		return gateway.Input{Native: &gateway.Native{Name: name, Arguments: []byte(arguments)}}
+	}
+	good, bad := native("echo.say", `{"text":"x"}`), native("vault.put", `{"token":7}`)
+	for name, c := range map[string]struct {
+		inputs []gateway.Input
+		want   string
+	}{
+		"all pass":    {[]gateway.Input{good, good}, "execute_tool echo.say(identity rate log execute wrap log) tool_call, execute_tool echo.say(identity rate log execute wrap log) tool_call"},
+		"one refused": {[]gateway.Input{good, bad}, "execute_tool echo.say!missing_argument(identity log) refused, execute_tool vault.put!missing_argument(identity log) refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collector := collectorStub(t, nil)
+			traces := tracesTo(t, collector.URL, nil)
+			k := kernel(t, traces, nil)
+			request := ask("")
+			request.Inputs = c.inputs
+			k.Execute(context.Background(), k.Judge(context.Background(), request))
+			flushed(t, traces)
+			var got []string
+			ids := map[string]bool{}
+			for _, s := range collector.calls() {
+				got = append(got, s.tree()+" "+s.says["callgate.verdict"])
+				ids[s.id], ids[s.says["callgate.call_id"]] = true, true
+				if s.trace != traceID || s.parent != parentID {
+					t.Errorf("trace %s, parent %s", s.trace, s.parent)
+				}
+			}
+			if strings.Join(got, ", ") != c.want || len(ids) != 4 {
+				t.Errorf("got  %s\nwant %s\n%v", strings.Join(got, ", "), c.want, ids)
+			}
+		})
+	}
+}
+
+// TestSpansOfAConversation: what an application runs itself has a span as what
+// runs here, and so has every judgement of one admission.
+func TestSpansOfAConversation(t *testing.T) {
+	c := collectorStub(t, nil)
+	traces := tracesTo(t, c.URL, nil)
+	k := kernel(t, traces, nil)
+	ctx := context.Background()
+	a, err := k.Admit(ctx, ask(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.HandOver(ctx, a.Judge(ctx, gateway.ModeEnforce, ask(say).Inputs...))
+	k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, ask(say).Inputs...))
+	k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, ask("Done.").Inputs...))
+	nobody := ask("")
+	nobody.Agent = "Nobody"
+	if _, err := k.Admit(ctx, nobody); err == nil {
+		t.Fatal("let in")
+	}
+	if err := k.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	flushed(t, traces)
+	var got []string
+	for _, s := range c.calls() {
+		got = append(got, s.tree()+" "+s.says["callgate.mode"]+" "+s.says["callgate.outcome"])
+		if s.trace != traceID || s.parent != parentID {
+			t.Errorf("trace %s, parent %s", s.trace, s.parent)
+		}
+	}
+	want := []string{
+		"execute_tool echo.say(identity rate log) enforce handed_over", "execute_tool echo.say(identity rate log store execute wrap log store) call result",
+		"judge(identity log) call ", "judge!agent_unknown(identity!agent_unknown log) call ",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSpanOfALateAnswer ends when the tool has answered.
+func TestSpanOfALateAnswer(t *testing.T) {
+	c := collectorStub(t, nil)
+	traces := tracesTo(t, c.URL, nil)
+	k := kernel(t, traces, func(_ *gateway.Parts, e tools) {
+		e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Pending: true}, nil }
+	})
+	o := handle(k, ask(say))
+	if !o.Pending {
+		t.Fatalf("%+v", o)
+	}
+	answered := time.Now()
+	if _, err := k.Complete(context.Background(), o.CallID, gateway.Output{Body: []byte(`{}`), JSON: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	flushed(t, traces)
+	calls := c.calls()
+	if len(calls) != 1 || calls[0].tree() != "execute_tool echo.say(identity store rate log execute wrap log store)" || calls[0].end.Before(answered) {
+		t.Errorf("%d: %s", len(calls), calls[0].tree())
+	}
+}
+
+// TestNoCallNoSpan: what is only checked is no call, nor is what a key has
+// started before, nor a list.
+func TestNoCallNoSpan(t *testing.T) {
+	c := collectorStub(t, nil)
+	traces := tracesTo(t, c.URL, nil)
+	k := kernel(t, traces, nil)
+	for _, completion := range []string{say, "{", "A text."} {
+		k.Check(context.Background(), ask(completion))
+	}
+	if _, err := k.Tools(context.Background(), ask("")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if o := k.Handle(context.Background(), ask(say), "key"); o.Refusal != nil {
+			t.Fatal(o.Refusal)
+		}
+	}
+	flushed(t, traces)
+	if n := len(c.calls()); n != 1 {
+		t.Errorf("%d spans, want 1", n)
+	}
+}
