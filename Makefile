@@ -4,12 +4,16 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build check test race fuzz mutate reload redis-faults bench bench-http lint vuln tools clean help
+.PHONY: all build replicas check test race fuzz mutate reload redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
 build: ## the release binary
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
+
+replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 tries what it prints
+	@$(GO) build -tags $(TAGS) -o .replicas/ ./cmd/callgate ./cmd/sampletool ./deploy/replicas
+	@exec .replicas/replicas $(if $(CHECK),-check)
 
 check: lint test race ## what a change must pass
 
@@ -41,8 +45,14 @@ reload: ## 1,000 saves of a configuration that is being served: none may be serv
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit
 
+test-clients: ## real clients of OpenAI's chat completions, which are fetched; needs node and npm
+	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients
+
 bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk
 	$(GO) run ./internal/httpbench
+
+bench-chat: ## the same for chat completions, in front of a mock model; needs wrk
+	$(GO) run ./internal/httpbench -chat
 
 lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
 	$(GO) vet ./...
@@ -60,7 +70,7 @@ $(TOOLS)/govulncheck:
 	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 clean:
-	rm -rf callgate $(TOOLS)
+	rm -rf callgate .replicas $(TOOLS)
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/upstream"
 )
 
 // Config is one whole configuration, validated. It is immutable.
@@ -27,6 +29,7 @@ type Config struct {
 	Budgets    *ratelimit.Limits
 	Principals []Principal
 	Keys       *identity.Keys  // of the principals
+	Models     *upstream.Set   // nil where there are no upstreams
 	Agents     map[string]bool // that a project or a principal names
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
@@ -80,6 +83,10 @@ func load(from source, main, dataDir string) (*Config, error) {
 	if c.Principal != "" {
 		l.yaml(root, dir, "/principals", c.Principal, func(n node, _ string) { c.Principals = readPrincipals(n) })
 	}
+	var models []upstream.Definition
+	if c.Upstreams != "" {
+		l.yaml(root, dir, "/upstreams", c.Upstreams, func(n node, _ string) { models = readUpstreams(n) })
+	}
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
 	l.auth(root, c)
 	access, named := l.named(root, dir, "/policy", c.Policy)
@@ -90,6 +97,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 		c.Access = l.policy(access, c, entries)
 	}
 	l.unmatched(root, limits, c)
+	l.models(root, models, c)
 	if err := l.report.err(); err != nil {
 		return nil, err
 	}
@@ -130,11 +138,19 @@ func (l *loader) sum() string {
 // auth holds the rules of who is let in. The keys are made whatever the mode: a
 // process goes on with the mode that it was started with.
 func (l *loader) auth(root node, c *Config) {
+	mode := root.at("/auth/mode")
+	_, auth, _ := root.child("auth")
 	switch {
-	case c.Auth.Mode == "none" && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
+	case c.Auth.Mode == AuthNone && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
 		root.at("/server/listen").fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
-	case c.Auth.Mode != "none" && c.Principal == "":
-		root.at("/auth/mode").fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
+	case c.Auth.Mode == AuthKeys && c.Principal == "":
+		mode.fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
+	case c.Auth.Mode == AuthJWT && !auth.states("jwt"):
+		mode.fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
+	}
+	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
+	if c.Redis != nil {
+		l.certificates(root, "/redis/ca_file", c.Redis.CAFile, &c.Redis.CA)
 	}
 	if len(l.report.faults) > 0 {
 		return
@@ -148,6 +164,19 @@ func (l *loader) auth(root node, c *Config) {
 		root.at("/principals").fail("%v", err) // the reader has refused what could be wrong
 	}
 	c.Keys = keys
+}
+
+// certificates reads a file of certificates that a key of the main file names.
+func (l *loader) certificates(root node, key, path string, into *string) {
+	if path == "" {
+		return
+	}
+	at := root.at(key)
+	data, ok := l.file(l.resolve(l.dir(root.file), path), &at)
+	if ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
+		at.fail("%s: found no certificate; expected some in PEM", path)
+	}
+	*into = string(data)
 }
 
 // base is the folder at which relative roots of a workspaces file start: the
@@ -253,6 +282,18 @@ func (l *loader) unmatched(root, limits node, c *Config) {
 			limits.at(pointerOf([]string{"projects", project.String()})).warn("limits for the project %q, which no workspace has", project)
 		}
 	}
+}
+
+// models makes what the upstreams file says usable.
+func (l *loader) models(root node, definitions []upstream.Definition, c *Config) {
+	if c.Upstreams == "" || len(l.report.faults) > 0 {
+		return
+	}
+	models, err := upstream.New(definitions)
+	if err != nil {
+		root.at("/upstreams").fail("%v", err) // the reader has refused what could be wrong
+	}
+	c.Models = models
 }
 
 // tools reads every file that a pattern matches, once.

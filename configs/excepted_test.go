@@ -60,6 +60,7 @@ func TestKeep(t *testing.T) {
 		"auth.mode": func(s *Settings) { s.Auth.Mode = "jwt" },
 		"data_dir":  func(s *Settings) { s.DataDir = "x" },
 		"audit":     func(s *Settings) { s.Record = "arguments" },
+		"redis":     func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },
 	} {
 		s := defaultSettings()
 		change(&s)
@@ -67,7 +68,7 @@ func TestKeep(t *testing.T) {
 		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
-		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Record != first.Record {
+		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Record != first.Record || s.Redis != first.Redis {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
 		if !s.Auth.AllowAnyListener || s.Policy != "other.csv" {
@@ -98,9 +99,9 @@ func TestKeepListener(t *testing.T) {
 // TestEverySettingIsDecided lists the settings that reload and those that wait
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Output"}
-	restart := []string{"Server", "DataDir", "Record"}
-	first, other := defaultSettings(), Settings{Principal: "x"}
+	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "Traces", "Output"}
+	restart := []string{"Server", "DataDir", "Record", "Redis"}
+	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", Redis: &Redis{}}
 	other.keep(first)
 	kept := reflect.ValueOf(other)
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {

@@ -21,22 +21,28 @@ type Import struct {
 	Refused []*Fault // why a tool is left out
 }
 
-// ImportMCP translates tool definitions of the Model Context Protocol into a
-// tool file: a JSON array of tools, an object with the member "tools", or a
-// response whose result has it. The tools run at the application (run.type
-// client), and are taken to act once, whatever their annotations hint: both
-// are for the operator to change. An object schema that declares no members
-// gets additionalProperties: true, which is said in Changed.
+// dialect is one way in which foreign tools are written.
+type dialect struct {
+	// list are the members that the list may stand in, from the outside.
+	list []string
+	// read reads one tool, and reports what cannot be.
+	read func(node, *importedTool)
+}
+
+// importFrom translates a list of tools that a file holds. The tools run at the
+// application (run.type client), and are taken to act once, whatever is said of
+// them: both are for the operator to change. An object schema that declares no
+// members gets additionalProperties: true, which is said in Changed.
 //
 // The error is Faults where the file cannot be read at all.
-func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
+func importFrom(file string, data []byte, d dialect) (*Import, error) {
 	r := report{all: true} // each tool that is left out is named
 	root, ok := readJSON(&r, file, data)
 	if !ok {
 		return nil, r.err()
 	}
 	list := root
-	for _, key := range []string{"result", "tools"} {
+	for _, key := range d.list {
 		if _, value, ok := list.child(key); ok && list.Kind == yaml.MappingNode {
 			list = value
 		}
@@ -46,7 +52,7 @@ func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
 		return nil, r.err()
 	}
 	im := &importer{out: &Import{}, report: &r}
-	list.list("tools", func(_ int, item node) { im.tool(item, prefix) })
+	list.list("tools", func(_ int, item node) { im.tool(item, d.read) })
 	im.collisions()
 	if len(im.tools) > 0 {
 		if err := im.write(); err != nil {
@@ -72,37 +78,31 @@ type importedTool struct {
 
 // tool translates one definition, and refuses it, with every reason, where the
 // registry does.
-func (im *importer) tool(n node, prefix string) {
+func (im *importer) tool(n node, read func(node, *importedTool)) {
 	if n.Kind != yaml.MappingNode {
 		n.fail("found %s; expected a tool", n.what())
 		return
 	}
 	before := len(im.report.faults)
 	t := importedTool{at: n, schemas: map[string]node{}}
+	t.definition.Run.Type = "client"
+	read(n, &t)
+	if len(im.report.faults) > before || !im.loads(&t) {
+		return
+	}
+	im.tools = append(im.tools, t)
+}
+
+// named reads the name and the description of a tool.
+func (t *importedTool) named(n node) {
 	if _, name, ok := n.child("name"); ok {
 		name.text("the tool's name", &t.definition.Name)
 	} else {
 		n.fail("found a tool without a name")
 	}
-	t.definition.Name = prefix + t.definition.Name
 	if _, description, ok := n.child("description"); ok && description.isString() {
 		t.definition.Description = description.Value
 	}
-	t.definition.Run.Type = "client"
-	for theirs, ours := range map[string]string{"inputSchema": "input_schema", "outputSchema": "output_schema"} {
-		if key, schema, ok := n.child(theirs); ok && schema.ShortTag() != "!!null" {
-			t.schemas[ours] = schema
-		} else if theirs == "inputSchema" {
-			if !ok {
-				key = n
-			}
-			key.fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
-		}
-	}
-	if len(im.report.faults) > before || !im.loads(&t) {
-		return
-	}
-	im.tools = append(im.tools, t)
 }
 
 // loads tells whether the registry takes the tool, once every object schema

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/upstream"
 )
 
 func TestBaseLoads(t *testing.T) {
@@ -236,9 +240,51 @@ func TestExampleStatesTheDefaults(t *testing.T) {
 		t.Fatalf("the fault of an unknown key lists none: %v", err)
 	}
 	for key := range strings.SplitSeq(list, ", ") {
-		if key != "principals" && !strings.Contains(string(example), "\n"+key+":") {
+		absent := key == "principals" || strings.Contains(string(example), "\n#"+key+":")
+		if !absent && !strings.Contains(string(example), "\n"+key+":") {
 			t.Errorf("callgate.yaml does not state the key %s", key)
 		}
+	}
+}
+
+// unstated is a line of an example that is absent by default.
+var unstated = regexp.MustCompile(`(?m)^( *)#([^ \n]| {2,}\S)`)
+
+// TestExampleOfAbsentKeys takes the # away that keys of callgate.yaml stand
+// behind: what shows is taken, and says what is the default wherever there is one.
+func TestExampleOfAbsentKeys(t *testing.T) {
+	example, err := os.ReadFile("callgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := os.ReadFile("upstreams.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated := loads(t, with(t, map[string]string{
+		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
+		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
+	}))
+	if route, found := stated.Models.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
+		t.Errorf("found the route %+v; expected the default rules", route)
+	}
+	least := loads(t, with(t, map[string]string{
+		"callgate.yaml": "auth: {jwt: {issuer: \"https://id.example.com\", audience: callgate}}\nredis: {url: \"env:REDIS_URL\"}\n# end\n",
+	}))
+	if !reflect.DeepEqual(stated.Redis, least.Redis) || stated.Redis == nil {
+		t.Errorf("found %+v; expected %+v", stated.Redis, least.Redis)
+	}
+	said := stated.Auth.JWT.TokenOptions
+	standard := identity.TokenOptions{
+		Issuer: "https://id.example.com", Audience: "callgate", Algorithms: identity.DefaultAlgorithms(), ClockSkew: identity.DefaultClockSkew,
+		Refresh: identity.DefaultRefresh, KeepFor: identity.DefaultKeepFor, Timeout: identity.DefaultTimeout, StartWithin: identity.DefaultStartWithin,
+		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects"},
+	}
+	if !reflect.DeepEqual(said, standard) {
+		t.Errorf("found %+v; expected %+v", said, standard)
+	}
+	if least.Auth.JWT.ClockSkew != identity.DefaultClockSkew {
+		t.Errorf("without a word, clocks may differ by %v", least.Auth.JWT.ClockSkew)
 	}
 }
 

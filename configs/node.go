@@ -331,3 +331,9 @@ func (n node) child(token string) (key, value node, ok bool) {
 	}
 	return node{}, node{}, false
 }
+
+// states tells whether a mapping has a member.
+func (n node) states(key string) bool {
+	_, _, stated := n.child(key)
+	return stated
+}

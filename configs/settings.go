@@ -21,10 +21,15 @@ type Settings struct {
 	Spaces    string // the workspaces file
 	Limits    string
 	Principal string // the principals file; empty when there is none
+	Upstreams string // the upstreams file; empty when there is none
 	Output    parser.Options
 	// DataDir starts at the working directory and holds the audit log and the store.
 	DataDir string
 	Record  string // what of a completion the audit log keeps: digest, arguments or completion
+	Traces  Traces
+	// Redis is where limits are that replicas share; nil where they are this
+	// process's own.
+	Redis *Redis
 }
 
 // Server says where the gateway listens, and how much it takes on.
@@ -39,7 +44,16 @@ type Auth struct {
 	Mode string
 	// AllowAnyListener lets mode none listen beyond loopback.
 	AllowAnyListener bool
+	// JWT is for mode jwt.
+	JWT Tokens
 }
+
+// The modes of Auth.
+const (
+	AuthNone = "none"
+	AuthKeys = "keys"
+	AuthJWT  = "jwt"
+)
 
 // Identity is what stands in, with auth.mode none, for what a request leaves out.
 type Identity struct{ Agent, Workspace, Project string }
@@ -47,7 +61,7 @@ type Identity struct{ Agent, Workspace, Project string }
 func defaultSettings() Settings {
 	return Settings{
 		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MostInFlight: 256, Drain: 30 * time.Second},
-		Auth:     Auth{Mode: "none"},
+		Auth:     Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults: Identity{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		Registry: []string{"tools/*.yaml"},
 		Policy:   "policy.csv",
@@ -56,6 +70,7 @@ func defaultSettings() Settings {
 		Output:   parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
 		DataDir:  "callgate-data",
 		Record:   "digest",
+		Traces:   defaultTraces(),
 	}
 }
 
@@ -85,8 +100,9 @@ func readSettings(root node) Settings {
 		field{"auth", func(n node) {
 			n.object(
 				field{"mode", func(n node) {
-					n.choice("the way to authenticate that this version has", []string{"none", "keys"}, &s.Auth.Mode)
+					n.choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
 				}},
+				field{"jwt", func(n node) { n.tokens(&s.Auth.JWT) }},
 				field{"allow_any_listener", func(n node) { n.flag("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
 			)
 		}},
@@ -98,6 +114,7 @@ func readSettings(root node) Settings {
 			)
 		}},
 		field{"principals", func(n node) { n.text("the file of principals", &s.Principal) }},
+		field{"upstreams", func(n node) { n.text("the file of upstreams", &s.Upstreams) }},
 		field{"registry", func(n node) {
 			n.object(field{"files", func(n node) {
 				s.Registry = nil
@@ -123,6 +140,10 @@ func readSettings(root node) Settings {
 				n.choice("the store that this version has", []string{"file"}, &kind)
 			}})
 		}},
+		field{"telemetry", func(n node) {
+			n.object(field{"traces", func(n node) { n.traces(&s.Traces) }})
+		}},
+		field{"redis", func(n node) { s.Redis = n.redis() }},
 	)
 	return s
 }

@@ -105,6 +105,9 @@ func readPrincipals(root node) []Principal {
 					item.fail("found a principal without %s; expected name, key_sha256, agents, workspace and projects", key)
 				}
 			}
+			if strings.HasPrefix(p.Name, "jwt:") {
+				item.at("/name").fail("found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
+			}
 			item.once("name", "name", p.Name, names)
 			item.once("key_sha256", "key", p.KeySHA256, keys)
 			for i, agent := range p.Agents {

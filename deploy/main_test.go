@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// programs is the folder of the two programs, built once for all tests.
+// programs is the folder of the programs, built once for all tests.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(withPrograms(m)) }
@@ -29,7 +29,7 @@ func withPrograms(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool")
+	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "./replicas")
 	if said, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, said)
 		return 1

@@ -126,6 +126,9 @@ func (o *RedisOptions) dial() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opt.TLSConfig != nil && o.TLS != nil {
+		opt.TLSConfig.RootCAs = o.TLS.RootCAs
+	}
 	opt.Protocol = 2
 	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = replyWait, replyWait, replyWait, replyWait

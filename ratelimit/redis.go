@@ -28,7 +28,8 @@ type RedisOptions struct {
 	Cluster Cluster
 	// Credentials are for Sentinel's master and Cluster; nil: none.
 	Credentials func() (user, password string)
-	// TLS is for Sentinel and Cluster; nil: no TLS.
+	// TLS is for Sentinel and Cluster; nil: no TLS. Of a URL, which says itself
+	// whether there is TLS, it gives the certificates that are believed.
 	TLS *tls.Config
 	// Prefix begins every key; "" is callgate:. Gateways that share limits have
 	// the same.

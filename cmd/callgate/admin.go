@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -19,17 +19,23 @@ type readiness struct {
 	Failing  *time.Time `json:"failing,omitempty"` // since when the files do not load
 	Faults   []string   `json:"faults,omitempty"`  // why, with file and line
 	Restart  []string   `json:"restart,omitempty"` // keys that have changed and wait for it
+	Limits   string     `json:"limits,omitempty"`  // why limits that replicas share are not shared
+	Callers  string     `json:"callers,omitempty"` // why nobody can be let in
 	InFlight int        `json:"in_flight"`
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.
-func newAdmin(watch *configs.Watch, metrics *telemetry.Metrics, face *native.Face) http.Handler {
+func newAdmin(watch *configs.Watch, limits limits, who *callers, metrics *telemetry.Metrics, front *door.Door) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		s := watch.State()
-		r := readiness{Ready: !face.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.Waiting, InFlight: face.InFlight()}
+		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.Waiting, InFlight: front.InFlight()}
+		r.Limits = limits.away()
+		if err := who.unready(); err != nil {
+			r.Ready, r.Callers = false, err.Error()
+		}
 		if len(s.Faults) > 0 {
 			r.Failing = &s.Failing
 			for _, f := range s.Faults {

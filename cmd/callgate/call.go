@@ -54,7 +54,7 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 					return err
 				}
 			}
-			r, err := openHouse(loaded, operatorState(loaded), nil)
+			r, err := openHouse(c.Context(), loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
@@ -24,44 +24,51 @@ type house struct {
 	kernel *gateway.Kernel
 	log    *audit.Log
 	engine *engine.Engine
+	limits limits
 	// cut ends the calls that still run; that their outcome is not known is then
 	// written down.
 	cut context.CancelFunc
 }
 
-// stateOf is what a configuration gives to the kernel.
-func stateOf(c *configs.Config) *gateway.State {
-	s := &gateway.State{
+// stateOf is what a configuration gives to the kernel. Without somebody who
+// knows credentials, nobody is asked for one: so it is on the command line, where
+// whoever may read the files of the configuration may ask what it says.
+func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.State {
+	return &gateway.State{
 		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
-		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+		Defaults: gateway.Subject(c.Defaults), Identity: who, Digest: c.Digest,
 	}
-	if c.Auth.Mode != "none" {
-		s.Identity = c.Keys // without keys it lets nobody in
-	}
-	return s
-}
-
-// operatorState is stateOf for the command line: whoever may read the files of
-// the configuration needs no credential to ask what it says.
-func operatorState(c *configs.Config) *gateway.State {
-	s := stateOf(c)
-	s.Identity = nil
-	return s
 }
 
 // newJudge returns a kernel that can check, and nothing else: it has no journal
 // and no engine.
 func newJudge(c *configs.Config) (*gateway.Kernel, error) {
-	k, err := gateway.New(operatorState(c), gateway.Parts{})
+	k, err := gateway.New(stateOf(c, nil), gateway.Parts{})
 	if err != nil {
 		return nil, internalError{err}
 	}
 	return k, nil
 }
 
+// witnesses are told what goes on. All but the logger may be nil.
+type witnesses struct {
+	metrics *telemetry.Metrics
+	tracing *tracing
+	logger  *slog.Logger
+}
+
 // openHouse opens the audit log of a configuration and makes the kernel that
-// executes. metrics may be nil.
-func openHouse(c *configs.Config, state *gateway.State, metrics *telemetry.Metrics) (*house, error) {
+// executes.
+func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w witnesses) (h *house, err error) {
+	limits, err := newLimits(ctx, c, w.metrics, w.logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, limits.Close())
+		}
+	}()
 	record := audit.Content(c.Record)
 	log, err := audit.Open(c.DataDir, audit.Options{Record: record})
 	if err != nil {
@@ -71,21 +78,30 @@ func openHouse(c *configs.Config, state *gateway.State, metrics *telemetry.Metri
 		return nil, errors.Join(err, log.Close())
 	}
 	tools := engine.New(engine.Options{})
-	replica, err := os.Hostname()
-	if err != nil {
-		replica = "unknown"
-	}
 	running, cut := context.WithCancel(context.Background())
-	k, err := gateway.New(state, gateway.Parts{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: runner{tools, running}, Store: store.NewMemory(time.Now),
-		Observer: metrics, Record: record, Replica: replica,
-	})
+	parts := gateway.Parts{
+		Limiter: limits.Limiter, Journal: log, Engine: runner{tools, running}, Store: store.NewMemory(time.Now),
+		Observer: w.metrics, Record: record, Replica: replica(),
+	}
+	if w.tracing != nil {
+		parts.Tracer = w.tracing
+	}
+	k, err := gateway.New(state, parts)
 	if err != nil {
 		cut()
 		tools.Close()
 		return nil, errors.Join(internalError{err}, log.Close())
 	}
-	return &house{kernel: k, log: log, engine: tools, cut: cut}, nil
+	return &house{kernel: k, log: log, engine: tools, limits: limits, cut: cut}, nil
+}
+
+// replica names this process beside others.
+func replica() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
 }
 
 // unpack writes the bundled project to where the built-in configuration has its
@@ -107,8 +123,9 @@ func (h *house) Close() error {
 	h.cut()
 	err := h.kernel.Settle(ctx)
 	h.engine.Close()
+	err = errors.Join(err, h.limits.Close())
 	if err := errors.Join(err, h.log.Close()); err != nil {
-		return internalError{fmt.Errorf("the audit log was not closed cleanly: %w", err)}
+		return internalError{fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
 }

@@ -16,8 +16,12 @@ func TestModeKeysLetsNobodyInWithoutKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Auth.Mode, c.Keys = "keys", nil
-	k, err := gateway.New(stateOf(c), gateway.Parts{})
+	c.Auth.Mode, c.Keys = configs.AuthKeys, nil
+	offer, err := (&callers{}).offer(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := gateway.New(stateOf(c, offer.Authenticator), gateway.Parts{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/callgate/callgate/configs"
@@ -8,12 +10,27 @@ import (
 )
 
 // watch keeps the kernel at what the configuration's files say.
-func (h *house) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watch {
+func (h *house) watch(path string, first *configs.Config, who *callers, traces *tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watch {
 	return configs.NewWatch(path, first, configs.WatchOptions{
 		Swap: func(c *configs.Config) error {
-			if err := h.kernel.Swap(stateOf(c)); err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
+			defer cancel()
+			offer, err := who.offer(ctx, c)
+			if err != nil {
 				return err
 			}
+			follow, drop, err := traces.offer(c)
+			if err != nil {
+				offer.drop()
+				return fmt.Errorf("telemetry.traces: %w", err)
+			}
+			if err := h.kernel.Swap(stateOf(c, offer.Authenticator)); err != nil {
+				drop()
+				offer.drop()
+				return err
+			}
+			offer.keep()
+			follow()
 			for _, w := range c.Warnings {
 				logger.Warn("configuration", "warning", w.Error())
 			}

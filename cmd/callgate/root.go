@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,12 @@ func (e env) load(file string) (*configs.Config, error) {
 		fmt.Fprintf(e.stderr, "warning: %v\n", w)
 	}
 	return c, nil
+}
+
+// warnings is a log for people: what goes on in the background, on standard
+// error, where it is worth a line.
+func (e env) warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // open opens the file of an argument, or standard input for none and "-". Reading

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -50,7 +51,7 @@ ends first, then no more connections are taken, and the calls in flight end.`,
 	return c
 }
 
-// The limits of connections. Bodies have a time of their own, set by the face.
+// The limits of connections. Bodies have a time of their own, set by the door.
 const (
 	headTime    = 5 * time.Second
 	idleTime    = 60 * time.Second
@@ -68,16 +69,31 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	log.SetFlags(0)
 
 	metrics := telemetry.New()
-	h, err := openHouse(loaded, stateOf(loaded), metrics)
+	who := &callers{metrics: metrics, logger: logger}
+	defer who.Close()
+	offer, err := who.offer(ctx, loaded)
+	if err != nil {
+		return err
+	}
+	offer.keep()
+	traces := &tracing{logger: logger, replica: replica()}
+	defer traces.Close()
+	follow, _, err := traces.offer(loaded)
+	if err != nil {
+		return fmt.Errorf("telemetry.traces: %w", err)
+	}
+	follow()
+	h, err := openHouse(ctx, loaded, stateOf(loaded, offer.Authenticator), witnesses{metrics, traces, logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
-	face := native.New(native.Options{Kernel: h.kernel, Metrics: metrics, Log: logger, MostInFlight: loaded.Server.MostInFlight})
-	watch := h.watch(path, loaded, metrics, logger)
-	public := server(face)
-	admin := server(newAdmin(watch, metrics, face))
+	front := door.New(door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight})
+	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
+	watch := h.watch(path, loaded, who, traces, metrics, logger)
+	public := server(front)
+	admin := server(newAdmin(watch, h.limits, who, metrics, front))
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))
@@ -107,7 +123,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	defer signal.Stop(hangups)
 
 	failed := make(chan error, 2)
-	go func() { failed <- public.Serve(native.Framed(listener)) }()
+	go func() { failed <- public.Serve(door.Framed(listener)) }()
 	go func() { failed <- admin.Serve(adminListener) }()
 	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
 	metrics.Reloaded(loaded.Digest)
@@ -118,7 +134,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
-			return drain(logger, face, public, admin, h.cut, loaded.Server.Drain)
+			return drain(logger, front, public, admin, h.cut, loaded.Server.Drain)
 		}
 	}
 }
@@ -127,7 +143,7 @@ func server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: longestCall + writeTime, MaxHeaderBytes: maxHead,
 		ErrorLog: log.Default(),
-		// Else OPTIONS * is answered before the face has seen it.
+		// Else OPTIONS * is answered before the door has seen it.
 		DisableGeneralOptionsHandler: true,
 	}
 }
@@ -138,15 +154,15 @@ const lameDuck = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Those
 // that do not end in time are cut off, and answered and written down as that.
-func drain(logger *slog.Logger, face *native.Face, public, admin *http.Server, cut func(), longest time.Duration) error {
-	logger.Info("draining", "in_flight", face.InFlight())
-	face.Drain()
+func drain(logger *slog.Logger, front *door.Door, public, admin *http.Server, cut func(), longest time.Duration) error {
+	logger.Info("draining", "in_flight", front.InFlight())
+	front.Drain()
 	time.Sleep(min(lameDuck, longest))
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	err := public.Shutdown(ctx)
 	if err != nil {
-		err = fmt.Errorf("%d requests had not ended after %s", face.InFlight(), longest)
+		err = fmt.Errorf("%d requests had not ended after %s", front.InFlight(), longest)
 		cut()
 		settling, cancel := context.WithTimeout(context.Background(), settleTime)
 		defer cancel()

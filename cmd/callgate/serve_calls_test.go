@@ -176,7 +176,7 @@ func TestIdempotencyKey(t *testing.T) {
 
 // TestIdempotencyOfPrincipals: one key of two principals is two keys.
 func TestIdempotencyOfPrincipals(t *testing.T) {
-	one, two, _ := callers()
+	one, two, _ := threeCallers()
 	config, _ := keyedConfig(t, one, two)
 	g := serveGate(t, config)
 	ids := map[string]bool{}

@@ -37,8 +37,8 @@ func principalsFile(callers ...caller) string {
 	return b.String()
 }
 
-// callers are a principal of one agent, one of two, and one of elsewhere.
-func callers() (one, two, spy caller) {
+// threeCallers are a principal of one agent, one of two, and one of elsewhere.
+func threeCallers() (one, two, spy caller) {
 	return newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"}),
 		newCaller("two", "acme", []string{"Analyst", "Intern"}, []string{"alpha", "beta"}),
 		newCaller("spy", "globex", []string{"Spy"}, []string{"gamma"})
@@ -172,7 +172,7 @@ func (c cell) ask(t testing.TB, g *gate, one, two caller, asText bool) reply {
 
 // TestIdentityMatrix asks every combination.
 func TestIdentityMatrix(t *testing.T) {
-	one, two, spy := callers()
+	one, two, spy := threeCallers()
 	config, data := keyedConfig(t, one, two, spy)
 	g := serveGate(t, config)
 	all := cells()
@@ -225,7 +225,7 @@ func unseen(t testing.TB, g *gate, data string, secrets ...string) {
 // TestCallsOfOthers: what became of a call is told to its principal alone, and
 // nobody else can tell it from one that never was.
 func TestCallsOfOthers(t *testing.T) {
-	one, two, spy := callers()
+	one, two, spy := threeCallers()
 	config, _ := keyedConfig(t, one, two, spy)
 	g := serveGate(t, config)
 	mine := g.call(t, `{"tool":{"name":"echo","arguments":{"n":7}}}`, "Authorization", "Bearer "+one.key)
@@ -268,7 +268,7 @@ func TestCallsOfOthers(t *testing.T) {
 // TestPrincipalsReload: a key that is taken out of the file is refused, and one
 // that is put in is let in, while the gateway serves.
 func TestPrincipalsReload(t *testing.T) {
-	one, two, spy := callers()
+	one, two, spy := threeCallers()
 	config, _ := keyedConfig(t, one, spy)
 	g := serveGate(t, config)
 	status := func(c caller) int {

@@ -55,8 +55,16 @@ const patience = 30 * time.Second
 // test ends, if it still runs.
 func serveGate(t testing.TB, config string, environment ...string) *gate {
 	t.Helper()
+	return serveGateIn(t, "", config, environment...)
+}
+
+// serveGateIn is serveGate in another working directory, at which a relative
+// data_dir starts.
+func serveGateIn(t testing.TB, dir, config string, environment ...string) *gate {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &gate{cmd: process(ctx, nil, "serve", "--config", config), ended: make(chan struct{})}
+	g.cmd.Dir = dir
 	g.cmd.Env = append(g.cmd.Env, environment...)
 	g.cmd.Stdout = &g.stdout
 	g.client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}

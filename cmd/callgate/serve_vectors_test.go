@@ -11,19 +11,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// face is one way to bring a vector to the gateway. What it cannot carry it
-// says by ok.
-type face struct {
-	name string
-	ask  func(t testing.TB, v corpora.Vector) (body string, headers []string, ok bool)
-}
-
-// faces are all of them: a rule that holds on one holds on every other.
-var faces = []face{
-	{"json", asJSON},
-	{"text", asText},
-}
-
 // asJSON is the body of a request; bytes that are no UTF-8 do not fit into one.
 func asJSON(_ testing.TB, v corpora.Vector) (string, []string, bool) {
 	if v.Completion == nil {
@@ -57,63 +44,51 @@ type judged struct {
 	}
 }
 
-func TestServedVectors(t *testing.T) {
+// natively is the native face, asked by one form of a request: both of its ways to
+// judge say the same, and what they were asked is in the audit log.
+func natively(t *testing.T, form func(testing.TB, corpora.Vector) (body string, headers []string, ok bool)) carry {
 	config, data := unlimitedVectors(t)
-	vectors := corpora.Vectors(t)
 	g := serveGate(t, config)
-	posts := 0
-	for _, f := range faces {
-		t.Run(f.name, func(t *testing.T) {
-			carried := 0
-			for _, v := range vectors {
-				body, headers, ok := f.ask(t, v)
-				if !ok {
-					continue
-				}
-				carried++
-				posts++
-				served(t, v, g.ask(t, http.MethodPost, "/v1/check", body, headers...), config)
-				acted := g.ask(t, http.MethodPost, "/v1/calls", body, headers...)
-				executed(t, v, acted)
-			}
-			if carried < len(vectors)*9/10 {
-				t.Errorf("the face carries only %d of %d vectors", carried, len(vectors))
-			}
-		})
-	}
-	if code := g.stop(t); code != exitAccepted {
-		t.Errorf("exit code %d", code)
-	}
-	decisions, outcomes := 0, 0
-	for _, r := range verified(t, data) {
-		if r["event"] == "outcome" {
-			outcomes++
-		} else {
-			decisions++
+	asked, accepted := 0, 0
+	t.Cleanup(func() {
+		if code := g.stop(t); code != exitAccepted {
+			t.Errorf("exit code %d", code)
 		}
-	}
-	accepted := 0
-	for _, v := range vectors {
+		decisions, outcomes := 0, 0
+		for _, r := range verified(t, data) {
+			if r["event"] == "outcome" {
+				outcomes++
+			} else {
+				decisions++
+			}
+		}
+		if decisions != asked || outcomes != accepted {
+			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, asked, accepted)
+		}
+	})
+	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+		body, headers, ok := form(t, v)
+		if !ok {
+			return heard{}, false
+		}
+		asked++
 		if v.Expect.Verdict == "tool_call" {
 			accepted++
 		}
-	}
-	if decisions != posts || outcomes != accepted*posts/len(vectors) {
-		t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, posts, accepted*posts/len(vectors))
+		executed(t, v, g.ask(t, http.MethodPost, "/v1/calls", body, headers...))
+		return served(t, v, g.ask(t, http.MethodPost, "/v1/check", body, headers...), config), true
 	}
 }
 
-// served holds the answer of /v1/check against the vector, and against what the
-// command line says of it.
-func served(t *testing.T, v corpora.Vector, r reply, config string) {
+// served is what /v1/check says, held against all that the command line says.
+func served(t *testing.T, v corpora.Vector, r reply, config string) heard {
 	t.Helper()
 	var line verdictLine
 	var got, want judged
 	if r.status != http.StatusOK || json.Unmarshal([]byte(r.body), &line) != nil || json.Unmarshal([]byte(r.body), &got) != nil {
 		t.Errorf("%s: %d %s", v.ID, r.status, r.body)
-		return
+		return heard{}
 	}
-	matches(t, v, line)
 	if string(line.ID) != `"`+v.ID+`"` || r.header.Get("Callgate-Call-Id") == "" {
 		t.Errorf("%s: answered with the id %s and the headers %v", v.ID, line.ID, r.header)
 	}
@@ -125,6 +100,7 @@ func served(t *testing.T, v corpora.Vector, r reply, config string) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: served\n%+v, but the command line says\n%+v", v.ID, got, want)
 	}
+	return line.heard(t)
 }
 
 // executed holds the answer of /v1/calls against the vector.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -91,8 +92,13 @@ func newToolsImport(e env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	parent.AddCommand(newImportMCP(e), newImportOpenAI(e))
+	return parent
+}
+
+func newImportMCP(e env) *cobra.Command {
 	var prefix string
-	mcp := &cobra.Command{
+	c := &cobra.Command{
 		Use:   "mcp FILE|-",
 		Short: "Import tools of the Model Context Protocol",
 		Long: `Read tool definitions as an MCP server lists them (a JSON array, an object with
@@ -106,28 +112,53 @@ the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			in, name, err := e.open(c.Context(), args)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			data, err := io.ReadAll(io.LimitReader(in, maxImportBytes+1))
-			if err != nil {
-				return fmt.Errorf("cannot read %s: %w", name, reason(err))
-			}
-			if len(data) > maxImportBytes {
-				return fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
-			}
-			imported, err := configs.ImportMCP(name, data, prefix)
-			if err != nil {
-				return err
-			}
-			return e.imported(imported)
+			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.Import, error) { return configs.ImportMCP(name, data, prefix) })
 		},
 	}
-	mcp.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
-	parent.AddCommand(mcp)
-	return parent
+	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
+	return c
+}
+
+func newImportOpenAI(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "openai FILE|-",
+		Short: "Import the tools of a chat completions request",
+		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
+whole request) and print a tool file for registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. Parameters that are absent are no
+arguments, and strict is not needed: every tool is judged strictly. An object that
+declares no members gets additionalProperties: true, which is marked in the file
+and said here. A tool that cannot be judged strictly, such as a custom tool, is
+left out, with the reason; then the exit code is 1.`,
+		Example: "  callgate tools import openai request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, configs.ImportOpenAI)
+		},
+	}
+}
+
+// imports reads a file of definitions and prints what became of it.
+func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*configs.Import, error)) error {
+	in, name, err := e.open(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxImportBytes+1))
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, reason(err))
+	}
+	if len(data) > maxImportBytes {
+		return fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
+	}
+	imported, err := read(name, data)
+	if err != nil {
+		return err
+	}
+	return e.imported(imported)
 }
 
 // maxImportBytes bounds a file of definitions.

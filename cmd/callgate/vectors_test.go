@@ -32,81 +32,79 @@ type verdictLine struct {
 	Stages []gateway.StageReport
 }
 
-// matches holds a verdict against what a vector expects.
-func matches(t *testing.T, v corpora.Vector, got verdictLine) {
+// heard is the verdict alone, whose stages must agree with it.
+func (l verdictLine) heard(t *testing.T) heard {
 	t.Helper()
-	if got.Verdict != v.Expect.Verdict || got.Error.Code != v.Expect.Code || got.Error.Stage != v.Expect.Stage {
-		t.Errorf("%s: got %s %s at %s, want %s %s at %s", v.ID, got.Verdict, got.Error.Code, got.Error.Stage, v.Expect.Verdict, v.Expect.Code, v.Expect.Stage)
-		return
+	h := heard{Verdict: l.Verdict, Code: l.Error.Code, Stage: l.Error.Stage}
+	if len(l.Error.Violations) > 0 {
+		h.Path = l.Error.Violations[0].Path
 	}
-	if v.Expect.Path != nil && (len(got.Error.Violations) == 0 || got.Error.Violations[0].Path != *v.Expect.Path) {
-		t.Errorf("%s: violations %v, want the first at %s", v.ID, got.Error.Violations, *v.Expect.Path)
+	if n := len(l.Stages); n == 0 || l.Stages[n-1].OK != (l.Verdict != "refused") {
+		t.Errorf("%s: stages %v", l.ID, l.Stages)
 	}
-	if n := len(got.Stages); n == 0 || got.Stages[n-1].OK != (v.Expect.Verdict != "refused") {
-		t.Errorf("%s: stages %v", v.ID, got.Stages)
-	}
+	return h
 }
 
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
-func TestVectorsOneByOne(t *testing.T) {
-	for _, v := range corpora.Vectors(t) {
-		args := []string{"check", "--config", vectorConfig, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
-		if v.FinishReason != "" {
-			args = append(args, "--finish-reason", v.FinishReason)
-		}
-		code, stdout, stderr := command(t, bytes.NewReader(v.Bytes(t)), args...)
-		var got verdictLine
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-			t.Fatalf("%s: %q: %v", v.ID, stdout, err)
-		}
-		matches(t, v, got)
-		want := exitAccepted
-		if v.Expect.Verdict == "refused" {
-			want = exitRefused
-		}
-		if code != want || stderr != "" {
-			t.Errorf("%s: exit code %d, want %d; stderr %q", v.ID, code, want, stderr)
-		}
+// byCommand judges one completion as a shell would.
+func byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
+	args := []string{"check", "--config", vectorConfig, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
+	if v.FinishReason != "" {
+		args = append(args, "--finish-reason", v.FinishReason)
 	}
+	code, stdout, stderr := command(t, bytes.NewReader(v.Bytes(t)), args...)
+	var got verdictLine
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatalf("%s: %q: %v", v.ID, stdout, err)
+	}
+	want := exitAccepted
+	if v.Expect.Verdict == "refused" {
+		want = exitRefused
+	}
+	if code != want || stderr != "" {
+		t.Errorf("%s: exit code %d, want %d; stderr %q", v.ID, code, want, stderr)
+	}
+	return got.heard(t), true
 }
 
-func TestVectorsByLine(t *testing.T) {
+// byLine judges all vectors as the lines of one file, in base64 or where JSON
+// cannot hold them.
+func byLine(t *testing.T, encoded bool) carry {
 	vectors := corpora.Vectors(t)
-	for _, encoded := range []bool{false, true} {
-		var in bytes.Buffer
-		for _, v := range vectors {
-			line := map[string]string{"id": v.ID, "agent": v.Agent, "workspace": v.Workspace, "project": v.Project}
-			if v.FinishReason != "" {
-				line["finish_reason"] = v.FinishReason
-			}
-			if encoded || v.Completion == nil {
-				line["completion_b64"] = base64.StdEncoding.EncodeToString(v.Bytes(t))
-			} else {
-				line["completion"] = *v.Completion
-			}
-			if err := json.NewEncoder(&in).Encode(line); err != nil {
-				t.Fatal(err)
-			}
+	var in bytes.Buffer
+	for _, v := range vectors {
+		line := map[string]string{"id": v.ID, "agent": v.Agent, "workspace": v.Workspace, "project": v.Project}
+		if v.FinishReason != "" {
+			line["finish_reason"] = v.FinishReason
 		}
-		code, stdout, stderr := command(t, &in, "check", "--jsonl", "--config", vectorConfig)
-		if code != exitAccepted || stderr != "" {
-			t.Fatalf("exit code %d; stderr %q", code, stderr)
+		if encoded || v.Completion == nil {
+			line["completion_b64"] = base64.StdEncoding.EncodeToString(v.Bytes(t))
+		} else {
+			line["completion"] = *v.Completion
 		}
-		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-		if len(lines) != len(vectors) {
-			t.Fatalf("%d verdicts for %d vectors", len(lines), len(vectors))
+		if err := json.NewEncoder(&in).Encode(line); err != nil {
+			t.Fatal(err)
 		}
-		for i, v := range vectors {
-			var got verdictLine
-			if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
-				t.Fatal(err)
-			}
-			if string(got.ID) != `"`+v.ID+`"` {
-				t.Errorf("line %d is of %s, want %s", i+1, got.ID, v.ID)
-			}
-			matches(t, v, got)
+	}
+	code, stdout, stderr := command(t, &in, "check", "--jsonl", "--config", vectorConfig)
+	if code != exitAccepted || stderr != "" {
+		t.Fatalf("exit code %d; stderr %q", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	if len(lines) != len(vectors) {
+		t.Fatalf("%d verdicts for %d vectors", len(lines), len(vectors))
+	}
+	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+		var got verdictLine
+		if err := json.Unmarshal([]byte(lines[0]), &got); err != nil {
+			t.Fatal(err)
 		}
+		lines = lines[1:] // they come in order
+		if string(got.ID) != `"`+v.ID+`"` {
+			t.Errorf("a line is of %s, want %s", got.ID, v.ID)
+		}
+		return got.heard(t), true
 	}
 }
 

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// callers tells who a credential is of. A verifier of tokens outlives the
+// configurations that say the same of it, since it holds the issuer's keys. It is
+// safe for concurrent use, but for offers: those are made one after the other.
+type callers struct {
+	metrics *telemetry.Metrics
+	logger  *slog.Logger
+
+	mu       sync.Mutex
+	settings configs.Tokens
+	tokens   *identity.Tokens // nil in the other modes
+	stop     func()
+}
+
+// offered is an authenticator that is not in use yet: one of keep and drop must
+// be called.
+type offered struct {
+	gateway.Authenticator
+	keep, drop func()
+}
+
+// reloadTime bounds how long a reload waits for the keys of another issuer. The
+// watch comes again while they cannot be had.
+const reloadTime = 5 * time.Second
+
+// offer returns who is let in by a configuration: nobody is asked for a
+// credential in mode none.
+func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error) {
+	nothing := func() {}
+	switch {
+	case c.Auth.Mode == configs.AuthNone:
+		return offered{keep: nothing, drop: nothing}, nil
+	case c.Auth.Mode == configs.AuthKeys:
+		return offered{c.Keys, nothing, nothing}, nil // without keys it lets nobody in
+	case c.Auth.JWT.Issuer == "":
+		// The mode is that of the start, and the file has another by now.
+		return offered{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
+	}
+	tokens, first := k.serving(c.Auth.JWT)
+	if tokens != nil {
+		return offered{tokens, nothing, nothing}, nil
+	}
+	var inUse atomic.Bool // before that, what fails is the answer to the offer
+	inUse.Store(first)
+	options := c.Auth.JWT.TokenOptions
+	options.RootCAs = roots(c.Auth.JWT.CA)
+	options.Refused = func(r identity.Reason) { k.metrics.TokenRefused(string(r)) }
+	options.Report = k.reporter(&inUse)
+	if !first {
+		options.StartWithoutKeys = true // one attempt, whose success is asked for below
+	}
+	tokens, err := identity.NewTokens(options)
+	if err != nil {
+		return offered{}, fmt.Errorf("auth.jwt: %w", err)
+	}
+	if err := tokens.Start(ctx); err != nil {
+		return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+	}
+	if !first {
+		// Who is let in now goes on being let in until others can be.
+		if err := tokens.Ready(); err != nil {
+			return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
+		}
+	}
+	running, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = tokens.Run(running) // its one error is that it runs already
+	}()
+	stop := func() { cancel(); <-ended }
+	keep := func() {
+		inUse.Store(true)
+		k.use(c.Auth.JWT, tokens, stop)
+	}
+	return offered{tokens, keep, stop}, nil
+}
+
+// use puts a verifier in the place of the one before.
+func (k *callers) use(settings configs.Tokens, tokens *identity.Tokens, stop func()) {
+	k.mu.Lock()
+	before := k.stop
+	k.settings, k.tokens, k.stop = settings, tokens, stop
+	k.mu.Unlock()
+	if before != nil {
+		before()
+	}
+}
+
+// serving returns the verifier in use if it is of these settings, and whether
+// there is none yet.
+func (k *callers) serving(settings configs.Tokens) (tokens *identity.Tokens, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tokens != nil && reflect.DeepEqual(settings, k.settings) {
+		return k.tokens, false
+	}
+	return nil, k.tokens == nil
+}
+
+// unready says why nobody can be let in now, or nil.
+func (k *callers) unready() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tokens == nil {
+		return nil
+	}
+	return k.tokens.Ready()
+}
+
+// reporter says what became of the keys, where that is news.
+func (k *callers) reporter(inUse *atomic.Bool) func(identity.Refreshed) {
+	told := "" // the failure; reports come one at a time
+	return func(r identity.Refreshed) {
+		k.metrics.KeysFetched(r.Err == nil)
+		if !inUse.Load() {
+			return
+		}
+		switch {
+		case r.Err == nil && told != "":
+			told = ""
+			k.logger.Info("the keys of tokens are fetched again", "keys", r.Keys)
+		case r.Err != nil && r.Err.Error() != told:
+			told = r.Err.Error()
+			k.logger.Warn("the keys of tokens were not fetched; those from before serve on", "cause", told, "keys", r.Keys)
+		}
+	}
+}
+
+// Close ends the fetching of keys.
+func (k *callers) Close() {
+	k.mu.Lock()
+	stop := k.stop
+	k.stop = nil
+	k.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}

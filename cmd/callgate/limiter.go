@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// limits are where budgets are counted.
+type limits struct {
+	ratelimit.Limiter
+	shared *ratelimit.Redis // nil where they are this process's own
+}
+
+// newLimits returns the limiter that a configuration asks for. One that is
+// shared is ready to refuse, or to stand in, even while Redis is away.
+func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) (limits, error) {
+	if c.Redis == nil {
+		return limits{Limiter: ratelimit.NewLocal(time.Now)}, nil
+	}
+	options, err := redisOptions(c.Redis)
+	if err != nil {
+		return limits{}, fmt.Errorf("redis: %w", err)
+	}
+	var mu sync.Mutex
+	changed := false // what was told then is newer than what the start finds
+	options.OnChange = func(shared bool, cause error) {
+		mu.Lock()
+		changed = true
+		metrics.LimitsShared(shared)
+		mu.Unlock()
+		if shared {
+			logger.Info("limits are shared on Redis")
+			return
+		}
+		logger.Error("Redis is away; limits are not shared", "cause", cause.Error())
+	}
+	r, warnings, err := ratelimit.NewRedis(ctx, options)
+	if err != nil {
+		return limits{}, fmt.Errorf("redis: %w", err)
+	}
+	for _, w := range warnings {
+		logger.Warn("redis", "warning", w)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if shared, _ := r.Shared(); !changed {
+		metrics.LimitsShared(shared)
+	}
+	return limits{Limiter: r, shared: r}, nil
+}
+
+// away says why limits are not shared that should be, or nothing.
+func (l limits) away() string {
+	if l.shared == nil {
+		return ""
+	}
+	if shared, cause := l.shared.Shared(); !shared && cause != nil {
+		return cause.Error()
+	}
+	return ""
+}
+
+// Close gives the limiter's connections up.
+func (l limits) Close() error {
+	if l.shared == nil {
+		return nil
+	}
+	return l.shared.Close()
+}
+
+// redisOptions reads every secret once, so that one that is not there is said at
+// the start; it is read anew for each connection, since it may change.
+func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
+	o := ratelimit.RedisOptions{Prefix: r.Prefix, Clock: time.Now}
+	if r.URL.Given() {
+		url, err := r.URL.Read()
+		if err != nil {
+			return o, fmt.Errorf("url: %w", err)
+		}
+		if r.CA != "" && !strings.HasPrefix(url, "rediss:") {
+			return o, errors.New("ca_file: found certificates for a url without TLS; expected one that begins with rediss://")
+		}
+		o.URL = func() string {
+			url, err := r.URL.Read()
+			if err != nil {
+				return "" // which is no URL, and refused
+			}
+			return url
+		}
+	}
+	var err error
+	if o.Credentials, err = credentials(r.Login); err != nil {
+		return o, fmt.Errorf("password: %w", err)
+	}
+	o.Cluster = ratelimit.Cluster{Addresses: r.Cluster}
+	o.Sentinel = ratelimit.Sentinel{Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses}
+	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Login); err != nil {
+		return o, fmt.Errorf("sentinel: password: %w", err)
+	}
+	if r.TLS || r.CA != "" { // with a URL, which says it itself, only the certificates count
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots(r.CA)}
+	}
+	return o, nil
+}
+
+func credentials(l configs.Login) (func() (user, password string), error) {
+	if l.Username == "" && !l.Password.Given() {
+		return nil, nil
+	}
+	if l.Password.Given() {
+		if _, err := l.Password.Read(); err != nil {
+			return nil, err
+		}
+	}
+	return func() (user, password string) {
+		password, err := l.Password.Read()
+		if err != nil {
+			password = ""
+		}
+		return l.Username, password
+	}, nil
+}
+
+// roots are the certificates of a file; nil are the system's.
+func roots(pem string) *x509.CertPool {
+	if pem == "" {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(pem)) // the configuration has looked at it
+	return pool
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// tracing takes the traces of calls to where the configuration that is served
+// says. It is safe for concurrent use, but for follow.
+type tracing struct {
+	logger   *slog.Logger
+	replica  string
+	settings configs.Traces
+	now      atomic.Pointer[telemetry.Traces]
+	closing  sync.WaitGroup
+}
+
+// Wants is the kernel's.
+func (t *tracing) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
+	return t.now.Load().Wants(traceID, parentID, sampled)
+}
+
+// Trace is the kernel's.
+func (t *tracing) Trace(s gateway.Span) { t.now.Load().Trace(s) }
+
+// offer makes ready what a configuration says of traces; follow then begins with
+// it. Nothing of it can fail that the configuration has not been checked for,
+// but for a file of certificates that has gone since.
+func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
+	if reflect.DeepEqual(c.Traces, t.settings) {
+		return func() {}, func() {}, nil
+	}
+	var next *telemetry.Traces
+	if c.Traces.Endpoint != "" {
+		o := c.Traces.Options()
+		o.Version, _ = version()
+		o.Replica = t.replica
+		o.Report = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
+		if next, err = telemetry.NewTraces(o); err != nil {
+			return nil, nil, err
+		}
+	}
+	follow = func() {
+		t.settings = c.Traces
+		t.end(t.now.Swap(next))
+	}
+	return follow, func() { t.end(next) }, nil
+}
+
+// flushTime bounds how long traces that wait are still sent.
+const flushTime = 5 * time.Second
+
+// end sends what waits, beside whoever has it ended.
+func (t *tracing) end(old *telemetry.Traces) {
+	if old == nil {
+		return
+	}
+	t.closing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		defer cancel()
+		if err := old.Close(ctx); err != nil {
+			t.logger.Warn("traces were not all sent", "cause", err.Error())
+		}
+	})
+}
+
+// Close sends what waits.
+func (t *tracing) Close() {
+	t.end(t.now.Swap(nil))
+	t.closing.Wait()
+}

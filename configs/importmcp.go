@@ -1,0 +1,24 @@
+package configs
+
+// ImportMCP translates tool definitions of the Model Context Protocol into a
+// tool file: a JSON array of tools, an object with the member "tools", or a
+// response whose result has it. Annotations are hints of the server, and change
+// nothing.
+func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
+	return importFrom(file, data, dialect{list: []string{"result", "tools"}, read: func(n node, t *importedTool) { t.fromMCP(n, prefix) }})
+}
+
+func (t *importedTool) fromMCP(n node, prefix string) {
+	t.named(n)
+	t.definition.Name = prefix + t.definition.Name
+	for theirs, ours := range map[string]string{"inputSchema": "input_schema", "outputSchema": "output_schema"} {
+		if key, schema, ok := n.child(theirs); ok && schema.ShortTag() != "!!null" {
+			t.schemas[ours] = schema
+		} else if theirs == "inputSchema" {
+			if !ok {
+				key = n
+			}
+			key.fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// ImportOpenAI translates the tools of a chat completions request into a tool
+// file: the array itself, or the request that holds it. Names stay as they stand,
+// since the application will run the tools by them. Parameters that are absent are
+// no arguments; strict changes nothing, since every tool is judged strictly, and
+// where it stands within the parameters it is left out, which is said in Changed.
+// Custom tools are left out: their input is free text.
+func ImportOpenAI(file string, data []byte) (*Import, error) {
+	return importFrom(file, data, dialect{list: []string{"tools"}, read: func(n node, t *importedTool) { t.fromOpenAI(n) }})
+}
+
+func (t *importedTool) fromOpenAI(n node) {
+	_, kind, ok := n.child("type")
+	switch {
+	case !ok:
+		n.fail("found a tool without a type; expected type function")
+		return
+	case kind.isString() && kind.Value == "custom":
+		n.fail("found a custom tool, whose input is free text that no schema can judge; expected type function")
+		return
+	case !kind.isString() || kind.Value != "function":
+		kind.fail("found %s; expected the type function", kind.found())
+		return
+	}
+	key, function, ok := n.child("function")
+	if !ok || function.Kind != yaml.MappingNode {
+		if !ok {
+			key = n
+		}
+		key.fail("found a tool of type function that says nothing of it; expected the member function, with a name and parameters")
+		return
+	}
+	t.named(function)
+	if name := t.definition.Name; strings.Trim(name, registry.OpenAI().Allowed) != "" {
+		function.fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
+	}
+	if _, schema, ok := function.child("parameters"); ok && schema.ShortTag() != "!!null" {
+		t.schemas["input_schema"] = t.unstrict(schema)
+		return
+	}
+	t.schemas["input_schema"] = function.with(&yaml.Node{
+		Kind: yaml.MappingNode, Tag: "!!map", Line: function.Line, Column: function.Column, Content: []*yaml.Node{text("type"), text("object")},
+	})
+}
+
+// unstrict leaves out the member strict of parameters, which some libraries write
+// there. It is no keyword of JSON Schema.
+func (t *importedTool) unstrict(schema node) node {
+	key, strict, ok := schema.child("strict")
+	if !ok || schema.Kind != yaml.MappingNode || strict.ShortTag() != "!!bool" {
+		return schema
+	}
+	without := *schema.Node
+	at := slices.Index(schema.Content, key.Node)
+	without.Content = slices.Concat(schema.Content[:at], schema.Content[at+2:])
+	t.changes = append(t.changes, &Fault{
+		File: schema.file, Line: key.Line, Column: key.Column,
+		Message: fmt.Sprintf("tool %q: parameters: strict is no keyword of a schema; it was left out", t.definition.Name),
+	})
+	return schema.with(&without)
+}

@@ -1,0 +1,88 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Secret says where a secret stands: in the environment, or in a file. It holds
+// the place alone, so whatever prints a configuration prints no secret.
+type Secret struct {
+	kind  string // env or file; empty where there is none
+	place string // the variable, or the path
+}
+
+// The places of secrets.
+const (
+	inEnvironment = "env"
+	inFile        = "file"
+)
+
+// maxSecret bounds a secret, in bytes.
+const maxSecret = 64 << 10
+
+// Given tells whether there is one.
+func (s Secret) Given() bool { return s.kind != "" }
+
+// String names the place.
+func (s Secret) String() string {
+	if !s.Given() {
+		return ""
+	}
+	return s.kind + ":" + s.place
+}
+
+// Read returns the secret as it stands there now; line breaks at the end of a
+// file are not part of it. The error names the place, never what is there.
+func (s Secret) Read() (string, error) {
+	switch s.kind {
+	case inEnvironment:
+		value := os.Getenv(s.place)
+		if value == "" {
+			return "", fmt.Errorf("found no environment variable %s, or an empty one; expected a secret there", s.place)
+		}
+		return value, nil
+	case inFile:
+		return readSecret(s.place)
+	}
+	return "", errors.New("found no secret; expected one")
+}
+
+func readSecret(path string) (string, error) {
+	data, err := disk{}.read(path)
+	value := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", path, err)
+	case len(data) > maxSecret:
+		return "", fmt.Errorf("%s: found more than %d bytes; expected a secret", path, maxSecret)
+	case value == "":
+		return "", fmt.Errorf("%s: found an empty file; expected a secret", path)
+	}
+	return value, nil
+}
+
+// secret reads the place of a secret. What was found is never shown: it may be
+// the secret itself.
+func (n node) secret(of string, into *Secret) {
+	kind, place, stated := strings.Cut(n.Value, ":")
+	if !n.isString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
+		n.fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)
+		return
+	}
+	if kind == inFile {
+		place = n.beside(place)
+	}
+	*into = Secret{kind, place}
+}
+
+// beside is a path as it stands in the node's file: a relative one starts there.
+func (n node) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(n.file), path)
+}

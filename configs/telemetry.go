@@ -1,0 +1,97 @@
+package configs
+
+import (
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/telemetry"
+)
+
+// Traces say where traces go; without an endpoint there are none.
+type Traces struct {
+	Endpoint string
+	Headers  map[string]Secret // sent with every export
+	CAFile   string
+	Sample   float64 // of the traces that begin here, from 0 to 1
+	Content  bool    // arguments and results too
+	Timeout  time.Duration
+}
+
+func defaultTraces() Traces { return Traces{Sample: 1, Timeout: 10 * time.Second} }
+
+// Options are those of telemetry, but for what names the process and what it
+// reports to. A header whose secret is not there is left out.
+func (t Traces) Options() telemetry.TraceOptions {
+	o := telemetry.TraceOptions{Endpoint: t.Endpoint, CAFile: t.CAFile, Sample: t.Sample, Content: t.Content, Timeout: t.Timeout}
+	headers := maps.Clone(t.Headers)
+	if len(headers) > 0 {
+		o.Headers = func() map[string]string {
+			sent := map[string]string{}
+			for name, secret := range headers {
+				if value, err := secret.Read(); err == nil {
+					sent[name] = value
+				}
+			}
+			return sent
+		}
+	}
+	return o
+}
+
+// traces reads where traces go.
+func (n node) traces(into *Traces) {
+	*into = defaultTraces()
+	before := len(n.report.faults)
+	n.object(
+		field{"endpoint", func(n node) { n.text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }},
+		field{"headers", func(n node) {
+			into.Headers = map[string]Secret{}
+			n.members("headers", func(key, value node) {
+				var s Secret
+				if !headerName.MatchString(key.Value) {
+					key.fail("found a header with characters that none has; expected a name such as Authorization")
+				}
+				value.secret("what the header says", &s)
+				into.Headers[key.Value] = s
+			})
+		}},
+		field{"ca_file", func(n node) {
+			n.text("a file of certificates", &into.CAFile)
+			if into.CAFile != "" {
+				into.CAFile = n.beside(into.CAFile)
+			}
+		}},
+		field{"sample", func(n node) { n.share("of the traces that begin here", &into.Sample) }},
+		field{"content", func(n node) { n.flag("whether traces hold arguments and results", &into.Content) }},
+		field{"timeout", func(n node) { n.duration("how long one export may take", &into.Timeout) }},
+	)
+	if len(n.report.faults) > before {
+		return
+	}
+	if into.Endpoint == "" {
+		n.fail("found traces without an endpoint; expected the address of a collector")
+		return
+	}
+	if err := into.Options().Validate(); err != nil {
+		key, _, _ := strings.Cut(err.Error(), ":")
+		n.at("/"+key).fail("%v", err)
+	}
+}
+
+// headerName is a token (RFC 9110, section 5.6.2).
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// share reads a number from 0 to 1.
+func (n node) share(of string, into *float64) {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || !plainNumber.MatchString(n.Value) || n.isString() || err != nil || f < 0 || f > 1 {
+		n.fail("found %s; expected a number from 0 to 1: the share %s", n.found(), of)
+		return
+	}
+	*into = f
+}

@@ -1,0 +1,160 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/callgate/callgate/upstream"
+)
+
+// upstreamsOf reads an upstreams file in a folder.
+func upstreamsOf(t *testing.T, data string) ([]upstream.Definition, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "upstreams.yaml")
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	root, ok := readYAML(&r, path, []byte(data))
+	if !ok {
+		return nil, r.err()
+	}
+	all := readUpstreams(root)
+	return all, r.err()
+}
+
+func TestUpstreams(t *testing.T) {
+	t.Setenv("CALLGATE_TEST_KEY", "hunter2")
+	all, err := upstreamsOf(t, `
+upstreams:
+  - name: local
+    base_url: http://127.0.0.1:11434/v1
+    models: [qwen3, "llama*"]
+  - name: far
+    base_url: https://api.example.com/v1
+    key: env:CALLGATE_TEST_KEY
+    protocol: text
+    modes: [orchestrate]
+    models:
+      - {id: gpt-4.1, as: gpt-4.1-2026, protocol: native, repairs: 0, modes: [enforce]}
+      - {id: small, tokens: 9}
+      - plain
+    native_prose: refuse
+    parallel: refuse
+    reasoning: drop
+    present: content
+    stream_buffer: whole
+    repairs: 1
+    steps: 3
+    wall_time: 1m
+    tokens: 5000
+    timeouts: {connect: 1s, first_byte: 2s, idle: 3s, total: 4s}
+    retries: 0
+    max_body: 2048
+    max_event: 4096
+    max_stream: 8192
+    max_events: 7
+  - name: near
+    base_url: http://model:8000/v1
+    insecure_http: true
+    models: ["*"]
+# end
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err := all[1].Key(); err != nil || key != "hunter2" {
+		t.Errorf("found the key %q, %v", key, err)
+	}
+	all[1].Key = nil
+	local := upstream.Defaults()
+	local.Name, local.BaseURL = "local", "http://127.0.0.1:11434/v1"
+	local.Models = []upstream.Model{{ID: "qwen3"}, {ID: "llama*"}}
+	far := upstream.Definition{
+		Name: "far", BaseURL: "https://api.example.com/v1",
+		Rules: upstream.Rules{
+			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, Present: upstream.AsContent, NativeProse: upstream.Refuse,
+			Parallel: upstream.Refuse, Reasoning: upstream.Drop, StreamBuffer: upstream.Whole, Repairs: 1, Steps: 3, WallTime: time.Minute, Tokens: 5000,
+		},
+		Timeouts: upstream.Timeouts{Connect: time.Second, FirstByte: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},
+		Retries:  0, MaxBody: 2048, MaxEvent: 4096, MaxStream: 8192, MaxEvents: 7,
+	}
+	big, small := far.Rules, far.Rules
+	big.Protocol, big.Repairs, big.Modes = upstream.Native, 0, []upstream.Mode{upstream.Enforce}
+	small.Tokens = 9
+	far.Models = []upstream.Model{{ID: "gpt-4.1", As: "gpt-4.1-2026", Rules: &big}, {ID: "small", Rules: &small}, {ID: "plain"}}
+	near := upstream.Defaults()
+	near.Name, near.BaseURL, near.InsecureHTTP, near.Models = "near", "http://model:8000/v1", true, []upstream.Model{{ID: "*"}}
+	for i, want := range []upstream.Definition{local, far, near} {
+		if !reflect.DeepEqual(all[i], want) {
+			t.Errorf("found    %+v\nexpected %+v", all[i], want)
+		}
+	}
+	if _, err := upstream.New(all); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestModelsStartFromTheirUpstream writes the models before what they start
+// from.
+func TestModelsStartFromTheirUpstream(t *testing.T) {
+	all, err := upstreamsOf(t, "upstreams: [{models: [{id: a}], name: x, base_url: https://x.example, repairs: 7}]\n# end\n")
+	if err != nil || all[0].Models[0].Rules.Repairs != 7 {
+		t.Errorf("found %+v, %v", all, err)
+	}
+}
+
+func TestNoUpstreams(t *testing.T) {
+	all, err := upstreamsOf(t, "upstreams: []\n# end\n")
+	if err != nil || len(all) != 0 {
+		t.Errorf("found %+v, %v", all, err)
+	}
+}
+
+// TestFaultyUpstreams reads every file of testdata/upstreams: each has one
+// fault, and the comment of its archive is the whole error.
+func TestFaultyUpstreams(t *testing.T) {
+	cases, err := filepath.Glob(filepath.Join("testdata", "upstreams", "*.txtar"))
+	if err != nil || len(cases) < 40 {
+		t.Fatalf("found %d cases, %v; expected at least 40", len(cases), err)
+	}
+	messages := map[string]string{}
+	for _, path := range cases {
+		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil || len(a.Files) != 1 {
+				t.Fatalf("found %d files, %v", len(a.Files), err)
+			}
+			_, err = upstreamsOf(t, string(a.Files[0].Data))
+			if err == nil {
+				t.Fatal("it loads")
+			}
+			faults, ok := err.(Faults)
+			if !ok || len(faults) != 1 {
+				t.Fatalf("expected one fault, found:\n%v", err)
+			}
+			found := strings.TrimPrefix(err.Error(), filepath.Dir(faults[0].File)+string(filepath.Separator))
+			if *update {
+				a.Comment = []byte(found + "\n")
+				if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := strings.TrimSuffix(string(a.Comment), "\n"); found != want {
+				t.Errorf("found    %s\nexpected %s", found, want)
+			}
+			readable(t, faults[0], found)
+			if other, twice := messages[faults[0].Message]; twice {
+				t.Errorf("its message is that of %s", other)
+			}
+			messages[faults[0].Message] = name
+		})
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+// terminate ends a process.
+var terminate = os.Kill
+
+func apart(*exec.Cmd) {}

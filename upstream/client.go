@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Options are what a client needs of its surroundings. The zero value is usable.
+type Options struct {
+	Now func() time.Time // nil is time.Now
+	// Certificates that may sign for upstreams; nil is the system's pool.
+	Certificates *x509.CertPool
+	// Observe is told of each attempt, as it ends or its stream begins. It must
+	// not block.
+	Observe func(Attempt)
+}
+
+// Attempt is how one request to an upstream went.
+type Attempt struct {
+	Upstream string
+	Status   int          // of the answer; 0 where there was none
+	Code     refusal.Code // empty where the answer could be used so far, or is the provider's own refusal
+	Took     time.Duration
+}
+
+const (
+	maxIdle        = 256 // idle connections of one host
+	idleTimeout    = 90 * time.Second
+	pingAfter      = 30 * time.Second // of silence, on HTTP/2
+	pingTimeout    = 15 * time.Second
+	maxHeaderBytes = 64 << 10
+)
+
+// Client asks upstreams. Its connections outlive every Set: they are kept by
+// host. It is safe for concurrent use.
+type Client struct {
+	now       func() time.Time
+	observe   func(Attempt)
+	transport *http.Transport
+}
+
+// NewClient returns a client. Close it to give up its idle connections.
+func NewClient(options Options) *Client {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Observe == nil {
+		options.Observe = func(Attempt) {}
+	}
+	return &Client{
+		now:     options.Now,
+		observe: options.Observe,
+		transport: &http.Transport{
+			Proxy:                  nil,
+			DialContext:            (&net.Dialer{Timeout: mostConnect}).DialContext,
+			TLSHandshakeTimeout:    mostConnect,
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true,
+			MaxIdleConnsPerHost:    maxIdle,
+			IdleConnTimeout:        idleTimeout,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: options.Certificates},
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		},
+	}
+}
+
+// Close gives up the connections that nothing uses.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Complete asks for a completion that is not streamed. body is the whole JSON
+// request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout)
+// or a *StatusError.
+func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
+	defer contain(&err)
+	a, err := c.ask(ctx, route, body, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	raw, err := io.ReadAll(a.body)
+	if err != nil {
+		return nil, lost(a.watch.ctx, route.Upstream, err, true)
+	}
+	var r reader
+	completion, err = r.completion(raw)
+	if err != nil {
+		return nil, unreadable(route.Upstream, err)
+	}
+	return completion, nil
+}
+
+// Stream asks for a stream, and returns it once its first byte is there. The
+// error is as that of Complete. Close the stream, also after its end.
+func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events *Events, err error) {
+	defer contain(&err)
+	a, err := c.ask(ctx, route, body, "text/event-stream")
+	if err != nil {
+		return nil, err
+	}
+	if err := a.body.peek(); err != nil {
+		defer a.close()
+		return nil, lost(a.watch.ctx, route.Upstream, err, true)
+	}
+	return &Events{
+		upstream: route.Upstream,
+		answer:   a,
+		scanner:  scanner{from: a.body, most: route.definition.MaxEvent},
+		left:     route.definition.MaxEvents,
+	}, nil
+}

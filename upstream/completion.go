@@ -1,0 +1,117 @@
+package upstream
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Completion is one answer of a model, whole.
+type Completion struct {
+	ID, Model string
+	Created   int64
+	Choices   []Choice // by index, from 0, without gaps; at least one
+	Usage     *Usage   // nil: the provider did not say
+	Extra     Extra    // system_fingerprint, service_tier and what else stood beside them
+}
+
+// Choice is one of the n answers that were asked for.
+type Choice struct {
+	Index        int
+	FinishReason string // empty where a completion that was not streamed has none
+	Message      Message
+	Extra        Extra // logprobs and the like
+}
+
+// Message is what the model said.
+type Message struct {
+	Content   *string // nil: null or absent
+	Refusal   *string
+	ToolCalls []ToolCall
+	// FunctionCall tells that the legacy member function_call stood there.
+	FunctionCall bool
+	Extra        Extra // reasoning, reasoning_content, annotations, audio and the like
+}
+
+// ToolCall is one native call.
+type ToolCall struct {
+	Index int    // its place in the message
+	ID    string // empty where the provider gave none
+	// Type is what the provider wrote; empty, where it wrote none, is a function.
+	Type      string
+	Name      string // of the function; empty where there is none
+	Arguments []byte // of the function, unescaped; empty where there are none
+	Extra     Extra  // custom, extra_content and the like
+}
+
+// Usage is what a completion cost. Raw has all that the provider says of it.
+type Usage struct {
+	PromptTokens, CompletionTokens, TotalTokens int64
+	Raw                                         []byte // one JSON object
+}
+
+// Chunk is one event of a stream. What it holds is its own: it stays valid.
+type Chunk struct {
+	ID, Model string
+	Created   int64
+	Choices   []DeltaChoice // may be empty: the usage comes so
+	Usage     *Usage
+	Extra     Extra
+}
+
+// DeltaChoice is what a chunk adds to a choice.
+type DeltaChoice struct {
+	Index        int
+	Delta        Delta
+	FinishReason *string // nil: not yet
+	Extra        Extra
+}
+
+// Delta is what a chunk adds to a message.
+type Delta struct {
+	Role         string
+	Content      *string
+	Refusal      *string
+	ToolCalls    []ToolDelta
+	FunctionCall bool
+	Extra        Extra
+}
+
+// ToolDelta is what a chunk adds to a call.
+type ToolDelta struct {
+	Index     int // -1 where the provider gave none
+	ID        string
+	Type      string
+	Name      string
+	Arguments []byte
+	Extra     Extra
+}
+
+// Extra are the members of an object that have no field, in their order.
+type Extra []Member
+
+// Member is one member of an object.
+type Member struct {
+	Name  string
+	Value []byte // strict JSON
+}
+
+// Lookup returns the value of a member, nil where there is none.
+func (x Extra) Lookup(name string) []byte {
+	for _, m := range x {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// object writes the members as one JSON object.
+func (x Extra) object() []byte {
+	b := []byte{'{'}
+	for i, m := range x {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b, _ = jsontext.AppendQuote(b, m.Name) // a name that was read is valid UTF-8
+		b = append(b, ':')
+		b = append(b, m.Value...)
+	}
+	return append(b, '}')
+}

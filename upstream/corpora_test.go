@@ -1,0 +1,142 @@
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/callgate/callgate/internal/corpora"
+)
+
+type recording struct {
+	File     string `json:"file"`
+	Style    string `json:"style"`
+	Expected []struct {
+		ID, Name, Arguments string
+	} `json:"expected_calls"`
+}
+
+// leastRecordings is what the corpus holds of this style.
+const leastRecordings = 27
+
+// TestRecordedStreams assembles recorded streams of many providers, for every
+// way of cutting the bytes in two, and for others in more.
+func TestRecordedStreams(t *testing.T) {
+	read := 0
+	for _, r := range corpora.Lines[recording](t, corpora.Path(t, "sse_streams", "index.jsonl")) {
+		if r.Style != "openai-chat" {
+			continue
+		}
+		read++
+		t.Run(r.File, func(t *testing.T) {
+			t.Parallel()
+			b, err := os.ReadFile(corpora.Path(t, "sse_streams", r.File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, c := range r.Expected {
+				want = append(want, fmt.Sprint(c.ID, " ", c.Name, " ", c.Arguments))
+			}
+			check := func(how string, from io.Reader) *Completion {
+				t.Helper()
+				_, c, err := drain(offline(from))
+				if err != nil {
+					t.Fatalf("%s: %v", how, err)
+				}
+				var found []string
+				for _, call := range c.Choices[0].Message.ToolCalls {
+					found = append(found, fmt.Sprintf("%s %s %s", call.ID, call.Name, call.Arguments))
+				}
+				if !slices.Equal(found, want) {
+					t.Fatalf("%s: found %q, expected %q", how, found, want)
+				}
+				return c
+			}
+			whole := fmt.Sprintf("%+v", plain(check("whole", bytes.NewReader(b))))
+			check("byte by byte", iotest.OneByteReader(bytes.NewReader(b)))
+			random := rand.New(rand.NewPCG(1, uint64(len(b))))
+			for range 20 {
+				var cut []int
+				for range len(b) / 10 {
+					cut = append(cut, random.IntN(40))
+				}
+				if c := check("at random", &pieces{b, cut}); fmt.Sprintf("%+v", plain(c)) != whole {
+					t.Fatal("another completion")
+				}
+			}
+			// Every cut, in a window of the events around it: at the end of an
+			// event, the scanner is as new.
+			bounds := []int{0}
+			for i := range b {
+				if bytes.HasSuffix(b[:i+1], []byte("\n\n")) {
+					bounds = append(bounds, i+1)
+				}
+			}
+			for i := range bounds {
+				if testing.Short() && i > 20 {
+					break
+				}
+				window := b[bounds[i]:]
+				if i+2 < len(bounds) {
+					window = b[bounds[i]:bounds[i+2]]
+				}
+				events := scanned(bytes.NewReader(window), 1<<20)
+				for at := range window {
+					if !slices.Equal(scanned(&pieces{window, []int{at}}, 1<<20), events) {
+						t.Fatalf("cut at %d: other events", bounds[i]+at)
+					}
+				}
+			}
+		})
+	}
+	if read < leastRecordings {
+		t.Errorf("found %d recordings, expected at least %d", read, leastRecordings)
+	}
+}
+
+// TestRecordedStreamsBrokenOff breaks each recording off: no calls may come of
+// one that is not whole, and of one that is, all must.
+func TestRecordedStreamsBrokenOff(t *testing.T) {
+	for _, r := range corpora.Lines[recording](t, corpora.Path(t, "sse_streams", "index.jsonl")) {
+		if r.Style != "openai-chat" {
+			continue
+		}
+		b, err := os.ReadFile(corpora.Path(t, "sse_streams", r.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := bytes.Index(b, []byte(`"finish_reason":"tool_calls"`)) // the first turn's end
+		if turn < 0 {
+			turn = bytes.Index(b, []byte(`"finish_reason": "tool_calls"`))
+		}
+		if turn < 0 {
+			t.Fatalf("%s: no end", r.File)
+		}
+		step := max(1, len(b)/200)
+		for at := 0; at < len(b); at += step {
+			_, c, err := drain(offline(bytes.NewReader(b[:at])))
+			if at < turn && err == nil {
+				t.Fatalf("%s, broken off at %d: %d calls came of it", r.File, at, len(c.Choices[0].Message.ToolCalls))
+			}
+		}
+	}
+}
+
+// plain is a completion without pointers, to compare.
+func plain(c *Completion) any {
+	out := []any{c.ID, c.Model, c.Created, c.Extra}
+	for _, choice := range c.Choices {
+		text := "null"
+		if choice.Message.Content != nil {
+			text = "text " + *choice.Message.Content
+		}
+		out = append(out, choice.Index, choice.FinishReason, text, choice.Message.ToolCalls, choice.Message.Extra, choice.Extra)
+	}
+	return out
+}

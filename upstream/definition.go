@@ -1,0 +1,124 @@
+package upstream
+
+import "time"
+
+// Definition is one upstream, as the operator wrote it. Defaults has the values
+// of what is left out.
+type Definition struct {
+	Name    string
+	BaseURL string // ends before /chat/completions
+	// Key returns the secret for Authorization: Bearer; it is called for each
+	// attempt. Nil sends no Authorization.
+	Key func() (string, error)
+	// InsecureHTTP allows http to a host that is not loopback.
+	InsecureHTTP bool
+	Models       []Model
+	Rules        Rules
+	Timeouts     Timeouts
+	Retries      int // after the first attempt
+	MaxBody      int // bytes of a completion that is not streamed
+	MaxEvent     int // bytes of one line, and of one event, of a stream
+	MaxStream    int // bytes of a stream
+	MaxEvents    int // events of a stream
+}
+
+// Model is a model, or all whose names begin alike, of an upstream.
+type Model struct {
+	ID    string // what the application says: a name, prefix* or *
+	As    string // what the provider is told; empty is what the application says
+	Rules *Rules // nil: those of the upstream
+}
+
+// Timeouts bound one exchange.
+type Timeouts struct {
+	Connect   time.Duration // name, TCP and TLS
+	FirstByte time.Duration // from the connection to the first byte of the answer's body
+	Idle      time.Duration // between two reads of an answer
+	Total     time.Duration // from first to last, attempts and pauses included
+}
+
+// Protocol is the way in which a model says its calls.
+type Protocol string
+
+// The protocols.
+const (
+	Native Protocol = "native" // as tool_calls
+	Text   Protocol = "text"   // as the whole content, in Callgate's own language
+)
+
+// Mode is who runs a judged call.
+type Mode string
+
+// The modes.
+const (
+	Enforce     Mode = "enforce"     // the application
+	Orchestrate Mode = "orchestrate" // Callgate
+)
+
+// Presentation is how a call of the text protocol is shown to the application.
+type Presentation string
+
+// The presentations.
+const (
+	AsToolCalls Presentation = "tool_calls"
+	AsContent   Presentation = "content"
+)
+
+// Treatment is what becomes of something that may stand beside calls.
+type Treatment string
+
+// The treatments.
+const (
+	Pass   Treatment = "pass"
+	Drop   Treatment = "drop"
+	Refuse Treatment = "refuse"
+)
+
+// Buffer is what is held back of a stream.
+type Buffer string
+
+// The buffers.
+const (
+	Parser Buffer = "parser" // what may still become a fault
+	Whole  Buffer = "whole"  // all, until it has been judged
+)
+
+// Rules say how the completions of a model are treated. This package checks
+// their form and hands them on.
+type Rules struct {
+	Protocol     Protocol
+	Modes        []Mode // allowed ones; the first is the default
+	Present      Presentation
+	NativeProse  Treatment // text beside native calls: pass, drop or refuse
+	Parallel     Treatment // several calls in one turn: pass or refuse
+	Reasoning    Treatment // reasoning members: pass or drop
+	StreamBuffer Buffer
+	Repairs      int           // refused completions in a row that go back to the model
+	Steps        int           // turns of one orchestrated run
+	WallTime     time.Duration // of one orchestrated run
+	Tokens       int64         // of one orchestrated run; 0 is without bound
+}
+
+// Defaults returns a definition that lacks a name, a base URL and models.
+func Defaults() Definition {
+	return Definition{
+		Rules: Rules{
+			Protocol:     Native,
+			Modes:        []Mode{Enforce, Orchestrate},
+			Present:      AsToolCalls,
+			NativeProse:  Pass,
+			Parallel:     Pass,
+			Reasoning:    Pass,
+			StreamBuffer: Parser,
+			Repairs:      2,
+			Steps:        8,
+			WallTime:     5 * time.Minute,
+		},
+		Timeouts:  Timeouts{Connect: 5 * time.Second, FirstByte: time.Minute, Idle: time.Minute, Total: 10 * time.Minute},
+		Retries:   2,
+		MaxBody:   16 << 20,
+		MaxEvent:  1 << 20,
+		MaxStream: 64 << 20,
+		MaxEvents: 1 << 20,
+	}
+}

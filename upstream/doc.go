@@ -1,0 +1,72 @@
+// Package upstream is the client of the model: it asks an OpenAI-compatible
+// provider for chat completions, whole or as a stream, and reads what comes
+// back strictly. It judges nothing: what a completion says is for others.
+//
+// # What is asked
+//
+// One POST to {base_url}/chat/completions with the bytes that it is given, to
+// an upstream of a Set. The request carries Authorization (the upstream's own
+// key), Content-Type, Accept, Accept-Encoding: identity and User-Agent, and
+// nothing else: no header of a caller has a way in. No proxy of the
+// environment is used, no redirect is followed, no cookie kept. TLS is
+// required, but for a loopback host or where the upstream allows plain HTTP.
+//
+// # Time
+//
+// Four bounds hold: to connect (name, TCP and TLS), to the first byte of the
+// answer's body, between one read of a stream and the next, and for the whole,
+// attempts and pauses included. The time that a reader takes between chunks
+// counts towards the whole alone.
+//
+// # Another attempt
+//
+// 408, 429, 5xx, and connections that fail before a byte of the answer came,
+// are tried again, at most Retries times, after a pause with jitter, or after
+// what Retry-After asks for. A Retry-After beyond what is left of the time, or
+// beyond half a minute, is not waited for. Once a byte of an answer is there,
+// nothing is tried again: a completion is never two halves.
+//
+// # What an answer means
+//
+//	200           a completion, or a stream of chunks
+//	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
+//	              what the provider says of it is the operator's alone
+//	other 4xx     *StatusError, the provider's own words for the caller
+//	everything    upstream_unavailable; upstream_timeout where the time ran out
+//	else
+//
+// A completion is application/json, a stream text/event-stream; another type,
+// or a compressed body, which was not asked for, is upstream_unavailable. So is
+// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow.
+//
+// # JSON
+//
+// Strict (RFC 8259, valid UTF-8, no lone surrogates, no name twice in one
+// object): what is not is refused, never repaired. Members that are not known
+// are kept as they stand, in Extra. Arguments of calls are the model's bytes
+// after the string that held them was unescaped.
+//
+// # Streams
+//
+// Lines end in LF, CR or CRLF; a byte order mark at the start, comments, id and
+// retry are passed over; the data lines of one event are joined by LF (WHATWG
+// HTML, section 9.2). Each event's data is one chunk or the word [DONE]. A
+// stream is whole when each choice that began has a finish_reason, and then
+//
+//   - [DONE] came, and nothing but comments after it, or
+//   - the body ended, by the framing of HTTP, after a whole event. Some providers
+//     send no [DONE]. A connection that just closes tells nothing.
+//
+// Everything else is broken off. What comes after [DONE] is looked for as long
+// as the connection brings it, and at most for a second.
+//
+// # Assembly
+//
+// A piece of a call belongs to the call last begun at its index. The first
+// piece of a call brings its id and its name, pieces after it may repeat them.
+// Another id at an index begins another call: one provider streams so. A piece
+// without an index is a whole call. Indexes rise by one from that of the first
+// call, which may be above 0 (one provider counts blocks of text too). A name
+// or a type that changes, an id that comes late or belongs to another call, a
+// gap in the indexes: all that is refused.
+package upstream

@@ -1,0 +1,135 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"syscall"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Why an exchange was given up, as causes of its context.
+var (
+	errConnect   = errors.New("no connection stood in time")
+	errFirstByte = errors.New("the answer did not begin in time")
+	errIdle      = errors.New("the answer stalled")
+	errTotal     = errors.New("the whole took too long")
+	errLinger    = errors.New("nothing came after the end")
+)
+
+// Why what came cannot be a whole answer.
+var (
+	errOversize = errors.New("more came than is allowed")
+	errCut      = errors.New("it ended in the middle")
+)
+
+// errEnd is an end that a body says itself.
+var errEnd = errors.New("the end of the body")
+
+// unavailable is a model that gave no answer that can be used. The message is
+// for the caller.
+func unavailable(message, format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf(format, args...))
+}
+
+func timedOut(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.UpstreamTimeout, "The model did not answer in time; nothing of its answer was used. Try again later.").WithCause(fmt.Errorf(format, args...))
+}
+
+func unreachable(format string, args ...any) *refusal.Error {
+	return unavailable("The model cannot be reached; try again later.", format, args...)
+}
+
+func brokenOff(format string, args ...any) *refusal.Error {
+	return unavailable("The model's answer broke off; nothing of it was used. Try again.", format, args...)
+}
+
+func tooLarge(format string, args ...any) *refusal.Error {
+	return unavailable("The model's answer is larger than Callgate accepts; nothing of it was used.", format, args...)
+}
+
+func garbled(format string, args ...any) *refusal.Error {
+	return unavailable("The model's answer is not in a form that Callgate can read without doubt; nothing of it was used.", format, args...)
+}
+
+func failed(format string, args ...any) *refusal.Error {
+	return unavailable("The model's provider reports a failure; try again later.", format, args...)
+}
+
+func misconfigured(format string, args ...any) *refusal.Error {
+	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
+}
+
+// lost judges an exchange that ended without a whole answer. begun tells that a
+// byte of the answer came.
+func lost(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(err, errOversize):
+		return tooLarge("%s: %w", upstream, err)
+	case errors.Is(cause, errConnect), errors.Is(cause, errFirstByte), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return timedOut("%s: %w", upstream, cause)
+	case cause != nil:
+		return unavailable("The request was given up before the model had answered.", "%s: %w", upstream, cause)
+	case !begun:
+		return unreachable("%s: %s", upstream, describe(err))
+	default:
+		return brokenOff("%s: %s", upstream, describe(err))
+	}
+}
+
+// describe says what went wrong on the wire in words of our own: errors of the
+// HTTP client quote what the peer sent.
+func describe(err error) string {
+	var (
+		name   *net.DNSError
+		errno  syscall.Errno
+		cert   *tls.CertificateVerificationError
+		record tls.RecordHeaderError
+		op     *net.OpError
+	)
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "the host's name does not exist"
+	case errors.As(err, &name):
+		return "the host's name could not be resolved"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &cert):
+		return "its certificate is not valid for it here"
+	case errors.As(err, &record), errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
+		return "no TLS connection could be agreed on"
+	case errors.Is(err, errCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection ended before the answer did"
+	default:
+		return "what came back is not HTTP that can be read"
+	}
+}
+
+// lasting tells whether another attempt would meet the same fault.
+func lasting(err error) bool {
+	var (
+		name   *net.DNSError
+		cert   *tls.CertificateVerificationError
+		record tls.RecordHeaderError
+	)
+	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &cert) || errors.As(err, &record)
+}
+
+// contain turns a panic into a refusal. Its value may hold what a model said;
+// what the runtime itself says of one does not.
+func contain(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	cause := fmt.Errorf("upstream: panic with a value of type %T", p)
+	if e, ok := p.(runtime.Error); ok {
+		cause = fmt.Errorf("upstream: panic: %w", e)
+	}
+	*err = refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(cause)
+}

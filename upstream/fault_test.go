@@ -1,0 +1,465 @@
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	unusable = refusal.UpstreamUnavailable
+	late     = refusal.UpstreamTimeout
+)
+
+func say(parts ...string) func(net.Conn) {
+	return func(conn net.Conn) {
+		for _, p := range parts {
+			if _, err := io.WriteString(conn, p); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// sayAndStall writes, and then nothing, with the connection open.
+func sayAndStall(parts ...string) func(net.Conn) {
+	return func(conn net.Conn) {
+		say(parts...)(conn)
+		untilGone(conn)
+	}
+}
+
+// forever writes a piece again and again.
+func forever(head, piece string) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, err := io.WriteString(conn, head)
+		for err == nil {
+			_, err = io.WriteString(conn, piece)
+		}
+	}
+}
+
+func bomb(n int) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(make([]byte, n))
+	_ = z.Close()
+	return b.String()
+}
+
+// theBomb grows a thousandfold when it is decoded.
+var theBomb = bomb(64 << 20)
+
+// upstreamFault is one way in which an upstream goes wrong, with the exact answer.
+type upstreamFault struct {
+	answer func(net.Conn)
+	change func(*Definition)
+	code   refusal.Code
+	cause  string // of the operator's line
+	chunks int    // that were given before
+}
+
+func firstByte(d *Definition) { d.Timeouts.FirstByte = soon }
+func idle(d *Definition)      { d.Timeouts.Idle = soon }
+func total(d *Definition)     { d.Timeouts.Total = soon }
+
+// streamFaults are those of streams. No call may come of any.
+var streamFaults = map[string]upstreamFault{
+	"closed without a word":             {answer: say(), code: unusable, cause: "the connection ended before the answer did"},
+	"a head in part":                    {answer: say("HTTP/1.1 200 OK\r\nContent-"), code: unusable, cause: "not HTTP that can be read"},
+	"no HTTP":                           {answer: say("SSH-2.0-x\r\n\r\n"), code: unusable, cause: "not HTTP that can be read"},
+	"a head that drips":                 {answer: forever("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), code: unusable, cause: "not HTTP that can be read"},
+	"a head that never ends":            {answer: sayAndStall("HTTP/1.1 200 OK\r\nX-A"), change: firstByte, code: late, cause: "did not begin in time"},
+	"no answer":                         {answer: sayAndStall(), change: firstByte, code: late, cause: "did not begin in time"},
+	"a head and no body":                {answer: sayAndStall(streamHead, chunked), change: firstByte, code: late, cause: "did not begin in time"},
+	"no answer in all":                  {answer: sayAndStall(), change: total, code: late, cause: "the whole took too long"},
+	"stalled after text":                {answer: sayAndStall(streamHead, chunked, chunkOf(textEvent)), change: idle, code: late, cause: "stalled", chunks: 1},
+	"stalled within an event":           {answer: sayAndStall(streamHead, chunked, chunkOf(textEvent), chunkOf("data: {")), change: idle, code: late, cause: "stalled", chunks: 1},
+	"stalled after finish_reason":       {answer: sayAndStall(streamHead, chunked, chunkOf(callEvent+endEvent)), change: idle, code: late, cause: "stalled", chunks: 2},
+	"comments without end":              {answer: forever(streamHead+chunked, chunkOf(": working\n\n")), change: total, code: late, cause: "the whole took too long"},
+	"cut within a call":                 {answer: say(streamHead, chunked, chunkOf(callEvent)), code: unusable, cause: "the connection ended before the answer did", chunks: 1},
+	"cut within a chunk of HTTP":        {answer: say(streamHead, chunked, chunkOf(textEvent), "ff\r\ndata: "), code: unusable, cause: "the connection ended before the answer did", chunks: 1},
+	"cut after finish_reason":           {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent)), code: unusable, cause: "the connection ended before the answer did", chunks: 2},
+	"closed, unframed":                  {answer: say(streamHead, "\r\n", callEvent+endEvent), code: unusable, cause: "had no [DONE]", chunks: 2},
+	"ended without finish_reason":       {answer: say(streamHead, chunked, chunkOf(callEvent), "0\r\n\r\n"), code: unusable, cause: "without a finish_reason", chunks: 1},
+	"[DONE] without finish_reason":      {answer: say(streamHead, chunked, chunkOf(callEvent+doneEvent), "0\r\n\r\n"), code: unusable, cause: "without a finish_reason", chunks: 1},
+	"[DONE] alone":                      {answer: say(streamHead, chunked, chunkOf(doneEvent), "0\r\n\r\n"), code: unusable, cause: "no choice"},
+	"an empty stream":                   {answer: say(streamHead, chunked, "0\r\n\r\n"), code: unusable, cause: "the connection ended before the answer did"},
+	"comments alone":                    {answer: say(streamHead, chunked, chunkOf(": a\n\n"), "0\r\n\r\n"), code: unusable, cause: "no choice"},
+	"an end within an event":            {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+"data: {"), "0\r\n\r\n"), code: unusable, cause: "the connection ended before the answer did", chunks: 2},
+	"two [DONE]":                        {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+doneEvent+doneEvent), "0\r\n\r\n"), code: unusable, cause: "an event after [DONE]", chunks: 2},
+	"two [DONE], apart":                 {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+doneEvent), chunkOf(doneEvent), "0\r\n\r\n"), code: unusable, cause: "an event after [DONE]", chunks: 2},
+	"data after [DONE]":                 {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+doneEvent+textEvent), "0\r\n\r\n"), code: unusable, cause: "an event after [DONE]", chunks: 2},
+	"a part of data after [DONE]":       {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+doneEvent+"data: {"), "0\r\n\r\n"), code: unusable, cause: "an event after [DONE]", chunks: 2},
+	"a long line after [DONE]":          {answer: say(streamHead, chunked, chunkOf(callEvent+endEvent+doneEvent+":"+strings.Repeat("x", 2<<10)), "0\r\n\r\n"), change: func(d *Definition) { d.MaxEvent = 1 << 10 }, code: unusable, cause: "after [DONE]: more came than is allowed", chunks: 2},
+	"garbage for JSON":                  {answer: say(streamHead, chunked, chunkOf(textEvent+"data: <html>\n\n")), code: unusable, cause: "found no strict JSON", chunks: 1},
+	"an event with no data":             {answer: say(streamHead, chunked, chunkOf("data:\n\n")), code: unusable, cause: "JSON that ends too early"},
+	"a name twice":                      {answer: say(streamHead, chunked, chunkOf(`data: {"id":"a","id":"b","choices":[]}`+"\n\n")), code: unusable, cause: "a name that stands twice"},
+	"invalid UTF-8":                     {answer: say(streamHead, chunked, chunkOf("data: {\"id\":\"\xff\",\"choices\":[]}\n\n")), code: unusable, cause: "no strict JSON"},
+	"an error object":                   {answer: say(streamHead, chunked, chunkOf(textEvent+`data: {"error":{"message":"SECRET","type":"server_error","code":"x"}}`+"\n\n")), code: unusable, cause: "an error stands in the answer, type server_error, code x", chunks: 1},
+	"an error object that names itself": {answer: say(streamHead, chunked, chunkOf(textEvent+"event: error\n"+`data: {"type":"overloaded","message":"SECRET"}`+"\n\n")), code: unusable, cause: "an error event in the stream, type overloaded", chunks: 1},
+	"an error in a choice":              {answer: say(streamHead, chunked, chunkOf(`data: {"choices":[{"index":0,"error":{"code":502}}]}`+"\n\n")), code: unusable, cause: "an error stands in the answer, code 502"},
+	"finished by an error":              {answer: say(streamHead, chunked, chunkOf(`data: {"choices":[{"index":0,"finish_reason":"error"}]}`+"\n\n")), code: unusable, cause: "an error stands in the answer"},
+	"finished for two reasons":          {answer: say(streamHead, chunked, chunkOf(endEvent+strings.Replace(endEvent, "stop", "length", 1))), code: unusable, cause: "finished for two reasons", chunks: 1},
+	"a line that is too long":           {answer: forever(streamHead+chunked+chunkOf("data: "), chunkOf(strings.Repeat("x", 100))), change: func(d *Definition) { d.MaxEvent = 1 << 10 }, code: unusable, cause: "a line of a stream over 1024 bytes"},
+	"an event that is too long":         {answer: forever(streamHead+chunked, chunkOf("data: "+strings.Repeat("x", 100)+"\n")), change: func(d *Definition) { d.MaxEvent = 1 << 10 }, code: unusable, cause: "an event of a stream over 1024 bytes"},
+	"a stream that is too long":         {answer: forever(streamHead+chunked, chunkOf(": "+strings.Repeat("x", 100)+"\n")), change: func(d *Definition) { d.MaxStream = 1 << 14 }, code: unusable, cause: "more came than is allowed"},
+	"too many events":                   {answer: forever(streamHead+chunked, chunkOf(textEvent)), change: func(d *Definition) { d.MaxEvents = 5 }, code: unusable, cause: "more events", chunks: 5},
+	"a length beyond what is allowed":   {answer: sayAndStall(streamHead, "Content-Length: 99999\r\n\r\n"), change: func(d *Definition) { d.MaxStream = 1 << 14 }, code: unusable, cause: "more than 16384 bytes"},
+	"a body shorter than its length":    {answer: say(streamHead, fmt.Sprintf("Content-Length: %d\r\n\r\n", len(textEvent+endEvent+doneEvent)), textEvent+endEvent), code: unusable, cause: "the connection ended before the answer did", chunks: 2},
+	"JSON, not a stream":                {answer: say(jsonHead, fmt.Sprintf("Content-Length: %d\r\n\r\n", len(good)), good), code: unusable, cause: "another content type than text/event-stream"},
+	"no content type":                   {answer: say("HTTP/1.1 200 OK\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},
+	"two content types":                 {answer: say(streamHead, "Content-Type: text/html\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},
+	"another charset":                   {answer: say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-16\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},
+	"a bomb":                            {answer: say(streamHead, "Content-Encoding: gzip\r\n", chunked, chunkOf(theBomb)), code: unusable, cause: "compressed its answer"},
+	"no content":                        {answer: say("HTTP/1.1 204 No Content\r\n\r\n"), code: unusable, cause: "HTTP status 204"},
+	"a redirect":                        {answer: say("HTTP/1.1 307 x\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"), code: unusable, cause: "HTTP status 307"},
+	"a switch of protocols":             {answer: sayAndStall("HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), code: unusable, cause: "HTTP status 101"},
+	"no entry":                          {answer: say("HTTP/1.1 401 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 401"},
+	"not allowed":                       {answer: say("HTTP/1.1 403 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 403"},
+	"a proxy's entry":                   {answer: say("HTTP/1.1 407 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 407"},
+	"a failure":                         {answer: say("HTTP/1.1 500 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 500"},
+	"away":                              {answer: say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 503"},
+}
+
+func TestStreamFaults(t *testing.T) {
+	for why, f := range streamFaults {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			url, hits := wire(t, f.answer)
+			d := definition(url)
+			if f.change != nil {
+				f.change(&d)
+			}
+			chunks, completion, err := stream(t, d)
+			f.judge(t, err)
+			if completion != nil || len(chunks) != f.chunks {
+				t.Errorf("%d chunks came, expected %d", len(chunks), f.chunks)
+			}
+			if hits.Load() > 1 {
+				t.Errorf("it was asked %d times", hits.Load())
+			}
+		})
+	}
+}
+
+func (f upstreamFault) judge(t *testing.T, err error) {
+	t.Helper()
+	if got := code(t, err); got != f.code {
+		t.Errorf("found %q (%v), expected %q", got, err, f.code)
+	}
+	mustContain(t, err, f.cause)
+	mustContain(t, err, "sample")
+	if strings.Contains(fmt.Sprint(err), "SECRET") {
+		t.Errorf("it repeats what the provider said: %v", err)
+	}
+}
+
+func withLength(body string) string {
+	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// completionFaults are those of completions that are not streamed.
+var completionFaults = map[string]upstreamFault{
+	"no answer":                       {answer: sayAndStall(), change: firstByte, code: late, cause: "did not begin in time"},
+	"a head and no body":              {answer: sayAndStall(jsonHead, "Content-Length: 5\r\n\r\n"), change: firstByte, code: late, cause: "did not begin in time"},
+	"stalled within":                  {answer: sayAndStall(jsonHead, chunked, chunkOf(good[:50])), change: idle, code: late, cause: "stalled"},
+	"dripping":                        {answer: forever(jsonHead+chunked, chunkOf(" ")), change: total, code: late, cause: "the whole took too long"},
+	"cut within a call":               {answer: say(jsonHead, "Content-Length: 500\r\n\r\n", good[:90]), code: unusable, cause: "the connection ended before the answer did"},
+	"cut between chunks of HTTP":      {answer: say(jsonHead, chunked, chunkOf(good)), code: unusable, cause: "the connection ended before the answer did"},
+	"half an answer of a length":      {answer: say(jsonHead, withLength(good[:90])), code: unusable, cause: "JSON that ends too early"},
+	"unframed, closed within":         {answer: say(jsonHead, "\r\n", good[:90]), code: unusable, cause: "JSON that ends too early"},
+	"nothing":                         {answer: say(jsonHead, withLength("")), code: unusable, cause: "JSON that ends too early"},
+	"garbage":                         {answer: say(jsonHead, withLength("<html>")), code: unusable, cause: "no strict JSON"},
+	"two answers":                     {answer: say(jsonHead, withLength(good+good)), code: unusable, cause: "bytes after the JSON object"},
+	"an error with status 200":        {answer: say(jsonHead, withLength(`{"error":{"message":"SECRET","code":429}}`)), code: unusable, cause: "an error stands in the answer, code 429"},
+	"a type that is not JSON":         {answer: say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", withLength(good)), code: unusable, cause: "another content type than application/json"},
+	"a stream":                        {answer: say(streamHead, withLength(textEvent)), code: unusable, cause: "another content type"},
+	"a body that is too long":         {answer: forever(jsonHead+chunked, chunkOf(strings.Repeat(" ", 100))), change: func(d *Definition) { d.MaxBody = 1 << 14 }, code: unusable, cause: "more came than is allowed"},
+	"a length that is too long":       {answer: sayAndStall(jsonHead, "Content-Length: 99999\r\n\r\n"), change: func(d *Definition) { d.MaxBody = 1 << 14 }, code: unusable, cause: "more than 16384 bytes"},
+	"a bomb":                          {answer: say(jsonHead, "Content-Encoding: gzip\r\n", withLength(theBomb)), code: unusable, cause: "compressed its answer"},
+	"a bomb as an error":              {answer: say("HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\n", withLength(theBomb)), code: unusable, cause: "HTTP status 500"},
+	"a failure that never ends":       {answer: forever("HTTP/1.1 500 x\r\n"+chunked, chunkOf("SECRET")), code: unusable, cause: "HTTP status 500"},
+	"informational heads without end": {answer: forever("", "HTTP/1.1 103 x\r\n\r\n"), code: unusable, cause: ""},
+}
+
+func TestCompletionFaults(t *testing.T) {
+	for why, f := range completionFaults {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			url, hits := wire(t, f.answer)
+			d := definition(url)
+			if f.change != nil {
+				f.change(&d)
+			}
+			completion, err := complete(t, d)
+			f.judge(t, err)
+			if completion != nil || hits.Load() > 1 {
+				t.Errorf("found %+v after asking %d times", completion, hits.Load())
+			}
+		})
+	}
+}
+
+// TestWholeStreams are what streams may be, and still be whole.
+func TestWholeStreams(t *testing.T) {
+	whole := callEvent + endEvent + doneEvent
+	for why, answer := range map[string]func(net.Conn){
+		"chunked": say(streamHead, chunked, chunkOf(whole), "0\r\n\r\n"),
+		"byte by byte": func(c net.Conn) {
+			say(streamHead, chunked)(c)
+			for i := range whole {
+				say(chunkOf(whole[i : i+1]))(c)
+			}
+			say("0\r\n\r\n")(c)
+		},
+		"of a length":                say(streamHead, withLength(whole)),
+		"unframed":                   say(streamHead, "\r\n", whole),
+		"HTTP/1.0":                   say("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", whole),
+		"a charset":                  say("HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=\"UTF-8\"\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),
+		"identity":                   say(streamHead, "Content-Encoding: identity\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),
+		"without [DONE], framed":     say(streamHead, chunked, chunkOf(callEvent+endEvent), "0\r\n\r\n"),
+		"comments after [DONE]":      say(streamHead, chunked, chunkOf(whole+": bye\n\n\n"), "0\r\n\r\n"),
+		"not ended after [DONE]":     say(streamHead, chunked, chunkOf(whole)),
+		"stalled after [DONE]":       sayAndStall(streamHead, chunked, chunkOf(whole)),
+		"comments for ever":          forever(streamHead+chunked+chunkOf(whole), chunkOf(":\n")),
+		"an end said twice":          say(streamHead, chunked, chunkOf(callEvent+endEvent+endEvent+doneEvent), "0\r\n\r\n"),
+		"usage after the end":        say(streamHead, chunked, chunkOf(callEvent+endEvent+"data: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\n"+doneEvent), "0\r\n\r\n"),
+		"a name of an event":         say(streamHead, chunked, chunkOf("event: chunk\n"+whole), "0\r\n\r\n"),
+		"an informational head":      say("HTTP/1.1 103 x\r\n\r\n", streamHead, chunked, chunkOf(whole), "0\r\n\r\n"),
+		"comments before all":        say(streamHead, chunked, chunkOf(": wait\n\n"), chunkOf(": wait\n\n"+whole), "0\r\n\r\n"),
+		"a trailer after the chunks": say(streamHead, chunked, chunkOf(whole), "0\r\nX-A: b\r\n\r\n"),
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			url, _ := wire(t, answer)
+			_, completion, err := stream(t, definition(url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if call := completion.Choices[0].Message.ToolCalls[0]; call.Name != "f" || string(call.Arguments) != "{}" {
+				t.Errorf("found %+v", call)
+			}
+		})
+	}
+}
+
+// TestRefusedConnections ask where nobody listens, and where no name leads.
+func TestRefusedConnections(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	l.Close()
+	_, err = complete(t, definition(url))
+	if code(t, err) != unusable {
+		t.Errorf("found %v", err)
+	}
+	mustContain(t, err, "connection refused")
+	_, _, err = stream(t, definition(url))
+	if code(t, err) != unusable {
+		t.Errorf("found %v", err)
+	}
+}
+
+func TestConnectTakesTooLong(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // and never says a word of TLS
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := definition("https://" + l.Addr().String())
+	d.Timeouts.Connect = soon
+	_, err = complete(t, d)
+	if code(t, err) != late {
+		t.Errorf("found %v", err)
+	}
+	mustContain(t, err, "no connection stood in time")
+}
+
+// TestCallerLeaves cancels at each stage: the connection is closed, and the
+// error says who left.
+func TestCallerLeaves(t *testing.T) {
+	for why, parts := range map[string][]string{
+		"before the head":    nil,
+		"before the body":    {streamHead, chunked},
+		"within the stream":  {streamHead, chunked, chunkOf(textEvent)},
+		"within the comment": {streamHead, chunked, chunkOf(textEvent), chunkOf(": wai")},
+	} {
+		for how, want := range map[string]struct {
+			err  error
+			code refusal.Code
+		}{"cancel": {context.Canceled, unusable}, "deadline": {context.DeadlineExceeded, late}} {
+			t.Run(why+" by "+how, func(t *testing.T) {
+				t.Parallel()
+				asked, gone := make(chan struct{}), make(chan struct{})
+				url, _ := wire(t, func(conn net.Conn) {
+					say(parts...)(conn)
+					close(asked)
+					untilGone(conn)
+					close(gone)
+				})
+				ctx, cancel := context.WithCancel(context.Background())
+				if how == "deadline" {
+					ctx, cancel = context.WithTimeout(context.Background(), 4*soon)
+				}
+				defer cancel()
+				if how == "cancel" {
+					go func() {
+						<-asked
+						cancel()
+					}()
+				}
+				e, err := newClient(t, Options{}).Stream(ctx, routeTo(t, definition(url)), []byte(`{}`))
+				if err == nil {
+					defer e.Close()
+					_, _, err = drain(e)
+				}
+				if code(t, err) != want.code || !errors.Is(err, want.err) {
+					t.Errorf("found %v", err)
+				}
+				select {
+				case <-asked:
+					waitFor(t, gone)
+				default: // the time was up before the request was out
+				}
+			})
+		}
+	}
+}
+
+func waitFor(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patient):
+		t.Fatal("it took too long")
+	}
+}
+
+// TestCloseFreesTheConnection closes a stream that goes on.
+func TestCloseFreesTheConnection(t *testing.T) {
+	gone := make(chan struct{})
+	url, _ := wire(t, func(conn net.Conn) {
+		forever(streamHead+chunked, chunkOf(textEvent))(conn)
+		close(gone)
+	})
+	e, err := newClient(t, Options{}).Stream(context.Background(), routeTo(t, definition(url)), []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Next(); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	e.Close()
+	waitFor(t, gone)
+	if _, err := drainError(e); code(t, err) != unusable {
+		t.Errorf("found %v", err)
+	}
+}
+
+func drainError(e *Events) (n int, err error) {
+	for ; ; n++ {
+		if _, err := e.Next(); err != nil {
+			return n, err
+		}
+	}
+}
+
+// TestSlowReader holds that the time of a reader is not the provider's.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	const many = 2000 // more than any buffer of ours holds
+	url, _ := wire(t, say(streamHead, chunked, chunkOf(strings.Repeat(textEvent, many)), chunkOf(endEvent+doneEvent), "0\r\n\r\n"))
+	d := definition(url)
+	d.Timeouts.Idle = 40 * soon
+	e, err := newClient(t, Options{}).Stream(context.Background(), routeTo(t, d), []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const before = 200 // so that it has read more than once
+	for range before {
+		if _, err := e.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * soon) // this is what is tested: a pause beyond the idle time
+	if n, err := drainError(e); err != io.EOF || n != many+1-before {
+		t.Errorf("found %d chunks, then %v", n, err)
+	}
+}
+
+// TestErrorsLast asks on after an end and after a fault.
+func TestErrorsLast(t *testing.T) {
+	for in, want := range map[string]error{callEvent + endEvent + doneEvent: io.EOF, callEvent: nil} {
+		e := offline(strings.NewReader(in))
+		_, first := drainError(e)
+		n, again := drainError(e)
+		if n != 0 || again != first || want != nil && first != want {
+			t.Errorf("%q: found %v, then %v", in, first, again)
+		}
+	}
+}
+
+func TestProvidersOwnRefusal(t *testing.T) {
+	const body = `{"error":{"message":"Too long.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
+	for _, status := range []int{400, 402, 404, 405, 408, 409, 413, 415, 422, 429, 451, 499} {
+		url, hits := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		})
+		_, err := complete(t, definition(url))
+		var s *StatusError
+		if !errors.As(err, &s) {
+			t.Fatalf("%d: found %v", status, err)
+		}
+		if *s != (StatusError{"sample", status, "invalid_request_error", "context_length_exceeded", "messages", "Too long.", 3 * time.Second}) || hits.Load() != 1 {
+			t.Errorf("%d: found %+v", status, s)
+		}
+		if want := fmt.Sprintf("sample answered with HTTP status %d, type invalid_request_error, code context_length_exceeded", status); err.Error() != want {
+			t.Errorf("found %s", err)
+		}
+	}
+}
+
+func TestRefusalThatCannotBeRead(t *testing.T) {
+	long := `{"error":{"message":"` + strings.Repeat("x", maxErrorBody) + `"}}`
+	for why, answer := range map[string]func(net.Conn){
+		"HTML":          say("HTTP/1.1 404 x\r\n", withLength("<html>")),
+		"nothing":       say("HTTP/1.1 404 x\r\n", withLength("")),
+		"cut":           say("HTTP/1.1 404 x\r\nContent-Length: 90\r\n\r\n{}"),
+		"too long":      say("HTTP/1.1 404 x\r\n", withLength(long)),
+		"without end":   forever("HTTP/1.1 404 x\r\n"+chunked, chunkOf(strings.Repeat(" ", 1000))),
+		"stalled":       sayAndStall("HTTP/1.1 404 x\r\nContent-Length: 90\r\n\r\n{"),
+		"compressed":    say("HTTP/1.1 404 x\r\nContent-Encoding: gzip\r\n", withLength(bomb(1<<20))),
+		"with the key":  say("HTTP/1.1 404 x\r\n", withLength(`{"error":{"message":"no model for sk-\u0074est-key-1","type":"t"}}`)),
+		"key as a type": say("HTTP/1.1 404 x\r\n", withLength(`{"error":{"type":"sk-test-key-1","message":"m"}}`)),
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			url, _ := wire(t, answer)
+			d := definition(url)
+			d.Timeouts.Idle = soon
+			d.Key = func() (string, error) { return "sk-test-key-1", nil }
+			_, err := complete(t, d)
+			var s *StatusError
+			if !errors.As(err, &s) || *s != (StatusError{Upstream: "sample", Status: 404}) {
+				t.Errorf("found %+v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestStrict holds what is refused of an answer that is JSON to some readers.
+func TestStrict(t *testing.T) {
+	const choice = `{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}`
+	answer := func(choices string) string { return `{"id":"c","choices":[` + choices + `]}` }
+	message := func(m string) string { return answer(`{"index":0,"message":` + m + `,"finish_reason":"stop"}`) }
+	call := func(c string) string { return message(`{"tool_calls":[` + c + `]}`) }
+	for _, in := range []string{answer(choice), message(`{}`), message(`{"tool_calls":null,"function_call":null,"content":null,"refusal":null,"role":null}`), call(``), call(`{}`), call(`{"function":null,"index":null}`),
+		` ` + answer(choice) + "\r\n\t", answer(`{"index":1,"message":{}},` + choice), `{"choices":[` + choice + `],"usage":null,"created":1.5,"id":null,"error":null}`,
+		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1)} {
+		if _, err := new(reader).completion([]byte(in)); err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	for _, in := range []string{
+		``, ` `, `null`, `[]`, `"x"`, `{`, `{}`, `{"choices":[]}`, `{"choices":null}`, `{"choices":{}}`, `{"choices":[null]}`, answer(`{}`),
+		answer(choice) + `{}`, answer(choice) + `x`, answer(choice)[:40], "\ufeff" + answer(choice), "[" + answer(choice) + "]",
+		answer(choice + "," + choice), answer(strings.Replace(choice, "0", "1", 1)), answer(strings.Replace(choice, "0", "-1", 1)), answer(strings.Replace(choice, "0", "128", 1)),
+		answer(strings.Replace(choice, "0", "0.0", 1)), answer(strings.Replace(choice, "0", "null", 1)[:9]), answer(strings.Replace(choice, `"index":0,`, "", 1)),
+		answer(`{"index":0,"finish_reason":"stop"}`), answer(`{"index":0,"message":null,"finish_reason":"stop"}`), answer(`{"index":0,"delta":{},"finish_reason":"stop"}`),
+		`{"id":"a","id":"b","choices":[` + choice + `]}`, `{"choices":[],"choices":[` + choice + `]}`, `{"choices":[` + choice + `],"c\u0068oices":[]}`,
+		message(`{"content":"a","content":"b"}`), message(`{"content":"a","c\u006fntent":"b"}`), message(`{"x":{"a":1,"a":2}}`),
+		message(`{"content":"\ud800"}`), message(`{"content":"` + "\xff" + `"}`), message(`{"content":"` + "\x01" + `"}`), message(`{"content":'a'}`), message(`{"content":"a",}`),
+		message(`{"x":"\ud800"}`), message(`{"\ud800":1}`), message(`{"x":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`),
+		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"refusal":{}}`), message(`{"role":[]}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
+		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":{}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
+		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, mostCalls) + `{}`),
+		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
+		`{"choices":[` + choice + `],"usage":5}`, `{"choices":[` + choice + `],"usage":{"total_tokens":-1}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":"1"}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":99999999999999999999}}`,
+		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
+		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
+	} {
+		_, err := new(reader).completion([]byte(in))
+		if err == nil {
+			t.Errorf("read: %.120s", in)
+			continue
+		}
+		if strings.Contains(err.Error(), "jsontext") || strings.Contains(err.Error(), "hi") {
+			t.Errorf("%.120s: the error repeats what stood there, or speaks of the inside: %v", in, err)
+		}
+	}
+}
+
+func TestReaderIsReused(t *testing.T) {
+	var r reader
+	for _, in := range []string{good, `{"choices":[{"index":0`, good, `{"x":1}x`, good} {
+		c, err := r.completion([]byte(in))
+		if (err == nil) != (in == good) || err == nil && *c.Choices[0].Message.Content != "hi" {
+			t.Fatalf("%s: %+v, %v", in, c, err)
+		}
+	}
+}
+
+// TestWhatIsKept reads all that an answer may hold.
+func TestWhatIsKept(t *testing.T) {
+	in := []byte(`{"id":"c\u0031","object":"chat.completion","created":17.9,"model":"m","service_tier":"x","choices":[
+		{"index":0,"logprobs":{"content":[1, 2]},"finish_reason":"tool_calls","message":{"role":"assistant","content":"p\u00e4\n","refusal":"no","reasoning_content":"hm","function_call":{"name":"old"},
+		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\u00e4\"}","x":1},"extra_content":{"g":{"s":"1"}}},{"id":"b","type":"custom","custom":{"name":"n","input":"i"}}]}}],
+		"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}},"system_fingerprint":null}`)
+	c, err := new(reader).completion(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(in) // nothing that was read may stand in it
+	if c.ID != "c1" || c.Model != "m" || c.Created != 17 || string(c.Extra.Lookup("service_tier")) != `"x"` || string(c.Extra.Lookup("system_fingerprint")) != "null" || len(c.Extra) != 2 || c.Extra.Lookup("id") != nil {
+		t.Errorf("found %+v", c)
+	}
+	u := c.Usage
+	if u.PromptTokens != 1 || u.CompletionTokens != 2 || u.TotalTokens != 3 || string(u.Raw) != `{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}}` {
+		t.Errorf("found the usage %+v, %s", u, u.Raw)
+	}
+	choice := c.Choices[0]
+	m := choice.Message
+	if choice.FinishReason != "tool_calls" || string(choice.Extra.Lookup("logprobs")) != `{"content":[1, 2]}` || *m.Content != "pä\n" || *m.Refusal != "no" || !m.FunctionCall || string(m.Extra.Lookup("reasoning_content")) != `"hm"` || len(m.Extra) != 1 {
+		t.Errorf("found %+v", choice)
+	}
+	f, custom := m.ToolCalls[0], m.ToolCalls[1]
+	if f.ID != "a" || f.Type != "function" || f.Name != "f" || string(f.Arguments) != `{"a":"\u00e4"}` || string(f.Extra.Lookup("extra_content")) != `{"g":{"s":"1"}}` || f.Index != 0 {
+		t.Errorf("found the call %+v", f)
+	}
+	if custom.ID != "b" || custom.Type != "custom" || custom.Name != "" || len(custom.Arguments) != 0 || custom.Extra.Lookup("custom") == nil || custom.Index != 1 {
+		t.Errorf("found the call %+v", custom)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for in, want := range map[string]failure{
+		`{"error":{"message":"m","type":"t","param":"p","code":"c"}}`:   {"t", "c", "p", "m"},
+		`{"error":{"message":"m","type":null,"param":null,"code":429}}`: {"", "429", "", "m"},
+		`{"error":"m"}`:                           {Message: "m"},
+		`{"message":"m","type":"t","code":"c"}`:   {"t", "c", "", "m"},
+		`{"error":{"message":{"a":1}}}`:           {},
+		`{"error":["m"]}`:                         {},
+		`{"error":{"message":"m"}`:                {},
+		`{"error":{"message":"m"}} x`:             {},
+		`{"error":{"message":"a","message":"b"}}`: {},
+		`<html>`: {},
+		``:       {},
+		`{"error":{"message":"` + strings.Repeat("ä", maxErrorMessage) + `"}}`: {Message: strings.Repeat("ä", maxErrorMessage/2)},
+		`{"error":{"code":"` + strings.Repeat("x", 100) + `"}}`:                {Code: strings.Repeat("x", maxErrorWord)},
+	} {
+		if got := readFailure([]byte(in)); got != want {
+			t.Errorf("%.80s: found %.80q", in, got)
+		}
+	}
+}
+
+// FuzzAnswer holds that nothing that is read is not strict JSON, and that what
+// is kept is.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}],"x":[1]},"finish_reason":null}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		chunk, err := new(reader).chunk(b)
+		if err != nil {
+			var reported *reportedError
+			if !errors.As(err, &reported) && strings.Contains(err.Error(), "jsontext") {
+				t.Error(err)
+			}
+			return
+		}
+		var again reader
+		if err := again.document(b, func([]byte) error { return again.skip() }); err != nil {
+			t.Errorf("it was read, and is not strict: %v", err)
+		}
+		var a Assembler
+		for range 2 {
+			if a.Add(chunk) != nil {
+				return
+			}
+		}
+		c, err := a.Complete()
+		if err != nil {
+			return
+		}
+		for _, x := range append([]Extra{c.Extra}, extras(c)...) {
+			if err := again.document(x.object(), func([]byte) error { return again.skip() }); err != nil {
+				t.Errorf("%s: %v", x.object(), err)
+			}
+		}
+	})
+}
+
+func extras(c *Completion) (all []Extra) {
+	for _, choice := range c.Choices {
+		all = append(all, choice.Extra, choice.Message.Extra)
+		for _, call := range choice.Message.ToolCalls {
+			all = append(all, call.Extra)
+		}
+	}
+	return all
+}
+
+func TestDeepIsCountedOutsideStrings(t *testing.T) {
+	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for in, want := range map[string]bool{
+		nest(maxDepth): false, nest(maxDepth + 1): true,
+		`"` + strings.Repeat("[", 500) + `"`:           false,
+		`["\"` + strings.Repeat("[", 500) + `","\\"]`:  false,
+		`["\\",` + nest(maxDepth) + `]`:                true,
+		`[` + strings.Repeat(`[{"a":1}],`, 500) + `1]`: false,
+	} {
+		if deep([]byte(in)) != want {
+			t.Errorf("%.40s…: found %v", in, !want)
+		}
+	}
+	if !bytes.Equal(Extra{{"a\"", []byte("1")}, {"b", []byte("[]")}}.object(), []byte(`{"a\"":1,"b":[]}`)) {
+		t.Error("an object is written otherwise")
+	}
+}

@@ -1,0 +1,101 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Set is every upstream of one configuration. It is immutable. A nil Set has
+// none.
+type Set struct {
+	exact    map[string]*Route
+	prefixes []prefixRoute // the longest first
+	models   []ModelInfo
+}
+
+type prefixRoute struct {
+	prefix string
+	route  *Route
+}
+
+// Route is where a model's completions come from, and how they are treated.
+type Route struct {
+	Upstream string // its name
+	Model    string // what the application said
+	As       string // what the provider is told
+	Rules    Rules
+
+	definition Definition
+}
+
+// ModelInfo is a model that the application may name.
+type ModelInfo struct{ ID, Upstream string }
+
+// New returns the set of definitions. Its error joins every FieldError.
+func New(definitions []Definition) (*Set, error) {
+	if faults := Validate(definitions); len(faults) > 0 {
+		all := make([]error, len(faults))
+		for i, f := range faults {
+			all[i] = f
+		}
+		return nil, errors.Join(all...)
+	}
+	s := &Set{exact: map[string]*Route{}}
+	for _, d := range definitions {
+		d.Models = slices.Clone(d.Models)
+		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
+		for _, m := range d.Models {
+			route := &Route{Upstream: d.Name, Model: m.ID, As: cmp.Or(m.As, m.ID), Rules: d.Rules, definition: d}
+			if m.Rules != nil {
+				route.Rules = *m.Rules
+			}
+			route.Rules.Modes = slices.Clone(route.Rules.Modes)
+			prefix, every := strings.CutSuffix(m.ID, "*")
+			if !every {
+				s.exact[m.ID] = route
+				s.models = append(s.models, ModelInfo{m.ID, d.Name})
+				continue
+			}
+			route.As = m.As
+			s.prefixes = append(s.prefixes, prefixRoute{prefix, route})
+		}
+	}
+	slices.SortFunc(s.prefixes, func(a, b prefixRoute) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return s, nil
+}
+
+// Lookup returns the route of a model: the one that names it, else the one with
+// the longest prefix of it.
+func (s *Set) Lookup(model string) (*Route, bool) {
+	if s == nil || model == "" {
+		return nil, false
+	}
+	if route, ok := s.exact[model]; ok {
+		return route.clone(), true
+	}
+	for _, p := range s.prefixes {
+		if strings.HasPrefix(model, p.prefix) {
+			route := p.route.clone()
+			route.Model, route.As = model, cmp.Or(route.As, model)
+			return route, true
+		}
+	}
+	return nil, false
+}
+
+// clone keeps the set immutable, whatever is done to what it returns.
+func (r *Route) clone() *Route {
+	c := *r
+	c.Rules.Modes = slices.Clone(r.Rules.Modes)
+	return &c
+}
+
+// Models lists the models that are named whole, in the order of the definitions.
+func (s *Set) Models() []ModelInfo {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.models)
+}

@@ -1,0 +1,186 @@
+package upstream
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FieldError is one fault in definitions.
+type FieldError struct {
+	Path    []string // keys from the list, as in 0, models, 1, id
+	Message string   // what was found and what was expected
+}
+
+// Error is the path and the message.
+func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
+
+// The bounds of definitions.
+const (
+	mostRetries  = 10
+	mostConnect  = 30 * time.Second // the backstop of a connection that nobody waits for any more
+	mostTime     = 24 * time.Hour
+	leastBytes   = 1 << 10
+	mostBytes    = 1 << 30
+	mostEvents   = 1 << 30
+	mostRepairs  = 100
+	mostSteps    = 1000
+	mostModelLen = 256
+)
+
+// Validate returns every fault, in the order of the definitions; none means that
+// they can be used.
+func Validate(definitions []Definition) []FieldError {
+	var v validation
+	names, models := map[string]bool{}, map[string]bool{}
+	for i, d := range definitions {
+		at := strconv.Itoa(i)
+		switch {
+		case !wellNamed(d.Name):
+			v.add(fmt.Sprintf("found %q, expected a name of 1 to 64 letters, digits, '.', '_' or '-'", d.Name), at, "name")
+		case names[d.Name]:
+			v.add(fmt.Sprintf("found %q, which is the name of an upstream above; expected each to have its own", d.Name), at, "name")
+		}
+		names[d.Name] = true
+		if fault := faultOfURL(d.BaseURL, d.InsecureHTTP); fault != "" {
+			v.add(fault, at, "base_url")
+		}
+		v.rules(d.Rules, at)
+		if len(d.Models) == 0 {
+			v.add("found no models, expected at least one", at, "models")
+		}
+		for j, m := range d.Models {
+			v.model(m, models, at, "models", strconv.Itoa(j))
+		}
+		v.bounds(d, at)
+	}
+	return v.faults
+}
+
+// validation gathers faults.
+type validation struct{ faults []FieldError }
+
+func (v *validation) add(message string, path ...string) {
+	v.faults = append(v.faults, FieldError{Path: path, Message: message})
+}
+
+func (v *validation) model(m Model, seen map[string]bool, path ...string) {
+	switch prefix, _ := strings.CutSuffix(m.ID, "*"); {
+	case !printable(m.ID):
+		v.add(fmt.Sprintf("found %q, expected the name of a model, of 1 to %d characters that can be seen", m.ID, mostModelLen), below(path, "id")...)
+	case strings.Contains(prefix, "*"):
+		v.add(fmt.Sprintf("found %q, expected a name, or the beginning of names before one * at the end", m.ID), below(path, "id")...)
+	case seen[m.ID]:
+		v.add(fmt.Sprintf("found %q, which an upstream has already; expected each model once", m.ID), below(path, "id")...)
+	}
+	seen[m.ID] = true
+	if m.As != "" && (!printable(m.As) || strings.Contains(m.As, "*")) {
+		v.add(fmt.Sprintf("found %q, expected the one name that the provider is told", m.As), below(path, "as")...)
+	}
+	if m.Rules != nil {
+		v.rules(*m.Rules, path...)
+	}
+}
+
+func (v *validation) rules(r Rules, path ...string) {
+	oneOf(v, r.Protocol, []Protocol{Native, Text}, below(path, "protocol"))
+	if len(r.Modes) == 0 {
+		v.add("found no modes, expected enforce, orchestrate or both", below(path, "modes")...)
+	}
+	for i, m := range r.Modes {
+		at := below(below(path, "modes"), strconv.Itoa(i))
+		if oneOf(v, m, []Mode{Enforce, Orchestrate}, at); slices.Contains(r.Modes[:i], m) {
+			v.add(fmt.Sprintf("found %q twice, expected each mode once", m), at...)
+		}
+	}
+	oneOf(v, r.Present, []Presentation{AsToolCalls, AsContent}, below(path, "present"))
+	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, below(path, "native_prose"))
+	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, below(path, "parallel"))
+	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, below(path, "reasoning"))
+	oneOf(v, r.StreamBuffer, []Buffer{Parser, Whole}, below(path, "stream_buffer"))
+	v.count(r.Repairs, 0, mostRepairs, below(path, "repairs"))
+	v.count(r.Steps, 1, mostSteps, below(path, "steps"))
+	v.time(r.WallTime, mostTime, below(path, "wall_time"))
+	if r.Tokens < 0 {
+		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.Tokens), below(path, "tokens")...)
+	}
+}
+
+func (v *validation) bounds(d Definition, at string) {
+	v.time(d.Timeouts.Connect, mostConnect, []string{at, "timeouts", "connect"})
+	v.time(d.Timeouts.FirstByte, mostTime, []string{at, "timeouts", "first_byte"})
+	v.time(d.Timeouts.Idle, mostTime, []string{at, "timeouts", "idle"})
+	v.time(d.Timeouts.Total, mostTime, []string{at, "timeouts", "total"})
+	v.count(d.Retries, 0, mostRetries, []string{at, "retries"})
+	v.count(d.MaxBody, leastBytes, mostBytes, []string{at, "max_body"})
+	v.count(d.MaxEvent, leastBytes, mostBytes, []string{at, "max_event"})
+	v.count(d.MaxStream, leastBytes, mostBytes, []string{at, "max_stream"})
+	v.count(d.MaxEvents, 1, mostEvents, []string{at, "max_events"})
+}
+
+func (v *validation) count(n, low, high int, path []string) {
+	if n < low || n > high {
+		v.add(fmt.Sprintf("found %d, expected a whole number from %d to %d", n, low, high), path...)
+	}
+}
+
+func (v *validation) time(d, high time.Duration, path []string) {
+	if d <= 0 || d > high {
+		v.add(fmt.Sprintf("found %s, expected a time above 0 and at most %s", d, high), path...)
+	}
+}
+
+// oneOf reports a word that is not of a list.
+func oneOf[W ~string](v *validation, word W, words []W, path []string) {
+	if slices.Contains(words, word) {
+		return
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(string(w))
+	}
+	v.add(fmt.Sprintf("found %q, expected %s", word, strings.Join(quoted, " or ")), path...)
+}
+
+// below returns a path of its own: paths of siblings must not share memory.
+func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+
+func wellNamed(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
+}
+
+func printable(s string) bool {
+	return s != "" && len(s) <= mostModelLen && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
+}
+
+// faultOfURL says what is wrong with a base URL, or "". A URL that holds user
+// information is not shown.
+func faultOfURL(s string, insecure bool) string {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
+		return "found no absolute http or https URL, expected one such as https://api.example.com/v1"
+	case u.User != nil:
+		return "found user information in the URL, expected none: a key goes into key"
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#"):
+		return "found a query or a fragment in the URL, expected one that ends before /chat/completions"
+	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/chat/completions"):
+		return "found a URL that ends in /chat/completions, expected one that ends before it"
+	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
+		return fmt.Sprintf("found plain http to %q, expected https; or insecure_http: true, where the network between is trusted with the key and all that is said", u.Hostname())
+	}
+	return ""
+}
+
+// loopback tells whether a host is this one.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
