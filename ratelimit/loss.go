@@ -79,11 +79,23 @@ func (r *Redis) lose(p *phase, why error) {
 // tend looks for Redis whenever it is away.
 func (r *Redis) tend() {
 	began := r.options.Clock()
-	for {
-		select {
-		case <-r.ctx.Done():
-			return
-		case <-r.lost:
+	beat := time.NewTicker(longPause)
+	defer beat.Stop()
+	var asked uint64
+	for missed := 0; ; missed = 0 {
+		for waiting := true; waiting; {
+			select {
+			case <-r.ctx.Done():
+				return
+			case <-r.lost:
+				waiting = false
+			case <-beat.C:
+				if now := r.count.Load(); now != asked {
+					asked, missed = now, 0 // whoever asked knows
+					continue
+				}
+				missed = r.feel(missed)
+			}
 		}
 		r.tell(false)
 		pause := firstPause
@@ -106,6 +118,33 @@ func (r *Redis) tend() {
 		began = r.options.Clock()
 		r.tell(true)
 	}
+}
+
+// feel asks each node whether it is there, so that a gateway that nobody calls
+// knows too. A node that misses two questions in a row is lost: one may be a
+// machine that is out of breath. It returns how many were missed now.
+func (r *Redis) feel(missed int) int {
+	p := r.phase.Load()
+	if p.link == nil {
+		return 0
+	}
+	for _, s := range p.link.shards {
+		g := group{shard: s, job: &job{args: []any{"ping"}, done: make(chan struct{})}}
+		if !s.put(g.job) {
+			continue // it is busy: its calls tell
+		}
+		over := time.NewTimer(decisionWait)
+		_, err := g.await(r.ctx, over.C)
+		over.Stop()
+		if err == nil {
+			continue
+		}
+		if missed++; missed > 1 {
+			r.lose(p, err)
+		}
+		return missed
+	}
+	return 0
 }
 
 // jitter shortens a pause by up to a quarter, so that replicas that lost Redis

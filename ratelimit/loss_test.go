@@ -136,6 +136,30 @@ func countedOnce(t *testing.T, lose func(*proxy), loss ratelimit.StoreLoss) {
 	}
 }
 
+// A gateway that nobody calls knows all the same that Redis has gone, and that it
+// is back.
+func TestALossThatNobodyMeets(t *testing.T) {
+	t.Parallel()
+	s := started(t)
+	p := newProxy(t, s.address())
+	told := make(chan bool, 16)
+	o := optionsFor(p.address())
+	o.OnChange = func(shared bool, _ error) { told <- shared }
+	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	opened(t, r, warnings, err)
+	for _, lose := range []func(){func() { p.dropDown = true }, func() { p.cutNext = true; p.dropDown = true }} {
+		p.set(lose)
+		waitFor(t, r, false)
+		p.heal()
+		waitFor(t, r, true)
+	}
+	for i, want := range []bool{false, true, false, true} {
+		if got := <-told; got != want {
+			t.Errorf("change %d: told that shared is %v", i, got)
+		}
+	}
+}
+
 // Redis forgets its scripts: nobody notices, and nothing is counted twice.
 func TestScriptFlush(t *testing.T) {
 	s := started(t)

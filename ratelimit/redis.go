@@ -87,7 +87,8 @@ type seams struct {
 //
 // It is away from the first request that fails, is answered oddly, or takes
 // longer than 150 ms, until it has been found in order again; it is looked for
-// at least each second. Meanwhile nobody waits for it. Limits.OnStoreLoss says
+// at least each second. While nobody asks, it is asked each second whether it is
+// there, and is away when it misses that twice. Meanwhile nobody waits for it. Limits.OnStoreLoss says
 // what happens: every call is limiter_unavailable, or each replica grants its
 // share, limit / Replicas, from buckets that begin empty, and from slots that
 // round down (none, if there are more replicas than slots). Afterwards the
@@ -161,6 +162,7 @@ func newRedis(ctx context.Context, options RedisOptions, seams seams) (*Redis, [
 		return nil, nil, err
 	}
 	if err != nil {
+		r.still(err)
 		warnings = append(warnings, "Redis cannot be reached yet: "+operator(err).Error())
 		r.lost <- struct{}{}
 	}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// head is what every completion and every chunk begins with.
+type head struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+}
+
+// usage is how many tokens were read and written, about.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func newUsage(q *request, r reply) *usage {
+	u := &usage{Prompt: tokens(q.bytes), Completion: q.Choices * tokens(r.written())}
+	u.Total = u.Prompt + u.Completion
+	return u
+}
+
+// completion is a whole answer.
+type completion struct {
+	head
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage"`
+}
+
+type choice struct {
+	Index   int           `json:"index"`
+	Message answerMessage `json:"message"`
+	Logs    *struct{}     `json:"logprobs"`
+	Finish  string        `json:"finish_reason"`
+}
+
+type answerMessage struct {
+	Role    string     `json:"role"`
+	Content *string    `json:"content"`
+	Refusal *string    `json:"refusal"`
+	Calls   []toolCall `json:"tool_calls,omitempty"`
+}
+
+// chunk is one event of a stream.
+type chunk struct {
+	head
+	Choices []part `json:"choices"`
+	Usage   *usage `json:"usage,omitzero"`
+}
+
+type part struct {
+	Index  int       `json:"index"`
+	Delta  delta     `json:"delta"`
+	Logs   *struct{} `json:"logprobs"`
+	Finish *string   `json:"finish_reason"`
+}
+
+type delta struct {
+	Role    string      `json:"role,omitempty"`
+	Content string      `json:"content,omitempty"`
+	Calls   []callDelta `json:"tool_calls,omitempty"`
+}
+
+type callDelta struct {
+	Index    int           `json:"index"`
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type,omitempty"`
+	Function functionDelta `json:"function"`
+}
+
+type functionDelta struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// newHead names a completion after its place, which is all that differs between
+// two answers of the same conversation.
+func newHead(q *request, c conversation, object string, created int64) head {
+	return head{fmt.Sprintf("chatcmpl-sample-%d", c.answers), object, created, q.Model}
+}
+
+// whole is the answer in one piece.
+func (r reply) whole(q *request, h head) ([]byte, error) {
+	answer := completion{head: h, Usage: newUsage(q, r)}
+	for i := range q.Choices {
+		m := answerMessage{Role: "assistant", Calls: r.calls}
+		if r.text != "" {
+			m.Content = &r.text
+		}
+		answer.Choices = append(answer.Choices, choice{Index: i, Message: m, Finish: r.finish()})
+	}
+	return json.Marshal(answer)
+}
+
+// events is the answer as a stream: the role, the text and the arguments in
+// pieces of so many characters, the reason why it ends, and the mark of the end.
+func (r reply) events(q *request, h head, characters int) ([][]byte, error) {
+	var chunks []chunk
+	for i := range q.Choices {
+		say := func(d delta) {
+			chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Delta: d}}})
+		}
+		say(delta{Role: "assistant"})
+		for _, piece := range pieces(r.text, characters) {
+			say(delta{Content: piece})
+		}
+		for n, c := range r.calls {
+			say(delta{Calls: []callDelta{{Index: n, ID: c.ID, Type: c.Type, Function: functionDelta{Name: c.Function.Name}}}})
+			for _, piece := range pieces(c.Function.Arguments, characters) {
+				say(delta{Calls: []callDelta{{Index: n, Function: functionDelta{Arguments: piece}}}})
+			}
+		}
+		finish := r.finish()
+		chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Finish: &finish}}})
+	}
+	if q.Options.Usage {
+		chunks = append(chunks, chunk{head: h, Choices: []part{}, Usage: newUsage(q, r)})
+	}
+	var events [][]byte
+	for _, c := range chunks {
+		data, err := json.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, fmt.Appendf(nil, "data: %s\n\n", data))
+	}
+	return append(events, []byte("data: [DONE]\n\n")), nil
+}
+
+// pieces cuts a text after so many characters each.
+func pieces(text string, characters int) []string {
+	var cut []string
+	from, n := 0, 0
+	for i := range text {
+		if n == characters {
+			cut = append(cut, text[from:i])
+			from, n = i, 0
+		}
+		n++
+	}
+	if from < len(text) {
+		cut = append(cut, text[from:])
+	}
+	return cut
+}

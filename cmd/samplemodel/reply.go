@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// reply is what the model answers.
+type reply struct {
+	text  string
+	calls []toolCall
+	fault string
+}
+
+// toolCall is a native call.
+type toolCall struct {
+	ID       string   `json:"id"`
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// play returns what a scenario answers at this point. Call ids are unique within
+// the conversation.
+func (s *scenario) play(c conversation, native bool) reply {
+	t := s.Turns[min(c.turn, len(s.Turns)-1)]
+	if c.refused && t.AfterRefusal != nil {
+		t = *t.AfterRefusal
+	}
+	r := reply{text: c.fill(t.Text), fault: t.Fault}
+	for i, call := range t.Calls {
+		if native {
+			r.calls = append(r.calls, toolCall{fmt.Sprintf("call_%d_%d", c.answers, i), "function", function{wire(call.Name), call.written()}})
+			continue
+		}
+		if r.text != "" {
+			r.text += "\n"
+		}
+		r.text += textCall(call)
+	}
+	return r
+}
+
+// textCall is a call in the language of text.
+func textCall(c call) string {
+	// A name was read as a JSON string, so it can be written as one.
+	name, _ := json.Marshal(c.Name)
+	return `{"tool":{"name":` + string(name) + `,"arguments":` + c.written() + `}}`
+}
+
+// wire is a tool's name in the alphabet of native calls.
+func wire(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// finish is the reason why the answer ends.
+func (r reply) finish() string {
+	if len(r.calls) > 0 {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// tokens is about how many there are in n bytes.
+func tokens(n int) int { return (n + 3) / 4 }
+
+// written is how many bytes the model wrote.
+func (r reply) written() int {
+	n := len(r.text)
+	for _, c := range r.calls {
+		n += len(c.Function.Name) + len(c.Function.Arguments)
+	}
+	return n
+}

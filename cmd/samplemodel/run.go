@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1 // not healthy; or asked to stop, and requests had to be cut off
+	exitUsage  = 2 // a wrong argument, or something that is needed is not there
+	exitBroke  = 3 // the listener failed
+)
+
+const (
+	defaultListen   = "127.0.0.1:9001"
+	defaultScenario = "agent"
+)
+
+const usageText = `samplemodel is a scripted model that speaks OpenAI's chat completions. It needs
+no key and plays scenarios; the name of the model chooses one.
+
+    samplemodel &
+    curl -s http://127.0.0.1:9001/v1/chat/completions -H 'Content-Type: application/json' \
+      -d '{"model":"text","messages":[{"role":"user","content":"Hello"}]}'
+
+A request that offers tools gets native tool_calls; one that does not gets calls
+as text, {"tool":{"name":…,"arguments":…}}. Send the result of a call back, and
+the next turn of the scenario follows. --list names the scenarios.
+
+A scenario of your own is a JSON file:
+
+    {"turns":[
+      {"calls":[{"name":"web.search","arguments":{"query":"tides"}}],
+       "after_refusal":{"text":"I may not search."}},
+      {"text":"I found {{/results/0/title}}."}
+    ]}
+
+Its other members are about, chunk (characters a streamed piece), write (bytes
+at a time) and pause_ms; a turn's is fault (cut or stall).
+
+samplemodel healthcheck [--listen ADDRESS] says whether a running one is alive.
+
+Flags:
+`
+
+// options are the flags.
+type options struct {
+	listen   string // host:port; port 0 is any free one
+	scenario string // what a model of any other name plays
+	list     bool
+}
+
+// run is the whole program. It serves until ctx ends and returns an exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "healthcheck" {
+		return healthcheck(ctx, args[1:], stderr)
+	}
+	var o options
+	flags := flag.NewFlagSet("samplemodel", flag.ContinueOnError)
+	flags.StringVar(&o.listen, "listen", defaultListen, "the `address` to listen on, host:port; port 0 is any free one")
+	flags.StringVar(&o.scenario, "scenario", defaultScenario, "the `scenario`, or a file that ends in .json, for models of any other name")
+	flags.BoolVar(&o.list, "list", false, "name the scenarios, and end")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usageText)
+		flags.PrintDefaults()
+	}
+	if code, ok := parse(flags, args, stderr); !ok {
+		return code
+	}
+	if err := start(ctx, o, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "samplemodel: %v\n", err)
+		var e *exitError
+		if errors.As(err, &e) {
+			return e.code
+		}
+		return exitUsage
+	}
+	return exitDone
+}
+
+// parse reads flags that have no arguments beside them. It is false where the
+// program is to end with the code.
+func parse(flags *flag.FlagSet, args []string, stderr io.Writer) (int, bool) {
+	flags.SetOutput(stderr)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return exitDone, false
+	case err != nil:
+		return exitUsage, false
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "samplemodel: found the argument %q; expected flags only\n", flags.Arg(0))
+		return exitUsage, false
+	}
+	return exitDone, true
+}
+
+// exitError is an error that has an exit code of its own.
+type exitError struct {
+	code  int
+	cause error
+}
+
+func (e *exitError) Error() string { return e.cause.Error() }
+func (e *exitError) Unwrap() error { return e.cause }
+
+// start reads the scenarios, and serves.
+func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	r, err := newRepertoire(o.scenario)
+	if err != nil {
+		return fmt.Errorf("--scenario %s: %w", o.scenario, err)
+	}
+	if o.list {
+		r.list(stdout)
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	if _, err := fmt.Fprintf(stdout, "samplemodel listening on %s\n", listener.Addr()); err != nil {
+		_ = listener.Close()
+		return fmt.Errorf("cannot say where it listens: %w", err)
+	}
+	return serve(ctx, newHandler(model{r, time.Now}), listener, stderr)
+}
+
+// reason takes operation and path out of an error of the system.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
