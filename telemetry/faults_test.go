@@ -339,11 +339,11 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]telemetry.TraceOptions{
-		"endpoint: expected an address":   {},
-		"endpoint: expected an address ":  {Endpoint: "localhost:4318"},
-		"endpoint: expected an address s": {Endpoint: "grpc://canary:4317"},
-		"endpoint: expected":              {Endpoint: "http://:80"},
-		"endpoint: expec":                 {Endpoint: "http://[canary"},
+		"endpoint: found something else; expected an address":   {},
+		"endpoint: found something else; expected an address ":  {Endpoint: "localhost:4318"},
+		"endpoint: found something else; expected an address s": {Endpoint: "grpc://canary:4317"},
+		"endpoint: found something else; expected":              {Endpoint: "http://:80"},
+		"endpoint: found some":                 {Endpoint: "http://[canary"},
 		"endpoint: found a user":          {Endpoint: "http://user:canary@localhost"},
 		"endpoint: found a query":         {Endpoint: good + "?key=canary"},
 		"endpoint: found a query or":      {Endpoint: good + "#canary"},
