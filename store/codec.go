@@ -1,0 +1,162 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"time"
+)
+
+// A call is written down as
+//
+//	record = version *field crc
+//	field  = length bytes        length: unsigned varint
+//	crc    = CRC-32C of all before it, 4 bytes, little-endian
+//
+// with the fields in the order in which call lists them. The result is kept
+// beside it.
+
+const codecVersion = 1
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	errRecord  = errors.New("a record does not hold: the file was changed or damaged")
+)
+
+// fields is one pass over the fields of a call: it writes them to out, or reads
+// them from in. The same list serves both, so that they cannot disagree.
+type fields struct {
+	reading bool
+	out, in []byte
+	bad     bool
+}
+
+func (f *fields) bytes(b *[]byte) {
+	if !f.reading {
+		f.out = binary.AppendUvarint(f.out, uint64(len(*b)))
+		f.out = append(f.out, *b...)
+		return
+	}
+	n, used := binary.Uvarint(f.in)
+	if used <= 0 || n > uint64(len(f.in)-used) {
+		f.bad, f.in, *b = true, nil, nil
+		return
+	}
+	*b = append([]byte(nil), f.in[used:used+int(n)]...)
+	f.in = f.in[used+int(n):]
+}
+
+func (f *fields) text(s *string) {
+	b := []byte(*s)
+	f.bytes(&b)
+	*s = string(b)
+}
+
+func (f *fields) number(n *int64) {
+	b := binary.AppendVarint(nil, *n)
+	f.bytes(&b)
+	if !f.reading {
+		return
+	}
+	value, used := binary.Varint(b)
+	*n, f.bad = value, f.bad || used != len(b) || used <= 0
+}
+
+func (f *fields) time(t *time.Time) {
+	var ms int64
+	if !t.IsZero() {
+		ms = t.UnixMilli()
+	}
+	f.number(&ms)
+	if *t = (time.Time{}); ms != 0 {
+		*t = time.UnixMilli(ms)
+	}
+}
+
+func (f *fields) flag(b *bool) {
+	var n int64
+	if *b {
+		n = 1
+	}
+	f.number(&n)
+	*b = n == 1
+}
+
+func (f *fields) count(c *int) {
+	n := int64(*c)
+	f.number(&n)
+	*c = int(n)
+}
+
+func (f *fields) call(c *Call) {
+	state, step := string(c.State), string(c.Step)
+	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.attempt} {
+		f.text(s)
+	}
+	f.task(&c.Task)
+	f.count(&c.Attempts)
+	f.count(&c.Answer.Status)
+	for _, t := range []*time.Time{&c.Opened, &c.Until, &c.Ended} {
+		f.time(t)
+	}
+	f.flag(&c.Delivered)
+	c.State, c.Step = State(state), Step(step)
+}
+
+func (f *fields) task(t *Task) {
+	for _, s := range []*string{&t.Tool, &t.Version, &t.Agent, &t.Effect, &t.Caller, &t.RequestID, &t.Trace, &t.Thread, &t.Input, &t.Config} {
+		f.text(s)
+	}
+	f.bytes(&t.Arguments)
+}
+
+func seal(f fields) []byte {
+	return binary.LittleEndian.AppendUint32(f.out, crc32.Checksum(f.out, castagnoli))
+}
+
+func unseal(b []byte) (fields, error) {
+	if len(b) < 5 || b[0] != codecVersion {
+		return fields{}, errRecord
+	}
+	body := b[:len(b)-4]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
+		return fields{}, errRecord
+	}
+	return fields{reading: true, in: body[1:]}, nil
+}
+
+func encodeCall(c Call) []byte {
+	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)), codecVersion)}
+	f.call(&c)
+	return seal(f)
+}
+
+func decodeCall(b []byte) (c Call, err error) {
+	f, err := unseal(b)
+	if err != nil {
+		return c, err
+	}
+	f.call(&c)
+	if f.bad || len(f.in) > 0 || c.Step.rank() == 0 {
+		return Call{}, errRecord
+	}
+	return c, nil
+}
+
+func encodeTask(t Task) []byte {
+	f := fields{out: []byte{codecVersion}}
+	f.task(&t)
+	return seal(f)
+}
+
+func decodeTask(b []byte) (t Task, err error) {
+	f, err := unseal(b)
+	if err != nil {
+		return t, err
+	}
+	f.task(&t)
+	if f.bad || len(f.in) > 0 {
+		return Task{}, errRecord
+	}
+	return t, nil
+}

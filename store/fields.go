@@ -1,0 +1,104 @@
+package store
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// errReply says that Redis answered with something that is not ours.
+var errReply = errors.New("Redis holds, or answers, something that is not ours")
+
+// born are the fields of a call in Redis that do not change.
+func born(c *Call) []any {
+	return []any{"id", c.ID, "principal", c.Scope.Principal, "workspace", c.Scope.Workspace, "project", c.Scope.Project, "key", c.Key, "digest", c.Digest}
+}
+
+// done are those of what is dispatched. The arguments stand for themselves,
+// since they are given up earlier.
+func given(t Task) []any {
+	arguments, effect := t.Arguments, t.Effect
+	t.Arguments = nil
+	return []any{"task", encodeTask(t), "effect", effect, "arguments", arguments}
+}
+
+// all are the fields of a call as a journal holds it.
+func all(c *Call) []any {
+	f := append(born(c), given(c.Task)...)
+	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
+	if c.Step.rank() >= Waiting.rank() {
+		f = append(f, "until", milliseconds(c.Until))
+	}
+	if c.Step == Ended {
+		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.attempt)
+	}
+	if c.Delivered {
+		f = append(f, "delivered", "journal")
+	}
+	return f
+}
+
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// hashes are where the key and the principal of a call stand. A call without a
+// key has none.
+func hashes(c *Call) (key, principal string) {
+	if c.Key != "" {
+		key = hex.EncodeToString(keyHash(c.Scope, c.Key))
+	}
+	return key, hex.EncodeToString(principalHash(c.Scope.Principal))
+}
+
+// callOf reads a call from the names and values that Redis answers with.
+func callOf(flat []string) (c Call, err error) {
+	if len(flat)%2 != 0 {
+		return c, errReply
+	}
+	f := map[string]string{}
+	for i := 0; i < len(flat); i += 2 {
+		f[flat[i]] = flat[i+1]
+	}
+	bad := false
+	number := func(name string) int64 {
+		if f[name] == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(f[name], 10, 64)
+		bad = bad || err != nil
+		return n
+	}
+	instant := func(name string) (t time.Time) {
+		if ms := number(name); ms != 0 {
+			t = time.UnixMilli(ms)
+		}
+		return t
+	}
+	c = Call{
+		ID: f["id"], Scope: Scope{f["principal"], f["workspace"], f["project"]}, Key: f["key"], Digest: f["digest"],
+		State: Pending, Step: Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), attempt: f["attempt"],
+		Opened: instant("opened"), Until: instant("until"), Ended: instant("ended"), Delivered: f["delivered"] != "",
+	}
+	if c.Step.rank() > Opened.rank() {
+		if c.Task, err = decodeTask([]byte(f["task"])); err != nil {
+			return Call{}, errReply
+		}
+		if f["arguments"] != "" {
+			c.Task.Arguments = []byte(f["arguments"])
+		}
+	}
+	if c.Step == Ended {
+		c.State, c.Answer = State(f["state"]), Answer{Result: []byte(f["result"]), Status: int(number("status"))}
+		bad = bad || c.State != Done && c.State != Unknown || c.Ended.IsZero()
+	}
+	key, principal := hashes(&c)
+	if bad || c.ID == "" || c.Step.rank() == 0 || f["k"] != key || f["p"] != principal {
+		return Call{}, errReply
+	}
+	return c, nil
+}

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// FileOptions say how a file is kept. The zero value is the strict one.
+type FileOptions struct {
+	Bounds Bounds
+	// Wait bounds how long a transition waits for the disk; 0 is 250 ms.
+	Wait time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+
+	before func() error // of each commit
+}
+
+// FileName is the file of a store in its folder.
+const FileName = "store.db"
+
+const (
+	defaultWait = 250 * time.Millisecond
+	lockWait    = time.Second
+	// The bounds of a File, by default.
+	fileCalls = 1_000_000
+	fileBytes = 4 << 30
+	// scavenged bounds how many calls make room in one transaction.
+	scavenged = 128
+)
+
+var (
+	identityKey = []byte("identity")
+	versionKey  = []byte("version")
+	sequenceKey = []byte("sequence")
+)
+
+const fileVersion = "1"
+
+// File keeps calls in a file of this node: they outlive the process. One process
+// has it at a time. It is safe for concurrent use.
+//
+// It is an embedded transactional store (bbolt): pages are written aside and
+// become the state with the sync of one checksummed page, so that a crash at any
+// moment leaves the state before or after a transaction. Calls that come
+// together share one. A disk that is full refuses what it has no room for, until
+// it has. After any other failure, and above all a failed sync, nothing is
+// written any more until the file is opened anew, since what can be read may
+// not be what the disk holds. Records carry a checksum, which is checked with
+// every reading; the whole file is read at the start.
+type File struct {
+	now      func() time.Time
+	identity string
+	epoch    string
+	writer   *writer
+	watched  watched
+	closing  sync.Once
+
+	mu     sync.Mutex
+	tally  tally
+	opened opening
+	left   []string // calls without an outcome of the processes before, not yet recovered
+	owing  []string // calls of theirs whose outcome is not yet settled
+}
+
+// OpenFile opens the store in a folder, or makes one. An error says what is
+// wrong with the file: it is in use, or damaged.
+func OpenFile(dir string, options FileOptions) (*File, error) {
+	path := filepath.Join(dir, FileName)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: found something else than a regular file", path)
+	}
+	db, err := openDB(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{
+		now: options.Now, epoch: rand.Text(), opened: opening{},
+		tally: newTally(options.Bounds.or(fileCalls, fileBytes)),
+	}
+	if f.now == nil {
+		f.now = time.Now
+	}
+	w := &writer{
+		db: db, wait: options.Wait, before: options.before, crowd: f.crowd,
+		jobs: make(chan *job, mostJobs), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if w.wait <= 0 {
+		w.wait = defaultWait
+	}
+	f.writer = w
+	if err := f.begin(); err != nil {
+		_ = db.Close() // what is wrong with it was found before
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	go w.serve()
+	return f, nil
+}
+
+func openDB(path string) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s is damaged: put it aside to begin anew, which forgets every idempotency key", path)
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%s is in use by another process", path)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%s is damaged, or no store (%w): put it aside to begin anew, which forgets every idempotency key", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return db, nil
+}
+
+// begin makes the tables where they are missing, and reads the file once.
+func (f *File) begin() (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: put it aside to begin anew, which forgets every idempotency key")
+		}
+	}()
+	if err := f.writer.db.Update(f.create); err != nil {
+		return err
+	}
+	return f.writer.db.View(f.survey)
+}
+
+func (f *File) create(tx *bbolt.Tx) error {
+	if about := tx.Bucket(aboutTable); about != nil {
+		if v := string(about.Get(versionKey)); v != fileVersion {
+			return fmt.Errorf("found version %.20q of the store, expected %s", v, fileVersion)
+		}
+		return nil
+	}
+	if name, _ := tx.Cursor().First(); name != nil {
+		return errors.New("found the tables of something else")
+	}
+	for _, name := range allTables {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	t := &tables{tx: tx}
+	t.put(aboutTable, versionKey, []byte(fileVersion))
+	t.put(aboutTable, identityKey, []byte(rand.Text()))
+	t.put(aboutTable, sequenceKey, number(0))
+	return t.err
+}
+
+// survey reads every record, and counts.
+func (f *File) survey(tx *bbolt.Tx) error {
+	t := &tables{tx: tx}
+	for _, name := range allTables {
+		b := tx.Bucket(name)
+		if b == nil {
+			return fmt.Errorf("the table %s is missing", name)
+		}
+		if err := b.ForEach(func(k, v []byte) error { return f.see(t, name, k) }); err != nil {
+			return err
+		}
+	}
+	about := tx.Bucket(aboutTable)
+	f.identity = string(about.Get(identityKey))
+	var err error
+	if f.writer.sequence, err = readNumber(about.Get(sequenceKey)); err == nil && f.identity == "" {
+		err = errRecord
+	}
+	return err
+}
+
+// see takes one row into account. That what points at a call finds it is checked
+// too: a key that points nowhere would be free again.
+func (f *File) see(t *tables, table, key []byte) error {
+	switch string(table) {
+	case string(callsTable):
+		c, err := t.load(string(key))
+		if err != nil {
+			return err
+		}
+		if c.Key != "" && t.holder(c.Scope, c.Key) != c.ID {
+			return errRecord
+		}
+		f.tally.change(c.Scope.Principal, nil, c.weight())
+		if c.Step != Ended {
+			f.left = append(f.left, c.ID)
+		}
+	case string(keysTable):
+		_, err := t.load(string(t.tx.Bucket(keysTable).Get(key)))
+		return err
+	case string(owedTable):
+		f.owing = append(f.owing, string(key))
+	}
+	return nil
+}
+
+// Identity is of the file: the same for every process that has it.
+func (f *File) Identity() string { return f.identity }
+
+// Close ends the store, and gives the file up.
+func (f *File) Close() error {
+	err := errClosed
+	f.closing.Do(func() {
+		if err = f.writer.close(); err == nil {
+			err = f.writer.db.Close()
+		}
+	})
+	return err
+}
+
+// view reads the file.
+func (f *File) view(read func(*tables) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = unavailable(errRecord)
+		}
+	}()
+	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })
+}
+
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func readNumber(b []byte) (uint64, error) {
+	if len(b) != 8 {
+		return 0, errSequence
+	}
+	return binary.BigEndian.Uint64(b), nil
+}

@@ -1,0 +1,292 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Open notes a call that is about to be judged. Where its key has started one
+// already, that one is returned, and nothing is noted.
+func (f *File) Open(_ context.Context, call Call) (prior *Call, err error) {
+	if call.ID == "" {
+		return nil, errNoID
+	}
+	if err := f.writer.ready(); err != nil {
+		return nil, unavailable(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if held := f.opened.holder(call); held != nil {
+		if held.ID == call.ID {
+			return nil, held.reopen(call)
+		}
+		found := *held
+		return &found, nil
+	}
+	// What leaves opened stands in the file by then.
+	prior, err = f.prior(call)
+	if prior != nil || err != nil {
+		return prior, err
+	}
+	if err := f.tally.room(call.Scope.Principal); err != nil {
+		return nil, err
+	}
+	c := opened(call, f.now())
+	f.opened.add(&c)
+	f.tally.change(c.Scope.Principal, nil, c.weight())
+	return nil, nil
+}
+
+// prior finds what the file holds of a call or of its key.
+func (f *File) prior(call Call) (prior *Call, err error) {
+	err = f.view(func(t *tables) error {
+		if same, err := t.load(call.ID); !errors.Is(err, ErrAbsent) {
+			if err == nil {
+				err = same.reopen(call)
+			}
+			return err
+		}
+		if call.Key == "" {
+			return nil
+		}
+		id := t.holder(call.Scope, call.Key)
+		if id == "" {
+			return nil
+		}
+		c, err := t.load(id)
+		if err != nil {
+			return unavailable(errRecord) // a key that points nowhere is not free
+		}
+		if !c.over(f.now()) {
+			prior = &c
+		}
+		return nil
+	})
+	return prior, err
+}
+
+// Dispatch notes that the tool of an opened call is about to be called.
+func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
+	f.mu.Lock()
+	held := f.opened.byID[id]
+	if held == nil {
+		f.mu.Unlock()
+		return f.late(id)
+	}
+	c := *held
+	f.mu.Unlock()
+	before := c.weight()
+	if err := c.dispatch(task, f.epoch); err != nil {
+		return err
+	}
+	return f.writer.do(ctx, func(t *tables) (func(), error) {
+		if _, err := t.load(id); !errors.Is(err, ErrAbsent) {
+			return nil, errors.Join(ErrDispatched, err)
+		}
+		old, err := f.stale(t, &c)
+		if err != nil {
+			return nil, err
+		}
+		if old != nil {
+			t.remove(old)
+		}
+		t.save(nil, &c)
+		return func() {
+			if old != nil {
+				f.uncount(old)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.opened.remove(id) == nil { // dropped meanwhile
+				before = nil
+			}
+			f.tally.change(c.Scope.Principal, before, c.weight())
+		}, nil
+	}, f.forget(id))
+}
+
+// stale is the call that holds the key of another, and is over. A key that is
+// held by one which is not, is lost.
+func (f *File) stale(t *tables, c *Call) (*Call, error) {
+	id := t.holder(c.Scope, c.Key)
+	if c.Key == "" || id == "" {
+		return nil, nil
+	}
+	old, err := t.load(id)
+	if err != nil || !old.over(f.now()) {
+		return nil, errors.Join(ErrLost, err)
+	}
+	return &old, nil
+}
+
+// uncount takes a call that was removed out of the tally.
+func (f *File) uncount(c *Call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tally.change(c.Scope.Principal, c.weight(), nil)
+}
+
+// late says why a call that is not opened cannot be dispatched.
+func (f *File) late(id string) error {
+	c, err := f.load(id)
+	if err != nil {
+		return err
+	}
+	return c.at(Opened)
+}
+
+func (f *File) load(id string) (c Call, err error) {
+	err = f.view(func(t *tables) error {
+		c, err = t.load(id)
+		return err
+	})
+	return c, err
+}
+
+// forget removes a call, however far it has come.
+func (f *File) forget(id string) change {
+	return func(t *tables) (func(), error) {
+		c, err := t.load(id)
+		if err != nil {
+			return nil, err
+		}
+		t.remove(&c)
+		return func() { f.uncount(&c) }, nil
+	}
+}
+
+// change makes one transition of a call that was dispatched.
+func (f *File) change(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
+	if f.early(id) {
+		return errEarly
+	}
+	return f.writer.do(ctx, func(t *tables) (func(), error) {
+		c, err := t.load(id)
+		if err != nil {
+			return nil, err
+		}
+		was := c
+		unchanged, err := transition(&c)
+		if err != nil || unchanged {
+			return nil, err
+		}
+		t.save(&was, &c)
+		return func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.tally.change(c.Scope.Principal, was.weight(), c.weight())
+		}, nil
+	}, nil)
+}
+
+func (f *File) early(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opened.byID[id] != nil
+}
+
+// Again notes that the tool of a call is about to be called once more, and
+// returns for which time. A call whose effect is once is refused.
+func (f *File) Again(ctx context.Context, id string) (attempt int, err error) {
+	result := make(chan int, 1)
+	err = f.change(ctx, id, func(c *Call) (bool, error) {
+		err := c.again()
+		result <- c.Attempts
+		return false, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return <-result, nil
+}
+
+// Pend notes that the tool answers later, and until when that is waited for.
+func (f *File) Pend(ctx context.Context, id string, until time.Time) error {
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return false, c.pend(until) })
+	if err == nil {
+		f.watched.tell(id)
+	}
+	return err
+}
+
+// Finish ends a call, and returns it as it stands then. With ErrEnded that is
+// the call as another has finished it.
+func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
+	result := make(chan Call, 1)
+	err := f.change(ctx, id, func(c *Call) (bool, error) {
+		before, err := c.finish(ending, f.now())
+		result <- *c
+		return before, err
+	})
+	if err != nil && !errors.Is(err, ErrEnded) {
+		return Call{}, err
+	}
+	if err == nil {
+		f.watched.tell(id)
+	}
+	return <-result, err
+}
+
+// Settle notes that the outcome of a call stands in the audit log. A crash may
+// lose that.
+func (f *File) Settle(id string) {
+	f.writer.later(func(t *tables) (func(), error) {
+		t.delete(owedTable, []byte(id))
+		return nil, nil
+	})
+}
+
+// Drop forgets a call that was not dispatched; its key is free again. Others
+// stay.
+func (f *File) Drop(_ context.Context, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.opened.remove(id); c != nil {
+		f.tally.change(c.Scope.Principal, c.weight(), nil)
+	}
+	return nil
+}
+
+// Get returns a call of a principal. Another's is absent.
+func (f *File) Get(ctx context.Context, id, principal string) (Call, error) {
+	return owned(f.Find(ctx, id))(principal)
+}
+
+// Find returns a call, whosever it is.
+func (f *File) Find(_ context.Context, id string) (Call, error) {
+	f.mu.Lock()
+	held := f.opened.byID[id]
+	if held != nil {
+		defer f.mu.Unlock()
+		return *held, nil
+	}
+	f.mu.Unlock()
+	c, err := f.load(id)
+	if err == nil && c.over(f.now()) {
+		err = ErrAbsent
+	}
+	if err != nil {
+		return Call{}, err
+	}
+	return c, nil
+}
+
+// Deliver notes that the result of a principal's call enters its thread, and
+// tells whether it does so for the first time.
+func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) {
+	c, err := f.Get(ctx, id, principal)
+	if err != nil || c.Delivered {
+		return false, err
+	}
+	result := make(chan bool, 1)
+	err = f.change(ctx, id, func(c *Call) (bool, error) {
+		first, err := c.deliver()
+		result <- first
+		return !first, err
+	})
+	if err != nil {
+		return false, err
+	}
+	return <-result, nil
+}

@@ -1,0 +1,356 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/store"
+)
+
+// A process that comes after another finds what that left, each call once.
+func TestRecover(t *testing.T) {
+	dir := t.TempDir()
+	f := openFile(t, dir, store.FileOptions{})
+	opened(t, f, newCall("opened", "k0"))
+	dispatched(t, f, newCall("dispatched", "k1"), read)
+	id := dispatched(t, f, newCall("waiting", "k2"), once)
+	must(t, f.Pend(ctx, id, time.Now()))
+	ended(t, f, newCall("settled", "k3"))
+	f.Settle("settled")
+	ended(t, f, newCall("owed", "k4"))
+	if calls, err := f.Recover(ctx, 10); len(calls) != 0 || err != nil {
+		t.Errorf("its own calls: %+v, %v", calls, err)
+	}
+	must(t, f.Close())
+	f = openFile(t, dir, store.FileOptions{})
+	steps := map[string]store.Step{}
+	for {
+		calls, err := f.Recover(ctx, 1)
+		must(t, err)
+		if len(calls) == 0 {
+			break
+		}
+		steps[calls[0].ID] = calls[0].Step
+	}
+	if len(steps) != 2 || steps["dispatched"] != store.Dispatched || steps["waiting"] != store.Waiting {
+		t.Errorf("recovered %v", steps)
+	}
+	if owed, err := f.Owed(ctx, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
+		t.Errorf("owed: %+v, %v", owed, err)
+	}
+	if owed, err := f.Owed(ctx, 10); len(owed) != 0 || err != nil {
+		t.Errorf("owed twice: %+v, %v", owed, err)
+	}
+	if n, err := f.Again(ctx, "dispatched"); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	opened(t, f, newCall("new", "k0")) // what was only opened is gone
+	for i := 1; i < 5; i++ {
+		if prior, err := f.Open(ctx, newCall(fmt.Sprint("new", i), fmt.Sprint("k", i))); prior == nil || err != nil {
+			t.Errorf("k%d starts a second call, %v", i, err)
+		}
+	}
+	if due, err := f.Expire(ctx, 10); len(due) != 1 || err != nil {
+		t.Errorf("%+v, %v", due, err)
+	}
+}
+
+// The writer is killed at random moments: what it was told is there.
+func TestKilledWriter(t *testing.T) {
+	dir := t.TempDir()
+	all := map[string]string{}
+	for round := range 4 {
+		s := spawn(t, "file", dir, fmt.Sprint(round), store.RedisOptions{})
+		line, ok := <-s.lines
+		if !ok || line[0] == "error" {
+			t.Fatal(line)
+		}
+		all[line[1]] = line[0]
+		time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond)
+		must(t, s.cmd.Process.Signal(syscall.SIGKILL))
+		for id, step := range s.said(t) {
+			all[id] = step
+		}
+		_ = s.cmd.Wait()
+		f := openFile(t, dir, store.FileOptions{})
+		rank := map[string]int{"dispatched": 1, "waiting": 2, "ended": 3}
+		for id, step := range all {
+			c, err := f.Get(ctx, id, "p")
+			if err != nil || rank[string(c.Step)] < rank[step] {
+				t.Errorf("%s was %s, is %s, %v", id, step, c.Step, err)
+			}
+			if c.Step == store.Ended && string(c.Answer.Result) != "result of "+id {
+				t.Errorf("%s has another result", id)
+			}
+			if c.Key == "" {
+				continue
+			}
+			if prior, err := f.Open(ctx, newCall("second of "+id, c.Key)); prior == nil || prior.ID != id || err != nil {
+				t.Errorf("%s starts a second call", c.Key)
+			}
+		}
+		must(t, f.Close())
+	}
+	if len(all) < 8 {
+		t.Errorf("only %d calls", len(all))
+	}
+}
+
+// A disk that does not answer holds nobody up, and what it then writes of a
+// dispatch that was refused is taken back.
+func TestBlockedDisk(t *testing.T) {
+	var block atomic.Pointer[chan struct{}]
+	f := openFile(t, t.TempDir(), store.FileOptions{Wait: 250 * time.Millisecond}.Before(func() error {
+		if c := block.Load(); c != nil {
+			<-*c
+		}
+		return nil
+	}))
+	ended(t, f, newCall("first", "first"))
+	id := opened(t, f, newCall("1", "k"))
+	held := make(chan struct{})
+	block.Store(&held)
+	release := sync.OnceFunc(func() { block.Store(nil); close(held) })
+	defer release()
+	start := time.Now()
+	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	if d := time.Since(start); d > patient/2 {
+		t.Errorf("refused after %v", d)
+	}
+	must(t, f.Drop(ctx, id))
+	if _, err := f.Get(ctx, "first", "p"); err != nil {
+		t.Errorf("reading waits for the disk: %v", err)
+	}
+	for range 100 { // at once: together they take less than one of them would wait
+		_, err := f.Open(ctx, newCall("2", "k2"))
+		refused(t, err, store.ErrUnavailable)
+	}
+	if d := time.Since(start); d > patient/2 {
+		t.Errorf("refused after %v", d)
+	}
+	release()
+	for end := time.Now().Add(patient); ; time.Sleep(5 * time.Millisecond) {
+		prior, err := f.Open(ctx, newCall("3", "k"))
+		if prior == nil && err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the key is still taken: %+v, %v", prior, err)
+		}
+	}
+	must(t, f.Dispatch(ctx, "3", once))
+	_, err := f.Find(ctx, "1")
+	refused(t, err, store.ErrAbsent)
+}
+
+// What was not begun when its caller left is never written.
+func TestCallersLeave(t *testing.T) {
+	f := openFile(t, t.TempDir(), store.FileOptions{})
+	id := opened(t, f, newCall("1", "k"))
+	gone, cancel := canceled()
+	defer cancel()
+	for range 20 {
+		if err := f.Dispatch(gone, id, once); err == nil {
+			break // it was faster
+		}
+	}
+	must(t, f.Drop(ctx, id))
+}
+
+// After a failed sync nothing is written until the file is opened anew.
+func TestFailedSync(t *testing.T) {
+	dir := t.TempDir()
+	var fail atomic.Bool
+	f := openFile(t, dir, store.FileOptions{}.Before(func() error {
+		if fail.Load() {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	ended(t, f, newCall("0", "k0"))
+	id := opened(t, f, newCall("1", "k1"))
+	fail.Store(true)
+	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	fail.Store(false)
+	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	_, err := f.Open(ctx, newCall("2", "k2"))
+	refused(t, err, store.ErrUnavailable)
+	must(t, f.Close())
+	f = openFile(t, dir, store.FileOptions{})
+	dispatched(t, f, newCall("1", "k1"), once)
+	if prior, err := f.Open(ctx, newCall("2", "k0")); prior == nil || err != nil {
+		t.Errorf("lost: %v", err)
+	}
+}
+
+// The same with a kernel that says so.
+func TestFailedSyncOfTheKernel(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil || runtime.GOOS != "linux" {
+		t.Skip("strace is not installed")
+	}
+	dir := t.TempDir()
+	openFile(t, dir, store.FileOptions{}).Close()
+	s := spawn(t, "file", dir, "child", store.RedisOptions{}, strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=20+")
+	known := map[string]bool{}
+	last := ""
+	for line := range s.lines {
+		if line[0] == "error" {
+			last = line[1]
+		} else {
+			known[line[1]] = true
+		}
+	}
+	if last == "" {
+		t.Skip("strace may not trace here")
+	}
+	if !strings.Contains(last, "not trusted") && !strings.Contains(last, "input/output error") {
+		t.Errorf("got %q", last)
+	}
+	f := openFile(t, dir, store.FileOptions{})
+	for id := range known {
+		if _, err := f.Get(ctx, id, "p"); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if len(known) == 0 {
+		t.Error("nothing was confirmed before the fault")
+	}
+}
+
+// A full disk refuses, and serves again when there is room.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if os.Getuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("mounting a small disk needs root on Linux")
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("a small disk cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	f := openFile(t, dir, store.FileOptions{})
+	ballast := filepath.Join(dir, "ballast")
+	ended(t, f, newCall("0", "k0"))
+	must(t, os.WriteFile(ballast, make([]byte, 700<<10), 0o600))
+	big := once
+	big.Arguments = make([]byte, 60<<10)
+	var failed error
+	n := 0
+	for ; n < 50 && failed == nil; n++ {
+		id := opened(t, f, newCall(fmt.Sprint("big", n), fmt.Sprint("big", n)))
+		failed = f.Dispatch(ctx, id, big)
+	}
+	if !errors.Is(failed, store.ErrUnavailable) || !errors.Is(failed, syscall.ENOSPC) {
+		t.Fatalf("after %d: %v", n, failed)
+	}
+	must(t, os.Remove(ballast))
+	for i := range n - 1 {
+		if c, err := f.Get(ctx, fmt.Sprint("big", i), "p"); err != nil || c.Step != store.Dispatched {
+			t.Errorf("%d was confirmed: %v", i, err)
+		}
+	}
+	must(t, f.Dispatch(ctx, fmt.Sprint("big", n-1), big))
+	must(t, f.Close())
+	f = openFile(t, dir, store.FileOptions{})
+	if calls, err := f.Recover(ctx, 100); len(calls) != n || err != nil {
+		t.Errorf("%d calls of %d, %v", len(calls), n, err)
+	}
+}
+
+func TestOneProcessHasTheFile(t *testing.T) {
+	dir := t.TempDir()
+	openFile(t, dir, store.FileOptions{})
+	if _, err := store.OpenFile(dir, store.FileOptions{}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever the file holds, opening it gives a store or an error, and a store
+// has every call that was in it, as it was.
+func TestDamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	f := openFile(t, dir, store.FileOptions{})
+	const n = 200
+	for i := range n {
+		ended(t, f, newCall(fmt.Sprint("call", i), fmt.Sprint("key", i)))
+	}
+	must(t, f.Close())
+	whole, err := os.ReadFile(filepath.Join(dir, store.FileName))
+	must(t, err)
+	damages := map[string][]byte{
+		"empty": {}, "zeros": make([]byte, len(whole)), "text": []byte("hello"), "half": whole[:len(whole)/2],
+		"a page": whole[:4096], "three pages": whole[:3*4096], "a little": whole[:len(whole)-5000],
+	}
+	for i := range 60 {
+		b := append([]byte(nil), whole...)
+		at := (i*7919*64 + 4096*2) % len(b)
+		for j := at; j < min(at+1+i, len(b)); j++ {
+			b[j] ^= byte(1 << (i % 8))
+		}
+		damages[fmt.Sprint("flips at ", at)] = b
+	}
+	refusals := 0
+	for name, content := range damages {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, store.FileName), content, 0o600))
+		f, err := store.OpenFile(dir, store.FileOptions{Wait: patient})
+		if err != nil {
+			refusals++
+			continue
+		}
+		for i := range n {
+			c, err := f.Get(ctx, fmt.Sprint("call", i), "p")
+			held := err == nil && string(c.Answer.Result) == "r" && c.Key == fmt.Sprint("key", i)
+			if prior, openErr := f.Open(ctx, newCall("second", fmt.Sprint("key", i))); name != "empty" && (!held && err == nil || prior == nil && openErr == nil) {
+				t.Errorf("%s: call %d is not what it was: %+v, %v", name, i, c, err)
+				break
+			}
+		}
+		f.Close()
+	}
+	if refusals < len(damages)/4 {
+		t.Errorf("%d of %d damages were found", refusals, len(damages))
+	}
+}
+
+func TestWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "elsewhere")
+	must(t, os.WriteFile(target, nil, 0o600))
+	if err := os.Symlink(target, filepath.Join(dir, store.FileName)); err != nil {
+		t.Skip("no links here")
+	}
+	if _, err := store.OpenFile(dir, store.FileOptions{}); err == nil {
+		t.Error("followed a link")
+	}
+	if _, err := store.OpenFile(filepath.Join(dir, "absent"), store.FileOptions{}); err == nil {
+		t.Error("opened a store in a folder that is not there")
+	}
+}
+
+func TestClosedFile(t *testing.T) {
+	f := openFile(t, t.TempDir(), store.FileOptions{})
+	id := opened(t, f, newCall("1", "k"))
+	must(t, f.Close())
+	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	if _, err := f.Open(ctx, newCall("2", "k2")); err == nil {
+		t.Error("opened a call in a closed store")
+	}
+	if _, err := f.Get(ctx, "0", "p"); err == nil {
+		t.Error("read from a closed store")
+	}
+	if f.Close() == nil {
+		t.Error("closed twice")
+	}
+}

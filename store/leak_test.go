@@ -1,0 +1,28 @@
+package store_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/store"
+)
+
+// A store that is closed leaves nothing running.
+func TestNothingIsLeftRunning(t *testing.T) {
+	s := started(t)
+	before := goleak.IgnoreCurrent()
+	for range 3 {
+		f, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: patient})
+		must(t, err)
+		ended(t, f, newCall("1", "k"))
+		must(t, f.Close())
+		g := join(t, at(s.address()), seams{})
+		ended(t, g, newCall("1", "k"))
+		w, err := g.Watch("1")
+		must(t, err)
+		must(t, g.Close())
+		w.Stop()
+	}
+	goleak.VerifyNone(t, before)
+}

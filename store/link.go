@@ -1,0 +1,259 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Sentinel is a master watched by sentinels, host:port each.
+type Sentinel struct {
+	Master      string
+	Addresses   []string
+	Credentials func() (user, password string) // of the sentinels; nil: none
+}
+
+// Cluster is a Redis cluster.
+type Cluster struct{ Addresses []string }
+
+const (
+	// decisionWait bounds a decision, with all that is asked for it.
+	decisionWait = 240 * time.Millisecond
+	// replyWait bounds one question: there is time for a second.
+	replyWait = 110 * time.Millisecond
+	// ackWait is how long replicas have to confirm. Redis looks at the clock of
+	// those who wait ten times a second only, so it answers within ackReplyWait.
+	ackWait      = 60 * time.Millisecond
+	ackReplyWait = 200 * time.Millisecond
+	// clusterParts is into how many slots calls are spread on a cluster.
+	clusterParts = 16
+	poolSize     = 32
+)
+
+// link is one acquaintance with Redis: its nodes as they were found. When one
+// of them is not what it was, or does not answer, the link is closed and another
+// is opened.
+type link struct {
+	client redis.UniversalClient
+	parts  []part
+	once   sync.Once
+
+	mu   sync.Mutex
+	runs map[string]bool // of the instances that were found; nil while they are looked for
+}
+
+// part is where the calls of some principals are: a slot, and its node.
+type part struct {
+	epochKey string
+	client   *redis.Client
+	run      string
+	epoch    string
+}
+
+// fault is why Redis must not be used though it answers. It is the operator's
+// to mend, and a gateway does not start with it.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
+var errStranger = errors.New("another instance of Redis answers, which may not hold every call")
+
+// end closes the link. That may wait for what is under way.
+func (l *link) end() {
+	l.once.Do(func() {
+		go func() { _ = l.client.Close() }()
+	})
+}
+
+// dial makes the client. Nothing is asked of Redis yet. It repeats nothing by
+// itself: a question that was sent twice must be one that may be.
+func (o *RedisOptions) dial() (*link, error) {
+	l := &link{}
+	user, password := secret(o.Credentials)
+	switch {
+	case len(o.Cluster.Addresses) > 0:
+		l.client = redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+			DialTimeout: replyWait, ReadTimeout: ackReplyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
+		})
+	case o.Sentinel.Master != "":
+		su, sp := secret(o.Sentinel.Credentials)
+		l.client = redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
+			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+			DialTimeout: replyWait, ReadTimeout: ackReplyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
+		})
+	default:
+		opt, err := o.parseURL()
+		if err != nil {
+			return nil, err
+		}
+		if opt.TLSConfig != nil && o.TLS != nil {
+			opt.TLSConfig.RootCAs = o.TLS.RootCAs
+		}
+		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
+		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = replyWait, ackReplyWait, replyWait, replyWait
+		opt.PoolSize, opt.PipelinePoolSize = poolSize, -1
+		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
+		l.client = redis.NewClient(opt)
+	}
+	return l, nil
+}
+
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
+func secret(f func() (string, string)) (user, password string) {
+	if f == nil {
+		return "", ""
+	}
+	return f()
+}
+
+// parseURL says nothing of what it found, since that may hold a password.
+// Options in the URL are not taken: they could bring back retries.
+func (o *RedisOptions) parseURL() (*redis.Options, error) {
+	const expected = "found a url of another form, expected redis://[user:password@]host:port[/db] or rediss://…, without options"
+	text := o.URL()
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
+		return nil, errors.New(expected)
+	}
+	opt, err := redis.ParseURL(text)
+	if err != nil {
+		return nil, errors.New(expected)
+	}
+	return opt, nil
+}
+
+func (o *RedisOptions) check() error {
+	ways := 0
+	for _, given := range []bool{o.URL != nil, o.Sentinel.Master != "" || len(o.Sentinel.Addresses) > 0, len(o.Cluster.Addresses) > 0} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return fmt.Errorf("found %d of url, sentinel and cluster, expected one", ways)
+	case o.URL == nil && len(o.Cluster.Addresses) == 0 && (o.Sentinel.Master == "" || len(o.Sentinel.Addresses) == 0):
+		return errors.New("found a sentinel without a master's name or without addresses, expected both")
+	case o.Journal == nil:
+		return errors.New("found no journal: without one, nothing can be restored after a loss")
+	case o.Acknowledged < 0 || o.Journals < 0:
+		return errors.New("found a negative number of replicas")
+	case o.URL != nil:
+		_, err := o.parseURL()
+		return err
+	}
+	return nil
+}
+
+// greet runs for each new connection: an instance that is not one of those that
+// were found when the link was opened (a restart, a failover) is not spoken to.
+func (l *link) greet(ctx context.Context, c *redis.Conn) error {
+	l.mu.Lock()
+	runs := l.runs
+	l.mu.Unlock()
+	if runs == nil {
+		return nil
+	}
+	info, err := c.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	said := lines(info)
+	if said["redis_mode"] == "sentinel" || runs[said["run_id"]] {
+		return nil
+	}
+	return errStranger
+}
+
+func lines(info string) map[string]string {
+	said := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			said[name] = value
+		}
+	}
+	return said
+}
+
+// inspect finds the node of each part. It must be a master, forget nothing to
+// make room, and say which instance it is.
+func (l *link) inspect(ctx context.Context, prefix string, standIn bool) error {
+	n := 1
+	cluster, spread := l.client.(*redis.ClusterClient)
+	if spread {
+		n = clusterParts
+	}
+	runs, seen := map[string]bool{}, map[*redis.Client]string{}
+	for i := range n {
+		p := part{epochKey: prefix + "{store/" + strconv.Itoa(i) + "}:epoch"}
+		if spread {
+			var err error
+			if p.client, err = cluster.MasterForKey(ctx, p.epochKey); err != nil {
+				return err
+			}
+		} else {
+			p.client = l.client.(*redis.Client)
+		}
+		if p.run = seen[p.client]; p.run == "" {
+			var err error
+			if p.run, err = instance(ctx, p.client, standIn); err != nil {
+				return err
+			}
+			seen[p.client] = p.run
+		}
+		runs[p.run] = true
+		l.parts = append(l.parts, p)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs = runs; standIn {
+		l.runs = nil
+	}
+	return nil
+}
+
+// instance is what a node says of itself. One that stands in for Redis in tests
+// says nothing.
+func instance(ctx context.Context, c *redis.Client, standIn bool) (run string, err error) {
+	if standIn {
+		return "standin", c.Ping(ctx).Err()
+	}
+	said := map[string]string{}
+	for _, section := range []string{"server", "memory", "replication"} {
+		info, err := c.Info(ctx, section).Result()
+		if err != nil {
+			return "", err
+		}
+		for name, value := range lines(info) {
+			said[name] = value
+		}
+	}
+	major, _, _ := strings.Cut(said["redis_version"], ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 6 {
+		return "", fault(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
+	}
+	if policy := said["maxmemory_policy"]; policy != "noeviction" {
+		return "", fault(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
+	}
+	if said["role"] != "master" || said["run_id"] == "" {
+		return "", errors.New("the node is no master")
+	}
+	return said["run_id"], nil
+}

@@ -1,0 +1,359 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisOptions say where Redis is; exactly one of URL, Sentinel and Cluster.
+// Secrets are behind functions, so that no print of the options shows them.
+type RedisOptions struct {
+	// URL returns redis://[user:password@]host:port[/db], or rediss:// for TLS.
+	URL func() string
+	// Sentinel names the master that sentinels watch.
+	Sentinel Sentinel
+	// Cluster lists some nodes of a cluster, host:port.
+	Cluster Cluster
+	// Credentials are for Sentinel's master and Cluster; nil: none.
+	Credentials func() (user, password string)
+	// TLS is for Sentinel and Cluster; nil: no TLS. Of a URL, which says itself
+	// whether there is TLS, it gives the certificates that are believed.
+	TLS *tls.Config
+	// Prefix begins every key; "" is callgate:. Gateways that share calls have
+	// the same.
+	Prefix string
+
+	// Journal holds this process's own calls, on its own disk. It is this
+	// store's, and is closed with it.
+	Journal *File
+	// Journals is how many of them there are: as many as gateways. After a loss,
+	// Redis is used again once so many were read in; 0 is 1.
+	Journals int
+	// Acknowledged is how many replicas of Redis must have a dispatch before the
+	// tool is called. 0 is for a Redis that has none.
+	Acknowledged int
+	Bounds       Bounds
+	// OnChange, if not nil, is called in order, from one goroutine, when the
+	// store can be relied on again, or cannot: then cause says why.
+	OnChange func(ready bool, cause error)
+}
+
+const (
+	defaultPrefix = "callgate:"
+	leaseTime     = 10 * time.Second
+	lookAgain     = 200 * time.Millisecond
+	mostOpened    = 65_536
+	mostOrphans   = 65_536
+)
+
+// seams are what tests of this package replace.
+type seams struct {
+	now     func() time.Time // instead of Redis' clock
+	lease   time.Duration
+	standIn bool // it is no Redis, but stands in for one
+}
+
+// Redis keeps calls for gateways that share them: in one Redis, under Sentinel,
+// or on a cluster. It is safe for concurrent use.
+//
+// # Claims
+//
+// A key is claimed by the call that it starts, under that call's id, and
+// dispatched by one attempt of one process; both stand in Redis by name. A
+// question whose answer was lost is asked once more, by the same name, and is
+// then answered the same; the client repeats nothing by itself. What is still
+// not answered within 250 ms is refused, and given back when Redis answers
+// again. A dispatch makes sure that the key is still its call's, and with
+// Acknowledged, that so many replicas of Redis have it; else it is refused and
+// given back.
+//
+// The calls of one principal lie in one slot, so that each transition is one
+// script on one node. A cluster therefore spreads principals, not calls.
+//
+// # Loss
+//
+// Redis may lose what it has confirmed: it is emptied, starts again with an old
+// state, or a replica is promoted that was behind. So there is an epoch in it,
+// bound to the instance, which every script compares. Where the epoch is
+// missing, or another instance answers than the one that it is bound to, all
+// claims are refused until Journals gateways have read their own journals in;
+// the last one sets the next epoch. A journal holds what its process has
+// dispatched and finished, and is synced beside each. What remains is said in
+// docs/failure-behaviour.md: a gateway whose disk is lost together with Redis'
+// memory, and Journals or Acknowledged set lower than what there is.
+//
+// # Replicas that have gone
+//
+// A process holds a lease of 10 s and renews it each second. When it has
+// ended, Recover gives its calls to one other. A process that starts with the
+// journal of another takes its calls over at once.
+type Redis struct {
+	options RedisOptions
+	prefix  string
+	seams   seams
+	journal *File
+	owner   string
+	bounds  [4]any
+	watched watched
+
+	phase  atomic.Pointer[phase]
+	lost   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	mu         sync.Mutex
+	opened     opening
+	mine       map[string]string // principals of the calls that this process runs, by id
+	orphans    []orphan
+	dirty      bool   // calls may have been taken over without being told
+	reconciled string // how far the journal was compared
+}
+
+// phase is how it stands with Redis: a link, or why there is none.
+type phase struct {
+	link  *link
+	cause error
+}
+
+// orphan is a call that is to be given back.
+type orphan struct{ id, principal, nonce string }
+
+// NewRedis returns a store that is connected, or that looks for Redis while it
+// refuses. The journal is restored into Redis where that is needed. An error
+// means that the options, or what Redis says of itself, are not fit: a version
+// before 6.0, or a maxmemory-policy other than noeviction. No text holds a
+// secret.
+func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
+	return newRedis(ctx, options, seams{lease: leaseTime})
+}
+
+func newRedis(ctx context.Context, options RedisOptions, s seams) (*Redis, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	silence()
+	b := options.Bounds.or(fileCalls, fileBytes)
+	if len(options.Cluster.Addresses) > 0 {
+		b.Calls, b.Bytes = max(1, b.Calls/clusterParts), max(1, b.Bytes/clusterParts)
+	}
+	r := &Redis{
+		options: options, prefix: options.Prefix, seams: s, journal: options.Journal,
+		owner:  options.Journal.identity + "/" + options.Journal.epoch,
+		bounds: [4]any{b.Calls, b.Bytes, b.share().Calls, b.share().Bytes},
+		lost:   make(chan struct{}, 1), mine: map[string]string{},
+	}
+	if r.prefix == "" {
+		r.prefix = defaultPrefix
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.phase.Store(&phase{cause: errors.New("Redis has not been reached yet")})
+	err := r.reach(ctx)
+	var unfit fault
+	if errors.As(err, &unfit) {
+		r.cancel()
+		return nil, err
+	}
+	if err != nil {
+		r.phase.Store(&phase{cause: err})
+		r.lost <- struct{}{}
+	}
+	r.group.Go(r.tend)
+	return r, nil
+}
+
+// silence keeps the library from writing to standard error.
+var silence = sync.OnceFunc(func() { redis.SetLogger(mute{}) })
+
+type mute struct{}
+
+func (mute) Printf(context.Context, string, ...any) {}
+
+// Ready tells whether the store can be relied on now; if not, cause is why, for
+// the operator.
+func (r *Redis) Ready() (ready bool, cause error) {
+	p := r.phase.Load()
+	if p.link == nil {
+		return false, p.cause
+	}
+	if err := r.journal.writer.ready(); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Close ends the store and its journal. What it was still to give back is taken
+// over by others.
+func (r *Redis) Close() error {
+	r.cancel()
+	r.group.Wait()
+	if p := r.phase.Swap(&phase{cause: errClosed}); p.link != nil {
+		p.link.end()
+	}
+	return r.journal.Close()
+}
+
+// partOf is where a principal's calls are.
+func (l *link) partOf(principal string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(principal)) // a hash takes everything
+	return int(h.Sum32() % uint32(len(l.parts)))
+}
+
+// refusals are what scripts say when they refuse.
+var refusals = map[string]error{
+	"full": ErrFull, "absent": ErrAbsent, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrLost, "early": errEarly,
+}
+
+var (
+	errEpoch = errors.New("Redis was emptied, or holds another state")
+	errToken = errors.New("Redis answers something else than it was asked")
+	errAck   = errors.New("too few replicas of Redis have confirmed")
+)
+
+// ask runs a script for a principal. What it says with a refusal is returned
+// too.
+func (r *Redis) ask(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
+	l, err := r.linked()
+	if err != nil {
+		return nil, err
+	}
+	return r.askAt(ctx, l, l.partOf(principal), 0, s, args...)
+}
+
+func (r *Redis) linked() (*link, error) {
+	p := r.phase.Load()
+	if p.link == nil {
+		return nil, unavailable(p.cause)
+	}
+	return p.link, nil
+}
+
+// askAt asks one node, and once more where it was not heard. Both are the same
+// question, and every script is made for that.
+func (r *Redis) askAt(ctx context.Context, l *link, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, decisionWait)
+	defer cancel()
+	for range 2 {
+		var code string
+		code, rest, err = r.question(ctx, &l.parts[at], acknowledged, s, args)
+		switch refusal := refusals[code]; {
+		case err == nil && code == "ok":
+			return rest, nil
+		case err == nil && refusal != nil:
+			return rest, refusal
+		case err == nil && code == "epoch":
+			err = errEpoch
+		case err == nil && code == "prior":
+			return append(rest, "prior"), nil
+		case err == nil:
+			err = errReply
+		}
+		if ctx.Err() != nil || errors.Is(err, errReply) || errors.Is(err, errToken) || errors.Is(err, errEpoch) || errors.Is(err, errAck) || answered(err) {
+			break
+		}
+	}
+	if !errors.Is(err, errReply) && !errors.Is(err, errAck) && !busy(err) && caller.Err() == nil {
+		r.lose(l, err)
+	}
+	return nil, unavailable(err)
+}
+
+// answered tells that Redis has refused, and did nothing.
+func answered(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said)
+}
+
+// busy tells refusals of Redis that say nothing about its state.
+func busy(err error) bool {
+	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "NOREPLICAS") || redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
+}
+
+// question sends a script once. The answer repeats a token: one that belongs to
+// another question is none.
+func (r *Redis) question(ctx context.Context, p *part, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
+	wait := replyWait
+	if acknowledged > 0 {
+		wait = ackReplyWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	token := rand.Text()
+	full := append([]any{p.epoch, r.standing(), token, Keep.Milliseconds()}, args...)
+	reply, acks, err := send(ctx, p, acknowledged, s, full, true)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		reply, acks, err = send(ctx, p, acknowledged, s, full, false)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if len(reply) < 2 || reply[1] != token {
+		return "", nil, errToken
+	}
+	if reply[0] == "ok" && acks < int64(acknowledged) {
+		return "", nil, errAck
+	}
+	return reply[0], reply[2:], nil
+}
+
+// send sends the script and, on the same connection, waits for the replicas.
+func send(ctx context.Context, p *part, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
+	run := s.EvalSha
+	if !known {
+		run = s.Eval
+	}
+	if acknowledged == 0 {
+		reply, err = run(ctx, p.client, []string{p.epochKey}, args...).StringSlice()
+		return reply, 0, err
+	}
+	pipe := p.client.Pipeline()
+	said := run(ctx, pipe, []string{p.epochKey}, args...)
+	waited := pipe.Do(ctx, "WAIT", acknowledged, ackWait.Milliseconds())
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, 0, err
+	}
+	if reply, err = said.StringSlice(); err != nil {
+		return nil, 0, err
+	}
+	acks, err = waited.Int64()
+	return reply, acks, err
+}
+
+func (r *Redis) standing() string {
+	if r.seams.now == nil {
+		return ""
+	}
+	return strconv.FormatInt(r.seams.now().UnixMilli(), 10)
+}
+
+func (r *Redis) now() time.Time {
+	if r.seams.now == nil {
+		return time.Now()
+	}
+	return r.seams.now()
+}
+
+// lose ends a link; tend looks for another.
+func (r *Redis) lose(l *link, cause error) {
+	p := r.phase.Load()
+	if p.link != l || !r.phase.CompareAndSwap(p, &phase{cause: fmt.Errorf("Redis is away: %w", cause)}) {
+		return
+	}
+	l.end()
+	select {
+	case r.lost <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Open notes a call that is about to be judged. Where its key has started one
+// already, that one is returned, and nothing is noted.
+func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
+	if call.ID == "" {
+		return nil, errNoID
+	}
+	if ready, cause := r.Ready(); !ready {
+		return nil, unavailable(cause)
+	}
+	c := opened(call, r.now())
+	r.mu.Lock()
+	held, crowded := r.opened.holder(call), len(r.opened.byID) >= mostOpened
+	if held == nil && !crowded && call.Key == "" {
+		// Without a key there is nothing to claim before the call is dispatched.
+		r.opened.add(&c)
+	}
+	r.mu.Unlock()
+	switch {
+	case held != nil && held.ID == call.ID:
+		return nil, held.reopen(call)
+	case held != nil:
+		found := *held
+		return &found, nil
+	case crowded:
+		return nil, ErrFull
+	case call.Key == "":
+		return nil, nil
+	}
+	key, principal := hashes(&c)
+	args := append([]any{c.ID, key, principal, r.owner, r.seams.lease.Milliseconds(), c.size()}, r.bounds[:]...)
+	said, err := r.ask(ctx, c.Scope.Principal, openScript, append(args, born(&c)...)...)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		r.giveBack(orphan{c.ID, c.Scope.Principal, ""})
+		return nil, err
+	case err != nil:
+		return nil, err
+	case len(said) > 0:
+		found, err := callOf(said[:len(said)-1])
+		if err != nil || found.Scope != c.Scope || found.Key != c.Key {
+			return nil, unavailable(errReply)
+		}
+		return &found, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened.add(&c)
+	return nil, nil
+}
+
+// giveBack takes a call back when Redis answers. What is too much is taken over
+// by others when this process has gone.
+func (r *Redis) giveBack(o orphan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.orphans) < mostOrphans {
+		r.orphans = append(r.orphans, o)
+	}
+}
+
+// Dispatch notes that the tool of an opened call is about to be called, in
+// Redis and in the journal.
+func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
+	r.mu.Lock()
+	held := r.opened.byID[id]
+	if held == nil {
+		r.mu.Unlock()
+		c, err := r.Find(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.at(Opened)
+	}
+	c := *held
+	r.mu.Unlock()
+	size := c.size()
+	if err := c.dispatch(task, r.owner); err != nil {
+		return err
+	}
+	noted := make(chan error, 1)
+	go func() { noted <- r.journal.note(ctx, c) }()
+	nonce := rand.Text()
+	err := r.claim(ctx, &c, size, nonce)
+	if err := errors.Join(err, <-noted); err != nil {
+		if errors.Is(err, ErrUnavailable) {
+			r.giveBack(orphan{c.ID, c.Scope.Principal, nonce})
+		}
+		r.journal.writer.later(r.journal.forget(id))
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened.remove(id)
+	r.mine[id] = c.Scope.Principal
+	return nil
+}
+
+// claim makes a dispatch stand in Redis.
+func (r *Redis) claim(ctx context.Context, c *Call, size int64, nonce string) error {
+	l, err := r.linked()
+	if err != nil {
+		return err
+	}
+	key, principal := hashes(c)
+	args := append([]any{c.ID, key, principal, r.owner, r.seams.lease.Milliseconds(), size}, r.bounds[:]...)
+	args = append(args, nonce, c.Task.size())
+	args = append(append(args, born(c)...), given(c.Task)...)
+	_, err = r.askAt(ctx, l, l.partOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
+	return err
+}
+
+// home is whose a call is.
+func (r *Redis) home(ctx context.Context, id string) (principal string, err error) {
+	r.mu.Lock()
+	principal, known := r.mine[id]
+	early := r.opened.byID[id] != nil
+	r.mu.Unlock()
+	switch {
+	case early:
+		return "", errEarly
+	case known:
+		return principal, nil
+	}
+	c, err := r.Find(ctx, id)
+	return c.Scope.Principal, err
+}
+
+// Again notes that the tool of a call is about to be called once more, and
+// returns for which time. A call whose effect is once is refused.
+func (r *Redis) Again(ctx context.Context, id string) (attempt int, err error) {
+	principal, err := r.home(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	said, err := r.ask(ctx, principal, againScript, id, r.owner, rand.Text())
+	if err != nil {
+		return 0, err
+	}
+	return figure(said)
+}
+
+// figure reads an answer that is one number.
+func figure(said []string) (int, error) {
+	if len(said) == 1 {
+		if n, err := strconv.Atoi(said[0]); err == nil {
+			return n, nil
+		}
+	}
+	return 0, unavailable(errReply)
+}
+
+// step makes a transition whose answer is the call, and writes it down.
+func (r *Redis) step(id string, said []string, err error) (Call, error) {
+	if err != nil && !errors.Is(err, ErrEnded) || len(said) == 0 {
+		return Call{}, err
+	}
+	c, bad := callOf(said)
+	if bad != nil || c.ID != id {
+		return Call{}, unavailable(errReply)
+	}
+	return c, err
+}
+
+// Pend notes that the tool answers later, and until when that is waited for.
+func (r *Redis) Pend(ctx context.Context, id string, until time.Time) error {
+	principal, err := r.home(ctx, id)
+	if err != nil {
+		return err
+	}
+	said, err := r.ask(ctx, principal, pendScript, id, r.owner, milliseconds(until))
+	c, err := r.step(id, said, err)
+	if err != nil {
+		return err
+	}
+	r.watched.tell(id)
+	return r.journal.note(ctx, c)
+}
+
+// Finish ends a call, and returns it as it stands then. With ErrEnded that is
+// the call as another has finished it.
+func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
+	if _, err := (&Call{Step: Dispatched}).finish(ending, time.Time{}); err != nil {
+		return Call{}, err
+	}
+	principal, err := r.home(ctx, id)
+	if err != nil {
+		return Call{}, err
+	}
+	delivered := ""
+	if ending.Deliver {
+		delivered = ending.Attempt
+	}
+	args := append([]any{id, ending.Attempt, string(ending.State), ending.Answer.Status, ending.Answer.Result, delivered}, r.bounds[:]...)
+	said, err := r.ask(ctx, principal, finishScript, args...)
+	c, err := r.step(id, said, err)
+	if err != nil && !errors.Is(err, ErrEnded) {
+		return Call{}, err
+	}
+	if noted := r.journal.note(ctx, c); noted != nil && err == nil {
+		return Call{}, noted
+	}
+	r.mu.Lock()
+	delete(r.mine, id)
+	r.mu.Unlock()
+	r.watched.tell(id)
+	return c, err
+}
+
+// Settle notes that the outcome of a call stands in the audit log. A crash may
+// lose that.
+func (r *Redis) Settle(id string) { r.journal.settled(id) }
+
+// Drop forgets a call that was not dispatched; its key is free again. Others
+// stay.
+func (r *Redis) Drop(ctx context.Context, id string) error {
+	r.mu.Lock()
+	c := r.opened.remove(id)
+	r.mu.Unlock()
+	if c == nil || c.Key == "" {
+		return nil
+	}
+	if _, err := r.ask(ctx, c.Scope.Principal, retractScript, id, r.owner, ""); err != nil {
+		r.giveBack(orphan{id, c.Scope.Principal, ""})
+		return err
+	}
+	return nil
+}
+
+// Get returns a call of a principal. Another's is absent.
+func (r *Redis) Get(ctx context.Context, id, principal string) (Call, error) {
+	return owned(r.get(ctx, id, principal))(principal)
+}
+
+func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
+	if c, ok := r.held(id); ok {
+		return c, nil
+	}
+	said, err := r.ask(ctx, principal, getScript, id)
+	return r.step(id, said, err)
+}
+
+// held is a call that this process has opened.
+func (r *Redis) held(id string) (Call, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if held := r.opened.byID[id]; held != nil {
+		return *held, true
+	}
+	return Call{}, false
+}
+
+// Find returns a call, whosever it is. On a cluster it asks at each place, until
+// the call is found.
+func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
+	if c, ok := r.held(id); ok {
+		return c, nil
+	}
+	l, err := r.linked()
+	if err != nil {
+		return Call{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, decisionWait)
+	defer cancel()
+	for i := range l.parts {
+		said, err := r.askAt(ctx, l, i, 0, getScript, id)
+		if errors.Is(err, ErrAbsent) {
+			continue
+		}
+		return r.step(id, said, err)
+	}
+	return Call{}, ErrAbsent
+}
+
+// Deliver notes that the result of a principal's call enters its thread, and
+// tells whether it does so for the first time.
+func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error) {
+	if _, early := r.held(id); early {
+		return false, errEarly
+	}
+	said, err := r.ask(ctx, principal, deliverScript, id, principal, rand.Text())
+	if err != nil {
+		return false, err
+	}
+	n, err := figure(said)
+	if n == 1 && err == nil {
+		r.journal.delivered(id)
+	}
+	return n == 1, err
+}
+
+// Watch waits for a change of a call. What another process does is seen within a
+// second.
+func (r *Redis) Watch(id string) (*Watch, error) { return r.watched.add(id) }

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// Recover returns calls without an outcome whose process has gone, a limited
+// number at once. They are this process's then.
+func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error) {
+	l, err := r.linked()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	dirty := r.dirty
+	r.dirty = true // until all that was taken over has been told
+	r.mu.Unlock()
+	whole := true
+	for i := range l.parts {
+		said, err := r.askAt(ctx, l, i, 0, takeScript, r.owner, r.journal.identity+"/", max(0, limit))
+		if err != nil {
+			return calls, err
+		}
+		n, err := figure(said)
+		if err != nil {
+			return calls, err
+		}
+		if n == 0 && !dirty {
+			continue
+		}
+		some, all, err := r.taken(ctx, l, i, limit-len(calls))
+		calls = append(calls, some...)
+		if err != nil {
+			return calls, err
+		}
+		whole = whole && all
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dirty = !whole
+	return calls, nil
+}
+
+// taken lists calls that are this process's without its having dispatched them.
+func (r *Redis) taken(ctx context.Context, l *link, at, limit int) (calls []Call, all bool, err error) {
+	ids, err := r.askAt(ctx, l, at, 0, openedScript, r.owner)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, id := range ids {
+		if r.runs(id) {
+			continue
+		}
+		if len(calls) >= limit {
+			return calls, false, nil
+		}
+		said, err := r.askAt(ctx, l, at, 0, getScript, id)
+		c, err := r.step(id, said, err)
+		if errors.Is(err, ErrAbsent) {
+			continue
+		}
+		if err != nil {
+			return calls, false, err
+		}
+		if c.Owner != r.owner || c.Step == Ended || !r.adopt(&c) {
+			continue
+		}
+		r.journal.writer.later(r.journal.noting(c))
+		calls = append(calls, c)
+	}
+	return calls, true, nil
+}
+
+func (r *Redis) runs(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, mine := r.mine[id]
+	return mine || r.opened.byID[id] != nil
+}
+
+// adopt makes a call this process's, once.
+func (r *Redis) adopt(c *Call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, mine := r.mine[c.ID]; mine || c.Step == Opened {
+		return false
+	}
+	r.mine[c.ID] = c.Scope.Principal
+	return true
+}
+
+// Owed returns calls that the processes which had this journal before have
+// finished, and whose outcome may not stand in their audit log.
+func (r *Redis) Owed(ctx context.Context, limit int) ([]Call, error) {
+	return r.journal.Owed(ctx, limit)
+}
+
+// Expire returns waiting calls whose time is over, a limited number at once,
+// whosever they are: of those that finish them, one does.
+func (r *Redis) Expire(ctx context.Context, limit int) (due []Call, err error) {
+	l, err := r.linked()
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.parts {
+		ids, err := r.askAt(ctx, l, i, 0, dueScript, max(0, limit-len(due)))
+		if err != nil {
+			return due, err
+		}
+		for _, id := range ids {
+			said, err := r.askAt(ctx, l, i, 0, getScript, id)
+			c, err := r.step(id, said, err)
+			if errors.Is(err, ErrAbsent) {
+				continue
+			}
+			if err != nil {
+				return due, err
+			}
+			due = append(due, c)
+		}
+	}
+	return due, nil
+}
+
+// Sweep forgets calls that ended a day ago, a limited number at once, and
+// compares a part of the journal with what others have done.
+func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
+	l, err := r.linked()
+	if err != nil {
+		return 0, err
+	}
+	for i := range l.parts {
+		said, err := r.askAt(ctx, l, i, 0, sweepScript, max(0, limit-swept))
+		if err != nil {
+			return swept, err
+		}
+		n, err := figure(said)
+		if swept += n; err != nil {
+			return swept, err
+		}
+	}
+	if _, err := r.journal.Sweep(ctx, limit); err != nil {
+		return swept, err
+	}
+	return swept, r.reconcile(ctx, limit)
+}
+
+// reconcile brings calls of the journal that have no outcome there up to date:
+// others may have finished them.
+func (r *Redis) reconcile(ctx context.Context, limit int) error {
+	r.mu.Lock()
+	from := r.reconciled
+	r.mu.Unlock()
+	calls, err := r.journal.unfinished(from, limit)
+	if err != nil {
+		return err
+	}
+	next := ""
+	for _, c := range calls {
+		next = c.ID
+		if c.Step == Dispatched && r.runs(c.ID) {
+			continue
+		}
+		now, err := r.get(ctx, c.ID, c.Scope.Principal)
+		if errors.Is(err, ErrAbsent) || now.Step == Ended {
+			r.mu.Lock()
+			delete(r.mine, c.ID)
+			r.mu.Unlock()
+		}
+		switch {
+		case errors.Is(err, ErrAbsent):
+			r.journal.writer.later(r.journal.forget(c.ID))
+		case err != nil:
+			return err
+		case now.Step.rank() > c.Step.rank():
+			r.journal.writer.later(r.journal.noting(now))
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reconciled = next
+	return nil
+}

@@ -1,0 +1,688 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/store"
+)
+
+// claimed tells whether a key has started a call, and fails if that cannot be
+// told in time.
+func claimed(t testing.TB, s calls, c store.Call) *store.Call {
+	t.Helper()
+	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		prior, err := s.Open(ctx, c)
+		if err == nil {
+			return prior
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// freed waits until a key can be claimed again.
+func freed(t testing.TB, s calls, c store.Call) {
+	t.Helper()
+	for end := time.Now().Add(patient); claimed(t, s, c) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the key was not given back")
+		}
+	}
+}
+
+// slowest remembers the longest that anything took.
+type slowest struct{ d atomic.Int64 }
+
+func (s *slowest) time(f func()) {
+	start := time.Now()
+	f()
+	for d := int64(time.Since(start)); ; {
+		was := s.d.Load()
+		if d <= was || s.d.CompareAndSwap(was, d) {
+			return
+		}
+	}
+}
+
+// check allows for a machine that is busy: the bound itself is 250 ms.
+func (s *slowest) check(t testing.TB) {
+	t.Helper()
+	if d := time.Duration(s.d.Load()); d > 2*time.Second {
+		t.Errorf("a decision took %v", d)
+	}
+}
+
+// The winner knows its claim again though the first answer was lost.
+func TestALostReply(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	g := join(t, at(p.address()), seams{})
+	for i := range 20 {
+		id := fmt.Sprint(i)
+		p.set(func() { p.cutNext = i%2 == 0 })
+		if prior, err := g.Open(ctx, newCall(id, id)); prior != nil || err != nil {
+			// The link may have been lost with another connection: then it is refused.
+			refused(t, err, store.ErrUnavailable)
+			g.wait(t, true)
+			continue
+		}
+		p.set(func() { p.cutNext = i%2 == 1 })
+		if err := g.Dispatch(ctx, id, once); err != nil {
+			refused(t, err, store.ErrUnavailable)
+			g.wait(t, true)
+			continue
+		}
+		c, err := g.Find(ctx, id)
+		for end := time.Now().Add(patient); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			c, err = g.Find(ctx, id)
+		}
+		if err != nil || c.Attempts != 1 || c.Step != store.Dispatched {
+			t.Errorf("got %+v, %v", c, err)
+		}
+	}
+}
+
+// Redis hears and is not heard: the call is refused in time, and its key given
+// back.
+func TestRepliesVanish(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := at(p.address())
+	g := join(t, o, seams{})
+	o.URL = at(s.address()).URL
+	other := join(t, o, seams{})
+	c := s.client()
+	defer c.Close()
+	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
+	var slow slowest
+	for name, ask := range map[string]func(id string) error{
+		"keyed":   func(id string) error { return g.Dispatch(ctx, id, once) },
+		"unkeyed": func(id string) error { return g.Dispatch(ctx, id, once) },
+		"opening": func(id string) error { _, err := g.Open(ctx, newCall(id, id)); return err },
+	} {
+		// A question may need a new connection, which then fails before it is asked.
+		for try, heard := 0, false; !heard; try++ {
+			if try == 50 {
+				t.Fatalf("%s: Redis does not hear it", name)
+			}
+			id := fmt.Sprint(name, try)
+			switch name {
+			case "keyed":
+				claimed(t, g, newCall(id, id))
+			case "unkeyed":
+				claimed(t, g, newCall(id, ""))
+			}
+			p.set(func() { p.dropDown = true })
+			slow.time(func() { refused(t, ask(id), store.ErrUnavailable) })
+			call, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
+			heard = err == nil && (name == "opening" || call == string(store.Dispatched))
+			p.heal()
+			g.wait(t, true)
+			for end := time.Now().Add(patient); heard; time.Sleep(10 * time.Millisecond) {
+				if _, err := other.Find(ctx, id); errors.Is(err, store.ErrAbsent) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s was refused, and not taken back", id)
+				}
+			}
+			g.Drop(ctx, id)
+			if name != "unkeyed" {
+				freed(t, other, newCall("second "+id, id))
+			}
+		}
+	}
+	slow.check(t)
+}
+
+// A call whose key has become another's is not dispatched.
+func TestALostClaim(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	g, other := join(t, o, seams{}), join(t, o, seams{})
+	c := s.client()
+	defer c.Close()
+	opened(t, g, newCall("1", "k"))
+	keys, err := c.Keys(ctx, "*key:*").Result()
+	must(t, err)
+	must(t, c.Del(ctx, keys...).Err())
+	opened(t, other, newCall("2", "k"))
+	refused(t, g.Dispatch(ctx, "1", once), store.ErrLost)
+	must(t, other.Dispatch(ctx, "2", once))
+}
+
+// Redis stands still: nobody waits, and it serves again by itself.
+func TestAPause(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	g, other := join(t, o, seams{}), join(t, o, seams{})
+	ended(t, g, newCall("before", "before"))
+	c := s.client()
+	defer c.Close()
+	must(t, c.Do(ctx, "client", "pause", "1200", "all").Err())
+	var slow slowest
+	for i := range 40 {
+		slow.time(func() {
+			if prior, err := g.Open(ctx, newCall(fmt.Sprint(i), "k")); err == nil && prior == nil {
+				t.Error("claimed in a Redis that stands still")
+			}
+		})
+	}
+	slow.check(t)
+	g.wait(t, true)
+	freed(t, other, newCall("after", "k"))
+	if prior := claimed(t, other, newCall("again", "before")); prior == nil || prior.Step != store.Ended {
+		t.Errorf("got %+v", prior)
+	}
+}
+
+// What Redis has lost is restored from the journals, and before that nothing is
+// claimed.
+func TestARestart(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	o.Journals = 2
+	a := joining(t, t.TempDir(), o, seams{})
+	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 journals") {
+		t.Fatalf("ready with one journal of two: %v, %v", ready, cause)
+	}
+	b := join(t, o, seams{})
+	a.wait(t, true)
+	for name, lose := range map[string]func(){
+		"emptied":   func() { c := s.client(); defer c.Close(); must(t, c.FlushAll(ctx).Err()) },
+		"restarted": func() { s.kill(); must(t, s.start()) },
+	} {
+		id := func(what string) string { return name + " " + what }
+		scope := newCall("", "").Scope
+		for _, g := range []*gateway{a, b} {
+			ended(t, g, newCall(id("ended"+g.journal), id("ended"+g.journal)))
+			dispatched(t, g, newCall(id("runs"+g.journal), id("runs"+g.journal)), once)
+			must(t, g.Pend(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), time.Now().Add(time.Hour)))
+			free := ended(t, g, newCall(id("free"+g.journal), ""))
+			g.Settle(free)
+		}
+		lose()
+		// Nobody takes over what another has restored and still runs.
+		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+			for _, g := range []*gateway{a, b} {
+				if calls, err := g.Recover(ctx, 100); len(calls) != 0 {
+					t.Errorf("%s: calls of a process that lives were taken over: %d, %v", name, len(calls), err)
+				}
+			}
+		}
+		// Each other's keys, from the first moment on.
+		for _, g := range []*gateway{a, b} {
+			for _, of := range []*gateway{b, a} {
+				for _, what := range []string{"ended", "runs", "waits"} {
+					prior := claimed(t, g, newCall(id("second"+what+g.journal+of.journal), id(what+of.journal)))
+					if prior == nil {
+						t.Errorf("%s: the key of the call that %s starts a second one", name, what)
+						continue
+					}
+					if prior.Scope != scope || what == "ended" && string(prior.Answer.Result) != "r" || what == "waits" && prior.Step != store.Waiting {
+						t.Errorf("%s: got %+v", name, prior)
+					}
+				}
+			}
+		}
+		for _, g := range []*gateway{a, b} {
+			if _, err := g.Finish(ctx, id("runs"+g.journal), ending("a", "late")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A process that starts while Redis is away refuses, and serves when it comes.
+func TestRedisComesLater(t *testing.T) {
+	s := started(t)
+	s.kill()
+	g := joining(t, t.TempDir(), at(s.address()), seams{})
+	_, err := g.Open(ctx, newCall("1", "k"))
+	refused(t, err, store.ErrUnavailable)
+	must(t, s.start())
+	g.wait(t, true)
+	ended(t, g, newCall("2", "k"))
+}
+
+// behind starts a master and a replica that hears nothing any more.
+func behind(t *testing.T) (master, replica *server, between *proxy) {
+	t.Helper()
+	master, replica = started(t, "--repl-ping-replica-period", "1", "--repl-diskless-sync-delay", "0"), started(t)
+	between = newProxy(t, master.address())
+	c := replica.client()
+	defer c.Close()
+	_, port, _ := strings.Cut(between.address(), ":")
+	must(t, c.ReplicaOf(ctx, "127.0.0.1", port).Err())
+	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
+		info, err := c.Info(ctx, "replication").Result()
+		if err == nil && strings.Contains(info, "master_link_status:up") {
+			return master, replica, between
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the replica does not come up: %v", err)
+		}
+	}
+}
+
+// Nothing is dispatched that no replica has.
+func TestWaitForReplicas(t *testing.T) {
+	master, _, between := behind(t)
+	o := at(master.address())
+	o.Acknowledged = 1
+	g, other := join(t, o, seams{}), join(t, o, seams{})
+	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
+		id := fmt.Sprint("1-", time.Now().UnixNano())
+		claimed(t, g, newCall(id, id))
+		if err := g.Dispatch(ctx, id, once); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	between.set(func() { between.dropDown = true })
+	id := "2"
+	if prior := claimed(t, g, newCall(id, "k2")); prior != nil {
+		t.Fatalf("got %+v", prior)
+	}
+	var slow slowest
+	slow.time(func() { refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable) })
+	slow.check(t)
+	g.Drop(ctx, id)
+	freed(t, other, newCall("3", "k2"))
+}
+
+// A replica that was behind is promoted. The journals know what it does not.
+func TestFailoverWithoutWaiting(t *testing.T) {
+	master, replica, between := behind(t)
+	front := newProxy(t, master.address())
+	o := at(front.address())
+	o.Journals = 2
+	a := joining(t, t.TempDir(), o, seams{})
+	b := join(t, o, seams{})
+	a.wait(t, true)
+	between.set(func() { between.dropDown = true })
+	dispatched(t, a, newCall("1", "k"), once)
+	c := replica.client()
+	defer c.Close()
+	must(t, c.ReplicaOf(ctx, "no", "one").Err())
+	front.set(func() { front.to = replica.address() })
+	front.cut()
+	if prior := claimed(t, b, newCall("2", "k")); prior == nil || prior.ID != "1" {
+		t.Errorf("the key started a second call: %+v", prior)
+	}
+	if _, err := a.Find(ctx, "1"); err != nil {
+		t.Errorf("lost: %v", err)
+	}
+}
+
+// Sentinel promotes a replica, while calls go on.
+func TestFailoverOfSentinel(t *testing.T) {
+	master, replica := started(t, "--repl-diskless-sync-delay", "0"), started(t)
+	c := replica.client()
+	defer c.Close()
+	_, port, _ := strings.Cut(master.address(), ":")
+	must(t, c.ReplicaOf(ctx, "127.0.0.1", port).Err())
+	s, err := watching(master)
+	must(t, err)
+	t.Cleanup(s.kill)
+	watch := redis.NewSentinelClient(&redis.Options{Addr: s.address()})
+	defer watch.Close()
+	for end := time.Now().Add(3 * patient); ; time.Sleep(50 * time.Millisecond) {
+		if replicas, err := watch.Replicas(ctx, "calls").Result(); err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%v, %v", replicas, err)
+		}
+	}
+	o := store.RedisOptions{Sentinel: store.Sentinel{Master: "calls", Addresses: []string{s.address()}}, Prefix: fresh(), Acknowledged: 1}
+	g := join(t, o, seams{})
+	var kept []string
+	for i := range 20 {
+		id := fmt.Sprint(i)
+		opened(t, g, newCall(id, "key "+id))
+		if err := g.Dispatch(ctx, id, once); err == nil {
+			kept = append(kept, id)
+		}
+	}
+	if len(kept) == 0 {
+		t.Fatal("nothing was dispatched")
+	}
+	master.kill()
+	for end := time.Now().Add(6 * patient); ; time.Sleep(50 * time.Millisecond) {
+		now, err := watch.GetMasterAddrByName(ctx, "calls").Result()
+		if err == nil && len(now) == 2 && now[1] != port {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("the replica is not promoted: %v, %v", now, err)
+		}
+	}
+	for _, id := range kept {
+		if prior := claimed(t, g, newCall("second "+id, "key "+id)); prior == nil || prior.ID != id {
+			t.Errorf("key %s starts a second call", id)
+		}
+	}
+}
+
+// Answers that belong to other questions, and values of another kind.
+func TestRedisLies(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := at(p.address())
+	g := join(t, o, seams{})
+	id := opened(t, g, newCall("1", ""))
+	opened(t, join(t, store.RedisOptions{URL: at(s.address()).URL, Prefix: o.Prefix}, seams{}), newCall("other", "k"))
+	lies := map[string]func([]byte) []byte{
+		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
+		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },
+		"array":  func([]byte) []byte { return []byte("*2\r\n$2\r\nok\r\n$5\r\ntoken\r\n") },
+		"error":  func([]byte) []byte { return []byte("-ERR odd\r\n") },
+		"number": func([]byte) []byte { return []byte(":1\r\n") },
+		"rank":   func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("opened"), []byte("closed")) },
+	}
+	for name, lie := range lies {
+		p.set(func() { p.rewrite = lie })
+		if prior, err := g.Open(ctx, newCall("2", "k")); err == nil {
+			t.Errorf("%s: believed %+v", name, prior)
+		}
+		if name != "rank" {
+			if err := g.Dispatch(ctx, id, once); err == nil {
+				t.Errorf("%s: dispatched", name)
+			}
+		}
+		p.heal()
+		g.wait(t, true)
+	}
+	c := s.client()
+	defer c.Close()
+	keys, err := c.Keys(ctx, "*key:*").Result()
+	must(t, err)
+	for _, k := range keys {
+		must(t, c.Set(ctx, k, "nobody", 0).Err())
+	}
+	if prior, err := g.Open(ctx, newCall("3", "k")); err == nil {
+		t.Errorf("a claim without its call is believed: %+v", prior)
+	}
+}
+
+func TestScriptsAreForgotten(t *testing.T) {
+	s := started(t)
+	g := join(t, at(s.address()), seams{})
+	c := s.client()
+	defer c.Close()
+	for i := range 3 {
+		must(t, c.ScriptFlush(ctx).Err())
+		ended(t, g, newCall(fmt.Sprint(i), fmt.Sprint(i)))
+	}
+}
+
+// Redis has no room: calls are refused, and what is there stays.
+func TestRedisIsFull(t *testing.T) {
+	s := started(t)
+	g := join(t, at(s.address()), seams{})
+	ended(t, g, newCall("1", "k"))
+	c := s.client()
+	defer c.Close()
+	must(t, c.ConfigSet(ctx, "maxmemory", "1").Err())
+	_, err := g.Open(ctx, newCall("2", "k2"))
+	refused(t, err, store.ErrUnavailable)
+	if got, err := g.Get(ctx, "1", "p"); err == nil && string(got.Answer.Result) != "r" {
+		t.Errorf("got %+v", got)
+	}
+	must(t, c.ConfigSet(ctx, "maxmemory", "0").Err())
+	freed(t, g, newCall("3", "k2"))
+}
+
+func TestUnfitRedis(t *testing.T) {
+	s := started(t)
+	c := s.client()
+	defer c.Close()
+	must(t, c.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err())
+	must(t, c.ConfigSet(ctx, "requirepass", "secret-of-redis").Err())
+	journal := func() *store.File { return openFile(t, t.TempDir(), store.FileOptions{}) }
+	url := func(u string) func() string { return func() string { return u } }
+	for name, o := range map[string]store.RedisOptions{
+		"eviction":   {URL: url("redis://:secret-of-redis@" + s.address()), Journal: journal()},
+		"no journal": {URL: url("redis://" + s.address())},
+		"two":        {URL: url("redis://" + s.address()), Cluster: store.Cluster{Addresses: []string{"a:1"}}, Journal: journal()},
+		"none":       {Journal: journal()},
+		"options":    {URL: url("redis://:secret-of-redis@" + s.address() + "?max_retries=3"), Journal: journal()},
+		"scheme":     {URL: url("http://:secret-of-redis@" + s.address()), Journal: journal()},
+		"master":     {Sentinel: store.Sentinel{Addresses: []string{"a:1"}}, Journal: journal()},
+		"negative":   {URL: url("redis://" + s.address()), Acknowledged: -1, Journal: journal()},
+	} {
+		r, err := store.NewRedis(ctx, o)
+		if err == nil {
+			r.Close()
+			t.Errorf("%s: taken", name)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r, err := store.NewRedis(ctx, store.RedisOptions{URL: url("redis://:wrong-secret@" + s.address()), Journal: journal()})
+	must(t, err)
+	defer r.Close()
+	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {
+		t.Errorf("%v, %v", ready, cause)
+	}
+}
+
+// What another process finishes is seen by those who watch here, and a journal
+// that has an earlier step is brought up to date.
+func TestFinishedElsewhere(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	a, b := join(t, o, seams{}), join(t, o, seams{})
+	id := dispatched(t, a, newCall("1", ""), once)
+	must(t, a.Pend(ctx, id, time.Now().Add(time.Hour)))
+	w, err := a.Watch(id)
+	must(t, err)
+	defer w.Stop()
+	got, err := b.Finish(ctx, id, ending("callback", "r"))
+	if err != nil || got.Task.Tool != once.Tool || got.Task.Thread != "t" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	select {
+	case <-w.Changed:
+	case <-time.After(patient):
+		t.Error("not told")
+	}
+	if _, err := a.Finish(ctx, id, ending("expiry", "expired")); err == nil {
+		t.Error("finished twice")
+	}
+	if first, err := a.Deliver(ctx, id, "p"); !first || err != nil {
+		t.Errorf("%v, %v", first, err)
+	}
+	if first, err := b.Deliver(ctx, id, "p"); first || err != nil {
+		t.Errorf("%v, %v", first, err)
+	}
+	second := dispatched(t, a, newCall("2", ""), once)
+	must(t, a.Pend(ctx, second, time.Now().Add(time.Hour)))
+	if _, err := b.Finish(ctx, second, ending("callback", "r")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := a.Sweep(ctx, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, a.Close())
+	f := openFile(t, a.journal, store.FileOptions{})
+	if got, err := f.Find(ctx, second); err != nil || got.Step != store.Ended {
+		t.Errorf("the journal has %+v, %v", got, err)
+	}
+}
+
+// crash starts a process that dispatches, and kills it.
+func crash(t *testing.T, dir string, o store.RedisOptions) (steps map[string]string, unfinished int) {
+	t.Helper()
+	s := spawn(t, "redis", dir, "crashed", o)
+	steps = map[string]string{}
+	for line := range s.lines {
+		if line[0] == "error" {
+			t.Fatal(line[1])
+		}
+		if line[0] == "holds" {
+			break
+		}
+		steps[line[1]] = line[0]
+	}
+	must(t, s.cmd.Process.Signal(syscall.SIGKILL))
+	s.said(t)
+	_ = s.cmd.Wait()
+	for _, step := range steps {
+		if step != "ended" {
+			unfinished++
+		}
+	}
+	return steps, unfinished
+}
+
+// The calls of a process that was killed are taken over, each by one other.
+func TestTakeover(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	var all []*gateway
+	for range 3 {
+		all = append(all, join(t, o, seams{}))
+	}
+	steps, want := crash(t, t.TempDir(), o)
+	start := time.Now()
+	taken := map[string]int{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, g := range all {
+		group.Go(func() {
+			for end := start.Add(3 * patient); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				calls, err := g.Recover(ctx, 3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, c := range calls {
+					taken[c.ID]++
+					if steps[c.ID] != string(c.Step) {
+						t.Errorf("%s was %s, is %s", c.ID, steps[c.ID], c.Step)
+					}
+				}
+				n := len(taken)
+				mu.Unlock()
+				if n >= want {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(taken) != want {
+		t.Errorf("%d of %d calls were taken over", len(taken), want)
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("after %v", d)
+	}
+	for id, n := range taken {
+		if n != 1 {
+			t.Errorf("%s was taken over %d times", id, n)
+		}
+	}
+	freed(t, all[0], newCall("second", "key crashed-0 ")) // another key
+	if prior := claimed(t, all[0], newCall("third", "key crashed-0")); prior == nil {
+		t.Error("the key of a call that has ended is free")
+	}
+}
+
+// A process that has the journal of one that was killed takes over at once.
+func TestRestartTakesOver(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	dir := t.TempDir()
+	steps, want := crash(t, dir, o)
+	g := joining(t, dir, o, seams{})
+	g.wait(t, true)
+	calls, err := g.Recover(ctx, 1000)
+	if err != nil || len(calls) != want {
+		t.Fatalf("%d of %d calls, %v", len(calls), want, err)
+	}
+	for _, c := range calls {
+		if _, err := g.Finish(ctx, c.ID, ending("recovery", "unknown")); err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+		}
+	}
+	if calls, err := g.Recover(ctx, 1000); len(calls) != 0 || err != nil {
+		t.Errorf("taken over twice: %d, %v", len(calls), err)
+	}
+	owed, err := g.Owed(ctx, 1000)
+	must(t, err)
+	if len(owed) != len(steps)-want {
+		t.Errorf("%d outcomes are owed, want %d", len(owed), len(steps)-want)
+	}
+}
+
+// Two processes race for the same keys.
+func TestTwoProcesses(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	a, b := spawn(t, "race", t.TempDir(), "a", o), spawn(t, "race", t.TempDir(), "b", o)
+	won := map[string]int{}
+	for _, s := range []*spawned{a, b} {
+		for line := range s.lines {
+			if line[0] == "error" {
+				t.Error(line[1])
+				continue
+			}
+			won[line[1]]++
+		}
+	}
+	for k := range raceKeys {
+		if n := won[fmt.Sprint("key", k)]; n != 1 {
+			t.Errorf("key %d started %d calls", k, n)
+		}
+	}
+}
+
+func TestOnChange(t *testing.T) {
+	s := started(t)
+	changes := make(chan bool, 100)
+	o := at(s.address())
+	o.OnChange = func(ready bool, cause error) {
+		if ready == (cause != nil) {
+			t.Errorf("ready %v, %v", ready, cause)
+		}
+		changes <- ready
+	}
+	g := join(t, o, seams{})
+	s.kill()
+	for _, want := range []bool{false, true} {
+		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+			_, _ = g.Open(context.Background(), newCall("1", "k"))
+			select {
+			case got := <-changes:
+				if got != want {
+					t.Errorf("got %v", got)
+				}
+			default:
+				if time.Now().After(end) {
+					t.Fatal("not told")
+				}
+				continue
+			}
+			break
+		}
+		if !want {
+			must(t, s.start())
+		}
+	}
+}

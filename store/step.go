@@ -1,0 +1,125 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The transitions, as Memory and File make them; the scripts of Redis say the
+// same. One that is refused leaves the call as it is.
+
+// dispatch takes an opened call to where its tool may act.
+func (c *Call) dispatch(task Task, owner string) error {
+	if err := c.at(Opened); err != nil {
+		return err
+	}
+	if err := task.check(); err != nil {
+		return err
+	}
+	c.Step, c.Task, c.Owner, c.Attempts = Dispatched, task, owner, 1
+	return nil
+}
+
+// again counts one more attempt of a call that may be dispatched twice.
+func (c *Call) again() error {
+	if err := c.at(Dispatched); err != nil {
+		return err
+	}
+	if !c.Task.repeatable() {
+		return ErrDispatched
+	}
+	c.Attempts++
+	return nil
+}
+
+func (c *Call) pend(until time.Time) error {
+	if err := c.at(Dispatched); err != nil {
+		return err
+	}
+	c.Step, c.Until = Waiting, until
+	return nil
+}
+
+// finish ends a call. Where the same attempt has done so before, it says so.
+func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
+	switch {
+	case e.State != Done && e.State != Unknown || e.Attempt == "":
+		return false, errEnding
+	case c.Step == Ended && c.attempt == e.Attempt:
+		return true, nil
+	case c.Step == Ended:
+		return false, ErrEnded
+	case c.Step == Opened:
+		return false, errEarly
+	}
+	c.Step, c.State, c.Answer, c.attempt, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
+	c.Delivered, c.Task.Arguments = e.Deliver, nil
+	return false, nil
+}
+
+// deliver tells whether this is the first time.
+func (c *Call) deliver() (first bool, err error) {
+	if c.Step != Ended {
+		return false, errEarly
+	}
+	first = !c.Delivered
+	c.Delivered = true
+	return first, nil
+}
+
+var (
+	errEnding = errors.New("store: an ending needs a state that is final, and an attempt")
+	errEarly  = errors.New("store: the call has not come that far")
+	errNoID   = errors.New("store: a call needs an id")
+	errTwice  = errors.New("store: another call has this id")
+)
+
+// reopen answers for an id that is there already: it may be the same question
+// again.
+func (c *Call) reopen(again Call) error {
+	if c.Key != again.Key || c.Scope != again.Scope || c.Digest != again.Digest {
+		return errTwice
+	}
+	return c.at(Opened)
+}
+
+// at refuses a transition that does not start where the call is.
+func (c *Call) at(step Step) error {
+	switch {
+	case c.Step == step:
+		return nil
+	case c.Step == Ended:
+		return ErrEnded
+	case c.Step.rank() > step.rank():
+		return ErrDispatched
+	}
+	return errEarly
+}
+
+func (t *Task) check() error {
+	switch t.Effect {
+	case "read", "idempotent", "once":
+		return nil
+	}
+	return fmt.Errorf("store: found the effect %.20q, expected read, idempotent or once", t.Effect)
+}
+
+// repeatable tells whether a task may be dispatched twice.
+func (t *Task) repeatable() bool { return t.Effect == "read" || t.Effect == "idempotent" }
+
+func (t *Task) size() int64 {
+	return int64(len(t.Tool) + len(t.Version) + len(t.Agent) + len(t.Effect) + len(t.Arguments) +
+		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Input) + len(t.Config))
+}
+
+// size is what a call counts for, beside being one.
+func (c *Call) size() int64 {
+	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result))
+}
+
+// spare tells whether a call may be forgotten to make room.
+func (c *Call) spare() bool { return c.Step == Ended && c.Key == "" }
+
+// over tells whether a call has been kept for long enough.
+func (c *Call) over(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Keep }

@@ -1,0 +1,624 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/store"
+)
+
+var ctx = context.Background()
+
+// calls is what a gateway needs of a store.
+type calls interface {
+	Open(context.Context, store.Call) (*store.Call, error)
+	Dispatch(context.Context, string, store.Task) error
+	Again(context.Context, string) (int, error)
+	Pend(context.Context, string, time.Time) error
+	Finish(context.Context, string, store.Ending) (store.Call, error)
+	Settle(string)
+	Drop(context.Context, string) error
+	Get(ctx context.Context, id, principal string) (store.Call, error)
+	Find(context.Context, string) (store.Call, error)
+	Deliver(ctx context.Context, id, principal string) (bool, error)
+	Watch(string) (*store.Watch, error)
+	Recover(context.Context, int) ([]store.Call, error)
+	Owed(context.Context, int) ([]store.Call, error)
+	Expire(context.Context, int) ([]store.Call, error)
+	Sweep(context.Context, int) (int, error)
+}
+
+var (
+	_ calls = (*store.Memory)(nil)
+	_ calls = (*store.File)(nil)
+	_ calls = (*store.Redis)(nil)
+)
+
+type backend func(testing.TB, func() time.Time, store.Bounds) calls
+
+var backends = map[string]backend{
+	"memory": func(_ testing.TB, now func() time.Time, b store.Bounds) calls { return store.NewMemoryOf(now, b) },
+	"file": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
+		return openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b})
+	},
+	"redis": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
+		o := at(sharedAddress(t))
+		o.Bounds = b
+		return join(t, o, seams{now: now}).Redis
+	},
+	"cluster": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
+		if !installed() {
+			t.Skip("redis-server is not installed")
+		}
+		nodes, err := cluster()
+		must(t, err)
+		b.Calls, b.Bytes = b.Calls*16, b.Bytes*16 // it has so many parts
+		return join(t, store.RedisOptions{Cluster: store.Cluster{Addresses: nodes[:1]}, Prefix: fresh(), Bounds: b}, seams{now: now}).Redis
+	},
+	"sentinel": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
+		if !installed() {
+			t.Skip("redis-server is not installed")
+		}
+		address, err := sentinel()
+		must(t, err)
+		return join(t, store.RedisOptions{Sentinel: store.Sentinel{Master: "calls", Addresses: []string{address}}, Prefix: fresh(), Bounds: b}, seams{now: now}).Redis
+	},
+}
+
+// patient is how long a test waits for the disk: it is not what is tested.
+const patient = 10 * time.Second
+
+func openFile(t testing.TB, dir string, o store.FileOptions) *store.File {
+	t.Helper()
+	if o.Wait == 0 {
+		o.Wait = patient
+	}
+	f, err := store.OpenFile(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// clock is a time that a test sets.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// each runs a test for every backend.
+func each(t *testing.T, b store.Bounds, test func(*testing.T, calls, *clock)) {
+	for name, open := range backends {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			test(t, open(t, c.now, b), c)
+		})
+	}
+}
+
+var (
+	once = store.Task{Tool: "payments.refund", Version: "1.0.0", Agent: "Analyst", Effect: "once", Arguments: []byte(`{"a": 1}`), Thread: "t"}
+	read = store.Task{Tool: "web.search", Version: "1.0.0", Agent: "Analyst", Effect: "read", Arguments: []byte(`{"q":"x"}`)}
+)
+
+func newCall(id, key string) store.Call {
+	return store.Call{ID: id, Key: key, Digest: "d", Scope: store.Scope{Principal: "p", Workspace: "w", Project: "q"}}
+}
+
+func ending(attempt, result string) store.Ending {
+	return store.Ending{State: store.Done, Answer: store.Answer{Result: []byte(result), Status: 200}, Attempt: attempt}
+}
+
+// opened opens a call that no other has the key of.
+func opened(t testing.TB, s calls, c store.Call) string {
+	t.Helper()
+	if prior, err := s.Open(ctx, c); prior != nil || err != nil {
+		t.Fatalf("open %s: %+v, %v", c.ID, prior, err)
+	}
+	return c.ID
+}
+
+func dispatched(t testing.TB, s calls, c store.Call, task store.Task) string {
+	t.Helper()
+	id := opened(t, s, c)
+	must(t, s.Dispatch(ctx, id, task))
+	return id
+}
+
+func ended(t testing.TB, s calls, c store.Call) string {
+	t.Helper()
+	id := dispatched(t, s, c, once)
+	if _, err := s.Finish(ctx, id, ending(id, "r")); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refused(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestOneKeyOneCall(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				id := fmt.Sprint("racer", i)
+				prior, err := s.Open(ctx, newCall(id, "k"))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case prior == nil:
+					won.Add(1)
+					if err := s.Dispatch(ctx, id, once); err != nil {
+						t.Error(err)
+					}
+				case prior.State != store.Pending || prior.Digest != "d":
+					t.Errorf("got %+v", prior)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d calls for one key", won.Load())
+		}
+		for i, other := range []store.Scope{{"x", "w", "q"}, {"p", "x", "q"}, {"p", "w", "x"}, {"p", "wq", ""}} {
+			c := newCall(fmt.Sprint("other", i), "k")
+			c.Scope = other
+			opened(t, s, c)
+		}
+	})
+}
+
+// One process opens and dispatches, over and over, while others do.
+func TestKeysUnderLoad(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		const keys, racers = 50, 8
+		var won [keys]atomic.Int64
+		var all sync.WaitGroup
+		for r := range racers {
+			all.Go(func() {
+				for k := range keys {
+					id := fmt.Sprintf("%d-%d", r, k)
+					prior, err := s.Open(ctx, newCall(id, fmt.Sprint(k)))
+					if err != nil {
+						t.Error(err)
+					}
+					if prior != nil || err != nil {
+						continue
+					}
+					won[k].Add(1)
+					if err := s.Dispatch(ctx, id, once); err != nil {
+						t.Error(err)
+					}
+					if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		for k := range keys {
+			if won[k].Load() != 1 {
+				t.Errorf("key %d has started %d calls", k, won[k].Load())
+			}
+		}
+	})
+}
+
+func TestLifeOfACall(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		id := opened(t, s, newCall("1", "k"))
+		opened(t, s, newCall("1", "k")) // the same again
+		if got, err := s.Get(ctx, id, "p"); err != nil || got.State != store.Pending || got.Step != store.Opened {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		for _, other := range []string{"", "q"} {
+			_, err := s.Get(ctx, id, other)
+			refused(t, err, store.ErrAbsent)
+		}
+		for name, f := range map[string]func() error{
+			"pend":    func() error { return s.Pend(ctx, id, c.now()) },
+			"again":   func() error { _, err := s.Again(ctx, id); return err },
+			"deliver": func() error { _, err := s.Deliver(ctx, id, "p"); return err },
+			"finish":  func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
+			"effect":  func() error { return s.Dispatch(ctx, id, store.Task{Effect: "Once"}) },
+		} {
+			if f() == nil {
+				t.Errorf("%s of an opened call", name)
+			}
+		}
+		must(t, s.Dispatch(ctx, id, once))
+		refused(t, s.Dispatch(ctx, id, once), store.ErrDispatched)
+		_, err := s.Again(ctx, id)
+		refused(t, err, store.ErrDispatched)
+		must(t, s.Drop(ctx, id)) // has no effect
+		if got, err := s.Find(ctx, id); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+		refused(t, s.Pend(ctx, id, c.now()), store.ErrDispatched)
+		if prior, err := s.Open(ctx, newCall("2", "k")); err != nil || prior == nil || prior.ID != "1" || prior.State != store.Pending || prior.Step != store.Waiting {
+			t.Errorf("got %+v, %v", prior, err)
+		}
+		got, err := s.Finish(ctx, id, ending("a", "r"))
+		if err != nil || got.State != store.Done || string(got.Answer.Result) != "r" || got.Answer.Status != 200 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if got, err := s.Finish(ctx, id, ending("a", "r")); err != nil || got.Step != store.Ended {
+			t.Errorf("the same attempt again: %+v, %v", got, err)
+		}
+		got, err = s.Finish(ctx, id, ending("b", "other"))
+		refused(t, err, store.ErrEnded)
+		if string(got.Answer.Result) != "r" {
+			t.Errorf("got %+v", got)
+		}
+		refused(t, s.Pend(ctx, id, c.now()), store.ErrEnded)
+		refused(t, s.Dispatch(ctx, id, once), store.ErrEnded)
+		s.Settle(id)
+		prior, err := s.Open(ctx, newCall("2", "k"))
+		if err != nil || prior == nil || prior.State != store.Done || string(prior.Answer.Result) != "r" || prior.Task.Arguments != nil {
+			t.Errorf("got %+v, %v", prior, err)
+		}
+		c.advance(store.Keep - time.Millisecond)
+		if prior, _ := s.Open(ctx, newCall("2", "k")); prior == nil {
+			t.Error("a key is kept too short")
+		}
+		c.advance(time.Millisecond)
+		_, err = s.Get(ctx, id, "p")
+		refused(t, err, store.ErrAbsent)
+		dispatched(t, s, newCall("2", "k"), once) // the key is free, swept or not
+		if _, err := s.Finish(ctx, "3", ending("a", "r")); !errors.Is(err, store.ErrAbsent) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestDropFreesTheKey(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		for i := range 3 {
+			id := opened(t, s, newCall(fmt.Sprint(i), "k"))
+			must(t, s.Drop(ctx, id))
+			must(t, s.Drop(ctx, id))
+			if err := s.Dispatch(ctx, id, once); err == nil {
+				t.Error("dispatched what was dropped")
+			}
+		}
+		opened(t, s, newCall("last", "k"))
+	})
+}
+
+// Many finish and many deliver: one does.
+func TestExactlyOnce(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		id := dispatched(t, s, newCall("1", ""), once)
+		must(t, s.Pend(ctx, id, time.UnixMilli(0)))
+		var finished, delivered atomic.Int64
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				_, err := s.Finish(ctx, id, ending(fmt.Sprint(i), fmt.Sprint(i)))
+				if err == nil {
+					finished.Add(1)
+				} else {
+					refused(t, err, store.ErrEnded)
+				}
+				first, err := s.Deliver(ctx, id, "p")
+				if err != nil {
+					t.Error(err)
+				}
+				if first {
+					delivered.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if finished.Load() != 1 || delivered.Load() != 1 {
+			t.Errorf("finished %d times, delivered %d times", finished.Load(), delivered.Load())
+		}
+		_, err := s.Deliver(ctx, id, "q")
+		refused(t, err, store.ErrAbsent)
+		// One that is finished and delivered at once.
+		id = dispatched(t, s, newCall("2", ""), once)
+		e := ending("a", "r")
+		e.Deliver = true
+		if _, err := s.Finish(ctx, id, e); err != nil {
+			t.Fatal(err)
+		}
+		if first, err := s.Deliver(ctx, id, "p"); first || err != nil {
+			t.Errorf("delivered twice, %v", err)
+		}
+	})
+}
+
+func TestAgain(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		id := dispatched(t, s, newCall("1", ""), read)
+		for want := 2; want < 4; want++ {
+			if n, err := s.Again(ctx, id); n != want || err != nil {
+				t.Errorf("got %d, %v; want %d", n, err, want)
+			}
+		}
+		ended(t, s, newCall("2", ""))
+		_, err := s.Again(ctx, "2")
+		refused(t, err, store.ErrEnded)
+	})
+}
+
+func TestExpire(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		for i := range 5 {
+			id := dispatched(t, s, newCall(fmt.Sprint(i), ""), once)
+			must(t, s.Pend(ctx, id, c.now().Add(time.Duration(i)*time.Hour)))
+		}
+		dispatched(t, s, newCall("runs", ""), once)
+		due := func(want int) []store.Call {
+			t.Helper()
+			calls, err := s.Expire(ctx, 10)
+			if err != nil || len(calls) != want {
+				t.Errorf("got %+v, %v, want %d", calls, err, want)
+			}
+			return calls
+		}
+		due(1)
+		c.advance(2 * time.Hour)
+		for _, call := range due(3) {
+			if call.Task.Tool != once.Tool || call.Step != store.Waiting {
+				t.Errorf("got %+v", call)
+			}
+			if _, err := s.Finish(ctx, call.ID, ending("expiry", "r")); err != nil {
+				t.Error(err)
+			}
+		}
+		due(0)
+		c.advance(1000 * time.Hour) // a pending call is never lost
+		if swept, err := s.Sweep(ctx, 100); swept != 3 || err != nil {
+			t.Errorf("swept %d, %v", swept, err)
+		}
+		due(2)
+		if calls, err := s.Expire(ctx, 1); len(calls) != 1 || err != nil {
+			t.Errorf("got %+v, %v", calls, err)
+		}
+		if got, err := s.Find(ctx, "runs"); err != nil || got.Step != store.Dispatched {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+func TestWatch(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		id := dispatched(t, s, newCall("1", ""), once)
+		other, err := s.Watch("other")
+		must(t, err)
+		defer other.Stop()
+		for _, change := range []func() error{
+			func() error { return s.Pend(ctx, id, c.now()) },
+			func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
+		} {
+			var watches []*store.Watch
+			for range 3 {
+				w, err := s.Watch(id)
+				must(t, err)
+				watches = append(watches, w)
+			}
+			watches[0].Stop()
+			select {
+			case <-watches[1].Changed:
+				t.Error("it has not changed")
+			default:
+			}
+			must(t, change())
+			for _, w := range watches[1:] {
+				select {
+				case <-w.Changed:
+				case <-time.After(patient):
+					t.Error("not told")
+				}
+				w.Stop()
+			}
+		}
+		select {
+		case <-other.Changed:
+			t.Error("another's change")
+		default:
+		}
+	})
+}
+
+func TestWatchesAreBounded(t *testing.T) {
+	s := store.NewMemory(time.Now)
+	var watches []*store.Watch
+	for range 1 << 20 {
+		w, err := s.Watch("1")
+		if err != nil {
+			refused(t, err, store.ErrFull)
+			break
+		}
+		watches = append(watches, w)
+	}
+	if len(watches) == 1<<20 {
+		t.Fatal("no bound")
+	}
+	for _, w := range watches {
+		w.Stop()
+		w.Stop()
+	}
+	w, err := s.Watch("1")
+	must(t, err)
+	w.Stop()
+}
+
+// What a key needs and what is pending is never given up; what nobody's key
+// needs is, the oldest first.
+func TestFull(t *testing.T) {
+	each(t, store.Bounds{Calls: 8, Part: 100}, func(t *testing.T, s calls, c *clock) {
+		for i := range 5 {
+			ended(t, s, newCall(fmt.Sprint("key", i), fmt.Sprint(i)))
+		}
+		dispatched(t, s, newCall("pending", ""), once)
+		for i := range 30 {
+			ended(t, s, newCall(fmt.Sprint("free", i), ""))
+			c.advance(time.Second)
+		}
+		for _, id := range []string{"key0", "key4", "pending", "free29"} {
+			if _, err := s.Get(ctx, id, "p"); err != nil {
+				t.Errorf("%s was given up: %v", id, err)
+			}
+		}
+		_, err := s.Get(ctx, "free5", "p")
+		refused(t, err, store.ErrAbsent)
+		opened(t, s, newCall("last", "last"))
+		opened(t, s, newCall("least", "least"))
+		_, err = s.Open(ctx, newCall("more", "more"))
+		refused(t, err, store.ErrFull)
+		if prior, err := s.Open(ctx, newCall("more", "0")); prior == nil || err != nil {
+			t.Errorf("a full store does not answer: %v", err)
+		}
+		must(t, s.Drop(ctx, "last"))
+		opened(t, s, newCall("more", "more"))
+	})
+}
+
+func TestFullOfBytes(t *testing.T) {
+	each(t, store.Bounds{Bytes: 10_000, Part: 100}, func(t *testing.T, s calls, c *clock) {
+		big := string(make([]byte, 3000))
+		for i := range 10 {
+			id := dispatched(t, s, newCall(fmt.Sprint("free", i), ""), once)
+			if _, err := s.Finish(ctx, id, ending("a", big)); err != nil {
+				t.Fatal(err)
+			}
+			c.advance(time.Second)
+		}
+		n := 0
+		for ; n < 10; n++ {
+			c := newCall(fmt.Sprint("key", n), fmt.Sprint("key", n))
+			if _, err := s.Open(ctx, c); err != nil {
+				refused(t, err, store.ErrFull)
+				break
+			}
+			must(t, s.Dispatch(ctx, c.ID, once))
+			if _, err := s.Finish(ctx, c.ID, ending("a", big)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n < 3 || n > 4 {
+			t.Errorf("%d calls of 3000 bytes fit into 10000", n)
+		}
+	})
+}
+
+// One principal fills its part, and no more.
+func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
+	each(t, store.Bounds{Calls: 20, Part: 25}, func(t *testing.T, s calls, c *clock) {
+		of := func(principal, id, key string) store.Call {
+			call := newCall(id, key)
+			call.Scope.Principal = principal
+			return call
+		}
+		ended(t, s, of("quiet", "quiet", ""))
+		for i := range 40 {
+			ended(t, s, of("loud", fmt.Sprint("loud", i), ""))
+			c.advance(time.Second)
+		}
+		if _, err := s.Get(ctx, "quiet", "quiet"); err != nil {
+			t.Errorf("another's call was given up: %v", err)
+		}
+		n := 0
+		for ; n < 20; n++ {
+			if _, err := s.Open(ctx, of("loud", fmt.Sprint("key", n), fmt.Sprint(n))); err != nil {
+				refused(t, err, store.ErrFull)
+				break
+			}
+		}
+		if n != 5 {
+			t.Errorf("one of twenty has %d calls, want a quarter", n)
+		}
+		opened(t, s, of("quiet", "still", "k"))
+	})
+}
+
+func TestSweep(t *testing.T) {
+	each(t, store.Bounds{Calls: 12, Part: 100}, func(t *testing.T, s calls, c *clock) {
+		for round := range 3 {
+			for i := range 10 {
+				ended(t, s, newCall(fmt.Sprint(round, "-", i), fmt.Sprint(i)))
+			}
+			c.advance(store.Keep)
+			total := 0
+			for {
+				n, err := s.Sweep(ctx, 3)
+				must(t, err)
+				if total += n; n == 0 {
+					break
+				}
+			}
+			if total != 10 {
+				t.Errorf("swept %d", total)
+			}
+		}
+	})
+}
+
+func TestCallsNeedAnID(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		if _, err := s.Open(ctx, store.Call{}); err == nil {
+			t.Error("opened a call without an id")
+		}
+		id := opened(t, s, newCall("1", ""))
+		if _, err := s.Open(ctx, newCall(id, "k")); err == nil {
+			t.Error("opened two calls with one id")
+		}
+		must(t, s.Dispatch(ctx, id, once))
+		for _, e := range []store.Ending{{}, {State: store.Pending, Attempt: "a"}, {State: store.Done}} {
+			if _, err := s.Finish(ctx, id, e); err == nil {
+				t.Errorf("finished with %+v", e)
+			}
+		}
+	})
+}
+
+func canceled() (context.Context, context.CancelFunc) {
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	return gone, cancel
+}
+
+// A key is free a day after, swept or not, and however much is still to sweep.
+func TestAKeyIsFreeInTime(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		for i := range 40 {
+			ended(t, s, newCall(fmt.Sprint("first", i), fmt.Sprint(i)))
+		}
+		c.advance(store.Keep)
+		ended(t, s, newCall("second", "39"))
+		if got, err := s.Get(ctx, "second", "p"); err != nil || got.Step != store.Ended {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if prior, err := s.Open(ctx, newCall("third", "39")); err != nil || prior == nil || prior.ID != "second" {
+			t.Errorf("got %+v, %v", prior, err)
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// change is one transition in a transaction. An error refuses it, and then it
+// must have written nothing; after is called once it is durable.
+type change func(*tables) (after func(), err error)
+
+// job is a change on its way to the disk.
+type job struct {
+	run, undo change // undo is for one that nobody waited for; nil: it stays
+	state     atomic.Int32
+	after     func()
+	err       error
+	done      chan struct{} // closed when err is set
+}
+
+// The states of a job.
+const (
+	queued int32 = iota
+	taken        // by the writer
+	done
+	abandoned // by who asked, who was told that it is refused
+)
+
+// writer is the one that writes to the file: all that has gathered, in one
+// transaction with one sync.
+type writer struct {
+	db     *bbolt.DB
+	wait   time.Duration
+	before func() error // of each commit; nil but in tests
+	crowd  change       // part of every transaction
+
+	jobs  chan *job
+	stop  chan struct{}
+	ended chan struct{}
+	since atomic.Int64           // when the transaction under way began, in Unix nanoseconds
+	hurt  atomic.Pointer[string] // why the file is not trusted any more
+
+	mu   sync.Mutex
+	lazy []change // wait for the next transaction
+
+	sequence uint64
+	undo     []*job
+}
+
+const (
+	mostJobs  = 4096
+	mostBatch = 512
+	mostLazy  = 8192
+	// lazyTick is how long a lazy change waits for another to ride with.
+	lazyTick = 200 * time.Millisecond
+)
+
+var (
+	errSlow     = errors.New("the disk does not confirm in time")
+	errCrowded  = errors.New("too much waits for the disk")
+	errClosed   = errors.New("the store is closed")
+	errUnsure   = errors.New("whether it was written is not known")
+	errSequence = errors.New("the file has no sequence number")
+)
+
+// do makes a change durable, or refuses. It takes no longer than the writer's
+// wait.
+func (w *writer) do(ctx context.Context, run, undo change) error {
+	if err := w.ready(); err != nil {
+		return unavailable(err)
+	}
+	j := &job{run: run, undo: undo, done: make(chan struct{})}
+	select {
+	case <-w.stop:
+		return unavailable(errClosed)
+	case w.jobs <- j:
+	default:
+		return unavailable(errCrowded)
+	}
+	timer := time.NewTimer(w.wait)
+	defer timer.Stop()
+	cause := errSlow
+	select {
+	case <-j.done:
+		return j.err
+	case <-timer.C:
+	case <-ctx.Done():
+		cause = ctx.Err()
+	case <-w.ended:
+		cause = errClosed
+	}
+	switch {
+	case j.state.CompareAndSwap(queued, abandoned):
+		return unavailable(cause)
+	case j.state.CompareAndSwap(taken, abandoned):
+		return unavailable(errors.Join(cause, errUnsure))
+	}
+	<-j.done
+	return j.err
+}
+
+// ready refuses at once what would be refused after waiting.
+func (w *writer) ready() error {
+	if hurt := w.hurt.Load(); hurt != nil {
+		return errors.New(*hurt)
+	}
+	if since := w.since.Load(); since != 0 && time.Since(time.Unix(0, since)) > w.wait {
+		return errSlow
+	}
+	return nil
+}
+
+// later makes a change with the next transaction. A crash may lose it; so does
+// a queue that is full.
+func (w *writer) later(run change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.lazy) < mostLazy {
+		w.lazy = append(w.lazy, run)
+	}
+}
+
+// serve writes until it is stopped.
+func (w *writer) serve() {
+	defer close(w.ended)
+	debug.SetPanicOnFault(true) // a file that was cut short under us
+	tick := time.NewTicker(lazyTick)
+	defer tick.Stop()
+	for {
+		batch, lazy, last := w.gather(tick.C)
+		if len(batch) > 0 || len(lazy) > 0 {
+			w.write(batch, lazy)
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// gather takes what waits. It is the last when the writer was stopped and
+// nothing waits.
+func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []change, last bool) {
+	batch, w.undo = w.undo, nil
+	if len(batch) == 0 {
+		select {
+		case j := <-w.jobs:
+			batch = append(batch, j)
+		case <-tick:
+		case <-w.stop:
+			last = true
+		}
+	}
+	for len(batch) < mostBatch {
+		select {
+		case j := <-w.jobs:
+			batch = append(batch, j)
+			continue
+		default:
+		}
+		break
+	}
+	w.mu.Lock()
+	lazy, w.lazy = w.lazy, nil
+	w.mu.Unlock()
+	return batch, lazy, last && len(batch) == 0
+}
+
+// write makes one transaction of a batch, and tells those who wait.
+func (w *writer) write(batch []*job, lazy []change) {
+	w.since.Store(time.Now().UnixNano())
+	taking := batch[:0]
+	for _, j := range batch {
+		if j.state.CompareAndSwap(queued, taken) {
+			taking = append(taking, j)
+		}
+	}
+	afters, err := w.commit(taking, lazy)
+	w.since.Store(0)
+	for _, j := range taking {
+		if err != nil {
+			j.err, j.after = unavailable(err), nil
+		}
+		if j.after != nil {
+			j.after()
+		}
+		if !j.state.CompareAndSwap(taken, done) && j.err == nil && j.undo != nil {
+			w.undo = append(w.undo, &job{run: j.undo, done: make(chan struct{})})
+		}
+		close(j.done)
+	}
+	for _, after := range afters {
+		after()
+	}
+}
+
+// commit is the transaction: all of it is durable, or nothing of it.
+func (w *writer) commit(batch []*job, lazy []change) (afters []func(), err error) {
+	if hurt := w.hurt.Load(); hurt != nil {
+		return nil, errors.New(*hurt)
+	}
+	if err = w.transact(batch, lazy, &afters); err == nil {
+		w.sequence++
+		return afters, nil
+	}
+	// What has failed must not stand there. A disk that is full says so before the
+	// transaction is there, and may have room later; of any other failure the
+	// kernel may have kept what the disk has not.
+	if !full(err) || w.stands() {
+		hurt := "the file is not trusted any more, until it is opened anew: " + err.Error()
+		w.hurt.Store(&hurt)
+	}
+	return nil, err
+}
+
+func (w *writer) transact(batch []*job, lazy []change, afters *[]func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	tx, err := w.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = tx.Rollback() // says only that a failed commit has rolled back already
+		}
+	}()
+	t := &tables{tx: tx}
+	for _, j := range batch {
+		j.after, j.err = j.run(t)
+	}
+	for _, run := range append(lazy, w.crowd) {
+		// Nobody waits to be told that these are refused.
+		if after, err := run(t); err == nil && after != nil {
+			*afters = append(*afters, after)
+		}
+	}
+	t.put(aboutTable, sequenceKey, number(w.sequence+1))
+	if t.err != nil {
+		return t.err
+	}
+	if w.before != nil {
+		if err := w.before(); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// full tells a disk that has no room.
+func full(err error) bool {
+	var at *fs.PathError
+	return errors.As(err, &at) && (at.Op == "write" || at.Op == "truncate") && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+}
+
+// stands tells whether the transaction that has failed can be read; in doubt it
+// can.
+func (w *writer) stands() (stands bool) {
+	defer func() {
+		if recover() != nil {
+			stands = true
+		}
+	}()
+	var n uint64
+	err := w.db.View(func(tx *bbolt.Tx) (err error) {
+		n, err = readNumber(tx.Bucket(aboutTable).Get(sequenceKey))
+		return err
+	})
+	return err != nil || n != w.sequence
+}
+
+// close ends the writer, and waits for it as long as it would for the disk.
+func (w *writer) close() error {
+	close(w.stop)
+	select {
+	case <-w.ended:
+		return nil
+	case <-time.After(4 * w.wait):
+		return errSlow
+	}
+}
