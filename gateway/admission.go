@@ -17,6 +17,7 @@ type Admission struct {
 	kernel    *Kernel
 	request   Request // of the subject that was let in, without inputs
 	principal string
+	terms     Terms
 }
 
 // Admit lets a request in, or says why not, as the first step of every

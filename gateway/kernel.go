@@ -98,12 +98,14 @@ type check struct {
 // pipeline is every check, in the order of the contract. Two stages have two
 // steps each: an identity that the model claims can only be looked at once the
 // completion was read, and whether a tool could ever be used here is asked
-// before anything of its schema is shown.
+// before anything of its schema is shown. What only the answer's own request rules
+// out is asked with the envelope.
 var pipeline = []check{
 	{stage: refusal.Identity, run: bind, waits: true},
 	{stage: refusal.Parse, run: read},
 	{stage: refusal.Identity, run: claim},
 	{stage: refusal.Parse, run: envelope},
+	{stage: refusal.Parse, run: agree},
 	{stage: refusal.Schema, run: find},
 	{stage: refusal.Permission, run: reach},
 	{stage: refusal.Schema, run: validate},
@@ -294,6 +296,9 @@ func (c *call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
 		Tool: c.parsed.Name, Named: c.parsed.Named,
+	}
+	if c.refused != nil && c.parsed.Arguments != nil {
+		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
 	}
 	switch {
 	case c.refused != nil:

@@ -18,6 +18,9 @@ func read(_ context.Context, c *call) error {
 	default:
 		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}
+	if refused := c.ruledOut(); refused != nil {
+		return refused
+	}
 	if c.parsed.Refusal != nil && !c.parsed.Object {
 		return c.parsed.Refusal
 	}

@@ -24,6 +24,9 @@ type Report struct {
 	// was read; Named says whether there is one.
 	Tool  string `json:"-"`
 	Named bool   `json:"-"`
+	// ArgumentsSHA256 is the digest in hex of the arguments of a refused call, where
+	// they were read; else it is empty.
+	ArgumentsSHA256 string `json:"-"`
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it

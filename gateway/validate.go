@@ -17,13 +17,13 @@ const maxNear = 3
 // very name. Near names that this agent may use are offered, never used.
 func find(_ context.Context, c *call) error {
 	tool, ok := c.lookup()
-	if ok {
+	if ok && c.terms().offers(c.parsed.Name) {
 		c.tool = tool
 		return nil
 	}
 	near := c.state.Tools.Near(c.written(), func(name string) bool {
 		ever, err := c.reaches(name)
-		return ever && err == nil
+		return ever && err == nil && c.terms().offers(name)
 	}, maxNear)
 	if c.wired() {
 		for i, name := range near {

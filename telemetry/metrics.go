@@ -39,6 +39,7 @@ type Metrics struct {
 	local     prometheus.Gauge
 	tokens    *prometheus.CounterVec
 	keys      *prometheus.CounterVec
+	asked     *prometheus.HistogramVec
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -63,7 +64,8 @@ func New() *Metrics {
 	m.local = prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."})
 	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"})
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"})
-	m.registry.MustRegister(m.local, m.tokens, m.keys, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
+	m.asked = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"})
+	m.registry.MustRegister(m.local, m.tokens, m.keys, m.asked, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -179,4 +181,20 @@ func (m *Metrics) KeysFetched(succeeded bool) {
 		result = "fetched"
 	}
 	m.keys.WithLabelValues(result).Inc()
+}
+
+// Asked notes how one request to a model went; status is 0 without an answer,
+// code empty where the answer can be used so far.
+func (m *Metrics) Asked(code string, status int, took time.Duration) {
+	if m != nil {
+		m.asked.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
+	}
+}
+
+// statusClass keeps apart what a peer may answer, in a bounded number of words.
+func statusClass(status int) string {
+	if status < 100 || status > 599 {
+		return "0"
+	}
+	return strconv.Itoa(status/100) + "xx"
 }

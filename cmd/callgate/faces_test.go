@@ -24,6 +24,13 @@ var faces = []struct {
 	{"lines of base64", func(t *testing.T) carry { return byLine(t, true) }},
 	{"native, JSON", func(t *testing.T) carry { return natively(t, asJSON) }},
 	{"native, text", func(t *testing.T) carry { return natively(t, asText) }},
+	{"chat", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce"}) }},
+	{"chat, streamed whole", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: whole}) }},
+	{"chat, by character", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: byCharacter}) }},
+	{"chat, cut at random", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: atRandom()}) }},
+	{"chat, held whole", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: atRandom(), held: true}) }},
+	{"chat, executed here", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate"}) }},
+	{"chat, executed here, by character", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate", cut: byCharacter}) }},
 }
 
 // TestEveryFace brings the one file of vectors to every face, in order.

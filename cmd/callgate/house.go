@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -16,6 +17,7 @@ import (
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/upstream"
 )
 
 // house is everything that executing calls needs. It holds the lock of its
@@ -25,6 +27,7 @@ type house struct {
 	log    *audit.Log
 	engine *engine.Engine
 	limits limits
+	models atomic.Pointer[upstream.Set] // that can be asked now
 	// cut ends the calls that still run; that their outcome is not known is then
 	// written down.
 	cut context.CancelFunc

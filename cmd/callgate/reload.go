@@ -29,6 +29,7 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 				offer.drop()
 				return err
 			}
+			h.models.Store(c.Models)
 			offer.keep()
 			follow()
 			for _, w := range c.Warnings {

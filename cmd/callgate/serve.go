@@ -19,7 +19,9 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/upstream"
 )
 
 func newServe(e env) *cobra.Command {
@@ -91,6 +93,10 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 
 	front := door.New(door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
+	h.models.Store(loaded.Models)
+	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
+	defer client.Close()
+	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)
 	admin := server(newAdmin(watch, h.limits, who, metrics, front))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"os/exec"
 	"strings"
@@ -14,17 +15,43 @@ import (
 // TestReadmeServes runs the very lines by which the README starts the sample tool
 // and the gateway and makes a call, and wants the answer that it shows.
 func TestReadmeServes(t *testing.T) {
+	got, want := readmeStart(t, "Serve", "127.0.0.1:9000")
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestReadmeAgentLoop does the same for the sample model.
+func TestReadmeAgentLoop(t *testing.T) {
+	got, want := readmeStart(t, "An agent loop, without a key", "127.0.0.1:9001")
+	var completion struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal([]byte(got), &completion); err != nil || len(completion.Choices) != 1 || completion.Choices[0].Message.Content != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
+	}
+}
+
+// readmeStart runs a section's lines: the gateway and a program beside it, which
+// listens on an address, and what asks them. It returns the answer, and the one
+// that the section shows.
+func readmeStart(t *testing.T, heading, beside string) (got, want string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("skipped: the README's start builds and runs two programs")
 	}
-	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9000", "127.0.0.1:9090"} {
+	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9090", beside} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Skipf("skipped: the README's start needs %s, which is in use", address)
 		}
 		l.Close()
 	}
-	_, section, _ := strings.Cut(readme(t), "## Serve\n")
+	_, section, _ := strings.Cut(readme(t), "## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var start []string
 	var curl, answer string
@@ -65,13 +92,14 @@ func TestReadmeServes(t *testing.T) {
 			t.Fatalf("the gateway did not come up: %s", said.String())
 		}
 		code, _, _ := command(t, nil, "healthcheck", "--address", "127.0.0.1:8080")
-		tool, err := net.Dial("tcp", "127.0.0.1:9000")
+		c, err := net.Dial("tcp", beside)
 		if ready = code == exitAccepted && err == nil; err == nil {
-			tool.Close()
+			c.Close()
 		}
 	}
 	out, err := exec.CommandContext(ctx, "sh", "-c", curl).Output()
-	if err != nil || strings.TrimSuffix(string(out), "\n") != answer {
-		t.Errorf("got  %s\nwant %s (%v)", out, answer, err)
+	if err != nil {
+		t.Fatalf("%s: %v", curl, err)
 	}
+	return strings.TrimSuffix(string(out), "\n"), answer
 }

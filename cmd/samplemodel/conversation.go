@@ -121,7 +121,8 @@ func resultsIn(text string, fromTool bool) []result {
 // nothing stands where no result has what a text names.
 const nothing = "(nothing)"
 
-// look finds the value at a JSON Pointer in the newest result that has it.
+// look finds the value at a JSON Pointer in the newest result that has it. A
+// string is without the space around it: files end in a line break.
 func (c conversation) look(pointer string) string {
 	for i := len(c.results) - 1; i >= 0; i-- {
 		value, ok := at(c.results[i], pointer)
@@ -129,7 +130,7 @@ func (c conversation) look(pointer string) string {
 			continue
 		}
 		if s, ok := value.(string); ok {
-			return s
+			return strings.TrimSpace(s)
 		}
 		if b, err := json.Marshal(value, json.Deterministic(true)); err == nil {
 			return string(b)

@@ -81,7 +81,7 @@ func TestContentInParts(t *testing.T) {
 
 func TestWhatATextNames(t *testing.T) {
 	c := conversationOf(t, "user", "q", "assistant", "",
-		"tool", `{"tool_result":{"tool":"a","output":{"list":[{"title":"old"}],"n":[1,{"b":2,"a":"{{/v}}"}]}}}`,
+		"tool", `{"tool_result":{"tool":"a","output":{"list":[{"title":"old"}],"n":[1,{"b":2,"a":"{{/v}}"}],"file":"line\n"}}}`,
 		"tool", `{"list":[{"title":"{{/n}}"}]}`,
 		"tool", "no JSON")
 	for text, want := range map[string]string{
@@ -94,6 +94,7 @@ func TestWhatATextNames(t *testing.T) {
 		"{{/n/0}} and {{/n/1/b}}":        "1 and 2",
 		"{{/n/0/x}}":                     nothing,
 		"{{}}":                           "no JSON",
+		"<{{/file}}>":                    "<line>",
 		"open {{/n":                      "open {{/n",
 		"an end }} before {{/n/0}}":      "an end }} before 1",
 		"a text that names {{/nothing}}": "a text that names " + nothing,

@@ -10,6 +10,9 @@
 // time per request of the process in between. Absolute figures mean little on a
 // shared machine; the ratios do. It takes about a minute and stops what it
 // started.
+//
+// With -chat it does the same for chat completions, in front of a mock model;
+// see chat.go.
 package main
 
 import (
@@ -36,14 +39,22 @@ import (
 
 func main() {
 	proxyTo := flag.String("proxy", "", "be the bare proxy to this `URL`, and nothing else")
+	beModel := flag.Bool("model", false, "be the mock model, and nothing else")
+	chat := flag.Bool("chat", false, "measure chat completions")
+	short := flag.Int("streams", 10_000, "how many short streams are counted, with -chat")
 	rounds := flag.Int("rounds", 3, "how often each is loaded")
 	seconds := flag.Int("seconds", 4, "how long each time")
 	connections := flag.Int("connections", 32, "how many connections")
 	flag.Parse()
 	var err error
-	if *proxyTo != "" {
+	switch {
+	case *proxyTo != "":
 		err = proxy(*proxyTo)
-	} else {
+	case *beModel:
+		err = mock()
+	case *chat:
+		err = chatBench{rounds: *rounds, seconds: *seconds, connections: *connections, streams: *short}.run()
+	default:
 		err = bench(*rounds, *seconds, *connections)
 	}
 	if err != nil {
@@ -62,12 +73,17 @@ func proxy(to string) error {
 	e := gin.New()
 	reverse := httputil.NewSingleHostReverseProxy(target)
 	e.Any("/*path", func(c *gin.Context) { reverse.ServeHTTP(c.Writer, c.Request) })
+	return listen("proxy", e)
+}
+
+// listen serves on a free port, and says where.
+func listen(name string, handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("proxy listening on %s\n", listener.Addr())
-	return http.Serve(listener, e)
+	fmt.Printf("%s listening on %s\n", name, listener.Addr())
+	return http.Serve(listener, handler)
 }
 
 // subject is one of the things that are measured.
@@ -98,26 +114,43 @@ func bench(rounds, seconds, connections int) error {
 	}
 	for round := range rounds {
 		for _, s := range subjects {
-			before := processorTime(s.pid)
-			out, err := exec.Command(wrk, "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(seconds)+"s", "-s", s.script, s.url).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("wrk: %w: %s", err, out)
+			if err := s.load(wrk, seconds, connections); err != nil {
+				return err
 			}
-			rate, requests, err := readWrk(string(out))
-			if err != nil {
-				return fmt.Errorf("%s: %w: %s", s.name, err, out)
-			}
-			s.rates = append(s.rates, rate)
-			s.costs = append(s.costs, float64((processorTime(s.pid)-before).Microseconds())/requests)
-			fmt.Fprintf(os.Stderr, "round %d: %-9s %8.0f requests a second, %4.0f µs of processor each\n", round+1, s.name, rate, s.costs[len(s.costs)-1])
+			s.report(round)
 		}
 	}
+	table(subjects)
+	return nil
+}
+
+// load loads a subject once.
+func (s *subject) load(wrk string, seconds, connections int) error {
+	before := processorTime(s.pid)
+	out, err := exec.Command(wrk, "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(seconds)+"s", "-s", s.script, s.url).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("wrk: %w: %s", err, out)
+	}
+	rate, requests, err := readWrk(string(out))
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", s.name, err, out)
+	}
+	s.rates = append(s.rates, rate)
+	s.costs = append(s.costs, float64((processorTime(s.pid)-before).Microseconds())/requests)
+	return nil
+}
+
+func (s *subject) report(round int) {
+	fmt.Fprintf(os.Stderr, "round %d: %-9s %8.0f requests a second, %4.0f µs of processor each\n", round+1, s.name, s.rates[len(s.rates)-1], s.costs[len(s.costs)-1])
+}
+
+// table prints the medians, and their ratios to the second subject's.
+func table(subjects []*subject) {
 	base := subjects[1]
 	fmt.Printf("%-10s %12s %8s %14s %8s\n", "", "requests/s", "ratio", "µs processor", "ratio")
 	for _, s := range subjects {
 		fmt.Printf("%-10s %12.0f %8.2f %14.0f %8.2f\n", s.name, median(s.rates), median(s.rates)/median(base.rates), median(s.costs), median(s.costs)/median(base.costs))
 	}
-	return nil
 }
 
 func median(v []float64) float64 {
@@ -230,11 +263,11 @@ func (h *hall) start() ([]*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	direct, err := h.script("direct.lua", arguments)
+	direct, err := h.script("direct.lua", arguments, "application/json")
 	if err != nil {
 		return nil, err
 	}
-	call, err := h.script("call.lua", completion)
+	call, err := h.script("call.lua", completion, "text/plain")
 	if err != nil {
 		return nil, err
 	}
@@ -242,30 +275,55 @@ func (h *hall) start() ([]*subject, error) {
 		{name: "direct", pid: toolPID, script: direct, url: "http://" + toolAddress + "/echo"},
 		{name: "proxy", pid: proxyPID, script: direct, url: "http://" + proxyAddress + "/echo"},
 	}
-	for name, folder := range map[string]string{"unsynced": "/dev/shm", "synced": h.work} {
-		data, err := os.MkdirTemp(folder, "callgate-bench-")
+	gateways, err := h.gateways(gateway, map[string]string{"tools/bench.yaml": benchTool(fmt.Sprintf(`{type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}`, toolAddress))})
+	for _, s := range gateways {
+		s.script = call
+		s.url += "/v1/calls"
+	}
+	return append(subjects, gateways...), err
+}
+
+// gateways starts one with its log in memory and one with its log on disk.
+func (h *hall) gateways(program string, files map[string]string) ([]*subject, error) {
+	var all []*subject
+	for _, g := range []struct{ name, folder string }{{"unsynced", "/dev/shm"}, {"synced", h.work}} {
+		data, err := os.MkdirTemp(g.folder, "callgate-bench-")
 		if err != nil {
 			return nil, err
 		}
 		h.folders = append(h.folders, data)
-		s, err := h.gateway(gateway, name, toolAddress, data)
+		s, err := h.gateway(program, g.name, data, files)
 		if err != nil {
 			return nil, err
 		}
-		s.script = call
-		subjects = append(subjects, s)
+		all = append(all, s)
 	}
-	slices.SortStableFunc(subjects[2:], func(a, b *subject) int { return strings.Compare(b.name, a.name) })
-	return subjects, nil
+	return all, nil
 }
 
-func (h *hall) script(name, body string) (string, error) {
+func (h *hall) script(name, body, media string) (string, error) {
 	path := filepath.Join(h.work, name)
-	return path, os.WriteFile(path, []byte("wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\nif string.find([["+body+"]], \"tool\") then wrk.headers[\"Content-Type\"] = \"text/plain\" end\nwrk.body = [["+body+"]]\n"), 0o600)
+	return path, os.WriteFile(path, []byte("wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \""+media+"\"\nwrk.body = [["+body+"]]\n"), 0o600)
 }
 
-// gateway starts callgate serve with one tool and wide limits.
-func (h *hall) gateway(program, name, tool, data string) (*subject, error) {
+// benchTool is the one tool, and how it is run.
+func benchTool(run string) string {
+	return `tools:
+  - name: bench.echo
+    effect: read
+    input_schema:
+      type: object
+      required: [query]
+      properties:
+        query: {type: string, minLength: 1, maxLength: 400}
+        limit: {type: integer, minimum: 1, maximum: 50}
+        site: {type: string, x-boundary: host}
+    run: ` + run + "\n# end\n"
+}
+
+// gateway starts callgate serve with one tool and wide limits. A line of
+// callgate.yaml may be among the files.
+func (h *hall) gateway(program, name, data string, more map[string]string) (*subject, error) {
 	dir := filepath.Join(h.work, name)
 	port, err := freePort()
 	if err != nil {
@@ -276,24 +334,16 @@ func (h *hall) gateway(program, name, tool, data string) (*subject, error) {
 		return nil, err
 	}
 	files := map[string]string{
-		"callgate.yaml":   fmt.Sprintf("server: {listen: \"127.0.0.1:%d\", admin_listen: \"127.0.0.1:%d\"}\ndata_dir: %s\n# end\n", port, admin, data),
+		"callgate.yaml":   fmt.Sprintf("server: {listen: \"127.0.0.1:%d\", admin_listen: \"127.0.0.1:%d\"}\ndata_dir: %s\n%s# end\n", port, admin, data, more["callgate.yaml"]),
 		"policy.csv":      "p, role:user, acme/*, bench.*, , allow\ng, Analyst, role:user, acme/alpha\n# end\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n# end\n",
 		"limits.yaml": "caller: {rate: 1000000/s, burst: 1000000}\ndefault: {rate: 1000000/s, burst: 1000000, concurrency: 1000}\n" +
 			"tools: {bench.echo: {rate: 1000000/s, burst: 1000000}}\nprojects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}\n# end\n",
-		"tools/bench.yaml": fmt.Sprintf(`tools:
-  - name: bench.echo
-    effect: read
-    input_schema:
-      type: object
-      required: [query]
-      properties:
-        query: {type: string, minLength: 1, maxLength: 400}
-        limit: {type: integer, minimum: 1, maximum: 50}
-        site: {type: string, x-boundary: host}
-    run: {type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}
-# end
-`, tool),
+	}
+	for file, text := range more {
+		if file != "callgate.yaml" {
+			files[file] = text
+		}
 	}
 	for file, text := range files {
 		path := filepath.Join(dir, file)
@@ -313,7 +363,7 @@ func (h *hall) gateway(program, name, tool, data string) (*subject, error) {
 	for range 100 {
 		if r, err := http.Get(url + "/readyz"); err == nil {
 			r.Body.Close()
-			return &subject{name: name, pid: c.Process.Pid, url: url + "/v1/calls"}, nil
+			return &subject{name: name, pid: c.Process.Pid, url: url}, nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

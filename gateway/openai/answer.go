@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// What of an answer is passed on that is neither text nor a call. What is not
+// listed stays here: no reader behind us can find a call in it.
+var (
+	passedBeside   = []string{"system_fingerprint", "service_tier", "citations", "prompt_filter_results"}
+	passedOfChoice = []string{"content_filter_results"}
+	passedOfText   = []string{"annotations", "audio", "images"}
+	passedOfCall   = []string{"extra_content"}
+	// reasoning is never read for calls.
+	reasoning = []string{"reasoning", "reasoning_content", "reasoning_details"}
+)
+
+// pick appends those members whose names are listed, each behind a comma.
+func pick(b []byte, x upstream.Extra, listed ...[]string) []byte {
+	for _, m := range x {
+		for _, names := range listed {
+			if slices.Contains(names, m.Name) {
+				b = append(append(quote(append(b, ','), m.Name), ':'), m.Value...)
+			}
+		}
+	}
+	return b
+}
+
+// passes are the members of a message that go to the application.
+func (r *run) passes() [][]string {
+	if r.route.Rules.Reasoning == upstream.Drop {
+		return [][]string{passedOfText}
+	}
+	return [][]string{passedOfText, reasoning}
+}
+
+// toolCall writes a call as a message has it; with an index as a stream does.
+func toolCall(index int, id, name string, arguments []byte, x upstream.Extra) []byte {
+	b := []byte{'{'}
+	if index >= 0 {
+		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
+	}
+	b = quote(append(b, `"id":`...), id)
+	b = quote(append(b, `,"type":"function","function":{"name":`...), name)
+	b = append(quote(append(b, `,"arguments":`...), string(arguments)), '}')
+	return append(pick(b, x, passedOfCall), '}')
+}
+
+// shownCall is a call as the application sees it.
+type shownCall struct {
+	id, name  string
+	arguments []byte
+	extra     upstream.Extra
+}
+
+// show settles how a choice that passed is presented: which content it has, if
+// any, and which calls.
+func (r *run) show(j *judged) (content *string, calls []shownCall, finish string) {
+	finish = j.FinishReason
+	if j.released() {
+		content = j.Message.Content
+	}
+	for i, report := range j.passed() {
+		var call shownCall
+		switch wire, offered := r.offer.wire(report.Call.Tool); {
+		case r.route.Rules.Protocol != upstream.Text:
+			native := &j.Message.ToolCalls[i]
+			call = shownCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
+			if r.route.Rules.Present == upstream.AsContent {
+				said := callText(report.Call.Tool, report.Call.Arguments)
+				return &said, nil, "stop"
+			}
+		case !offered || r.route.Rules.Present == upstream.AsContent:
+			// An application that named no tools reads the call language itself.
+			return j.Message.Content, nil, finish
+		default:
+			call = shownCall{id: report.CallID, name: wire, arguments: report.Call.Arguments}
+			finish = "tool_calls"
+		}
+		calls = append(calls, call)
+	}
+	return content, calls, finish
+}
+
+// answer writes a turn as a completion.
+func (r *run) answer(c *gin.Context, t *turn) {
+	b := append([]byte(`{"id":`), quote(nil, t.ID)...)
+	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
+	b = append(quote(append(b, `,"model":`...), t.Model), `,"choices":[`...)
+	for i := range t.judged {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.appendChoice(b, &t.judged[i])
+	}
+	b = append(b, ']')
+	if usage := r.usage.json(); usage != nil {
+		b = append(append(b, `,"usage":`...), usage...)
+	}
+	b = append(pick(b, t.Extra, passedBeside), '}', '\n')
+	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
+}
+
+func (r *run) appendChoice(b []byte, j *judged) []byte {
+	content, calls, finish := r.show(j)
+	b = strconv.AppendInt(append(b, `{"index":`...), int64(j.Index), 10)
+	b = appendText(append(b, `,"message":{"role":"assistant","content":`...), content)
+	b = appendText(append(b, `,"refusal":`...), j.Message.Refusal)
+	for i, call := range calls {
+		if i == 0 {
+			b = append(b, `,"tool_calls":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = append(b, toolCall(-1, call.id, call.name, call.arguments, call.extra)...)
+	}
+	if len(calls) > 0 {
+		b = append(b, ']')
+	}
+	b = append(pick(b, j.Message.Extra, r.passes()...), `},"logprobs":`...)
+	// They repeat what the model wrote: they are shown where all of that is.
+	if logprobs := j.Extra.Lookup("logprobs"); logprobs != nil && content != nil && content == j.Message.Content && len(calls) == 0 {
+		b = append(b, logprobs...)
+	} else {
+		b = append(b, "null"...)
+	}
+	b = pick(b, j.Extra, passedOfChoice)
+	b = append(b, `,"finish_reason":`...)
+	if finish == "" {
+		return append(b, `null}`...)
+	}
+	return append(quote(b, finish), '}')
+}
+
+func appendText(b []byte, s *string) []byte {
+	if s == nil {
+		return append(b, "null"...)
+	}
+	return quote(b, *s)
+}

@@ -1,0 +1,57 @@
+package openai
+
+import (
+	"bytes"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/upstream"
+)
+
+// body is the request that the model is sent next: the application's, in which
+// nothing is changed but what this face answers for.
+func (r *run) body() ([]byte, error) {
+	o := r.request.members.set("model", quote(nil, r.route.As))
+	messages := append([]byte{'['}, bytes.Join(r.talk.messages, []byte{','})...)
+	o = o.set("messages", append(messages, ']'))
+	if r.request.stream && r.mode == gateway.ModeCall && r.route.Rules.Tokens > 0 {
+		options, _ := within(r.request.members.get("stream_options"))
+		o = o.set("stream_options", options.set("include_usage", []byte("true")).bytes())
+	}
+	if len(r.offer.tools) == 0 || r.route.Rules.Protocol == upstream.Text {
+		return o.without("tools", "tool_choice", "parallel_tool_calls").bytes(), nil
+	}
+	definitions, err := r.offer.definitions()
+	if err != nil {
+		return nil, err
+	}
+	o = o.set("tools", definitions)
+	if r.request.members.get("tool_choice") == nil {
+		return o.bytes(), nil
+	}
+	if r.request.choice.required && !r.choice.required && r.choice.names == nil {
+		return o.without("tool_choice").bytes(), nil // it was met
+	}
+	return o.set("tool_choice", r.choice.raw(r.request.members.get("tool_choice"))).bytes(), nil
+}
+
+// raw is tool_choice as it is sent on. Only a list of tools may have become
+// shorter.
+func (c *choice) raw(asked []byte) []byte {
+	if c.names == nil || c.forced {
+		return asked
+	}
+	mode := "auto"
+	if c.required {
+		mode = "required"
+	}
+	function := quote(nil, "function")
+	list := []byte{'['}
+	for i, name := range c.names {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, object{{"type", function}, {"function", object{{"name", quote(nil, name)}}.bytes()}}.bytes()...)
+	}
+	allowed := object{{"mode", quote(nil, mode)}, {"tools", append(list, ']')}}.bytes()
+	return object{{"type", quote(nil, "allowed_tools")}, {"allowed_tools", allowed}}.bytes()
+}

@@ -1,0 +1,93 @@
+package openai
+
+import (
+	"slices"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// choice is tool_choice: what the answer must and must not be. Its zero value
+// leaves that to the model.
+type choice struct {
+	none     bool
+	required bool
+	names    []string // tools that alone may be called; nil: any
+	forced   bool     // names is one tool, named as such
+}
+
+// readChoice reads tool_choice.
+func (r *request) readChoice() error {
+	const param = "tool_choice"
+	raw := r.members.get(param)
+	if raw == nil {
+		return nil
+	}
+	if word, ok := text(raw); ok {
+		switch word {
+		case "auto":
+		case "none":
+			r.choice.none = true
+		case "required":
+			r.choice.required = true
+		default:
+			return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
+		}
+		return nil
+	}
+	object, ok := within(raw)
+	kind, _ := text(object.get("type"))
+	switch {
+	case ok && kind == "function":
+		name, err := toolName(raw, param)
+		if err != nil {
+			return err
+		}
+		r.choice = choice{required: true, names: []string{name}, forced: true}
+	case ok && kind == "allowed_tools":
+		if err := r.choice.readAllowed(object.get(kind)); err != nil {
+			return err
+		}
+	default:
+		return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
+	}
+	for _, name := range r.choice.names {
+		if r.tools != nil && !slices.Contains(r.tools, name) {
+			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
+		}
+	}
+	return nil
+}
+
+// readAllowed reads {"mode":…,"tools":[…]}.
+func (c *choice) readAllowed(raw []byte) error {
+	const param = "tool_choice"
+	allowed, _ := within(raw)
+	mode, _ := text(allowed.get("mode"))
+	list, ok := elements(allowed.get("tools"))
+	if !ok || len(list) == 0 || mode != "auto" && mode != "required" {
+		return bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\".")
+	}
+	c.required = mode == "required"
+	for _, raw := range list {
+		name, err := toolName(raw, param)
+		if err != nil {
+			return err
+		}
+		c.names = append(c.names, name)
+	}
+	return nil
+}
+
+// met says that a call was made, as was asked: what comes after it is the
+// model's own choice again.
+func (c *choice) met() {
+	c.required = false
+	if c.forced {
+		c.names = nil
+	}
+}
+
+// violated is the refusal of an answer that tool_choice rules out.
+func violated(message string) *refusal.Error {
+	return refusal.New(refusal.ToolChoiceViolated, message)
+}

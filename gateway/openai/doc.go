@@ -1,0 +1,40 @@
+// Package openai is the face in front of a model: it speaks OpenAI's chat
+// completions to the application, asks the model for each through upstream, and
+// lets nothing of an answer out that the kernel has not judged.
+//
+//	POST /v1/chat/completions  one completion, judged; or a whole run of tools
+//	GET  /v1/models            the models that can be asked for by name
+//
+// # The request
+//
+// It is read strictly. Parameters that mean nothing here go to the model byte for
+// byte, in their order. The history must be whole: ids of calls are there and
+// differ within a message, and the messages after one with calls answer each of
+// them once. The tools of the request are names of registered tools in OpenAI's
+// alphabet: what the model is told of them is the registry's, and those that the
+// agent may not use it is not told of. No header of the caller goes further.
+//
+// # Two protocols with the model
+//
+// Native: the model is given the tools, and its tool_calls are judged as native
+// calls, all or none with the text beside them. Text: the model is told of the
+// tools and of the call language by a system message, its history is written in
+// that language, and its content is judged as a completion.
+//
+// # Two modes
+//
+// Enforce: a judged call is handed to the application, which runs it. Orchestrate:
+// Callgate runs it, shows the model what came of it, and asks again, until the
+// model answers in text or a bound is reached.
+//
+// In both, a refused completion goes back to the model with what is wrong with it,
+// a few times in a row. What then is still refused is the answer, as an error in
+// OpenAI's shape, with the status of its code.
+//
+// # Streams
+//
+// Text flows as the parser releases it. A call is judged once its stream has
+// ended, whole, and is shown in one piece. A refusal before anything of the answer
+// was shown is an error with its status, or is mended as above; one after it is an
+// error event, and the stream ends without [DONE].
+package openai

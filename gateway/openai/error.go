@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// failure is why a request has no completion.
+type failure struct {
+	refused *refusal.Error
+	param   string // the part of the request that is wrong
+	result  []byte // what the model was told last, where a completion was refused
+	// again says that the same request may be sent once more: nothing was acted on.
+	again bool
+	// said is a refusal of the model's provider, which goes to the application.
+	said *upstream.StatusError
+}
+
+func (f *failure) Error() string {
+	if f.said != nil {
+		return f.said.Error()
+	}
+	return f.refused.Error()
+}
+
+// status is of the answer.
+func (f *failure) status() int {
+	if f.said != nil {
+		return f.said.Status
+	}
+	return f.refused.Status()
+}
+
+// bad is a fault of the request, at a parameter.
+func bad(param, format string, args ...any) *failure {
+	return &failure{refused: refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...)), param: param}
+}
+
+// fails turns an error that came before anything was acted on into a failure.
+func fails(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	var said *upstream.StatusError
+	if errors.As(err, &said) {
+		return &failure{said: said, again: true}
+	}
+	refused := refusal.From(refusal.Any, err)
+	return &failure{refused: refused, again: refused.RetryAfterMS > 0 || refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout}
+}
+
+// body is OpenAI's shape of an error. Beside it stands what models read.
+func (f *failure) body() []byte {
+	type details struct {
+		Message  string          `json:"message"`
+		Type     string          `json:"type"`
+		Param    *string         `json:"param"`
+		Code     *string         `json:"code"`
+		Callgate json.RawMessage `json:"callgate,omitempty"`
+	}
+	var d details
+	if f.said != nil {
+		d = details{
+			Message: cmp.Or(f.said.Message, "The model's provider refused the request, and did not say why."),
+			Type:    cmp.Or(f.said.Type, errorType(f.said.Status)), Param: present(f.said.Param), Code: present(f.said.Code),
+		}
+	} else {
+		code := string(f.refused.Code)
+		d = details{Message: f.refused.Message, Type: errorType(f.status()), Param: present(f.param), Code: &code, Callgate: f.result}
+		if d.Callgate == nil {
+			d.Callgate, _ = wrapper.Refusal(nil, f.refused) // it holds text and numbers
+		}
+	}
+	body, err := wrapper.Marshal(map[string]details{"error": d})
+	if err != nil {
+		return []byte(`{"error":{"message":"Callgate failed.","type":"server_error","param":null,"code":"internal"}}`)
+	}
+	return body
+}
+
+func present(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// errorType is the word that clients of OpenAI know for a status.
+func errorType(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+const contentJSON = "application/json; charset=utf-8"
+
+// fail answers with a failure.
+func fail(c *gin.Context, f *failure) {
+	if f.said != nil {
+		if f.said.RetryAfter > 0 {
+			door.RetryAfter(c, retryAfter(f.said))
+		}
+	} else {
+		door.Note(c, f.refused)
+		door.RetryAfter(c, f.refused)
+	}
+	if !f.again {
+		// Clients of OpenAI send again what failed by 409, 429 and 5xx, unless told
+		// not to.
+		c.Header("X-Should-Retry", "false")
+	}
+	c.Data(f.status(), contentJSON, append(f.body(), '\n'))
+	c.Abort()
+}
+
+// retryAfter is what a provider's word on when to come back amounts to.
+func retryAfter(said *upstream.StatusError) *refusal.Error {
+	refused := refusal.New(refusal.RateLimited, "")
+	refused.RetryAfterMS = said.RetryAfter.Milliseconds()
+	return refused
+}
+
+// refuse answers a request that did not get as far as this face.
+func refuse(c *gin.Context, refused *refusal.Error) {
+	fail(c, &failure{refused: refused, again: refused.RetryAfterMS > 0})
+}

@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Options are what a face works with.
+type Options struct {
+	Kernel *gateway.Kernel
+	// Upstreams returns the models that can be asked now; a nil Set has none.
+	Upstreams func() *upstream.Set
+	Client    *upstream.Client
+	// Heartbeat is how long a run is silent before a comment keeps its stream alive;
+	// 0 is 10 s.
+	Heartbeat time.Duration
+}
+
+const (
+	defaultHeartbeat = 10 * time.Second
+
+	headerMode = "Callgate-Mode"
+)
+
+// Face answers requests. It is safe for concurrent use.
+type Face struct{ options Options }
+
+// New returns the face of a kernel.
+func New(options Options) *Face {
+	if options.Heartbeat <= 0 {
+		options.Heartbeat = defaultHeartbeat
+	}
+	return &Face{options: options}
+}
+
+// Mount puts the face behind a door.
+func (f *Face) Mount(d *door.Door) {
+	d.Mount(door.Route{
+		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,
+		MaxBody: func() int { return maxBody }, Headers: []string{headerMode},
+	})
+	d.Mount(door.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
+}
+
+// models lists the models that can be asked for by their names.
+func (f *Face) models(c *gin.Context, asked door.Asked) {
+	if _, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
+		fail(c, fails(err))
+		return
+	}
+	type model struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}
+	list := struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", []model{}}
+	for _, m := range f.options.Upstreams().Models() {
+		list.Data = append(list.Data, model{ID: m.ID, Object: "model", OwnedBy: m.Upstream})
+	}
+	body, err := wrapper.Marshal(list)
+	if err != nil {
+		fail(c, fails(refusal.From(refusal.Any, err)))
+		return
+	}
+	c.Data(http.StatusOK, contentJSON, append(body, '\n'))
+}

@@ -1,0 +1,520 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/upstream"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// ledger is a journal that a test reads.
+type ledger struct {
+	mu      sync.Mutex
+	records []audit.Record
+}
+
+func (l *ledger) Append(_ context.Context, r audit.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = append(l.records, r)
+	return nil
+}
+
+// lines are the records in short, in their order.
+func (l *ledger) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, r := range l.records {
+		out = append(out, strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", r.Event, r.Mode, r.Verdict, r.Outcome, r.Code), " "))
+	}
+	return out
+}
+
+// tool is an engine of one tool.
+type tool func(gateway.Task) (gateway.Output, error)
+
+func (f tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+
+// model is a scripted provider.
+type model struct {
+	*httptest.Server
+	mu     sync.Mutex
+	asked  [][]byte
+	heads  []http.Header
+	script func(turn int, w http.ResponseWriter, r *http.Request)
+}
+
+// turns answers each request by the next of some functions, and by the last from
+// then on.
+func turns(script ...func(http.ResponseWriter, *http.Request)) func(int, http.ResponseWriter, *http.Request) {
+	return func(turn int, w http.ResponseWriter, r *http.Request) { script[min(turn, len(script)-1)](w, r) }
+}
+
+func newModel(t testing.TB, script func(int, http.ResponseWriter, *http.Request)) *model {
+	t.Helper()
+	m := &model{script: script}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m.mu.Lock()
+		turn := len(m.asked)
+		m.asked = append(m.asked, body)
+		m.heads = append(m.heads, r.Header.Clone())
+		m.mu.Unlock()
+		m.script(turn, w, r)
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// times is how often the model was asked.
+func (m *model) times() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked)
+}
+
+// body is what it was asked, the n-th time.
+func (m *model) body(t testing.TB, n int) []byte {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n >= len(m.asked) {
+		t.Fatalf("the model was asked %d times", len(m.asked))
+	}
+	return m.asked[n]
+}
+
+// house is a face with all that stands behind it.
+type house struct {
+	*door.Door
+	kernel *gateway.Kernel
+	ledger *ledger
+	model  *model
+	log    *bytes.Buffer
+}
+
+// plan is what a test changes of a house.
+type plan struct {
+	state  func(*gateway.State, *gateway.Parts)
+	rules  func(*upstream.Rules)
+	engine tool
+	// definition is the upstream, as a whole.
+	definition func(*upstream.Definition)
+	beat       time.Duration
+}
+
+// open builds a house around a scripted model. The configuration is that of the
+// vectors, without limits; the only model is m, natively, unless it is changed.
+func open(t testing.TB, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
+	t.Helper()
+	c, err := configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openWith(t, c, script, p)
+}
+
+func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
+	t.Helper()
+	state := &gateway.State{
+		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
+		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+	}
+	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}, model: newModel(t, script)}
+	if p.engine == nil {
+		p.engine = func(task gateway.Task) (gateway.Output, error) {
+			return gateway.Output{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
+		}
+	}
+	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: p.engine}
+	if p.state != nil {
+		p.state(state, &parts)
+	}
+	var err error
+	if h.kernel, err = gateway.New(state, parts); err != nil {
+		t.Fatal(err)
+	}
+	client := upstream.NewClient(upstream.Options{})
+	t.Cleanup(client.Close)
+	d := upstream.Defaults()
+	d.Name, d.BaseURL, d.Retries = "sample", h.model.URL+"/v1", 0
+	d.Key = func() (string, error) { return "upstream-own-key", nil }
+	d.Models = []upstream.Model{{ID: "m", As: "model-1"}, {ID: "x-*"}}
+	if p.rules != nil {
+		p.rules(&d.Rules)
+	}
+	if p.definition != nil {
+		p.definition(&d)
+	}
+	set, err := upstream.New([]upstream.Definition{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse})
+	openai.New(openai.Options{Kernel: h.kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Door)
+	return h
+}
+
+// guarded is a writer for several goroutines.
+type guarded struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (g *guarded) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.to.Write(p)
+}
+
+// post asks for a completion.
+func (h *house) post(body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// settled are the records, once all of them are written.
+func (h *house) settled(t testing.TB) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := h.kernel.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return h.ledger.lines()
+}
+
+// choice is one choice of an answer, as far as tests look at it.
+type choice struct {
+	Index   int
+	Message struct {
+		Role, Content, Refusal string
+		ToolCalls              []call `json:"tool_calls"`
+		Reasoning              string `json:"reasoning_content"`
+	}
+	FinishReason string `json:"finish_reason"`
+}
+
+type call struct {
+	ID, Type string
+	Function struct{ Name, Arguments string }
+}
+
+// completion is an answer, or an error, whole or put together from a stream.
+type completion struct {
+	ID, Object, Model string
+	Choices           []choice
+	Usage             map[string]any
+	Error             struct {
+		Message, Type, Param, Code string
+		Callgate                   json.RawMessage
+	}
+	done     bool     // of a stream: [DONE] came
+	comments []string // of a stream
+	chunks   int
+}
+
+// call is the first call of the first choice.
+func (c completion) call() string {
+	if len(c.Choices) == 0 || len(c.Choices[0].Message.ToolCalls) == 0 {
+		return ""
+	}
+	first := c.Choices[0].Message.ToolCalls[0]
+	return first.Function.Name + first.Function.Arguments
+}
+
+func (c completion) text() string {
+	if len(c.Choices) == 0 {
+		return ""
+	}
+	return c.Choices[0].Message.Content
+}
+
+// reads takes an answer apart, whole or a stream.
+func reads(t testing.TB, w *httptest.ResponseRecorder) completion {
+	t.Helper()
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		return readsStream(t, w.Body.String())
+	}
+	var c completion
+	if err := json.Unmarshal(w.Body.Bytes(), &c); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return c
+}
+
+func readsStream(t testing.TB, body string) completion {
+	t.Helper()
+	var c completion
+	for event := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
+		if note, ok := strings.CutPrefix(event, ": "); ok {
+			c.comments = append(c.comments, note)
+			continue
+		}
+		data, ok := strings.CutPrefix(event, "data: ")
+		if !ok || c.done || c.Error.Code != "" {
+			t.Fatalf("found %q in %q", event, body)
+		}
+		if data == "[DONE]" {
+			c.done = true
+			continue
+		}
+		c.add(t, data)
+	}
+	return c
+}
+
+// add puts a chunk behind what came before.
+func (c *completion) add(t testing.TB, data string) {
+	t.Helper()
+	var chunk struct {
+		completion
+		Choices []struct {
+			Index int
+			Delta struct {
+				Role, Content, Refusal string
+				Reasoning              string `json:"reasoning_content"`
+				ToolCalls              []struct {
+					Index int
+					call
+				} `json:"tool_calls"`
+			}
+			FinishReason string `json:"finish_reason"`
+		}
+	}
+	if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+		t.Fatalf("%q: %v", data, err)
+	}
+	c.chunks++
+	if chunk.Error.Code != "" {
+		c.Error = chunk.Error
+		return
+	}
+	if c.ID != "" && c.ID != chunk.ID || chunk.Object != "chat.completion.chunk" {
+		t.Fatalf("a chunk of another completion: %q", data)
+	}
+	c.ID, c.Object, c.Model = chunk.ID, chunk.Object, chunk.Model
+	if chunk.Usage != nil {
+		c.Usage = chunk.Usage
+	}
+	for _, d := range chunk.Choices {
+		i := slices.IndexFunc(c.Choices, func(have choice) bool { return have.Index == d.Index })
+		if i < 0 {
+			i = len(c.Choices)
+			c.Choices = append(c.Choices, choice{Index: d.Index})
+		}
+		have := &c.Choices[i]
+		if have.FinishReason != "" {
+			t.Fatalf("more of a choice that has ended: %q", data)
+		}
+		have.Message.Role += d.Delta.Role
+		have.Message.Content += d.Delta.Content
+		have.Message.Refusal += d.Delta.Refusal
+		have.Message.Reasoning += d.Delta.Reasoning
+		for _, piece := range d.Delta.ToolCalls {
+			if piece.Index != len(have.Message.ToolCalls) {
+				t.Fatalf("a call out of order: %q", data)
+			}
+			have.Message.ToolCalls = append(have.Message.ToolCalls, piece.call)
+		}
+		have.FinishReason = d.FinishReason
+	}
+}
+
+// says answers with a message, whole or as a stream, as it is asked for.
+func says(message, finish string) func(http.ResponseWriter, *http.Request) {
+	return saysMany(finish, message)
+}
+
+// saysMany answers with one choice for each message.
+func saysMany(finish string, messages ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			stream(w, 1<<20, finish, messages...)
+			return
+		}
+		var choices []string
+		for i, m := range messages {
+			choices = append(choices, fmt.Sprintf(`{"index":%d,"message":%s,"finish_reason":%q}`, i, m, finish))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"model-1-0","choices":[%s],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"details":{"cached":3}},"system_fingerprint":"fp"}`, strings.Join(choices, ","))
+	}
+}
+
+// stream sends messages as a stream, in pieces of at most so many bytes of text,
+// as characters allow.
+func stream(w http.ResponseWriter, piece int, finish string, messages ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for i, m := range messages {
+		for _, delta := range deltas(m, piece) {
+			event(w, fmt.Sprintf(`{"index":%d,"delta":%s,"finish_reason":null}`, i, delta))
+		}
+		event(w, fmt.Sprintf(`{"index":%d,"delta":{},"finish_reason":%q}`, i, finish))
+	}
+	fmt.Fprintf(w, "data: %s\n\n", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"model-1-0","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"details":{"cached":3}}}`)
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func event(w http.ResponseWriter, choice string) {
+	fmt.Fprintf(w, "data: %s\n\n", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"model-1-0","choices":[`+choice+`]}`)
+	w.(http.Flusher).Flush()
+}
+
+// deltas cuts a message into what a stream brings of it.
+func deltas(message string, piece int) []string {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(message), &m); err != nil {
+		panic(message)
+	}
+	out := []string{`{"role":"assistant"}`}
+	for _, name := range []string{"reasoning_content", "content", "refusal", "function_call"} {
+		var s string
+		switch raw := m[name]; {
+		case raw == nil:
+		case json.Unmarshal(raw, &s) != nil || string(raw) == "null":
+			out = append(out, `{"`+name+`":`+string(raw)+`}`)
+		default:
+			for _, part := range pieces(s, piece) {
+				out = append(out, `{"`+name+`":`+quoted(part)+`}`)
+			}
+		}
+	}
+	var calls []map[string]json.RawMessage
+	_ = json.Unmarshal(m["tool_calls"], &calls)
+	for i, c := range calls {
+		var f struct{ Name, Arguments string }
+		_ = json.Unmarshal(c["function"], &f)
+		kind := c["type"]
+		if kind == nil {
+			kind = json.RawMessage(`"function"`)
+		}
+		out = append(out, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%s,"type":%s,"function":{"name":%s,"arguments":""}}]}`, i, c["id"], kind, quoted(f.Name)))
+		for _, part := range pieces(f.Arguments, piece) {
+			out = append(out, fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, quoted(part)))
+		}
+	}
+	return out
+}
+
+// pieces cuts a text between characters.
+func pieces(s string, most int) []string {
+	var out []string
+	for len(s) > 0 {
+		n := min(most, len(s))
+		for n < len(s) && s[n]&0xC0 == 0x80 {
+			n++
+		}
+		out = append(out, s[:n])
+		s = s[n:]
+	}
+	return out
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// content is a message of a text.
+func content(s string) string { return `{"role":"assistant","content":` + quoted(s) + `}` }
+
+// toolCalls is a message of calls: id, name and arguments of each.
+func toolCalls(parts ...string) string {
+	var list []string
+	for i := 0; i < len(parts); i += 3 {
+		list = append(list, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, parts[i], parts[i+1], quoted(parts[i+2])))
+	}
+	return `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(list, ",") + `]}`
+}
+
+// asks is a request with some more members.
+func asks(more string) string {
+	if more != "" {
+		more = "," + more
+	}
+	return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + more + `}`
+}
+
+// tools are the tools of a request, by their names alone.
+func tools(names ...string) string {
+	var list []string
+	for _, n := range names {
+		list = append(list, fmt.Sprintf(`{"type":"function","function":{"name":%q}}`, n))
+	}
+	return `"tools":[` + strings.Join(list, ",") + `]`
+}
+
+// Rules of the house for tests.
+func textProtocol(r *upstream.Rules) { r.Protocol = upstream.Text }
+func noRepairs(r *upstream.Rules)    { r.Repairs = 0 }
+func orchestrate(r *upstream.Rules)  { r.Modes = []upstream.Mode{upstream.Orchestrate} }
+
+func all(changes ...func(*upstream.Rules)) func(*upstream.Rules) {
+	return func(r *upstream.Rules) {
+		for _, change := range changes {
+			change(r)
+		}
+	}
+}
+
+// configWith is a configuration with a file of tools, all of which the agent may
+// use.
+func configWith(t testing.TB, name, toolFile string) *configs.Config {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"callgate.yaml":   "registry: {files: [" + name + "]}\n# end\n",
+		name:              toolFile,
+		"policy.csv":      "p, Analyst, *, *, , allow\n# end\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n",
+		"limits.yaml":     "{}\n# end\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,194 @@
+package openai
+
+import (
+	"context"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// turn is one completion of the model, judged.
+type turn struct {
+	*upstream.Completion
+	judged []judged
+}
+
+// judged is one choice, with the decision on it.
+type judged struct {
+	*upstream.Choice
+	decision *gateway.Decision
+	// text says that the first report is on the content, and beside how many
+	// reports stand before those of native calls.
+	text   bool
+	beside int
+	shown  bool // some of the content was shown
+	whole  bool // nothing of a stream was shown before it was judged
+}
+
+// refusal is the first refusal of the turn, or nil.
+func (t *turn) refusal() *refusal.Error {
+	for i := range t.judged {
+		if refused := t.judged[i].decision.Refusal(); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// calls tells whether the turn has calls that passed.
+func (t *turn) calls() bool {
+	for i := range t.judged {
+		if len(t.judged[i].passed()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// passed are the reports of calls that passed.
+func (j *judged) passed() []gateway.Report {
+	reports := j.decision.Reports
+	for i := range reports {
+		if reports[i].Verdict == gateway.VerdictCall {
+			return reports[i:]
+		}
+	}
+	return nil
+}
+
+// released tells whether the content is text that passed.
+func (j *judged) released() bool {
+	return j.text && j.decision.Reports[0].Verdict == gateway.VerdictText
+}
+
+// answer is what of a choice is judged.
+type answer struct {
+	content *gateway.Input
+	beside  []gateway.Input // a refusal that the model wrote
+	calls   []gateway.Input
+	fault   *refusal.Error // of the answer as a whole
+}
+
+func (a *answer) inputs() []gateway.Input {
+	var all []gateway.Input
+	if a.content != nil {
+		all = append(all, *a.content)
+	}
+	return append(append(all, a.beside...), a.calls...)
+}
+
+// judge judges a choice. A relay, where there is one, has judged its content so
+// far.
+func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged {
+	a := r.read(c)
+	j := judged{Choice: c, text: a.content != nil, beside: len(a.beside)}
+	if j.text {
+		j.beside++
+	}
+	if seen != nil {
+		j.shown = seen.shown
+		if seen.stream != nil && a.fault == nil && len(a.beside) == 0 {
+			j.decision = seen.close(ctx, a.content.Truncated, a.calls...)
+			return j
+		}
+		seen.stream = nil // the content is judged here, whole
+	}
+	terms := r.terms()
+	terms.Fault = a.fault
+	if len(a.beside) > 0 {
+		terms.Call = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+	}
+	j.decision = r.admission.Under(terms).Judge(ctx, r.mode, a.inputs()...)
+	return j
+}
+
+// read takes a choice apart into what the kernel judges.
+func (r *run) read(c *upstream.Choice) answer {
+	m := &c.Message
+	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
+	native := r.route.Rules.Protocol != upstream.Text
+	content := ""
+	if m.Content != nil {
+		content = *m.Content
+	}
+	var a answer
+	refused := m.Refusal != nil && *m.Refusal != ""
+	if refused {
+		a.beside = []gateway.Input{{Completion: []byte(*m.Refusal), Prose: true, Truncated: cut}}
+	}
+	// Beside something else, no content is no text; alone, it is an answer of
+	// nothing.
+	if !blank(content) || !refused && (!native || len(m.ToolCalls) == 0) {
+		a.content = &gateway.Input{Completion: []byte(content), Prose: native, Truncated: cut}
+	}
+	if native {
+		for i := range m.ToolCalls {
+			a.calls = append(a.calls, gateway.Input{Native: r.native(&m.ToolCalls[i]), Truncated: cut})
+		}
+		if a.content != nil && len(a.calls) > 0 && r.route.Rules.NativeProse == upstream.Drop {
+			a.content = nil
+		}
+	}
+	a.fault = r.fault(m, &a)
+	return a
+}
+
+// fault is what is wrong with an answer beside what its parts say.
+func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
+	rules := &r.route.Rules
+	calls := len(m.ToolCalls)
+	foreign := func(found string) *refusal.Error {
+		return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+found+", which is another syntax for tool calls. "+r.manner())
+	}
+	if m.FunctionCall {
+		return foreign("the legacy member function_call")
+	}
+	if calls == 0 {
+		return nil
+	}
+	if rules.Protocol == upstream.Text {
+		return foreign("the member tool_calls")
+	}
+	ids := map[string]bool{}
+	for i := range m.ToolCalls {
+		call := &m.ToolCalls[i]
+		if call.Type != "" && call.Type != "function" {
+			return foreign("a type that is not function")
+		}
+		if call.ID == "" || ids[call.ID] {
+			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, or two with the same; nothing of it was used.")
+		}
+		ids[call.ID] = true
+	}
+	prose := a.content != nil
+	switch {
+	case prose && (rules.NativeProse == upstream.Refuse || rules.Present == upstream.AsContent):
+		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
+	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.Present == upstream.AsContent || r.request.single):
+		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
+	}
+	return nil
+}
+
+// manner says how calls are made here.
+func (r *run) manner() string {
+	if r.route.Rules.Protocol == upstream.Text {
+		return `Send the call alone, as {"tool":{"name":"…","arguments":{…}}}.`
+	}
+	return "Call one of the functions that you were given."
+}
+
+// native is a call of the model under the registry's name.
+func (r *run) native(call *upstream.ToolCall) *gateway.Native {
+	n := &gateway.Native{Name: r.registered(call.Name), Wire: call.Name, Arguments: call.Arguments}
+	if len(n.Arguments) == 0 {
+		n.Arguments = []byte("{}") // what providers send for a tool without parameters
+	}
+	return n
+}
+
+// blank tells whether a text is nothing but JSON's white space.
+func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }

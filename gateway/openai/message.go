@@ -1,0 +1,159 @@
+package openai
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+)
+
+// message is one message of the history.
+type message struct {
+	raw     []byte
+	members object // of those with calls or results
+	role    string
+	content []byte     // as it stood; nil: none
+	calls   []pastCall // of an assistant
+	answers string     // the id of the call that a tool's message is the result of
+	result  string     // the result itself
+}
+
+// pastCall is a call of an earlier turn.
+type pastCall struct {
+	id, name  string
+	arguments []byte
+}
+
+// readHistory reads the messages: each of a known role, and those with results
+// behind the one with their calls.
+func (r *request) readHistory() error {
+	list, ok := elements(r.members.get("messages"))
+	if !ok || len(list) == 0 {
+		return bad("messages", "\"messages\" must be a list of at least one message.")
+	}
+	open := map[string]bool{} // calls that are not answered yet
+	for i, raw := range list {
+		param := "messages." + strconv.Itoa(i)
+		m, err := readMessage(raw, param)
+		if err != nil {
+			return err
+		}
+		if m.role == "tool" {
+			if !open[m.answers] {
+				return bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
+			}
+			delete(open, m.answers)
+		} else if len(open) > 0 {
+			return bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
+		}
+		for _, call := range m.calls {
+			open[call.id] = true
+		}
+		r.history = append(r.history, m)
+	}
+	if len(open) > 0 {
+		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
+	}
+	return nil
+}
+
+func readMessage(raw []byte, param string) (message, error) {
+	members, ok := within(raw)
+	if !ok {
+		return message{}, bad(param, "A message must be an object.")
+	}
+	m := message{raw: raw, members: members, content: members.get("content")}
+	m.role, _ = text(members.get("role"))
+	switch m.role {
+	case "system", "developer", "user":
+		return m, nil
+	case "assistant":
+		return m, m.readCalls(param)
+	case "tool":
+		return m, m.readResult(param)
+	}
+	return m, bad(param+".role", "The role must be system, developer, user, assistant or tool.")
+}
+
+// readCalls reads the calls of an assistant's message.
+func (m *message) readCalls(param string) error {
+	if m.members.get("function_call") != nil {
+		return bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+	}
+	raw := m.members.get("tool_calls")
+	if raw == nil {
+		return nil
+	}
+	list, ok := elements(raw)
+	if !ok {
+		return bad(param+".tool_calls", "\"tool_calls\" must be a list.")
+	}
+	ids := map[string]bool{}
+	for i, raw := range list {
+		at := fmt.Sprintf("%s.tool_calls.%d", param, i)
+		call, err := readPastCall(raw, at)
+		if err != nil {
+			return err
+		}
+		if call.id == "" || ids[call.id] {
+			return bad(at+".id", "A call must have an id, and each its own.")
+		}
+		ids[call.id] = true
+		m.calls = append(m.calls, call)
+	}
+	return nil
+}
+
+func readPastCall(raw []byte, param string) (pastCall, error) {
+	name, err := toolName(raw, param)
+	if err != nil {
+		return pastCall{}, err
+	}
+	members, _ := within(raw)
+	function, _ := within(members.get("function"))
+	id, _ := text(members.get("id"))
+	arguments, ok := text(function.get("arguments"))
+	if arguments == "" {
+		arguments = "{}"
+	}
+	value, err := parser.ReadValue([]byte(arguments), maxDepth)
+	if _, object := value.(map[string]any); !ok || err != nil || !object {
+		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+	}
+	return pastCall{id: id, name: name, arguments: []byte(arguments)}, nil
+}
+
+// readResult reads a message with the result of a call.
+func (m *message) readResult(param string) error {
+	if m.answers, _ = text(m.members.get("tool_call_id")); m.answers == "" {
+		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
+	}
+	var ok bool
+	if m.result, ok = parts(m.content); !ok {
+		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts of the type \"text\".")
+	}
+	return nil
+}
+
+// parts is what content says that is a string, or a list of texts.
+func parts(content []byte) (string, bool) {
+	if s, ok := text(content); ok {
+		return s, true
+	}
+	list, ok := elements(content)
+	if !ok {
+		return "", false
+	}
+	var all strings.Builder
+	for _, raw := range list {
+		part, ok := within(raw)
+		kind, _ := text(part.get("type"))
+		s, isText := text(part.get("text"))
+		if !ok || kind != "text" || !isText {
+			return "", false
+		}
+		all.WriteString(s)
+	}
+	return all.String(), true
+}

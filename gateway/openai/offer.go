@@ -1,0 +1,130 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// offer is what the model is given to call.
+type offer struct {
+	tools []gateway.Tool // in the order of the registry
+	// listed are the registry's names of the tools of the request, permitted or
+	// not; nil where it has none.
+	listed []string
+}
+
+// offered settles which tools the model is told of. Where Callgate runs the
+// tools, a request that names none means all that the agent may use; where the
+// application does, it means that it can run none.
+func (r *run) offered() (offer, error) {
+	orchestrated := r.mode == gateway.ModeCall
+	if r.request.tools == nil && !orchestrated {
+		return offer{}, nil
+	}
+	var o offer
+	for i, wire := range r.request.tools {
+		name, ok := r.admission.Name(wire)
+		if !ok {
+			return offer{}, bad("tools."+strconv.Itoa(i)+".function.name",
+				"The tool %q is not in the registry. Put the request into FILE, and import its tools with: callgate tools import openai FILE", wire)
+		}
+		o.listed = append(o.listed, name)
+	}
+	permitted, err := r.admission.Tools()
+	if err != nil {
+		return offer{}, err
+	}
+	for _, tool := range permitted {
+		if (o.listed == nil || slices.Contains(o.listed, tool.Name)) && !(orchestrated && tool.Client) {
+			o.tools = append(o.tools, tool)
+		}
+	}
+	return o, nil
+}
+
+// wire is the name of an offered tool in OpenAI's alphabet.
+func (o *offer) wire(name string) (string, bool) {
+	i := slices.IndexFunc(o.tools, func(t gateway.Tool) bool { return t.Name == name })
+	if i < 0 {
+		return "", false
+	}
+	return o.tools[i].Wire, true
+}
+
+// has tells whether a tool is offered, by its name in OpenAI's alphabet.
+func (o *offer) has(wire string) bool {
+	return slices.ContainsFunc(o.tools, func(t gateway.Tool) bool { return t.Wire == wire })
+}
+
+// definitions are the tools as a request has them.
+func (o *offer) definitions() ([]byte, error) {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	type definition struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	list := make([]definition, len(o.tools))
+	for i, t := range o.tools {
+		list[i] = definition{"function", function{t.Wire, t.Description, t.InputSchema}}
+	}
+	return wrapper.Marshal(list)
+}
+
+// settle narrows tool_choice to what is offered. A choice that could never be met
+// is refused now.
+func (r *run) settle() error {
+	c := &r.choice
+	*c = r.request.choice
+	if !c.required && c.names == nil {
+		return nil
+	}
+	if r.request.tools == nil && r.mode == gateway.ModeEnforce {
+		return bad("tool_choice", "\"tool_choice\" asks for a call, but there are no \"tools\".")
+	}
+	c.names = slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return !r.offer.has(name) })
+	if len(r.offer.tools) == 0 || r.request.choice.names != nil && len(c.names) == 0 {
+		refused := refusal.New(refusal.PermissionDenied, "\"tool_choice\" asks for a call of a tool that this agent may not use here.")
+		return &failure{refused: refused, param: "tool_choice"}
+	}
+	return nil
+}
+
+// terms are what the request lets the next answer be.
+func (r *run) terms() gateway.Terms {
+	t := gateway.Terms{Offered: r.offer.listed}
+	if t.Offered == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
+		t.Offered = []string{}
+	}
+	if r.steps == r.route.Rules.Steps {
+		t.Call = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
+	}
+	c := &r.choice
+	if c.none {
+		t.Call = violated("The request rules calls out. Answer in text.")
+	}
+	if c.required {
+		t.Text = violated("The request asks for a call, not for text. Send a call of a tool.")
+	}
+	if c.names != nil {
+		t.Other = violated("The request asks for a call of " + r.mustCall() + ". Call no other tool.")
+		for _, wire := range c.names {
+			name, _ := r.admission.Name(wire)
+			t.Named = append(t.Named, name)
+		}
+		if c.required {
+			t.Text = violated("The request asks for a call of " + r.mustCall() + ", not for text. Send it.")
+		}
+	}
+	return t
+}

@@ -1,0 +1,140 @@
+package openai
+
+import (
+	"errors"
+	"strconv"
+)
+
+const (
+	// maxBody is how long a request may be, and how much a run may add to it.
+	maxBody = 8 << 20
+	// maxChoices is how many completions may be asked for at a time.
+	maxChoices = 128
+)
+
+// request is a request for a completion, as it was read.
+type request struct {
+	members object // in their order
+	model   string
+	history []message
+	tools   []string // the names of the tools, in OpenAI's alphabet; nil: it has none
+	choice  choice
+	// single says that the model may make one call in a turn.
+	single bool
+	stream bool
+	usage  bool // the usage is asked for, at the end of a stream
+	n      int
+}
+
+// readRequest reads the body of a request. Its error is a *failure.
+func readRequest(body []byte) (*request, error) {
+	members, err := readObject(body)
+	switch {
+	case errors.Is(err, errNoObject):
+		return nil, bad("", "The body must be a JSON object.")
+	case err != nil:
+		return nil, bad("", "The body is not a request: %v.", err)
+	}
+	r := &request{members: members, n: 1}
+	for _, name := range []string{"functions", "function_call"} {
+		if members.get(name) != nil {
+			return nil, bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
+		}
+	}
+	if r.model, _ = text(members.get("model")); r.model == "" {
+		return nil, bad("model", "\"model\" must be the name of a model.")
+	}
+	for _, read := range []func() error{r.readStream, r.readN, r.readTools, r.readChoice, r.readHistory} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// flag reads a boolean; absent, it is what otherwise says.
+func flag(o object, name string, otherwise bool) (bool, error) {
+	switch string(o.get(name)) {
+	case "":
+		return otherwise, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, bad(name, "%q must be true or false.", name)
+}
+
+func (r *request) readStream() (err error) {
+	if r.stream, err = flag(r.members, "stream", false); err != nil {
+		return err
+	}
+	parallel, err := flag(r.members, "parallel_tool_calls", true)
+	if err != nil {
+		return err
+	}
+	r.single = !parallel
+	raw := r.members.get("stream_options")
+	if raw == nil {
+		return nil
+	}
+	options, ok := within(raw)
+	if !ok || !r.stream {
+		return bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
+	}
+	r.usage, err = flag(options, "include_usage", false)
+	return err
+}
+
+func (r *request) readN() error {
+	raw := r.members.get("n")
+	if raw == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < 1 || n > maxChoices {
+		return bad("n", "\"n\" must be a whole number from 1 to %d.", maxChoices)
+	}
+	r.n = n
+	return nil
+}
+
+// readTools reads which tools the application offers. What it says of them is
+// passed over: the registry knows.
+func (r *request) readTools() error {
+	raw := r.members.get("tools")
+	if raw == nil {
+		return nil
+	}
+	list, ok := elements(raw)
+	if !ok {
+		return bad("tools", "\"tools\" must be a list.")
+	}
+	seen := map[string]bool{}
+	for i, raw := range list {
+		name, err := toolName(raw, "tools."+strconv.Itoa(i))
+		if err != nil {
+			return err
+		}
+		if seen[name] {
+			return bad("tools", "Two tools have the same name.")
+		}
+		seen[name] = true
+		r.tools = append(r.tools, name)
+	}
+	return nil
+}
+
+// toolName reads {"type":"function","function":{"name":…}}.
+func toolName(raw []byte, param string) (string, error) {
+	tool, ok := within(raw)
+	if kind, _ := text(tool.get("type")); !ok || kind != "function" {
+		return "", bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
+	}
+	function, _ := within(tool.get("function"))
+	name, _ := text(function.get("name"))
+	if name == "" {
+		return "", bad(param, "A tool must have a function with a name.")
+	}
+	return name, nil
+}

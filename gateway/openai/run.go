@@ -1,0 +1,323 @@
+package openai
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// run is one request on its way: the turns of the model until one is the answer.
+type run struct {
+	face      *Face
+	request   *request
+	admission *gateway.Admission
+	route     *upstream.Route
+	mode      gateway.Mode
+	offer     offer
+	choice    choice // of the next turn
+	talk      conversation
+	out       *sink // of a stream; nil where the answer is one body
+
+	usage   usage
+	steps   int // turns whose calls were executed
+	repairs int // refused completions in a row
+	refused map[refusedCall]int
+	called  string // the id of the last judgement, for the header
+}
+
+// refusedCall is what repeats itself in a loop.
+type refusedCall struct {
+	tool      string
+	arguments [sha256.Size]byte
+	code      refusal.Code
+}
+
+// mostAlike is how many equal refusals end a run.
+const mostAlike = 3
+
+// errWallTime is why a run whose time has passed is given up.
+var errWallTime = errors.New("the run has taken its time")
+
+// chat answers a request for a completion.
+func (f *Face) chat(c *gin.Context, asked door.Asked) {
+	r, err := f.open(c, asked)
+	if err != nil {
+		fail(c, fails(err))
+		return
+	}
+	if r.request.stream {
+		r.out = &sink{c: c, run: r}
+	}
+	t, failed := r.turns(c.Request.Context())
+	switch {
+	case failed != nil && r.out != nil && r.out.begun:
+		r.out.fail(failed)
+	case failed != nil:
+		r.head(c)
+		fail(c, failed)
+	case r.out != nil:
+		r.out.finish(t)
+	default:
+		r.head(c)
+		r.answer(c, t)
+	}
+}
+
+// head names the last judgement, before anything is written.
+func (r *run) head(c *gin.Context) {
+	if r.called != "" {
+		c.Header(door.HeaderCallID, r.called)
+	}
+}
+
+// open reads a request, lets it in, and settles how it is treated. Nothing of the
+// body beyond its form is looked at before the caller was let in.
+func (f *Face) open(c *gin.Context, asked door.Asked) (*run, error) {
+	body, err := readRequest(asked.Body)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{face: f, request: body, refused: map[refusedCall]int{}}
+	if r.admission, err = f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
+		return nil, err
+	}
+	route, ok := f.options.Upstreams().Lookup(body.model)
+	if !ok {
+		return nil, &failure{refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(body.model))), param: "model"}
+	}
+	r.route = route
+	if r.mode, err = modeOf(c.GetHeader(headerMode), route.Rules.Modes); err != nil {
+		return nil, err
+	}
+	if r.mode == gateway.ModeCall && body.n > 1 {
+		return nil, bad("n", "\"n\" must be 1 where Callgate runs the tools.")
+	}
+	if r.offer, err = r.offered(); err != nil {
+		return nil, err
+	}
+	if err = r.settle(); err != nil {
+		return nil, err
+	}
+	return r, r.begin()
+}
+
+// modeOf is the mode that was asked for, within those that are allowed.
+func modeOf(asked string, allowed []upstream.Mode) (gateway.Mode, error) {
+	var names []string
+	for _, mode := range allowed {
+		if asked == "" || asked == string(mode) {
+			if mode == upstream.Orchestrate {
+				return gateway.ModeCall, nil
+			}
+			return gateway.ModeEnforce, nil
+		}
+		names = append(names, string(mode))
+	}
+	return "", bad("", "The header %s must be one of: %s.", headerMode, strings.Join(names, ", "))
+}
+
+// turns asks the model until a turn of it is the answer.
+func (r *run) turns(ctx context.Context) (*turn, *failure) {
+	asking := ctx
+	if r.mode == gateway.ModeCall {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeoutCause(ctx, r.route.Rules.WallTime, errWallTime)
+		defer cancel()
+	}
+	for {
+		t, err := r.ask(asking, ctx)
+		if err != nil {
+			return nil, r.lost(asking, err)
+		}
+		r.usage.add(t.Usage)
+		r.name(t)
+		refused := t.refusal()
+		switch {
+		case refused != nil:
+			if failed := r.mend(t, refused); failed != nil {
+				return nil, failed
+			}
+		case r.mode == gateway.ModeEnforce:
+			return t, r.handOver(ctx, t)
+		case t.calls():
+			r.repairs = 0
+			if failed := r.execute(ctx, t); failed != nil {
+				return nil, failed
+			}
+		default:
+			return t, r.handOver(ctx, t)
+		}
+		if failed := r.bounded(asking, t); failed != nil {
+			return nil, failed
+		}
+	}
+}
+
+// name remembers the judgement that the answer's head names.
+func (r *run) name(t *turn) {
+	first := &t.judged[0] // there is one: an answer without is not an answer
+	reports := first.decision.Reports
+	if passed := first.passed(); len(passed) > 0 {
+		reports = passed
+	}
+	r.called = reports[0].CallID
+}
+
+// handOver ends a turn that is the answer.
+func (r *run) handOver(ctx context.Context, t *turn) *failure {
+	end := r.face.options.Kernel.HandOver
+	if r.mode == gateway.ModeCall {
+		end = r.face.options.Kernel.Execute // of text alone
+	}
+	for i := range t.judged {
+		for _, o := range end(ctx, t.judged[i].decision) {
+			if o.Refusal != nil {
+				t.release()
+				return &failure{refused: o.Refusal, result: o.Result}
+			}
+		}
+	}
+	return nil
+}
+
+// release gives back what the decisions of a turn hold.
+func (t *turn) release() {
+	for i := range t.judged {
+		t.judged[i].decision.Release()
+	}
+}
+
+// lost is a turn that did not come.
+func (r *run) lost(asking context.Context, err error) *failure {
+	if errors.Is(context.Cause(asking), errWallTime) {
+		return r.bound("The run has taken the time that it may take.")
+	}
+	if errors.Is(err, context.Canceled) {
+		err = givenUp(err)
+	}
+	f := fails(err)
+	f.again = f.again && r.steps == 0
+	return f
+}
+
+// bound ends a run that has reached a bound.
+func (r *run) bound(message string) *failure {
+	return &failure{refused: refusal.New(refusal.BoundReached, message)}
+}
+
+// bounded ends a run before it asks the model once more than it may.
+func (r *run) bounded(asking context.Context, t *turn) *failure {
+	rules := &r.route.Rules
+	switch {
+	case r.talk.grown > maxBody:
+		return r.bound("The results of the run are longer than a conversation may be.")
+	case r.mode == gateway.ModeEnforce:
+		return nil
+	case asking.Err() != nil:
+		return r.lost(asking, asking.Err())
+	case rules.Tokens > 0 && t.Usage == nil:
+		return r.bound("The run has a bound of tokens, and the model's provider does not say how many it took.")
+	case rules.Tokens > 0 && r.usage.tokens >= rules.Tokens:
+		return r.bound("The run has taken the tokens that it may take.")
+	}
+	return nil
+}
+
+// mend sends a refused completion back to the model, or says why not.
+func (r *run) mend(t *turn, refused *refusal.Error) *failure {
+	outcomes := r.outcomes(t)
+	failed := &failure{refused: refused}
+	for i := range outcomes {
+		for _, o := range outcomes[i] {
+			if o.Refusal == refused {
+				failed.result = o.Result
+			}
+		}
+	}
+	r.repairs++
+	if !mendable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.Repairs || t.shown() {
+		return failed
+	}
+	if r.mode == gateway.ModeCall && r.loops(&t.judged[0]) {
+		failed.refused = refusal.New(refusal.LoopDetected, fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", mostAlike, refused.Message))
+		return failed
+	}
+	r.tell(&t.judged[0], outcomes[0])
+	return nil
+}
+
+// shown tells whether the application has seen some of the turn's text.
+func (t *turn) shown() bool {
+	for i := range t.judged {
+		if t.judged[i].shown {
+			return true
+		}
+	}
+	return false
+}
+
+// outcomes ends the decisions of a turn of which one was refused.
+func (r *run) outcomes(t *turn) [][]gateway.Outcome {
+	all := make([][]gateway.Outcome, len(t.judged))
+	for i := range t.judged {
+		j := &t.judged[i]
+		switch {
+		case j.decision.Refusal() == nil:
+			j.decision.Release() // it passed, and goes nowhere
+		case r.mode == gateway.ModeCall:
+			all[i] = r.face.options.Kernel.Execute(context.Background(), j.decision)
+		default:
+			all[i] = r.face.options.Kernel.HandOver(context.Background(), j.decision)
+		}
+	}
+	return all
+}
+
+// mendable tells whether another answer of the model could pass.
+func mendable(refused *refusal.Error) bool {
+	switch refused.Code {
+	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.AgentRequired, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached:
+		return false
+	}
+	return refused.Status() < 500
+}
+
+// loops notes the refused calls of a turn, and tells whether one of them was
+// refused so often.
+func (r *run) loops(j *judged) bool {
+	looped := false
+	reports := j.decision.Reports
+	for i := range reports {
+		if reports[i].Refusal == nil {
+			continue
+		}
+		key := refusedCall{tool: reports[i].Tool, arguments: j.digest(i), code: reports[i].Refusal.Code}
+		r.refused[key]++
+		looped = looped || r.refused[key] >= mostAlike
+	}
+	return looped
+}
+
+// digest is of what a report is on: the arguments where they were read, else all
+// that the model sent.
+func (j *judged) digest(i int) [sha256.Size]byte {
+	switch at := i - j.beside; {
+	case j.decision.Reports[i].ArgumentsSHA256 != "":
+		return sha256.Sum256([]byte(j.decision.Reports[i].ArgumentsSHA256))
+	case at >= 0:
+		return sha256.Sum256(j.Message.ToolCalls[at].Arguments)
+	case i == 0 && j.text && j.Message.Content != nil:
+		return sha256.Sum256([]byte(*j.Message.Content))
+	}
+	return sha256.Sum256(nil)
+}

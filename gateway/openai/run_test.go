@@ -1,0 +1,321 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// TestOrchestrate: Callgate runs the tools until the model answers in text.
+func TestOrchestrate(t *testing.T) {
+	calls := map[string][]string{
+		"native": {toolCalls("c1", "web_search", search, "c2", "time_now", ""), toolCalls("c3", "time_now", "{}")},
+		"text":   {content(`{"tool":{"name":"web.search","arguments":{"query":"x"}}}`), content(` {"tool":{"name":"time.now","arguments":{}}}`)},
+	}
+	for protocol, messages := range calls {
+		for _, streamed := range []string{"", `"stream":true,"stream_options":{"include_usage":true}`} {
+			ran := make(chan string, 10)
+			rules := orchestrate
+			if protocol == "text" {
+				rules = all(orchestrate, textProtocol)
+			}
+			h := open(t, turns(says(messages[0], "stop"), says(messages[1], "stop"), says(content("It is noon."), "stop")), plan{rules: rules, engine: func(task gateway.Task) (gateway.Output, error) {
+				ran <- task.Tool + string(task.Arguments)
+				return gateway.Output{Body: []byte("done\u200b"), JSON: false}, nil
+			}})
+			w := h.post(asks(streamed))
+			got := reads(t, w)
+			if w.Code != 200 || got.text() != "It is noon." || got.call() != "" || got.Choices[0].FinishReason != "stop" || got.Usage["total_tokens"] != 45.0 || got.done != (streamed != "") {
+				t.Errorf("%s, %s: %d %s", protocol, streamed, w.Code, w.Body)
+			}
+			close(ran)
+			var all []string
+			for r := range ran {
+				all = append(all, r)
+			}
+			want := "web.search" + search + " time.now{} time.now{}"
+			results := 3
+			if protocol == "text" {
+				want, results = "web.search"+search+" time.now{}", 2
+			}
+			if strings.Join(all, " ") != want {
+				t.Errorf("%s: ran %v", protocol, all)
+			}
+			last := string(h.model.body(t, 2))
+			if strings.Count(last, `\"output\":{\"value\":\"done\\u200b\"}`) != results {
+				t.Errorf("%s: the model was told %s", protocol, last)
+			}
+			records := strings.Join(h.settled(t), ", ")
+			if strings.Count(records, "decision call tool_call") != results || strings.Count(records, "outcome call tool_call result") != results || !strings.HasSuffix(records, "decision call text") {
+				t.Errorf("%s: %s", protocol, records)
+			}
+			if streamed != "" && (len(got.comments) < 2 || !strings.HasPrefix(got.comments[0], "running web.search")) {
+				t.Errorf("%s: the comments are %v", protocol, got.comments)
+			}
+		}
+	}
+}
+
+// TestBounds: a run ends where it may not go on, and says so.
+func TestBounds(t *testing.T) {
+	again := says(toolCalls("c1", "time_now", "{}"), "stop")
+	refused := says(toolCalls("c1", "files_delete", `{"path":"x"}`), "stop")
+	silent := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"id":"x","created":1,"model":"m","choices":[{"index":0,"message":`+toolCalls("c1", "time_now", "{}")+`,"finish_reason":"stop"}]}`)
+	}
+	alternately := turns(refused, again, refused, again, refused, again, again)
+	for name, c := range map[string]struct {
+		script func(int, http.ResponseWriter, *http.Request)
+		rules  func(*upstream.Rules)
+		code   string
+		asked  int
+		runs   int
+	}{
+		"steps":               {turns(again), func(r *upstream.Rules) { r.Steps = 3 }, "bound_reached", 4, 3},
+		"time":                {turns(again), func(r *upstream.Rules) { r.WallTime = time.Nanosecond }, "bound_reached", 0, 0},
+		"tokens":              {turns(again), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 2, 2},
+		"tokens, not counted": {turns(silent), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 1, 1},
+		"repairs":             {turns(refused), nil, "permission_denied", 3, 0},
+		"a loop":              {alternately, nil, "loop_detected", 5, 2},
+		"a loop in a row":     {turns(refused), func(r *upstream.Rules) { r.Repairs = 9 }, "loop_detected", 3, 0},
+		"the last repair":     {alternately, func(r *upstream.Rules) { r.Repairs = 0 }, "permission_denied", 1, 0},
+	} {
+		runs := 0
+		h := open(t, c.script, plan{
+			rules: all(orchestrate, func(r *upstream.Rules) {
+				if c.rules != nil {
+					c.rules(r)
+				}
+			}),
+			engine: func(gateway.Task) (gateway.Output, error) {
+				runs++
+				return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+			},
+		})
+		w := h.post(asks(""))
+		if got := reads(t, w); got.Error.Code != c.code || w.Header().Get("X-Should-Retry") != "false" || h.model.times() != c.asked || runs != c.runs || w.Code != 422 && w.Code != 403 {
+			t.Errorf("%s: %d %s; asked %d times, ran %d", name, w.Code, w.Body, h.model.times(), runs)
+		}
+		// What is decided is executed, or refused: nothing stays open.
+		records := strings.Join(h.settled(t), ", ")
+		if strings.Count(records, "decision call tool_call") != strings.Count(records, "outcome call tool_call result") {
+			t.Errorf("%s: %s", name, records)
+		}
+	}
+}
+
+// TestGrowth: results that would make the conversation too long end the run.
+func TestGrowth(t *testing.T) {
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.Steps = 100 }), engine: func(gateway.Task) (gateway.Output, error) {
+		return gateway.Output{Body: []byte(strings.Repeat("x", 1<<20)), JSON: false}, nil
+	}})
+	if w := h.post(asks("")); w.Code != 422 || reads(t, w).Error.Code != "bound_reached" || h.model.times() > 9 {
+		t.Errorf("%d %.300s, asked %d times", w.Code, w.Body, h.model.times())
+	}
+}
+
+// TestChoiceIsMet: what tool_choice asks for is asked for once.
+func TestChoiceIsMet(t *testing.T) {
+	for _, more := range []string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"time_now"}}`} {
+		h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+		if w := h.post(asks(tools("time_now", "web_search") + "," + more)); w.Code != 200 || reads(t, w).text() != "noon" {
+			t.Errorf("%s: %d %s", more, w.Code, w.Body)
+		}
+		if first, second := string(h.model.body(t, 0)), string(h.model.body(t, 1)); !strings.Contains(first, more) || strings.Contains(second, "tool_choice") {
+			t.Errorf("the model was asked %s, then %s", first, second)
+		}
+	}
+}
+
+// TestToolsThatFail: a tool that fails is told to the model, which goes on.
+func TestToolsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine tool
+		told   string
+	}{
+		"an error": {func(gateway.Task) (gateway.Output, error) {
+			return gateway.Output{}, refusal.New(refusal.ToolFailed, "It is broken.")
+		}, "tool_failed"},
+		"a panic":      {func(gateway.Task) (gateway.Output, error) { panic("secret") }, "internal"},
+		"other errors": {func(gateway.Task) (gateway.Output, error) { return gateway.Output{}, errors.New("secret") }, "internal"},
+		"later":        {func(gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }, "outcome_unknown"},
+	} {
+		for _, streamed := range []string{"", `"stream":true`} {
+			h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("Sorry."), "stop")), plan{rules: orchestrate, engine: c.engine})
+			w := h.post(asks(streamed))
+			if w.Code != 200 || reads(t, w).text() != "Sorry." || !strings.Contains(string(h.model.body(t, 1)), `\"code\":\"`+c.told+`\"`) || strings.Contains(string(h.model.body(t, 1))+w.Body.String()+h.log.String(), "secret") {
+				t.Errorf("%s: %d %s; told %s", name, w.Code, w.Body, h.model.body(t, 1))
+			}
+		}
+	}
+}
+
+// TestClientTools: what the application runs is not offered to a run.
+func TestClientTools(t *testing.T) {
+	c := configWith(t, "tools.json", `{"tools":[{"name":"mine","description":"d","input_schema":{"type":"object"},"run":{"type":"client"}},{"name":"ours","description":"d","input_schema":{"type":"object"},"run":{"type":"demo"}}]}`)
+	h := openWith(t, c, turns(says(content("hi"), "stop")), plan{})
+	if w := h.post(asks(""), "Callgate-Mode", "orchestrate"); w.Code != 200 || strings.Contains(string(h.model.body(t, 0)), `"mine"`) || !strings.Contains(string(h.model.body(t, 0)), `"ours"`) {
+		t.Errorf("%d %s; asked %s", w.Code, w.Body, h.model.body(t, 0))
+	}
+	if w := h.post(asks(tools("mine", "ours"))); w.Code != 200 || !strings.Contains(string(h.model.body(t, 1)), `"mine"`) {
+		t.Errorf("%d %s; asked %s", w.Code, w.Body, h.model.body(t, 1))
+	}
+}
+
+// TestLeaving: an application that leaves ends what is asked of the model, and not
+// a call that was dispatched.
+func TestLeaving(t *testing.T) {
+	for _, streamed := range []string{"", `"stream":true`} {
+		gone := make(chan struct{})
+		h := open(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			close(gone)
+		}, plan{})
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		leave(t, server.URL, asks(streamed), func() bool { return h.model.times() == 1 })
+		wait(t, gone, "the model is still asked")
+
+		started, finish := make(chan struct{}), make(chan struct{})
+		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("hi"), "stop")), plan{rules: orchestrate, engine: func(gateway.Task) (gateway.Output, error) {
+			close(started)
+			<-finish
+			return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+		}})
+		noticed := make(chan struct{})
+		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			context.AfterFunc(r.Context(), func() { close(noticed) })
+			h.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		leave(t, server.URL, asks(streamed), func() bool {
+			select {
+			case <-started:
+				return true
+			default:
+				return false
+			}
+		})
+		wait(t, noticed, "the server does not notice")
+		close(finish)
+		until(t, func() bool {
+			return strings.Contains(strings.Join(h.ledger.lines(), ","), "outcome call tool_call result")
+		})
+		until(t, func() bool { return h.InFlight() == 0 })
+		if h.model.times() != 1 {
+			t.Errorf("%s: the model was asked %d times", streamed, h.model.times())
+		}
+	}
+}
+
+// leave asks, and goes once something has happened.
+func leave(t testing.TB, url, body string, happened func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		if w, err := client.Do(r); err == nil {
+			<-ctx.Done()
+			w.Body.Close()
+		}
+	}()
+	until(t, happened)
+	cancel()
+	wait(t, done, "the client does not leave")
+}
+
+const patience = 30 * time.Second
+
+func wait(t testing.TB, c <-chan struct{}, otherwise string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal(otherwise)
+	}
+}
+
+func until(t testing.TB, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// TestHeartbeat: while a tool runs, or the model is silent, comments keep the
+// stream alive and say what is waited for.
+func TestHeartbeat(t *testing.T) {
+	ran, waited := make(chan struct{}), make(chan struct{})
+	h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
+		if turn == 0 {
+			says(toolCalls("c1", "time_now", "{}"), "stop")(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		wait(t, waited, "no comment while the model is silent")
+		stream(w, 1, "stop", content("noon"))
+	}, plan{rules: orchestrate, beat: time.Millisecond, engine: func(gateway.Task) (gateway.Output, error) {
+		wait(t, ran, "no comment while the tool runs")
+		return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+	}})
+	var toolOnce, modelOnce sync.Once
+	w := &watched{ResponseRecorder: httptest.NewRecorder(), seen: func(body string) {
+		if _, rest, ok := strings.Cut(body, strings.Repeat(": running time.now\n\n", 3)); ok {
+			toolOnce.Do(func() { close(ran) })
+			if strings.Contains(rest, ": waiting for the model\n\n: waiting for the model\n\n") {
+				modelOnce.Do(func() { close(waited) })
+			}
+		}
+	}}
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(asks(`"stream":true`)))
+	r.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, r)
+	if got := reads(t, w.ResponseRecorder); got.text() != "noon" || !got.done {
+		t.Errorf("%s", w.Body)
+	}
+}
+
+// watched shows a test what was written so far.
+type watched struct {
+	*httptest.ResponseRecorder
+	seen func(body string)
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.ResponseRecorder.Write(p)
+	w.seen(w.Body.String())
+	return n, err
+}
+
+// TestExecutedCallsAreKept: a call of a run can be asked for by its id.
+func TestExecutedCallsAreKept(t *testing.T) {
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+	h.post(asks(""))
+	kept, err := h.kernel.Lookup(context.Background(), gateway.Request{}, h.ledger.records[0].CallID)
+	if err != nil || !json.Valid(kept.Answer.Result) {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}

@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// writeTime is how long an application may take to take what it is sent.
+const writeTime = 30 * time.Second
+
+// sink is the stream to the application. It is for one goroutine.
+type sink struct {
+	c     *gin.Context
+	run   *run
+	begun bool // the head is out, with status 200
+
+	head   []byte       // what every chunk begins with; from the first turn that shows something
+	roles  map[int]bool // choices whose role was said
+	buffer []byte
+}
+
+// begin sends the head of the stream.
+func (s *sink) begin() {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.run.head(s.c)
+	s.c.Header("Content-Type", "text/event-stream; charset=utf-8")
+	s.c.Header("Cache-Control", "no-cache")
+	s.c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
+	s.c.Status(http.StatusOK)
+}
+
+// send writes what is in the buffer. An application that is gone is noticed
+// elsewhere: by the end of the request's context.
+func (s *sink) send() {
+	s.begin()
+	// A connection that cannot bear a deadline is one that a test made.
+	_ = http.NewResponseController(s.c.Writer).SetWriteDeadline(time.Now().Add(writeTime))
+	_, _ = s.c.Writer.Write(s.buffer)
+	s.c.Writer.Flush()
+	s.buffer = s.buffer[:0]
+}
+
+// comment sends a line that readers of events pass over.
+func (s *sink) comment(text string) {
+	s.buffer = append(append(append(s.buffer, ": "...), text...), "\n\n"...)
+	s.send()
+}
+
+// waiting does what takes long, and sends a comment again and again meanwhile.
+func (s *sink) waiting(text string, do func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errBrokenOff
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%w: a panic of type %T", errBrokenOff, p)
+			}
+			done <- err
+		}()
+		err = do()
+	}()
+	beat := time.NewTicker(s.run.face.options.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-beat.C:
+			s.comment(text)
+		}
+	}
+}
+
+// open starts a chunk of a choice.
+func (s *sink) open(from *upstream.Completion, index int) {
+	if s.head == nil {
+		b := quote([]byte(`data: {"id":`), from.ID)
+		b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.Created, 10)
+		b = quote(append(b, `,"model":`...), from.Model)
+		s.head = append(pick(b, from.Extra, passedBeside), `,"choices":[`...)
+		s.roles = map[int]bool{}
+	}
+	s.buffer = strconv.AppendInt(append(append(s.buffer, s.head...), `{"index":`...), int64(index), 10)
+	s.buffer = append(s.buffer, `,"delta":{`...)
+	if !s.roles[index] {
+		s.roles[index] = true
+		s.buffer = append(s.buffer, `"role":"assistant",`...)
+	}
+}
+
+// end ends a chunk; what was added to its delta ends in a comma.
+func (s *sink) end(logprobs []byte, finish string) {
+	if n := len(s.buffer); s.buffer[n-1] == ',' {
+		s.buffer = s.buffer[:n-1]
+	}
+	s.buffer = append(s.buffer, '}')
+	if logprobs != nil {
+		s.buffer = append(append(s.buffer, `,"logprobs":`...), logprobs...)
+	}
+	s.buffer = append(s.buffer, `,"finish_reason":`...)
+	if finish == "" {
+		s.buffer = append(s.buffer, "null"...)
+	} else {
+		s.buffer = quote(s.buffer, finish)
+	}
+	s.buffer = append(s.buffer, "}]}\n\n"...)
+}
+
+// text shows a piece of the content.
+func (s *sink) text(from *upstream.Completion, index int, text, logprobs []byte) {
+	s.open(from, index)
+	s.buffer = append(quote(append(s.buffer, `"content":`...), string(text)), ',')
+	s.end(logprobs, "")
+}
+
+// extra shows members that are passed on as they came, if any is.
+func (s *sink) extra(from *upstream.Completion, index int, x upstream.Extra) {
+	picked := pick(nil, x, s.run.passes()...)
+	if len(picked) == 0 {
+		return
+	}
+	s.open(from, index)
+	s.buffer = append(append(s.buffer, picked[1:]...), ',')
+	s.end(nil, "")
+}
+
+// finish shows what of a turn was not shown yet, and ends the stream.
+func (s *sink) finish(t *turn) {
+	s.begin()
+	for i := range t.judged {
+		s.choice(t, &t.judged[i])
+	}
+	if usage := s.run.usage.json(); usage != nil && s.run.request.usage {
+		s.buffer = append(append(s.buffer, s.head...), `],"usage":`...)
+		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)
+	}
+	s.buffer = append(s.buffer, "data: [DONE]\n\n"...)
+	s.send()
+}
+
+// choice shows the rest of a choice: its text, its calls, and why it ended.
+func (s *sink) choice(t *turn, j *judged) {
+	if j.whole {
+		s.extra(t.Completion, j.Index, j.Message.Extra)
+	}
+	content, calls, finish := s.run.show(j)
+	switch {
+	case j.released():
+		if rest := j.decision.Reports[0].Text; len(rest) > 0 {
+			s.text(t.Completion, j.Index, rest, nil)
+		}
+	case content != nil:
+		s.text(t.Completion, j.Index, []byte(*content), nil)
+	}
+	if m := &j.Message; m.Refusal != nil {
+		s.open(t.Completion, j.Index)
+		s.buffer = append(quote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
+		s.end(nil, "")
+	}
+	for i, call := range calls {
+		s.open(t.Completion, j.Index)
+		s.buffer = append(append(append(s.buffer, `"tool_calls":[`...), toolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
+		s.end(nil, "")
+	}
+	s.open(t.Completion, j.Index)
+	s.end(nil, finish)
+}
+
+// fail ends a stream that has begun, by an error event. There is no [DONE]
+// behind it.
+func (s *sink) fail(f *failure) {
+	if f.refused != nil {
+		door.Note(s.c, f.refused)
+	}
+	s.buffer = append(append(append(s.buffer, "data: "...), f.body()...), "\n\n"...)
+	s.send()
+}
+
+// givenUp is the refusal of what nobody waits for any more.
+func givenUp(cause error) *refusal.Error {
+	return refusal.New(refusal.UpstreamUnavailable, "The request was given up before the model had answered.").WithCause(cause)
+}

@@ -1,0 +1,182 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// relay is the content of one choice of a stream, on its way through the parser
+// to the application.
+type relay struct {
+	stream *gateway.Stream // nil: nothing came but white space, or it is judged whole
+	lead   []byte          // the white space
+	shown  bool
+}
+
+// close judges the content with what came beside it.
+func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *gateway.Decision {
+	d := w.stream.Close(ctx, cut, beside...)
+	w.stream = nil
+	return d
+}
+
+// ask asks the model for the next turn, and judges it. ctx is the request's own,
+// asking may end before it.
+func (r *run) ask(asking, ctx context.Context) (*turn, error) {
+	body, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	if r.face.options.Client == nil {
+		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+	}
+	var (
+		completion *upstream.Completion
+		relays     map[int]*relay
+	)
+	if r.out == nil {
+		completion, err = r.face.options.Client.Complete(asking, r.route, body)
+	} else {
+		relays = map[int]*relay{}
+		defer func() { abandon(ctx, relays) }()
+		completion, err = r.listen(asking, body, relays)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(completion.Choices) > r.request.n {
+		return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
+	}
+	t := &turn{Completion: completion}
+	for i := range completion.Choices {
+		c := &completion.Choices[i]
+		j := r.judge(ctx, c, relays[c.Index])
+		j.whole = r.out != nil && r.whole()
+		t.judged = append(t.judged, j)
+	}
+	return t, nil
+}
+
+// abandon writes down what was shown of answers that broke off.
+func abandon(ctx context.Context, relays map[int]*relay) {
+	for _, w := range relays {
+		if w.stream != nil {
+			w.close(context.WithoutCancel(ctx), true).Release()
+		}
+	}
+}
+
+// whole tells whether a stream is shown only once it has been judged: where that
+// is asked for, and where what comes later decides on what came before.
+func (r *run) whole() bool {
+	rules := &r.route.Rules
+	native := rules.Protocol != upstream.Text
+	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.Present == upstream.AsContent)
+}
+
+// listen asks for a stream, shows of it what can be shown, and puts it together.
+func (r *run) listen(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next, stop, err := r.chunks(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	var all upstream.Assembler
+	whole := r.whole()
+	for {
+		chunk, err := next()
+		if errors.Is(err, io.EOF) {
+			return all.Complete()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := all.Add(chunk); err != nil {
+			return nil, err
+		}
+		if whole {
+			continue
+		}
+		if err := r.relay(ctx, chunk, relays); err != nil {
+			return nil, err
+		}
+		if len(r.out.buffer) > 0 {
+			r.out.send()
+		}
+	}
+}
+
+// relay shows what a chunk releases.
+func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
+	from := &upstream.Completion{ID: chunk.ID, Model: chunk.Model, Created: chunk.Created, Extra: chunk.Extra}
+	for i := range chunk.Choices {
+		d := &chunk.Choices[i]
+		if d.Index >= r.request.n {
+			continue // it is refused at the end
+		}
+		r.out.extra(from, d.Index, d.Delta.Extra)
+		if d.Delta.Content == nil || *d.Delta.Content == "" {
+			continue
+		}
+		w := relays[d.Index]
+		if w == nil {
+			w = &relay{}
+			relays[d.Index] = w
+		}
+		said := []byte(*d.Delta.Content)
+		if w.stream == nil {
+			if w.lead = append(w.lead, said...); blank(string(w.lead)) {
+				continue
+			}
+			stream, err := r.admission.Under(r.terms()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
+			if err != nil {
+				return err
+			}
+			w.stream, said, w.lead = stream, w.lead, nil
+		}
+		if out := w.stream.Write(said); len(out) > 0 {
+			w.shown = true
+			var logprobs []byte
+			if string(out) == *d.Delta.Content {
+				logprobs = d.Extra.Lookup("logprobs")
+			}
+			r.out.text(from, d.Index, out, logprobs)
+		}
+	}
+	return nil
+}
+
+// chunks asks for a stream and returns what reads it. Where Callgate runs tools,
+// comments are sent while the model is silent.
+func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), stop func(), err error) {
+	client := r.face.options.Client
+	if r.mode != gateway.ModeCall {
+		events, err := client.Stream(ctx, r.route, body)
+		if err != nil {
+			return nil, nil, err
+		}
+		return events.Next, events.Close, nil
+	}
+	var events *upstream.Events
+	const silent = "waiting for the model"
+	if err := r.out.waiting(silent, func() (err error) {
+		events, err = client.Stream(ctx, r.route, body)
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	return func() (chunk *upstream.Chunk, err error) {
+		err = r.out.waiting(silent, func() (err error) {
+			chunk, err = events.Next()
+			return err
+		})
+		return chunk, err
+	}, events.Close, nil
+}

@@ -1,0 +1,89 @@
+package openai
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// usage is what all turns of a run have taken. The zero value is nothing.
+type usage struct {
+	tokens int64
+	raw    []byte // as the provider wrote it, while there is one
+	turns  int
+	sum    map[string]any
+}
+
+// maxUsageDepth is deeper than usage nests.
+const maxUsageDepth = 8
+
+// add adds what one turn has taken.
+func (u *usage) add(turn *upstream.Usage) {
+	if turn == nil {
+		return
+	}
+	u.tokens += min(max(turn.TotalTokens, 0), math.MaxInt64-u.tokens)
+	u.turns++
+	u.raw = turn.Raw
+	value, err := parser.ReadValue(turn.Raw, maxUsageDepth)
+	if object, ok := value.(map[string]any); err == nil && ok {
+		u.sum = sumOf(u.sum, object)
+	}
+}
+
+// sumOf adds the numbers of two objects, member by member. Of anything else
+// the later stands.
+func sumOf(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	if out == nil {
+		return b
+	}
+	for name, v := range b {
+		switch v := v.(type) {
+		case map[string]any:
+			before, _ := out[name].(map[string]any)
+			out[name] = sumOf(before, v)
+		case json.Number:
+			out[name] = added(out[name], v)
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func added(a any, b json.Number) any {
+	before, ok := a.(json.Number)
+	if !ok {
+		return b
+	}
+	x, errX := before.Int64()
+	y, errY := b.Int64()
+	if errX == nil && errY == nil {
+		return json.Number(strconv.FormatInt(x+y, 10))
+	}
+	p, errP := before.Float64()
+	q, errQ := b.Float64()
+	if errP != nil || errQ != nil {
+		return b
+	}
+	return json.Number(strconv.FormatFloat(p+q, 'g', -1, 64))
+}
+
+// json is the usage as an answer has it; nil where nothing is known of it.
+func (u *usage) json() []byte {
+	if u.turns <= 1 {
+		return slices.Clone(u.raw)
+	}
+	raw, err := wrapper.Marshal(u.sum)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Terms are what a request lets an answer be, beside what the configuration does.
+// They only narrow: the zero value rules nothing out. What they refuse is written
+// down as every refusal is.
+type Terms struct {
+	// Fault is what is wrong with an answer as a whole, beside what its parts say:
+	// each of its inputs is refused with it.
+	Fault *refusal.Error
+	// Text refuses a text, and Call a call, once it was read and is one.
+	Text, Call *refusal.Error
+	// Named are the tools that alone may be called, by their names in the registry,
+	// and Other refuses a call of any other; nil names none.
+	Named []string
+	Other *refusal.Error
+	// Offered are the tools that the model was told of, by their names in the
+	// registry; nil are all. One that is not among them is unknown.
+	Offered []string
+}
+
+// Under returns the admission with terms that its judgements hold under.
+func (a *Admission) Under(terms Terms) *Admission {
+	b := *a
+	b.terms = terms
+	return &b
+}
+
+// terms are those that a call is judged under.
+func (c *call) terms() *Terms {
+	if c.admission == nil {
+		return &Terms{}
+	}
+	return &c.admission.terms
+}
+
+// ruledOut says why an input that was read cannot be what it is: its kind, or the
+// answer that it is part of. A text that is refused is no text.
+func (c *call) ruledOut() *refusal.Error {
+	refused := c.terms().Fault
+	if refused == nil && c.parsed.Kind == parser.Text {
+		refused = c.terms().Text
+	}
+	if refused != nil {
+		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
+	}
+	return refused
+}
+
+// agree is the last step of the stage parse: the answer may be a call, and one of
+// this tool.
+func agree(_ context.Context, c *call) error {
+	t := c.terms()
+	switch {
+	case t.Call != nil:
+		return t.Call
+	case t.Named != nil && !slices.Contains(t.Named, c.parsed.Name):
+		if t.Other == nil {
+			return refusal.New(refusal.ToolChoiceViolated, "The request does not allow a call of this tool.")
+		}
+		return t.Other
+	}
+	return nil
+}
+
+// offers tells whether the model was told of a tool.
+func (t *Terms) offers(name string) bool {
+	return t.Offered == nil || slices.Contains(t.Offered, name)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// chatBench measures chat completions: the mock model itself, bare gin with
+// httputil.ReverseProxy in front of it, and two gateways that enforce, with their
+// logs in memory and on disk. All take turns, round by round:
+//
+//	text   requests per second for a completion of text
+//	call   the same for one native call, which is judged and handed over
+//	first  the time until the first token of a stream, one request at a time
+//	long   chunks per second in streams of 200
+//	short  how many of 10,000 short streams did not end as they should
+type chatBench struct {
+	rounds, seconds, connections, streams int
+}
+
+// chatCase is one of what is measured. Of measure's result more is better, but
+// for times and counts.
+type chatCase struct {
+	name, unit, goal string
+	measure          func(*subject) (float64, error)
+	total            bool // the rounds are added up
+}
+
+const toolOffered = `"tools":[{"type":"function","function":{"name":"bench_echo","parameters":{"type":"object"}}}],`
+
+func asking(model, more string) string {
+	return `{"model":"` + model + `",` + more + `"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"What is the audit log of a gateway?"}]}`
+}
+
+func (b chatBench) run() error {
+	wrk, err := exec.LookPath("wrk")
+	if err != nil {
+		return errors.New("wrk is not installed; Debian's package is called wrk")
+	}
+	work, err := os.MkdirTemp("", "httpbench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	h := &hall{work: work}
+	defer h.close()
+	subjects, err := h.startChat()
+	if err != nil {
+		return err
+	}
+	cases := []chatCase{
+		{name: "text", unit: "requests/s", goal: "0.9 of the proxy's", measure: b.loading(h, wrk, "text.lua", asking(textModel, ""))},
+		{name: "call", unit: "requests/s", goal: "0.75 of the proxy's", measure: b.loading(h, wrk, "call.lua", asking(callModel, toolOffered))},
+		{name: "first", unit: "µs", goal: "1.2 times the proxy's", measure: b.firstToken},
+		{name: "long", unit: "chunks/s", goal: "0.75 of direct", measure: b.longStreams},
+		{name: "short", unit: "cut", goal: "0", measure: b.shortStreams, total: true},
+	}
+	measured := make([][][]float64, len(cases))
+	for i := range cases {
+		measured[i] = make([][]float64, len(subjects))
+	}
+	for round := range b.rounds {
+		for i, c := range cases {
+			for j, s := range subjects {
+				value, err := c.measure(s)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", c.name, s.name, err)
+				}
+				measured[i][j] = append(measured[i][j], value)
+				fmt.Fprintf(os.Stderr, "round %d: %-6s %-9s %10.0f %s\n", round+1, c.name, s.name, value, c.unit)
+			}
+		}
+	}
+	for i, c := range cases {
+		c.print(subjects, measured[i])
+	}
+	return nil
+}
+
+// print shows the medians, and their ratios to those of the model itself and of
+// the proxy.
+func (c chatCase) print(subjects []*subject, measured [][]float64) {
+	fmt.Printf("%s, %s; goal: %s\n", c.name, c.unit, c.goal)
+	for j, s := range subjects {
+		if c.total {
+			total := 0.0
+			for _, v := range measured[j] {
+				total += v
+			}
+			fmt.Printf("  %-10s %10.0f\n", s.name, total)
+			continue
+		}
+		value := median(measured[j])
+		fmt.Printf("  %-10s %10.0f   %5.2f of direct   %5.2f of the proxy's\n", s.name, value, value/median(measured[0]), value/median(measured[1]))
+	}
+}
+
+// loading is wrk with one request.
+func (b chatBench) loading(h *hall, wrk, script, body string) func(*subject) (float64, error) {
+	return func(s *subject) (float64, error) {
+		path, err := h.script(script, body, "application/json")
+		if err != nil {
+			return 0, err
+		}
+		loaded := subject{name: s.name, pid: s.pid, script: path, url: s.url}
+		if err := loaded.load(wrk, b.seconds, b.connections); err != nil {
+			return 0, err
+		}
+		return loaded.rates[0], nil
+	}
+}
+
+func (h *hall) startChat() ([]*subject, error) {
+	program, err := h.build("callgate", "./cmd/callgate")
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	modelPID, model, err := h.run(self, "-model")
+	if err != nil {
+		return nil, err
+	}
+	proxyPID, proxy, err := h.run(self, "-proxy", "http://"+model)
+	if err != nil {
+		return nil, err
+	}
+	gateways, err := h.gateways(program, map[string]string{
+		"callgate.yaml":    "upstreams: upstreams.yaml\n",
+		"tools/bench.yaml": benchTool("{type: client}"),
+		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
+	})
+	subjects := append([]*subject{{name: "direct", pid: modelPID, url: "http://" + model}, {name: "proxy", pid: proxyPID, url: "http://" + proxy}}, gateways...)
+	for _, s := range subjects {
+		s.url += "/v1/chat/completions"
+	}
+	return subjects, err
+}

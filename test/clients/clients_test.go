@@ -1,0 +1,227 @@
+// Package clients_test runs real clients of OpenAI's chat completions against
+// the sample model, and against gateways in front of it: the npm packages openai
+// and ai in node, and openai-go in go, a module of its own. It is what
+// `make test-clients` runs.
+//
+// What is not installed, or cannot be fetched, is left out and said; where CI is
+// true, that is a failure.
+package clients_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestClients(t *testing.T) {
+	if os.Getenv("CALLGATE_CLIENTS") == "" {
+		t.Skip("skipped: make test-clients runs the real clients, which it fetches")
+	}
+	programs := t.TempDir()
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	model := sampleModel(t, filepath.Join(programs, "samplemodel"))
+	gateway := filepath.Join(programs, "callgate")
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "NO_COLOR=1",
+		"CLIENTS_MODEL="+model,
+		"CLIENTS_ENFORCE="+serve(t, gateway, "enforce", model),
+		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model))
+	t.Run("node", func(t *testing.T) { node(t, env) })
+	t.Run("go", func(t *testing.T) { golang(t, env) })
+}
+
+// passed is the line of a TAP report that counts the tests that passed.
+var passed = regexp.MustCompile(`(?m)^# pass ([1-9][0-9]*)$`)
+
+// node installs exactly what the lock file names, in a folder that is removed.
+func node(t *testing.T, env []string) {
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			leaveOut(t, program+" is not installed")
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("node")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, dir, env, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	switch {
+	case err != nil && (strings.Contains(out, "EUSAGE") || strings.Contains(out, "EINTEGRITY")):
+		t.Fatalf("package-lock.json is not that of package.json: %s", out)
+	case err != nil:
+		leaveOut(t, "the packages cannot be fetched: "+out)
+	}
+	report := command(t, dir, env, "npm", "test", "--silent")
+	count := passed.FindString(report)
+	if count == "" {
+		t.Fatalf("no test of node passed:\n%s", report)
+	}
+	t.Logf("node: %s", count)
+}
+
+func golang(t *testing.T, env []string) {
+	if out, err := run(t, "go", env, "go", "mod", "download"); err != nil {
+		leaveOut(t, "the module cannot be fetched: "+out)
+	}
+	report := command(t, "go", env, "go", "test", "-count=1", "-v", "./...")
+	count := strings.Count(report, "--- PASS")
+	if count == 0 {
+		t.Fatalf("no test of the Go client passed:\n%s", report)
+	}
+	t.Logf("openai-go: %d tests passed", count)
+}
+
+// leaveOut ends a test that cannot be run here.
+func leaveOut(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("left out: %s", why)
+	}
+	t.Skipf("left out: %s", why)
+}
+
+const longest = 5 * time.Minute
+
+// run returns what a program said.
+func run(t *testing.T, dir string, env []string, program string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	c := exec.CommandContext(ctx, program, args...)
+	c.Dir, c.Env = dir, env
+	c.WaitDelay = 10 * time.Second
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// command is run for a program that has to succeed.
+func command(t *testing.T, dir string, env []string, program string, args ...string) string {
+	t.Helper()
+	out, err := run(t, dir, env, program, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// begin starts a program, which ends with the test, and returns what found makes
+// of its first line that means something.
+func begin(t *testing.T, c *exec.Cmd, toStdout bool, found func(line []byte) string) string {
+	t.Helper()
+	pipe := c.StderrPipe
+	if toStdout {
+		pipe = c.StdoutPipe
+	}
+	out, err := pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := &bytes.Buffer{}
+	address, ended := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			said.Write(append(lines.Bytes(), '\n'))
+			if a := found(lines.Bytes()); a != "" && len(address) == 0 {
+				address <- a
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		stuck := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+		defer stuck.Stop()
+		<-ended
+		if err := c.Wait(); err != nil || t.Failed() {
+			t.Logf("%s: %v\n%s", filepath.Base(c.Path), err, said)
+		}
+	})
+	select {
+	case a := <-address:
+		return "http://" + a
+	case <-ended:
+		t.Fatalf("%s ended: %s", filepath.Base(c.Path), said)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s does not say where it listens", filepath.Base(c.Path))
+	}
+	return ""
+}
+
+func sampleModel(t *testing.T, program string) string {
+	return begin(t, exec.Command(program, "--listen", "127.0.0.1:0"), true, func(line []byte) string {
+		address, ok := strings.CutPrefix(string(line), "samplemodel listening on ")
+		if !ok {
+			return ""
+		}
+		return address
+	})
+}
+
+// serve starts a gateway in one mode: the tools, agents and projects of the
+// built-in configuration, wide limits, and the model as an upstream with both
+// protocols.
+func serve(t *testing.T, program, mode, model string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range []string{"policy.csv", "workspaces.yaml", "tools/demo.yaml"} {
+		data, err := os.ReadFile(filepath.Join("../../configs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, file, string(data))
+	}
+	if err := os.CopyFS(filepath.Join(dir, "projects/alpha"), os.DirFS("../../engine/project")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
+	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+t.TempDir()+"\n# end\n")
+	var native, text []string
+	for _, scenario := range strings.Fields("agent bytes call cut loop near-name parallel prose repair stall stubborn text") {
+		native = append(native, scenario)
+		text = append(text, fmt.Sprintf("{id: text/%s, as: %s}", scenario, scenario))
+	}
+	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
+  - name: native
+    base_url: %[1]s/v1
+    modes: [%[2]s]
+    models: [%[3]s]
+  - name: text
+    base_url: %[1]s/v1
+    protocol: text
+    modes: [%[2]s]
+    models: [%[4]s]
+# end
+`, model, mode, strings.Join(native, ", "), strings.Join(text, ", ")))
+	return begin(t, exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml")), false, func(line []byte) string {
+		var entry struct {
+			Message string `json:"msg"`
+			Listen  string `json:"listen"`
+		}
+		if err := json.Unmarshal(line, &entry); err != nil || entry.Message != "serving" {
+			return ""
+		}
+		return entry.Listen
+	})
+}
+
+func write(t *testing.T, dir, file, text string) {
+	t.Helper()
+	path := filepath.Join(dir, file)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
