@@ -1,6 +1,7 @@
-# Two images from one build:
+# Three images from one build:
 #   docker build --target callgate -t callgate:local .
 #   docker build --target sampletool -t sampletool:local .
+#   docker build --target samplemodel -t samplemodel:local .
 ARG GO_VERSION=1.26
 
 FROM golang:${GO_VERSION} AS build
@@ -9,7 +10,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 # nomsgpack leaves a codec out of gin that nothing here uses.
-RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags '-s -w' -o /out/ ./cmd/callgate ./cmd/sampletool
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags '-s -w' -o /out/ ./cmd/callgate ./cmd/sampletool ./cmd/samplemodel
 # An empty folder for the data: what is copied into the image gives a new volume
 # its owner.
 RUN mkdir /out/data
@@ -24,6 +25,13 @@ EXPOSE 9000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/sampletool", "healthcheck", "--listen", "127.0.0.1:9000"]
 ENTRYPOINT ["/sampletool"]
 CMD ["--listen", "0.0.0.0:9000"]
+
+FROM base AS samplemodel
+COPY --from=build /out/samplemodel /samplemodel
+EXPOSE 9001
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/samplemodel", "healthcheck", "--listen", "127.0.0.1:9001"]
+ENTRYPOINT ["/samplemodel"]
+CMD ["--listen", "0.0.0.0:9001"]
 
 # The last stage is what a build without --target makes.
 FROM base AS callgate

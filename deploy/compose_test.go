@@ -52,7 +52,7 @@ type mount struct {
 func readCompose(t *testing.T) compose {
 	t.Helper()
 	c := readYAML[compose](t, "../docker-compose.yml")[0]
-	for _, name := range []string{"gateway-a", "gateway-b", "sampletool", "redis"} {
+	for _, name := range []string{"gateway-a", "gateway-b", "sampletool", "samplemodel", "redis"} {
 		if _, ok := c.Services[name]; !ok {
 			t.Fatalf("docker-compose.yml has no service %s", name)
 		}
@@ -141,7 +141,7 @@ func TestComposeCommands(t *testing.T) {
 func TestDockerfileCommands(t *testing.T) {
 	list := regexp.MustCompile(`"([^"]*)"`)
 	all := stages(t)
-	for _, name := range []string{"callgate", "sampletool"} {
+	for _, name := range []string{"callgate", "sampletool", "samplemodel"} {
 		stage := all[name]
 		if !strings.Contains(stage, "\nENTRYPOINT [\"/"+name+"\"]\n") || !strings.Contains(stage, "COPY --from=build /out/"+name+" /"+name+"\n") {
 			t.Errorf("the stage %s does not start the program that it copies:\n%s", name, stage)
@@ -286,6 +286,35 @@ func TestComposeTools(t *testing.T) {
 				if !slices.Contains(c.Services[gateway].Networks, s.Networks[0]) {
 					t.Errorf("%s does not reach %s", gateway, tool.Name)
 				}
+			}
+		}
+	}
+}
+
+// The model is a service of the compose file, on a network with the gateways.
+func TestComposeUpstreams(t *testing.T) {
+	c := readCompose(t)
+	all := readYAML[struct {
+		Upstreams []struct {
+			BaseURL string `yaml:"base_url"`
+		}
+	}](t, "compose/upstreams.yaml")[0].Upstreams
+	if len(all) == 0 {
+		t.Fatal("there are no upstreams")
+	}
+	for _, upstream := range all {
+		u, err := url.Parse(upstream.BaseURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := c.Services[u.Hostname()]
+		if !ok || len(s.Networks) != 1 || !slices.Contains(s.Command, "0.0.0.0:"+u.Port()) {
+			t.Errorf("%s is no service on one network, or not at that port", u)
+			continue
+		}
+		for _, gateway := range []string{"gateway-a", "gateway-b"} {
+			if !slices.Contains(c.Services[gateway].Networks, s.Networks[0]) {
+				t.Errorf("%s does not reach %s", gateway, u)
 			}
 		}
 	}

@@ -55,6 +55,7 @@ func rewrite(t *testing.T, path string, pairs ...string) {
 
 func TestQuickstartLoads(t *testing.T) {
 	loads(t, absolute(t, "quickstart/callgate.yaml"))
+	loads(t, absolute(t, "agent/callgate.yaml"))
 }
 
 // composeConfig is deploy/compose with a file of principals.
@@ -156,10 +157,10 @@ func TestSampleToolsAreTheSame(t *testing.T) {
 	}
 }
 
-// sampletool starts the sample tool on a free port, and returns its address.
-func sampletool(t *testing.T) string {
+// sample starts one of the sample programs on a free port, and returns its address.
+func sample(t *testing.T, program string) string {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), filepath.Join(programs, "sampletool"), "--listen", "127.0.0.1:0")
+	c := exec.CommandContext(t.Context(), filepath.Join(programs, program), "--listen", "127.0.0.1:0")
 	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func sampletool(t *testing.T) string {
 		c.Wait()
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	address, ok := strings.CutPrefix(strings.TrimSpace(line), "sampletool listening on ")
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), program+" listening on ")
 	if err != nil || !ok {
 		t.Fatalf("it said %q: %v", line, err)
 	}
@@ -204,7 +205,7 @@ func hitsOf(t *testing.T, address string) map[string]int {
 // What the quick start promises, with the tool on another port: each tool's
 // schema, policy and limits fit what the sample tool takes and answers.
 func TestQuickstartCalls(t *testing.T) {
-	address := sampletool(t)
+	address := sample(t, "sampletool")
 	// The paths of sample.read start at a folder of the checkout.
 	dir := copyTree(t, "quickstart")
 	rewrite(t, filepath.Join(dir, "workspaces.yaml"), "../../cmd/sampletool/texts", absolute(t, "../cmd/sampletool/texts"))

@@ -29,7 +29,7 @@ func withPrograms(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "./replicas")
+	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel", "./replicas")
 	if said, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, said)
 		return 1

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -30,7 +31,7 @@ func freeAddress(t *testing.T) string {
 // loopback ones, and both gateways read one folder, as they do there.
 func TestComposeAsProcesses(t *testing.T) {
 	c := readCompose(t)
-	tool := sampletool(t)
+	tool := sample(t, "sampletool")
 	dir := copyTree(t, "compose")
 	made := callgate(t, "", "keys", "new", "--name", "compose")
 	words := strings.Fields(made.stderr)
@@ -46,6 +47,7 @@ func TestComposeAsProcesses(t *testing.T) {
 	if err := os.WriteFile(tools, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rewrite(t, filepath.Join(dir, "upstreams.yaml"), "samplemodel:9001", sample(t, "samplemodel"))
 	base := text(t, filepath.Join(dir, "callgate.yaml"))
 
 	addresses := map[string]string{}
@@ -90,6 +92,19 @@ func TestComposeAsProcesses(t *testing.T) {
 	}
 	if hits := hitsOf(t, tool)["/search"]; hits != 2 {
 		t.Errorf("the tool was called %d times, want 2", hits)
+	}
+
+	// The agent loop of deploy/README.md, with the key as that of the model.
+	for name, address := range addresses {
+		if answer := chat(t, address, key); !strings.Contains(answer, "says: Switch on the lamp") {
+			t.Errorf("%s: the model's task ended with %s", name, answer)
+		}
+		if answer := chat(t, address, "cgk_wrong"); !strings.Contains(answer, `"code":"unauthenticated"`) {
+			t.Errorf("%s: without the key, the model's task ended with %s", name, answer)
+		}
+	}
+	if hits := hitsOf(t, tool); hits["/search"] != 4 || hits["/read"] != 2 {
+		t.Errorf("the model's tasks called the tool %v times, want it searched and read once each", hits)
 	}
 
 	// An edit of the folder reloads both.
@@ -165,4 +180,26 @@ func post(t *testing.T, address, key, completion string) int {
 	}
 	response.Body.Close()
 	return response.StatusCode
+}
+
+// chat gives the sample model its task, and returns the answer.
+func chat(t *testing.T, address, key string) string {
+	t.Helper()
+	const task = `{"model":"sample","messages":[{"role":"user","content":"What is in the handbook?"}]}`
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s/v1/chat/completions", address), strings.NewReader(task))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }

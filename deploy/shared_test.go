@@ -101,7 +101,7 @@ func TestSharedAsProcesses(t *testing.T) {
 		return err == nil
 	})
 	dir := composeConfig(t)
-	tool := sampletool(t)
+	tool := sample(t, "sampletool")
 	rewrite(t, filepath.Join(dir, "tools", "sample.yaml"), "sampletool:9000", tool, "172.30.0.0/24", "127.0.0.1/32")
 	made := callgate(t, "", "keys", "new", "--name", "compose")
 	words := strings.Fields(made.stderr)
