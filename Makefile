@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build replicas check test race fuzz mutate reload redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: all build replicas check test race fuzz mutate reload crash race2 overload drain soak redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -41,6 +41,21 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
 	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs
+
+crash: ## kill -9 under load, N (300) times: nothing that acts once may do so twice, no outcome may be missing
+	CALLGATE_CRASHES=$(or $(N),300) $(GO) test -count=1 -v -run '^TestCrashes$$' -timeout 60m ./cmd/callgate
+
+race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
+	CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
+
+overload: ## three times what the gateway can do, for OVERLOAD (60s): what is shed and accepted, in figures
+	CALLGATE_OVERLOAD=$(or $(OVERLOAD),60s) $(GO) test -count=1 -v -run '^TestThreeTimesCapacity$$' -timeout 60m ./cmd/callgate
+
+drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
+	CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
+
+soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay flat
+	CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$' -timeout 120m ./cmd/callgate
 
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit

@@ -22,7 +22,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"policy":             {own: []string{"refusal"}, foreign: []string{"github.com/casbin/casbin/v2", "cel.dev/cel-go"}},
 	"ratelimit":          {own: []string{"refusal"}, foreign: []string{"golang.org/x/time", "github.com/redis/go-redis/v9"}},
 	"audit":              {own: []string{"refusal"}},
-	"engine":             {own: []string{"refusal"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5"}},
+	"engine":             {own: []string{"refusal"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2"}},
 	"identity":           {foreign: []string{"github.com/golang-jwt/jwt/v5"}},
 	"store":              {foreign: []string{"go.etcd.io/bbolt", "github.com/redis/go-redis/v9"}},
 	"upstream":           {own: []string{"refusal"}, foreign: []string{"github.com/go-json-experiment/json"}},

@@ -29,6 +29,20 @@ func BenchmarkGroupCommit(b *testing.B) {
 	b.ReportMetric(median(singleRate), "single/s")
 }
 
+// 32 writers to a log that signs heads and moves files aside, against the same
+// 32 to one that does neither, in turns on one disk.
+func BenchmarkSigned(b *testing.B) {
+	const writers, each = 32, 100
+	plain := open(b, b.TempDir(), Options{})
+	signed := open(b, b.TempDir(), Options{SignKey: testKey(1), RotateBytes: 16 << 20})
+	var ratios []float64
+	for b.Loop() {
+		without, with := turn(b, plain, writers, each), turn(b, signed, writers, each)
+		ratios = append(ratios, with.Seconds()/without.Seconds())
+	}
+	b.ReportMetric(median(ratios), "times")
+}
+
 func turn(b *testing.B, l *Log, writers, each int) time.Duration {
 	began := time.Now()
 	var wg sync.WaitGroup

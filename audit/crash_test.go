@@ -22,7 +22,11 @@ import (
 // with two writers, as many records each as it is told or without end, and
 // prints a line for each answer once it has it.
 func appender(dir string) int {
-	l, err := Open(dir, Options{Wait: patient})
+	o := Options{Wait: patient}
+	if os.Getenv("CALLGATE_AUDIT_SIGNED") != "" {
+		o.SignKey, o.RotateBytes, o.every = testKey(1), 20_000, 10
+	}
+	l, err := Open(dir, o)
 	if err != nil {
 		fmt.Println("open", err)
 		return 2

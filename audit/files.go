@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +21,20 @@ const (
 // take them: in the order of their first records, those without one last. A
 // file that does not begin with a record is a *Broken.
 func Files(dir string) ([]string, error) {
+	for range filesTries {
+		names, err := filesOf(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return names, err
+		}
+	}
+	return filesOf(dir)
+}
+
+// filesTries is how often a file may be gone that was just listed: a log that
+// is written meanwhile moves one aside now and then.
+const filesTries = 3
+
+func filesOf(dir string) ([]string, error) {
 	names, err := logNames(dir)
 	if err != nil {
 		return nil, err
@@ -56,19 +72,34 @@ func firstSeq(name string) (uint64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	seq, enough := uint64(math.MaxUint64), errors.New("one is enough")
-	_, line, err := eachLine(f, func(line []byte, _ int64) error {
-		at, _, err := read(line)
+	before, err := beginning(name, f)
+	if errors.Is(err, errEmpty) {
+		return math.MaxUint64, nil
+	}
+	return before.seq + 1, err
+}
+
+var errEmpty = errors.New("has no record")
+
+// beginning returns the link that the first record of a file follows, or
+// errEmpty. A file that does not begin with a record is a *Broken.
+func beginning(name string, from io.Reader) (link, error) {
+	before, found := link{}, errors.New("one is enough")
+	_, line, err := eachLine(from, func(line []byte, _ int64) error {
+		at, prev, err := read(line)
 		if err != nil {
 			return err
 		}
-		seq = at.seq
-		return enough
+		before = link{seq: at.seq - 1, hash: prev}
+		return found
 	})
-	if err != nil && !errors.Is(err, enough) {
-		return 0, &Broken{File: name, Line: line, Why: err.Error()}
+	switch {
+	case errors.Is(err, found):
+		return before, nil
+	case err != nil:
+		return link{}, &Broken{File: name, Line: line, Why: err.Error()}
 	}
-	return seq, nil
+	return link{}, errEmpty
 }
 
 // newest returns the last link among the files of the log in dir other than

@@ -5,9 +5,9 @@
 //
 // The folder data_dir belongs to one process at a time: the file lock in it
 // is locked while the process lives, and names it. The log is audit.jsonl
-// there. Files that were moved aside keep a name that matches audit*.jsonl; a
-// new audit.jsonl goes on from the newest of them, and Verify takes them all,
-// oldest first.
+// there. Files that were moved aside, by the log itself or by hand, keep a name
+// that matches audit*.jsonl; a new audit.jsonl goes on from the newest of them,
+// and Verify takes them all, oldest first.
 //
 //	log    = *line
 //	line   = `{"seq":` seq `,` members `,"prev":"` hash `","hash":"` hash `"}` LF
@@ -41,12 +41,35 @@
 // fails, every Append is refused; it is tried again with a growing pause, so
 // service resumes by itself. A file that was changed, moved or removed by
 // another is not repaired: every Append is refused until it is as it was.
+//
+// # Heads
+//
+// A chain shows every change but two: that its end is missing, and that all
+// from some record on was written anew. With a key, the log therefore signs
+// heads, in a file of their own beside it: "seq N of this chain has this hash".
+//
+//	heads  = *head                      ; heads.jsonl
+//	head   = signed `,"signature":"` base64 `"}` LF
+//	signed = `{"head":` n `,"chain":"` id `","seq":` seq `,"hash":"` hash `","time":"` time `","key":"` key `"`
+//
+// The signature is Ed25519 over "callgate audit head", LF and signed. Head 1
+// stands for the empty log, n grows by one and seq by at least one a line. A
+// head follows within 1,024 records or five seconds, at the end of each file,
+// and on closing; no record waits for one, and none claims a record that is not
+// durable. While heads cannot be written the log goes on for 30 seconds, and
+// then refuses every record. Open refuses a log that does not bear out its last
+// head, and one that has records and no heads: to sign it would be to vouch for
+// whatever was put there. What is behind the last head is the gap, and so is
+// all behind an earlier one, if the heads after it are cut off too: Check takes
+// a copy of the heads that was kept elsewhere.
 package audit
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,13 +89,33 @@ type Options struct {
 	Record Content
 	// Wait bounds how long Append and Close wait for the disk; 0 is 250 ms.
 	Wait time.Duration
-	// Now is the clock of the lock's start time and of the pause between
-	// repairs; nil is time.Now.
+	// SignKey signs heads of the chain; nil signs none.
+	SignKey ed25519.PrivateKey
+	// RotateBytes is the size from which on a file is moved aside and another is
+	// begun; 0 is never.
+	RotateBytes int64
+	// Report is told of what fails and refuses no record yet, once when it begins,
+	// and with a nil error when it is over: Heads cannot be written, or a file
+	// cannot be moved aside. It must not block; nil tells nobody.
+	Report func(Part, error)
+	// Now is the clock of the lock's start time, of heads, and of the pause
+	// between repairs; nil is time.Now.
 	Now func() time.Time
 
 	open  func(path string, flags int) (file, error)
-	batch int // most records in one write; 0 is batchRecords
+	move  func(from, to string) error
+	batch int    // most records in one write; 0 is batchRecords
+	every uint64 // most records without a head; 0 is headRecords
 }
+
+// Part is what of a log Report tells about.
+type Part string
+
+// The two parts.
+const (
+	Heads    Part = "heads"
+	Rotation Part = "rotation"
+)
 
 // Log appends to the log of one folder. It is safe for concurrent use. A nil
 // or zero Log refuses every record.
@@ -89,7 +132,8 @@ type Log struct {
 	serves bool
 
 	writer writer
-	failed error // why closing was not clean; set before ended is closed
+	signer *signer // nil where no heads are signed
+	failed error   // why closing was not clean; set before ended is closed
 }
 
 // entry is one record on its way. Its state changes under Log.mu.
@@ -130,8 +174,17 @@ func Open(dir string, opts Options) (*Log, error) {
 	if opts.open == nil {
 		opts.open = func(path string, flags int) (file, error) { return openDisk(path, flags) }
 	}
+	if opts.move == nil {
+		opts.move = moveAside
+	}
 	if opts.batch <= 0 {
 		opts.batch = batchRecords
+	}
+	if opts.every == 0 {
+		opts.every = headRecords
+	}
+	if n := len(opts.SignKey); n != 0 && n != ed25519.PrivateKeySize {
+		return nil, fmt.Errorf("audit log: the signing key has %d bytes, expected %d", n, ed25519.PrivateKeySize)
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
@@ -162,12 +215,18 @@ func (l *Log) resume(dir string) error {
 		t.link, err = newest(dir)
 	}
 	l.torn = torn
-	l.writer = writer{tail: t, file: f}
+	l.writer = writer{tail: t, file: f, before: t.link}
+	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
+		l.writer.before, err = beginning(l.path, io.NewSectionReader(f, 0, t.end))
+	}
 	if err == nil {
 		err = l.writer.cut()
 	}
 	if err == nil {
 		err = syncDir(dir)
+	}
+	if err == nil && len(l.opts.SignKey) > 0 {
+		l.signer, err = newSigner(dir, l.opts, l.writer.before, t.link)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -240,14 +299,25 @@ func (l *Log) Close() error {
 	l.serves = false
 	l.mu.Unlock()
 	l.signal()
-	// Twice: for the batch that is with the disk, and for the one behind it.
-	late := time.NewTimer(2 * l.opts.Wait)
+	// Twice: for the batch that is with the disk, and for the one behind it. Once
+	// more for the last head.
+	bound := 2 * l.opts.Wait
+	if l.signer != nil {
+		bound += l.opts.Wait
+	}
+	late := time.NewTimer(bound)
 	defer late.Stop()
 	select {
 	case <-l.ended:
 		return l.failed
 	case <-late.C:
 		return fmt.Errorf("audit log: %s: %w: file and lock stay with this process", l.path, errBlocked)
+	}
+}
+
+func (o Options) tell(p Part, err error) {
+	if o.Report != nil {
+		o.Report(p, err)
 	}
 }
 

@@ -24,7 +24,7 @@ type Report struct {
 type Broken struct {
 	File string
 	Line int64  // from 1
-	Seq  uint64 // the seq that belongs at this line; 0 where it is not known
+	Seq  uint64 // the seq that belongs at this line; 0 where it is not known, and for a head
 	Why  string // a clause that the line is the subject of
 }
 
@@ -42,7 +42,8 @@ func (b *Broken) Error() string {
 //
 // The error is a *Broken for the first record that does not hold, and another
 // error where a file cannot be read. The report tells what held before it.
-// What no chain can show is that whole records at its end are missing.
+// What no chain can show by itself is that whole records at its end are missing,
+// or that all from some record on were written anew: see Check.
 func Verify(files ...string) (Report, error) {
 	return scan(func([]byte) error { return nil }, files)
 }
@@ -60,58 +61,64 @@ func Read(visit func(Record) error, files ...string) (Report, error) {
 	}, files)
 }
 
-var errShape = errors.New("has a member of the wrong type")
+var errShape = flaw("has a member of the wrong type")
+
+// flaw is what is wrong with a line that follows the one before it: a clause
+// that the line is the subject of.
+type flaw string
+
+func (f flaw) Error() string { return string(f) }
 
 func scan(visit func(line []byte) error, files []string) (Report, error) {
-	report := Report{LastHash: genesis}
 	if len(files) == 0 {
-		return report, errors.New("no audit file given")
+		return Report{LastHash: genesis}, errors.New("no audit file given")
 	}
-	at := link{hash: genesis}
+	report, _, err := scanFrom(link{hash: genesis}, func(line []byte, _ link) error { return visit(line) }, files)
+	return report, err
+}
+
+// scanFrom checks the records behind from. It returns the number of the line
+// where the last file goes on.
+func scanFrom(from link, visit func(line []byte, at link) error, files []string) (report Report, line int64, err error) {
+	report.LastHash = from.hash
+	at := from
 	for i, name := range files {
 		torn, err := readFile(name, &at, func(line []byte) error {
-			if err := visit(line); err != nil {
+			if err := visit(line, at); err != nil {
 				return err
 			}
 			report.Records++
-			report.FirstSeq, report.LastSeq, report.LastHash = 1, at.seq, at.hash
+			report.FirstSeq, report.LastSeq, report.LastHash = from.seq+1, at.seq, at.hash
 			return nil
 		})
 		if err != nil {
-			return report, err
+			return report, torn.line, err
 		}
 		if torn.bytes > 0 && i < len(files)-1 {
-			return report, &Broken{File: name, Line: torn.line, Seq: at.seq + 1, Why: "is incomplete, and another file follows"}
+			return report, torn.line, &Broken{File: name, Line: torn.line, Seq: at.seq + 1, Why: "is incomplete, and another file follows"}
 		}
-		report.TornBytes = torn.bytes
+		report.TornBytes, line = torn.bytes, torn.line
 	}
-	return report, nil
+	return report, line, nil
 }
 
 // torn is an incomplete last line.
 type torn struct{ line, bytes int64 }
 
 func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
-	// Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
-	f, err := os.OpenFile(name, os.O_RDONLY|unwaiting, 0)
+	f, err := openRead(name)
 	if err != nil {
 		return torn{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return torn{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return torn{}, fmt.Errorf("%s: %s, expected a regular file", name, kindOf(info.Mode()))
-	}
 	rest, line, err := eachLine(f, func(line []byte, number int64) error {
 		next, err := at.next(line)
 		if err != nil {
 			return &Broken{File: name, Line: number, Seq: at.seq + 1, Why: err.Error()}
 		}
 		*at = next
-		if err = visit(line); errors.Is(err, errShape) {
+		err = visit(line)
+		if found := flaw(""); errors.As(err, &found) {
 			return &Broken{File: name, Line: number, Seq: at.seq, Why: err.Error()}
 		}
 		return err
@@ -120,6 +127,24 @@ func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
 		err = &Broken{File: name, Line: line, Seq: at.seq + 1, Why: err.Error()}
 	}
 	return torn{line: line, bytes: rest}, err
+}
+
+// openRead opens a regular file and nothing else.
+func openRead(name string) (*os.File, error) {
+	// Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
+	f, err := os.OpenFile(name, os.O_RDONLY|unwaiting, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %s, expected a regular file", name, kindOf(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 var errLong = fmt.Errorf("is longer than %d bytes, which no record is", maxLine)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 )
@@ -31,6 +32,11 @@ type writer struct {
 	retryAt time.Time
 	pause   time.Duration
 	buf     []byte
+
+	before link      // the one that the file's first record follows
+	fresh  bool      // the file is to be made: the one before was moved aside
+	moveAt time.Time // before which moving is not tried again
+	stuck  bool      // moving failed, and the operator was told
 }
 
 // run writes batch after batch until the log is closed and its queue empty.
@@ -48,13 +54,16 @@ func (l *Log) run() {
 		}
 	}
 	l.failed = guard(l.giveUp)
-	l.failed = errors.Join(l.failed, l.lock.Close())
+	l.failed = errors.Join(l.failed, l.signer.finish(), l.lock.Close())
 }
 
 // giveUp closes the file, after a last attempt to leave nothing behind the
 // tail that was refused.
 func (l *Log) giveUp() error {
 	w := &l.writer
+	if w.fresh {
+		return nil // the file is not there, so nothing is in it
+	}
 	if w.file == nil {
 		if err := l.reopen(); err != nil {
 			return fmt.Errorf("audit log: bytes behind seq %d were never confirmed and may still be in the file: %w", w.seq, err)
@@ -125,7 +134,13 @@ func (l *Log) ready() error {
 			return err
 		}
 	}
-	return w.endsAt(l.path, w.end)
+	if err := w.endsAt(l.path, w.end); err != nil {
+		return err
+	}
+	if err := l.signer.late(); err != nil {
+		return err
+	}
+	return l.rotate()
 }
 
 // endsAt checks that the file is still the one under its name and has size bytes.
@@ -183,6 +198,7 @@ func (l *Log) confirm(batch []*entry, tails []tail) bool {
 			return false
 		}
 		l.writer.tail = tails[i]
+		l.signer.durable(tails[i].link)
 		e.answer(nil)
 	}
 	return true
@@ -231,20 +247,35 @@ func (l *Log) reopen() (err error) {
 	w := &l.writer
 	w.pause = min(max(firstPause, 2*w.pause), longestWait)
 	w.retryAt = l.opts.Now().Add(w.pause)
-	f, err := l.opts.open(l.path, writeFlags)
+	flags := writeFlags
+	if w.fresh {
+		flags |= os.O_CREATE
+	}
+	f, err := l.opts.open(l.path, flags)
 	if err != nil {
 		return err
 	}
-	fresh := writer{tail: w.tail, file: f}
-	if err := guard(func() error { return fresh.readBack(l.path) }); err != nil {
+	again := *w
+	again.file, again.cause, again.retryAt, again.pause, again.fresh = f, nil, time.Time{}, 0, false
+	if err := guard(func() error { return again.settle(l.path, w.fresh) }); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if err := guard(fresh.cut); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	fresh.buf = w.buf
-	*w = fresh
+	*w = again
 	return nil
+}
+
+// settle makes a file that was opened anew end with the tail, durably.
+func (w *writer) settle(name string, fresh bool) error {
+	if !fresh {
+		if err := w.readBack(name); err != nil {
+			return err
+		}
+		return w.cut()
+	}
+	if err := w.endsAt(name, 0); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
 }
 
 // readBack checks that the last confirmed record stands where it was written.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -225,7 +226,7 @@ func TestRoundsArePaced(t *testing.T) {
 		swap := h.opts.Swap
 		refusal := errors.New("no")
 		h.refuse.Store(&refusal)
-		h.opts.Swap = func(c *Config) error { looks++; return swap(c) } // one a look
+		h.opts.Swap = func(ctx context.Context, c *Config) error { looks++; return swap(ctx, c) } // one a look
 		h.opts.Interval = time.Nanosecond
 		h.save("limits.yaml", "replicas: 4\n# end\n")
 		h.start()

@@ -89,6 +89,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 	}
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
 	l.auth(root, c)
+	l.store(root, c)
 	access, named := l.named(root, dir, "/policy", c.Policy)
 	if len(l.report.faults) == 0 && twins(entries) {
 		c.Tools = buildRegistry(&l.report, entries)
@@ -149,6 +150,7 @@ func (l *loader) auth(root node, c *Config) {
 		mode.fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
 	}
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
+	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)
 	if c.Redis != nil {
 		l.certificates(root, "/redis/ca_file", c.Redis.CAFile, &c.Redis.CA)
 	}

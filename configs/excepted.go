@@ -4,12 +4,13 @@ import "reflect"
 
 // keep gives the keys that do not reload the values that they have in from, and
 // names, in the words of the file, those that it changed: they wait for a
-// restart. store has one value so far, which therefore cannot change.
+// restart.
 func (s *Settings) keep(from Settings) (waiting []string) {
 	hold(&waiting, "server", &s.Server, from.Server)
 	hold(&waiting, "auth.mode", &s.Auth.Mode, from.Auth.Mode)
 	hold(&waiting, "data_dir", &s.DataDir, from.DataDir)
-	hold(&waiting, "audit", &s.Record, from.Record)
+	hold(&waiting, "audit", &s.Audit, from.Audit)
+	hold(&waiting, "store", &s.Store, from.Store)
 	hold(&waiting, "redis", &s.Redis, from.Redis)
 	// The new file allows the listener that it names. Where it is the old one
 	// that goes on listening, the leave for that one goes on with it.

@@ -59,8 +59,11 @@ func TestKeep(t *testing.T) {
 		"server":    func(s *Settings) { s.Server.AdminListen = "127.0.0.1:1" },
 		"auth.mode": func(s *Settings) { s.Auth.Mode = "jwt" },
 		"data_dir":  func(s *Settings) { s.DataDir = "x" },
-		"audit":     func(s *Settings) { s.Record = "arguments" },
-		"redis":     func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },
+		"audit": func(s *Settings) {
+			s.Audit = Audit{Record: "arguments", SignKey: Secret{inFile, "audit.key"}, RotateBytes: lowestRotate}
+		},
+		"store": func(s *Settings) { s.Store.Journals = 3 },
+		"redis": func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },
 	} {
 		s := defaultSettings()
 		change(&s)
@@ -68,7 +71,7 @@ func TestKeep(t *testing.T) {
 		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
-		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Record != first.Record || s.Redis != first.Redis {
+		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
 		if !s.Auth.AllowAnyListener || s.Policy != "other.csv" {
@@ -100,11 +103,13 @@ func TestKeepListener(t *testing.T) {
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
 	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "Traces", "Output"}
-	restart := []string{"Server", "DataDir", "Record", "Redis"}
+	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
 	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", Redis: &Redis{}}
 	other.keep(first)
 	kept := reflect.ValueOf(other)
-	for i, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+	settings := reflect.TypeFor[Settings]()
+	for i := range settings.NumField() {
+		f := settings.Field(i)
 		old := reflect.DeepEqual(kept.Field(i).Interface(), reflect.ValueOf(first).Field(i).Interface())
 		switch {
 		case f.Name == "Auth": // of which mode alone waits

@@ -166,6 +166,10 @@ var database = regexp.MustCompile(`^(/[0-9]{0,4})?$`)
 // addresses reads a list of host:port, at least one.
 func (n node) addresses(of string, into *[]string) {
 	n.list("addresses of "+of, func(_ int, item node) {
+		if strings.ContainsAny(item.Value, "@/") { // not shown: it may hold a password
+			item.fail("found a URL, or a user; expected host:port alone, of one of the %s", of)
+			return
+		}
 		var a string
 		item.address(&a)
 		if host, port, err := net.SplitHostPort(a); err == nil && (host == "" || port == "0") {

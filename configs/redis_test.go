@@ -106,7 +106,8 @@ func TestCertificatesAreOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestRedisFaultsShowNoSecret: whatever form a URL has, it is not repeated.
+// TestRedisFaultsShowNoSecret: whatever form a URL has, and wherever it stands, it
+// is not repeated.
 func TestRedisFaultsShowNoSecret(t *testing.T) {
 	for _, url := range []string{
 		"redis://:hunter2@a", "redis://hunter2@a:1", "hunter2", "redis://a:1/hunter2", "redis://a?password=hunter2", "redis://a#hunter2", "http://a/hunter2", "unix:///hunter2", "environment:hunter2", "redis:/hunter2",
@@ -114,6 +115,15 @@ func TestRedisFaultsShowNoSecret(t *testing.T) {
 		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": "redis: {url: \"" + url + "\"}\n# end\n"})))
 		if err == nil || secrets.MatchString(err.Error()) {
 			t.Errorf("%s: found %v; expected a fault that does not repeat it", url, err)
+		}
+	}
+	for _, redis := range []string{
+		"redis: redis://:hunter2@a:1", `redis: {cluster: {addresses: ["redis://:hunter2@a:1"]}}`, `redis: {cluster: {addresses: ["hunter2@a:1"]}}`,
+		`redis: {sentinel: {master: m, addresses: ["me:hunter2@a:1"]}}`, `redis: {sentinel: "redis://:hunter2@a:1"}`, `redis: {cluster: {addresses: "redis://:hunter2@a:1"}}`,
+	} {
+		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": redis + "\n# end\n"})))
+		if err == nil || secrets.MatchString(err.Error()) {
+			t.Errorf("%s: found %v; expected a fault that does not repeat it", redis, err)
 		}
 	}
 }

@@ -25,11 +25,12 @@ type Settings struct {
 	Output    parser.Options
 	// DataDir starts at the working directory and holds the audit log and the store.
 	DataDir string
-	Record  string // what of a completion the audit log keeps: digest, arguments or completion
-	Traces  Traces
-	// Redis is where limits are that replicas share; nil where they are this
-	// process's own.
+	Audit
+	Traces Traces
+	// Redis is where limits are that replicas share, and with Store of the kind redis
+	// their calls; nil where both are this process's own.
 	Redis *Redis
+	Store Store
 }
 
 // Server says where the gateway listens, and how much it takes on.
@@ -37,6 +38,15 @@ type Server struct {
 	Listen, AdminListen string
 	MostInFlight        int           // requests that are answered at the same time
 	Drain               time.Duration // the longest that shutting down waits for them
+}
+
+// Audit says what the audit log holds, and how.
+type Audit struct {
+	Record string // what of a completion it keeps: digest, arguments or completion
+	// SignKey is where the key stands that heads of the log are signed with; none
+	// is signed without.
+	SignKey     Secret
+	RotateBytes int64 // from which size on a file is moved aside; 0 is never
 }
 
 // Auth says how callers prove who they are.
@@ -69,8 +79,9 @@ func defaultSettings() Settings {
 		Limits:   "limits.yaml",
 		Output:   parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
 		DataDir:  "callgate-data",
-		Record:   "digest",
+		Audit:    Audit{Record: "digest"},
 		Traces:   defaultTraces(),
+		Store:    defaultStore(),
 	}
 }
 
@@ -79,6 +90,12 @@ const (
 	lowestMaxBytes  = 64
 	highestMaxBytes = 64 << 20
 	highestMaxDepth = 1000
+)
+
+// The bounds of audit.rotate_bytes.
+const (
+	lowestRotate  = 1 << 20
+	highestRotate = 1 << 40
 )
 
 // readSettings reads the main file.
@@ -130,16 +147,17 @@ func readSettings(root node) Settings {
 		field{"output", func(n node) { n.output(&s.Output) }},
 		field{"data_dir", func(n node) { n.text("a folder", &s.DataDir) }},
 		field{"audit", func(n node) {
-			n.object(field{"record", func(n node) {
-				n.choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
-			}})
+			n.object(
+				field{"record", func(n node) {
+					n.choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
+				}},
+				field{"sign_key", func(n node) { n.secret("the key that heads of the log are signed with", &s.SignKey) }},
+				field{"rotate_bytes", func(n node) {
+					n.whole("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
+				}},
+			)
 		}},
-		field{"store", func(n node) {
-			n.object(field{"kind", func(n node) {
-				var kind string
-				n.choice("the store that this version has", []string{"file"}, &kind)
-			}})
-		}},
+		field{"store", func(n node) { n.store(&s.Store) }},
 		field{"telemetry", func(n node) {
 			n.object(field{"traces", func(n node) { n.traces(&s.Traces) }})
 		}},

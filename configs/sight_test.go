@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -50,11 +51,11 @@ func TestChangedWhileLoading(t *testing.T) {
 					return c, err
 				}
 				swap := h.opts.Swap
-				h.opts.Swap = func(c *Config) error {
+				h.opts.Swap = func(ctx context.Context, c *Config) error {
 					if !whole(c) {
 						t.Errorf("a mix is served: %v", numbers(c, 1))
 					}
-					return swap(c)
+					return swap(ctx, c)
 				}
 				h.start()
 				time.Sleep(5 * time.Second)

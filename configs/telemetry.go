@@ -16,18 +16,21 @@ import (
 type Traces struct {
 	Endpoint string
 	Headers  map[string]Secret // sent with every export
-	CAFile   string
-	Sample   float64 // of the traces that begin here, from 0 to 1
-	Content  bool    // arguments and results too
-	Timeout  time.Duration
+	// CAFile names certificates in PEM that are believed for the collector instead
+	// of the system's; CA is what it holds.
+	CAFile, CA string
+
+	Sample  float64 // of the traces that begin here, from 0 to 1
+	Content bool    // arguments and results too
+	Timeout time.Duration
 }
 
 func defaultTraces() Traces { return Traces{Sample: 1, Timeout: 10 * time.Second} }
 
-// Options are those of telemetry, but for what names the process and what it
-// reports to. A header whose secret is not there is left out.
+// Options are those of telemetry, but for the certificates, what names the process
+// and what it reports to. A header whose secret is not there is left out.
 func (t Traces) Options() telemetry.TraceOptions {
-	o := telemetry.TraceOptions{Endpoint: t.Endpoint, CAFile: t.CAFile, Sample: t.Sample, Content: t.Content, Timeout: t.Timeout}
+	o := telemetry.TraceOptions{Endpoint: t.Endpoint, Sample: t.Sample, Content: t.Content, Timeout: t.Timeout}
 	headers := maps.Clone(t.Headers)
 	if len(headers) > 0 {
 		o.Headers = func() map[string]string {
@@ -53,6 +56,11 @@ func (n node) traces(into *Traces) {
 			into.Headers = map[string]Secret{}
 			n.members("headers", func(key, value node) {
 				var s Secret
+				for other := range into.Headers {
+					if strings.EqualFold(other, key.Value) {
+						key.fail("found the header %s twice, since case makes no difference; expected it once", other)
+					}
+				}
 				if !headerName.MatchString(key.Value) {
 					key.fail("found a header with characters that none has; expected a name such as Authorization")
 				}
@@ -60,12 +68,7 @@ func (n node) traces(into *Traces) {
 				into.Headers[key.Value] = s
 			})
 		}},
-		field{"ca_file", func(n node) {
-			n.text("a file of certificates", &into.CAFile)
-			if into.CAFile != "" {
-				into.CAFile = n.beside(into.CAFile)
-			}
-		}},
+		field{"ca_file", func(n node) { n.text("a file of certificates", &into.CAFile) }},
 		field{"sample", func(n node) { n.share("of the traces that begin here", &into.Sample) }},
 		field{"content", func(n node) { n.flag("whether traces hold arguments and results", &into.Content) }},
 		field{"timeout", func(n node) { n.duration("how long one export may take", &into.Timeout) }},

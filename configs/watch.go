@@ -59,9 +59,10 @@ type WatchOptions struct {
 	Now func() time.Time
 	// Swap makes a new valid configuration the one that is served. When it
 	// fails it must have changed nothing; it is then called again, with the same
-	// configuration, at every look until it succeeds or the files change. Without
-	// Swap, nothing is ever served but the first.
-	Swap func(*Config) error
+	// configuration, at every look until it succeeds or the files change. Its
+	// context ends with that of Run, and a failure from then on is not told.
+	// Without Swap, nothing is ever served but the first.
+	Swap func(context.Context, *Config) error
 	// Report is told what happened; it may be nil. Swap and Report are called by
 	// Run, one at a time; a panic of either is caught.
 	Report func(Event)
@@ -121,7 +122,9 @@ func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
 		opts.Report = func(Event) {}
 	}
 	if opts.Swap == nil {
-		opts.Swap = func(*Config) error { return errors.New("found nothing that takes a new configuration; expected Swap") }
+		opts.Swap = func(context.Context, *Config) error {
+			return errors.New("found nothing that takes a new configuration; expected Swap")
+		}
 	}
 	return &Watch{
 		path:    path,
@@ -199,7 +202,7 @@ func (w *Watch) Run(ctx context.Context) error {
 func (w *Watch) turn(ctx context.Context, force bool) {
 	if !force && w.seen.moved() == "" {
 		if w.refused != nil {
-			w.swap(w.refused)
+			w.swap(ctx, w.refused)
 		}
 		return
 	}
@@ -216,7 +219,7 @@ func (w *Watch) turn(ctx context.Context, force bool) {
 	default:
 		o := &offer{config: c, written: c.Settings}
 		o.waiting = c.keep(w.first)
-		w.swap(o)
+		w.swap(ctx, o)
 	}
 }
 
@@ -259,8 +262,11 @@ type offer struct {
 	waiting []string // the keys in which config differs from it
 }
 
-func (w *Watch) swap(o *offer) {
-	if err := caught(func() error { return w.opts.Swap(o.config) }); err != nil {
+func (w *Watch) swap(ctx context.Context, o *offer) {
+	if err := caught(func() error { return w.opts.Swap(ctx, o.config) }); err != nil {
+		if ctx.Err() != nil {
+			return // it was broken off, which says nothing of the configuration
+		}
 		w.refused = o
 		w.fail(asFaults(w.path, err))
 		return

@@ -49,7 +49,7 @@ func open(t testing.TB, main string, opts WatchOptions) *house {
 	}
 	h := &house{t: t, dir: filepath.Dir(main)}
 	h.current.Store(first)
-	opts.Swap = func(c *Config) error {
+	opts.Swap = func(_ context.Context, c *Config) error {
 		h.swaps.Add(1)
 		if err := h.refuse.Load(); err != nil {
 			return *err

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -246,11 +247,11 @@ func TestSwapFails(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *house) {
 		var panics atomic.Bool
 		swap := h.opts.Swap
-		h.opts.Swap = func(c *Config) error {
+		h.opts.Swap = func(ctx context.Context, c *Config) error {
 			if panics.Load() {
 				panic("hunter2")
 			}
-			return swap(c)
+			return swap(ctx, c)
 		}
 		first := h.current.Load()
 		h.start()
@@ -285,15 +286,36 @@ func TestSwapFails(t *testing.T) {
 	})
 }
 
+// TestSwapIsBrokenOff ends a watch while a configuration waits to be taken: the
+// wait ends with it, and nothing is told of a failure that is none.
+func TestSwapIsBrokenOff(t *testing.T) {
+	slow(t, nil, func(t *testing.T, h *house) {
+		waits := make(chan struct{})
+		h.opts.Swap = func(ctx context.Context, _ *Config) error {
+			close(waits)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		h.start()
+		h.save("limits.yaml", "replicas: 4\n# end\n")
+		<-waits
+		h.finish()
+		h.expect("")
+		if s := h.State(); s.Faults != nil {
+			t.Errorf("found the state %+v", s)
+		}
+	})
+}
+
 // TestSwapPanics lets the first attempt panic: it is an attempt like another.
 func TestSwapPanics(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *house) {
 		swap, attempts := h.opts.Swap, 0
-		h.opts.Swap = func(c *Config) error {
+		h.opts.Swap = func(ctx context.Context, c *Config) error {
 			if attempts++; attempts == 1 {
 				panic("hunter2")
 			}
-			return swap(c)
+			return swap(ctx, c)
 		}
 		h.start()
 		h.save("limits.yaml", "replicas: 4\n# end\n")

@@ -39,6 +39,20 @@
 // More than the tool's max_result_bytes, counted after decoding, is
 // result_too_large.
 //
+// # Breakers
+//
+// Each tool (name, version, URL and addresses) that is run by http has a circuit
+// breaker. It opens after ten attempts in a row that could not connect, were not
+// answered in time, broke off, or were answered with 5xx. While it is open nothing
+// is sent, and calls are tool_unavailable at once, whatever their effect: that
+// nothing was done is known. Two seconds later one attempt is let through: if it
+// is answered, the breaker closes; if not, it stays open for two seconds more.
+// Every other answer tells that the tool's server is well. An address that is
+// blocked, a call that is stopped, and a lack of this host's own (descriptors,
+// ports, memory) tell nothing of it. A call that was sent ends as its own attempt
+// says, whatever its breaker does meanwhile. The state is kept as long as the
+// tool is run in the same place, across reloads; it is this process's own.
+//
 // # Where requests may go
 //
 // Addresses are checked as the connection is made, on the address that is

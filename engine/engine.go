@@ -53,6 +53,9 @@ type Options struct {
 	// Interfaces lists this host's own addresses, which are never public; nil
 	// is net.InterfaceAddrs. If it fails, nothing is public.
 	Interfaces func() ([]net.Addr, error)
+	// Breaker is told of the tools' breakers; nil is nobody. It must be quick, and
+	// safe for concurrent use.
+	Breaker func(BreakerEvent)
 }
 
 const (
@@ -62,9 +65,10 @@ const (
 
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
-	now   func() time.Time
-	pool  *pool
-	demos map[string]demo
+	now      func() time.Time
+	pool     *pool
+	breakers *breakers
+	demos    map[string]demo
 }
 
 // New returns an engine. Close it to give up its idle connections.
@@ -76,9 +80,10 @@ func New(options Options) *Engine {
 		options.Interfaces = net.InterfaceAddrs
 	}
 	return &Engine{
-		now:   options.Now,
-		pool:  newPool(options),
-		demos: newDemos(options.Now),
+		now:      options.Now,
+		pool:     newPool(options),
+		breakers: newBreakers(options.Breaker),
+		demos:    newDemos(options.Now),
 	}
 }
 
@@ -88,6 +93,14 @@ func (e *Engine) Close() {
 	if e != nil {
 		e.pool.closeIdle()
 	}
+}
+
+// OpenBreakers is of how many tools the breaker is not closed.
+func (e *Engine) OpenBreakers() int {
+	if e == nil {
+		return 0
+	}
+	return e.breakers.open()
 }
 
 // Run runs a call and returns what the tool gave, or a *refusal.Error. It

@@ -32,6 +32,7 @@ type fault struct {
 	refused *refusal.Error
 	again   bool          // another attempt may end otherwise
 	after   time.Duration // what the tool asked to wait; 0 if nothing
+	health  health        // what it tells of the tool's server
 }
 
 func (f *fault) Error() string { return f.refused.Error() }
@@ -45,29 +46,49 @@ func (e *Engine) runHTTP(ctx context.Context, call Call) (Result, *refusal.Error
 	if err != nil {
 		return Result{}, unavailable("%s: %w", call.Tool, err)
 	}
-	if !retried(call.Effect) {
-		result, f := e.attempt(ctx, transport, target, call)
-		result.Attempts = 1
-		if f != nil {
-			return result, f.refused
-		}
-		return result, nil
-	}
-
 	var (
+		breaker  = e.breakers.of(call)
 		result   Result
 		last     *fault
 		attempts int
 	)
+	// try makes an attempt, where the breaker lets it through. Where it does not,
+	// the fault of the attempt before stays the one that is told.
+	try := func() (tried bool) {
+		r, f, tried := breaker.pass(func() (Result, *fault) { return e.attempt(ctx, transport, target, call) })
+		switch {
+		case tried:
+			attempts++
+			result, last = r, f
+		case attempts == 0:
+			breaker.refused()
+			last = &fault{refused: unavailable("%s has not answered lately: its breaker is open, so nothing was sent", call.Tool)}
+		}
+		return tried
+	}
+	if retried(call.Effect) {
+		repeat(ctx, try, func() *fault { return last })
+	} else {
+		try()
+	}
+	result.Attempts = attempts
+	if last != nil {
+		return result, last.refused
+	}
+	return result, nil
+}
+
+// repeat tries until an attempt gives a result, or no other one would, or may be
+// made. last is the fault of the one before.
+func repeat(ctx context.Context, try func() bool, last func() *fault) {
 	deadline, _ := ctx.Deadline()
 	// What Retry returns is not needed: the last attempt has said everything.
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
-		attempts++
-		result, last = e.attempt(ctx, transport, target, call)
+		tried, last := try(), last()
 		switch {
 		case last == nil:
 			return struct{}{}, nil
-		case !last.again || last.after > maxRetryAfter:
+		case !tried, !last.again, last.after > maxRetryAfter:
 			return struct{}{}, backoff.Permanent(last)
 		case last.after > 0:
 			return struct{}{}, &backoff.RetryAfterError{Duration: last.after}
@@ -81,11 +102,6 @@ func (e *Engine) runHTTP(ctx context.Context, call Call) (Result, *refusal.Error
 		backoff.WithMaxTries(maxAttempts),
 		backoff.WithMaxElapsedTime(time.Until(deadline)),
 	)
-	result.Attempts = attempts
-	if last != nil {
-		return result, last.refused
-	}
-	return result, nil
 }
 
 // attempt sends the call once and reads the answer.
@@ -112,7 +128,7 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, target 
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, e.lost(ctx, call, target, err, dispatched.Load())
+		return Result{}, lost(ctx, call, target, err, dispatched.Load())
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
@@ -120,14 +136,15 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, target 
 			refused: status(call, response.StatusCode),
 			again:   passing(response.StatusCode),
 			after:   e.retryAfter(response.Header.Get("Retry-After")),
+			health:  judge(response.StatusCode),
 		}
 	}
 	result, refused, err := read(response, call)
 	switch {
 	case err != nil:
-		return Result{}, e.lost(ctx, call, target, err, true)
+		return Result{}, lost(ctx, call, target, err, true)
 	case refused != nil:
-		return Result{}, &fault{refused: refused}
+		return Result{}, &fault{refused: refused, health: well}
 	}
 	return result, nil
 }
@@ -157,7 +174,14 @@ func newRequest(ctx context.Context, target *url.URL, call Call) (*http.Request,
 }
 
 // lost judges an attempt that ended without a whole answer.
-func (e *Engine) lost(ctx context.Context, call Call, target *url.URL, err error, dispatched bool) *fault {
+func lost(ctx context.Context, call Call, target *url.URL, err error, dispatched bool) *fault {
+	f := refuse(ctx, call, target, err, dispatched)
+	f.health = blame(ctx, err)
+	return f
+}
+
+// refuse says what such an attempt means for the call.
+func refuse(ctx context.Context, call Call, target *url.URL, err error, dispatched bool) *fault {
 	var b *blockedError
 	switch {
 	case errors.As(err, &b):

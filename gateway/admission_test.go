@@ -195,7 +195,7 @@ func TestAdmissionIsCheckedAnew(t *testing.T) {
 		"who knows credentials": {func(s *gateway.State) { s.Identity = panics{} }, "identity internal", "identity internal"},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, base, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: &shelf{}})
+		k := kernelOf(t, base, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
 		a := admit(t, k, gateway.Request{Credential: "k", Caller: "127.0.0.1"})
 		if a.Principal() != "ann" || a.Subject() != (gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}) {
 			t.Fatalf("let in as %s %+v", a.Principal(), a.Subject())
@@ -279,7 +279,7 @@ func TestAdmitRefuses(t *testing.T) {
 func TestNobodyCanSayWhoAsks(t *testing.T) {
 	s, e := state(t, vectorConfig), &engine{}
 	s.Identity = panics{}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: &shelf{}})
+	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: newShelf()})
 	ctx, request := context.Background(), completion(search)
 	request.Credential = "k"
 	errorOf := func(_ any, err error) error { return err }

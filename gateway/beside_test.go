@@ -53,7 +53,7 @@ func TestTextWithCalls(t *testing.T) {
 		{"no text, a call that was cut", "", true, []gateway.Input{good}, "parse truncated_output", []string{"refused"}, ""},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: &shelf{}})
+		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		check := func(how string, d *gateway.Decision, released string) {
 			if got := refusedBy(d); got != c.want || len(d.Reports) != len(c.verdicts) {
@@ -165,7 +165,7 @@ func TestCallsWaitForTheText(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
 	k := kernelOf(t, loose(t), gateway.Parts{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}, Engine: e, Store: &shelf{},
+		Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}, Engine: e, Store: newShelf(),
 	})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Noon."), Prose: true}, timeNow(), timeNow())
@@ -187,12 +187,20 @@ func TestCallsWaitForTheText(t *testing.T) {
 
 // shelf is a store in memory. It fails in the way it is told to, at one call.
 type shelf struct {
-	how     string
+	*store.Memory
 	at      int
 	mu      sync.Mutex
-	calls   map[string]store.Call
+	how     string
 	opened  []string
 	dropped []string
+}
+
+func newShelf() *shelf { return &shelf{Memory: store.NewMemory(time.Now)} }
+
+func (s *shelf) fail(how string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.how = how
 }
 
 func (s *shelf) Open(ctx context.Context, c store.Call) (*store.Call, error) {
@@ -211,50 +219,43 @@ func (s *shelf) Open(ctx context.Context, c store.Call) (*store.Call, error) {
 			return nil, ctx.Err()
 		}
 	}
-	for _, prior := range s.calls {
-		if c.Key != "" && c.Key == prior.Key {
-			return &prior, nil
-		}
-	}
-	if s.calls == nil {
-		s.calls = map[string]store.Call{}
-	}
-	c.State = store.Pending
-	s.calls[c.ID] = c
-	return nil, nil
+	return s.Memory.Open(ctx, c)
 }
 
-func (s *shelf) Drop(_ context.Context, id string) error {
+func (s *shelf) Dispatch(ctx context.Context, id string, task store.Task) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.how {
+	case "error at dispatch":
+		return errors.New("secret of the store")
+	case "panic at dispatch":
+		panic("secret of the store")
+	}
+	return s.Memory.Dispatch(ctx, id, task)
+}
+
+func (s *shelf) Drop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped = append(s.dropped, id)
 	if s.how == "panic, and at dropping" {
 		panic("secret of the store")
 	}
-	delete(s.calls, id)
-	return nil
+	return s.Memory.Drop(ctx, id)
 }
 
-func (s *shelf) Close(_ context.Context, id string, state store.State, answer store.Answer) error {
+func (s *shelf) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.how == "panic at the end" {
+	switch s.how {
+	case "panic at the end":
 		panic("secret of the store")
+	case "unheard at the end": // it is done, and not told
+		s.how = ""
+		_, _ = s.Memory.Finish(ctx, id, ending)
+		return store.Call{}, store.ErrUnavailable
 	}
-	c := s.calls[id]
-	c.State, c.Answer = state, answer
-	s.calls[id] = c
-	return nil
-}
-
-func (s *shelf) Get(_ context.Context, id, _ string) (store.Call, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.calls[id]
-	if !ok {
-		return store.Call{}, store.ErrAbsent
-	}
-	return c, nil
+	return s.Memory.Finish(ctx, id, ending)
 }
 
 // TestNoStoreNoAct: a call of an admission that cannot be kept is not executed,
@@ -268,7 +269,8 @@ func TestNoStoreNoAct(t *testing.T) {
 func noStoreNoAct(t *testing.T, how string) {
 	e, j := &engine{}, &journal{}
 	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e}
-	s := &shelf{how: how, at: 2}
+	s := newShelf()
+	s.how, s.at = how, 2
 	if how != "none" {
 		parts.Store = s
 	}
@@ -314,7 +316,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 		during[task.CallID] = call.State
 		return gateway.Output{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
 	}}
-	s := &shelf{}
+	s := newShelf()
 	k = kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Looking."), Prose: true}, timeNow(), timeNow())
@@ -328,25 +330,18 @@ func TestExecutedCallsAreKept(t *testing.T) {
 			t.Errorf("afterwards: %+v, %v", call, err)
 		}
 	}
-	// What is judged without an admission is kept by Handle alone.
+	// So is what is judged without an admission.
 	before := len(s.opened)
 	e.answer = nil
-	if o := k.Execute(ctx, k.Judge(ctx, completion(search))); o[0].Refusal != nil || len(s.opened) != before {
+	if o := k.Execute(ctx, k.Judge(ctx, completion(search))); o[0].Refusal != nil || len(s.opened) != before+1 {
 		t.Errorf("kept %d, %+v", len(s.opened)-before, o)
-	}
-	// A store that fails once the calls have ended takes no result away.
-	s.how = "panic at the end"
-	for _, o := range k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, timeNow(), timeNow())) {
-		if o.Refusal != nil || o.Result == nil {
-			t.Errorf("after the store failed: %+v", o)
-		}
 	}
 }
 
 // TestKeysAreForOneTool: one key is not the same request for another tool.
 func TestKeysAreForOneTool(t *testing.T) {
 	ctx := context.Background()
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: &shelf{}})
+	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: newShelf()})
 	request := func(name string) gateway.Request {
 		return gateway.Request{Inputs: []gateway.Input{natively(name, `{}`)}}
 	}

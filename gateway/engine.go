@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/callgate/callgate/registry"
 )
@@ -30,4 +31,6 @@ type Output struct {
 	// Pending says that the tool has taken the call and will answer later, by
 	// Complete.
 	Pending bool
+	// Until is by when it will; zero is the end of the tool's timeout.
+	Until time.Time
 }

@@ -26,8 +26,12 @@ type Outcome struct {
 	// answer that was kept.
 	Refusal *refusal.Error
 	Status  int // HTTP
-	// Pending says that the tool will answer later, through Complete.
+	// Pending says that the tool will answer later, through Complete, or that what
+	// became of the call is not yet sure: it can be asked for by its id.
 	Pending bool
+
+	// deadline is until when a caller that can waits for the tool; zero: it does not.
+	deadline time.Time
 }
 
 // grace is how much longer than its own timeout an engine may take before its
@@ -39,14 +43,23 @@ const grace = time.Second
 // dispatch on the calls do not end with ctx: the caller may leave, the outcome is
 // written down all the same.
 //
-// Calls of an Admission are kept in the store before the first is dispatched, or
-// none is.
+// The calls are kept in the store before the first is dispatched, or none is, and
+// each is dispatched in the store before its tool is called.
 func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 	defer d.Release()
-	ctx = context.WithoutCancel(ctx)
+	outcomes := k.execute(ctx, d)
+	for i := range outcomes {
+		if outcomes[i].Pending {
+			d.calls[i].ended(VerdictCall, nil, "", 0, nil)
+		}
+	}
+	return outcomes
+}
+
+func (k *Kernel) execute(ctx context.Context, d *Decision) []Outcome {
 	first := d.spend(ModeCall)
 	if first == nil {
-		first = d.keep(ctx)
+		first = d.keep(context.WithoutCancel(ctx))
 	}
 	return d.outcomes(first, func(c *call) Outcome { return c.execute(ctx) })
 }
@@ -106,18 +119,32 @@ func refusedResult(r Report, refused *refusal.Error) []byte {
 	return result
 }
 
-// execute dispatches one call, and sees to its one outcome.
+// execute dispatches one call, and sees to its one outcome. The caller is there
+// until ctx ends.
 func (c *call) execute(ctx context.Context) Outcome {
+	acting := context.WithoutCancel(ctx)
+	if err := c.claim(acting); err != nil {
+		return c.undispatched(acting, refusal.From(refusal.Execute, err))
+	}
 	start := c.kernel.parts.Now()
-	output, err := c.dispatch(ctx)
+	output, err := c.dispatch(acting)
 	if err == nil && output.Pending {
-		c.kernel.mine.add(c, start)
-		return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}
+		return c.pend(ctx, output, start)
 	}
 	return c.finish(ctx, output, err, start)
 }
 
-// finish wraps what came back and writes the outcome down.
+// undispatched ends a call whose tool was not called.
+func (c *call) undispatched(ctx context.Context, refused *refusal.Error) Outcome {
+	c.drop(ctx)
+	c.endRefused(refused)
+	c.ended(VerdictRefused, refused, audit.Failed, 0, nil)
+	r := Report{Tool: c.parsed.Name, Named: c.parsed.Named}
+	return Outcome{CallID: c.id, Result: refusedResult(r, refused), Refusal: refused, Status: status(refused)}
+}
+
+// finish wraps what came back and concludes the call. The result goes to who
+// asked, where somebody is there until ctx ends.
 func (c *call) finish(ctx context.Context, output Output, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.id}
 	returned := c.trace.start()
@@ -128,24 +155,19 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	}
 	if err != nil {
 		o.Refusal = afterDispatch(err)
-		o.Result = refusedResult(Report{Tool: c.tool.Name(), Named: true}, o.Refusal)
+		o.Result = refusedResult(Report{Tool: c.parsed.Name, Named: true}, o.Refusal)
 	}
+	o.Status = status(o.Refusal)
 	r := c.record(audit.Ending)
-	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, max(output.Attempts, 1)
+	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.repeats+max(output.Attempts, 1)
 	if o.Refusal != nil {
 		r.Outcome, r.Stage, r.Code = ending(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
+		if c.expired {
+			r.Outcome = audit.Expired
+		}
 	}
 	r.Micros = c.kernel.parts.Now().Sub(start).Microseconds()
-	o.Status = status(o.Refusal)
-	if observer := c.kernel.parts.Observer; observer != nil {
-		observer.Ended(string(r.Outcome), c.kernel.parts.Now().Sub(start))
-	}
-	written := c.trace.start()
-	c.kernel.pay(r)
-	c.trace.step(string(refusal.Log), written, nil)
-	c.settle(ctx, &o)
-	c.ended(VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
-	return o
+	return c.conclude(ctx, o, r)
 }
 
 // afterDispatch is the refusal for an error of a call that was dispatched: where
@@ -212,14 +234,14 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	case a := <-answers:
 		return a.output, a.err
 	case <-ctx.Done():
-		return Output{}, c.late()
+		return Output{}, c.overdue(c.tool.Effect())
 	}
 }
 
-// late is the answer for an engine that did not answer: what acts once may have
+// overdue is the answer for a tool that did not answer: what acts once may have
 // acted.
-func (c *call) late() error {
-	if c.tool.Effect() == "once" {
+func (c *call) overdue(effect string) error {
+	if effect == "once" {
 		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.written()))
 	}
 	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.written()))

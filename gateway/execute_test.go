@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
 )
 
 // engine counts what it is asked to run, and answers as it is told to.
@@ -38,7 +39,7 @@ func open(t testing.TB, e *engine, j *journal) *gateway.Kernel {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
-	return kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e})
+	return kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: store.NewMemory(time.Now)})
 }
 
 // spoiled are the vectors and, for each that is a call, what must not run.
@@ -278,7 +279,7 @@ func TestComplete(t *testing.T) {
 func TestRecords(t *testing.T) {
 	s := state(t, vectorConfig)
 	j := &journal{}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Replica: "r1"})
+	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Replica: "r1", Store: store.NewMemory(time.Now)})
 	request := completion(`{"tool":{"name":"web.search","arguments":{"query":"secret words"}}}`)
 	request.ID, request.Thread, request.TraceID = "req-1", "thread-1", "0123"
 	k.Execute(context.Background(), k.Judge(context.Background(), request))
@@ -318,7 +319,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 	s.Tools = tools
 	for _, keep := range []audit.Content{audit.Arguments, audit.Completion} {
 		j := &journal{}
-		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Record: keep})
+		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Record: keep, Store: store.NewMemory(time.Now)})
 		const call = `{"tool":{"name":"login","arguments":{"user":"ann","password":"HUNTER2"}}}`
 		for _, in := range []gateway.Input{
 			{Completion: []byte(call)},

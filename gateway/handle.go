@@ -12,24 +12,12 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Store keeps calls for those who ask for them later, and sees to it that one
-// idempotency key never starts a second call. It must be safe for concurrent
-// use.
-type Store interface {
-	// Open notes a call before it is judged. Where its key has started one
-	// already, that one is returned, and nothing is noted.
-	Open(ctx context.Context, call store.Call) (prior *store.Call, err error)
-	// Close notes what became of it.
-	Close(ctx context.Context, id string, state store.State, answer store.Answer) error
-	// Drop forgets a call that was not dispatched.
-	Drop(ctx context.Context, id string) error
-	// Get returns a principal's call, or store.ErrAbsent.
-	Get(ctx context.Context, id, principal string) (store.Call, error)
-}
-
 // Handle judges one completion and executes its call. With an idempotency key,
 // a call that the key has started before is not started again: its answer is
 // given, or why there is none yet. Refusals before dispatch are not kept.
+//
+// Where the tool answers later, Handle waits for that as long as the tool may
+// take, or until ctx ends.
 func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcome {
 	d := k.open(request, ModeCall, nil)
 	c := d.calls[0]
@@ -40,26 +28,27 @@ func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcom
 		c.refused = refusal.New(refusal.BadRequest, "An idempotency key is for one call.")
 		return k.refuse(ctx, d)
 	}
-	prior, err := k.keep(ctx, c, key)
-	if err != nil {
-		c.refused = refusal.From(refusal.Execute, err)
-		return k.refuse(ctx, d)
-	}
-	if prior != nil {
-		return *prior
-	}
-	dispatched := false
-	defer func() {
-		if !dispatched && k.parts.Store != nil {
-			// What was not dispatched must not hold its key, whatever the caller does.
-			_ = k.parts.Store.Drop(context.WithoutCancel(ctx), c.id)
+	if key != "" {
+		prior, err := k.begin(ctx, c, key)
+		if err != nil {
+			c.refused = refusal.From(refusal.Execute, err)
+			return k.refuse(ctx, d)
 		}
-	}()
+		if prior != nil {
+			return *prior
+		}
+		// What was not dispatched must not hold its key. What was, stays.
+		defer c.drop(ctx)
+	}
 	d.run(ctx, pipeline[1:], false)
 	d.note(ctx)
 	d.close()
-	dispatched = d.Refusal() == nil && d.Reports[0].Verdict == VerdictCall
-	return k.Execute(ctx, d)[0]
+	defer d.Release()
+	o := k.execute(ctx, d)[0]
+	if !o.deadline.IsZero() {
+		return k.await(ctx, c, o)
+	}
+	return o
 }
 
 // refuse ends a decision whose call is refused.
@@ -68,15 +57,9 @@ func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 	return k.Execute(ctx, d.close())[0]
 }
 
-// keep notes the call, and returns the outcome of the one that its key has
-// started before.
-func (k *Kernel) keep(ctx context.Context, c *call, key string) (*Outcome, error) {
-	if k.parts.Store == nil {
-		if key == "" {
-			return nil, nil
-		}
-		return nil, noStore(errors.New("there is no store"))
-	}
+// begin notes the call of a key, and returns the outcome of the one that the key
+// has started before.
+func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, error) {
 	prior, err := c.noteCall(ctx, key)
 	if err != nil || prior == nil {
 		return nil, err
@@ -84,14 +67,22 @@ func (k *Kernel) keep(ctx context.Context, c *call, key string) (*Outcome, error
 	switch {
 	case prior.Digest != c.asked():
 		return nil, refusal.New(refusal.IdempotencyConflict, "This idempotency key has been used with another completion. Use a new key for a new call.")
-	case prior.State == store.Pending:
+	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
+	}
+	if err := k.deliver(ctx, prior); err != nil {
+		return nil, err
 	}
 	return &Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status}, nil
 }
 
 func noStore(cause error) error {
 	return refusal.New(refusal.StoreUnavailable, "The call could not be kept, so nothing was executed. This cannot be mended by changing the call.").WithCause(cause)
+}
+
+// notNow is noStore for what executes nothing.
+func notNow(cause error) error {
+	return refusal.New(refusal.StoreUnavailable, "What became of the call cannot be told now. Ask again later.").WithCause(cause)
 }
 
 // asked is the digest of what a key is for. Beside the completion it holds all
@@ -118,42 +109,46 @@ func owner(p *identity.Principal) string {
 	return p.Name
 }
 
-// settle tells the store what became of the call.
-func (c *call) settle(ctx context.Context, o *Outcome) {
-	if !c.kept {
-		return
-	}
-	state := store.Done
-	if o.Refusal != nil && (o.Refusal.Code == refusal.OutcomeUnknown || o.Refusal.Code == refusal.Internal) {
-		state = store.Unknown
-	}
-	// The outcome stands in the journal: a store that fails here makes it one that
-	// cannot be asked for, and only a trace tells.
-	defer func() { _ = recover() }() // of the store
-	start := c.trace.start()
-	err := c.kernel.parts.Store.Close(context.WithoutCancel(ctx), c.id, state, store.Answer{Result: o.Result, Status: o.Status})
-	c.trace.stored(start, err)
-}
-
 // Lookup returns a principal's call by its id. A call that is not there, or
 // another principal's, is not_found. Nothing of the request but its credential
 // and its caller is looked at.
+//
+// The result of a call that has ended is delivered by that: Delivered of the call
+// tells whether it was before.
 func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (store.Call, error) {
 	c, err := k.enter(ctx, request, nil)
 	if err != nil {
 		return store.Call{}, err
 	}
-	if k.parts.Store == nil {
-		return store.Call{}, noStore(errors.New("there is no store"))
-	}
-	call, err := k.parts.Store.Get(ctx, id, owner(c.principal))
+	return k.look(ctx, id, owner(c.principal))
+}
+
+// look is Lookup for a principal that was let in.
+func (k *Kernel) look(ctx context.Context, id, principal string) (store.Call, error) {
+	call, err := k.store.Get(ctx, id, principal)
 	if errors.Is(err, store.ErrAbsent) {
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {
-		return store.Call{}, noStore(err)
+		return store.Call{}, notNow(err)
 	}
-	return call, nil
+	return call, k.deliver(ctx, &call)
+}
+
+// deliver notes that the result of a call, where there is one, enters its thread.
+// One of which that cannot be noted is not handed over.
+func (k *Kernel) deliver(ctx context.Context, call *store.Call) error {
+	if call.Step != store.Ended || call.Delivered {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	first, err := k.store.Deliver(ctx, call.ID, call.Scope.Principal)
+	if err != nil {
+		return notNow(err)
+	}
+	call.Delivered = !first
+	return nil
 }
 
 // Tool is a tool as an agent may see it.

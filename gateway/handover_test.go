@@ -53,7 +53,7 @@ func TestHandOver(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, slow{&journal{}, make(chan struct{})}
 	s := state(t, vectorConfig)
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Engine: e, Store: &shelf{}})
+	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeEnforce, timeNow(), gateway.Input{Completion: []byte("Looking."), Prose: true}, timeNow())
 	o := k.HandOver(ctx, d) // returns although the journal takes no outcome
@@ -106,7 +106,7 @@ func TestHandOver(t *testing.T) {
 func TestModes(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: &shelf{}})
+	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
 	code := func(outcomes []gateway.Outcome) refusal.Code {
 		if r := outcomes[0].Refusal; r != nil {

@@ -14,20 +14,22 @@ import (
 // store.
 const keepWait = 5 * time.Second
 
-// keep notes the calls of an admission before the first is dispatched. Where one
+// keep notes the calls of a decision before the first is dispatched. Where one
 // cannot be kept, none is, and all of them end here.
 func (d *Decision) keep(ctx context.Context) *refusal.Error {
 	bounded, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	for i, c := range d.calls {
-		if c.admission == nil || c.parsed.Kind != parser.Call {
+		if c.kept || c.parsed.Kind != parser.Call {
 			continue
 		}
 		if err := c.keep(bounded); err != nil {
 			refused := refusal.From(refusal.Execute, err)
-			for _, c := range d.calls[:i+1] { // the store may have taken this one, and not said so
+			for _, c := range d.calls[:i] {
 				c.drop(ctx)
 			}
+			c.kept = true // the store may have taken this one, and not said so
+			c.drop(ctx)
 			d.end(refused)
 			return refused
 		}
@@ -37,14 +39,6 @@ func (d *Decision) keep(ctx context.Context) *refusal.Error {
 
 // keep notes one call that no key has started.
 func (c *call) keep(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = noStore(panicked(p))
-		}
-	}()
-	if c.kernel.parts.Store == nil {
-		return noStore(errors.New("there is no store"))
-	}
 	prior, err := c.noteCall(ctx, "")
 	if err == nil && prior != nil {
 		err = noStore(errors.New("the store knows the id of a new call"))
@@ -56,7 +50,7 @@ func (c *call) keep(ctx context.Context) (err error) {
 // started before.
 func (c *call) noteCall(ctx context.Context, key string) (prior *store.Call, err error) {
 	start := c.trace.start()
-	prior, err = c.kernel.parts.Store.Open(ctx, store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.asked()})
+	prior, err = c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.asked()})
 	c.trace.stored(start, err)
 	if err != nil {
 		return nil, noStore(err)
@@ -65,15 +59,34 @@ func (c *call) noteCall(ctx context.Context, key string) (prior *store.Call, err
 	return prior, nil
 }
 
+// claim makes it durable that the tool is about to be called. With an error it
+// must not be.
+func (c *call) claim(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	start := c.trace.start()
+	err := c.kernel.store.Dispatch(ctx, c.id, store.Task{
+		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
+		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
+		Input: c.inputDigest(), Config: c.state.Digest,
+	})
+	c.trace.stored(start, err)
+	if err != nil {
+		return noStore(err)
+	}
+	c.kept = false
+	return nil
+}
+
 // drop forgets a call that is not dispatched. It has ended as one that was
 // refused, whether the store forgets it or not.
 func (c *call) drop(ctx context.Context) {
-	if c.parsed.Kind != parser.Call || c.kernel.parts.Store == nil {
+	if !c.kept {
 		return
 	}
-	defer func() { _ = recover() }()
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
-	defer cancel()
 	c.kept = false
-	_ = c.kernel.parts.Store.Drop(ctx, c.id)
+	// Whoever asked may have left.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
+	defer cancel()
+	_ = c.kernel.store.Drop(ctx, c.id)
 }

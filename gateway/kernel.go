@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
 )
 
 // Parts are what a kernel works with beside a configuration, and what outlives
@@ -52,8 +53,9 @@ type Observer interface {
 type Kernel struct {
 	state atomic.Pointer[State]
 	parts Parts
+	store shield
 	owed  debts
-	mine  pending
+	ends  ends
 }
 
 // New returns a kernel that judges by a configuration.
@@ -64,7 +66,7 @@ func New(state *State, parts Parts) (*Kernel, error) {
 	if parts.NewID == nil {
 		parts.NewID = func() string { return "call_" + rand.Text() }
 	}
-	k := &Kernel{parts: parts, owed: debts{room: make(chan struct{}, maxHandedOver)}}
+	k := &Kernel{parts: parts, store: shield{parts.Store}, owed: debts{room: make(chan struct{}, maxHandedOver)}}
 	return k, k.Swap(state)
 }
 
@@ -139,12 +141,17 @@ type call struct {
 	project *policy.Project
 	lease   ratelimit.Lease
 
-	id       string    // the call id
-	request  *Request  // that it is part of
-	started  time.Time // when its judgement began
-	recorded bool      // its decision is in the journal
-	kept     bool      // the store has it
-	trace    *trace    // its span; nil where it is not traced
+	id       string      // the call id
+	request  *Request    // that it is part of
+	started  time.Time   // when its judgement began
+	recorded bool        // its decision is in the journal
+	kept     bool        // the store has it, as one that was not dispatched
+	stored   *store.Call // what the store has of it, where this is all that is known
+	repeats  int         // how often it was dispatched before
+	expired  bool        // its tool has not answered by the time that it had promised to
+	late     bool        // another has ended it before
+	told     func()      // is called once the store has said how it ended; may be nil
+	trace    *trace      // its span; nil where it is not traced
 
 	times   stages
 	refused *refusal.Error

@@ -64,7 +64,7 @@ func (d *Decision) note(ctx context.Context) {
 func (c *call) endRefused(refused *refusal.Error) {
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
-	c.kernel.pay(r)
+	c.kernel.pay(r, func() {})
 }
 
 func (d *Decision) firstRefused() *refusal.Error {
@@ -132,6 +132,9 @@ func (c *call) record(event audit.Event) audit.Record {
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
+	}
+	if c.stored != nil {
+		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
 	}
 	if c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)

@@ -139,7 +139,7 @@ func TestWireNamesLater(t *testing.T) {
 		"no JSON":                  {"1", &engine{answer: body("{", true)}, refusal.InvalidResult},
 		"too large":                {"1", &engine{answer: body(strings.Repeat("a", 1<<20+1), false)}, refusal.ResultTooLarge},
 	} {
-		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: c.engine, Store: &shelf{}})
+		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: c.engine, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		o := k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, refund(c.amount)))[0]
 		if o.Refusal == nil || o.Refusal.Code != c.code || !strings.Contains(o.Refusal.Message, "payments_refund") || strings.Contains(o.Refusal.Message, "payments.refund") {

@@ -180,6 +180,13 @@ func (o TokenOptions) validateTimes(fault func(option, found, expected string)) 
 	}
 }
 
+// sameSource tells whether the keys come from one place, which is trusted for
+// one reason.
+func (o TokenOptions) sameSource(p TokenOptions) bool {
+	discovered := o.JWKSFile == "" && o.JWKSURL == ""
+	return o.JWKSFile == p.JWKSFile && o.JWKSURL == p.JWKSURL && (!discovered || o.Issuer == p.Issuer) && o.RootCAs.Equal(p.RootCAs)
+}
+
 // withDefaults puts the defaults where an option that has one is zero.
 func (o TokenOptions) withDefaults() TokenOptions {
 	if o.Algorithms == nil {

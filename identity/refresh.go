@@ -37,6 +37,19 @@ func (t *Tokens) Start(ctx context.Context) error {
 	}
 }
 
+// Inherit takes the keys of another verifier, as old as they are, where both
+// have them from the same source. It is for before Start and Run, which fetches
+// them anew at once: so the rules can change while the source is away.
+func (t *Tokens) Inherit(from *Tokens) {
+	if from == nil || !t.opts.sameSource(from.opts) {
+		return
+	}
+	if set := from.keys.Load(); set != nil {
+		t.keys.Store(set)
+		t.inherited = true
+	}
+}
+
 // Run keeps the keys fresh until the context ends, and then returns nil. It is
 // an error to run it twice at a time.
 func (t *Tokens) Run(ctx context.Context) error {
@@ -46,7 +59,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 	defer t.running.Store(false)
 	now := t.opts.Now()
 	due, calm, failures := now, now, 0
-	if t.keys.Load() != nil {
+	if t.keys.Load() != nil && !t.inherited {
 		due, calm = now.Add(t.jittered(t.opts.Refresh)), now.Add(earlyEvery)
 	}
 	asked := t.asked

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"os"
@@ -199,6 +200,63 @@ func TestIssuerGone(t *testing.T) {
 	}
 	if v.Authenticate(goodWith(i.URL, nil)) == nil {
 		t.Errorf("refused while the issuer is down: %v", v.why.last(t))
+	}
+}
+
+// TestInherit: other rules hold for keys that are known before their source is
+// asked, and the keys get no younger by it.
+func TestInherit(t *testing.T) {
+	i, timer := newIssuer(t, false, fullSet()...), newClock()
+	o := optionsFor(i.URL)
+	o.RootCAs = x509.NewCertPool()
+	v := keep(t, o)
+	v.round(t)
+	i.Close()
+	v.clock.advance(time.Minute)
+	certified := x509.NewCertPool()
+	certified.AddCert(newIssuer(t, true).Certificate())
+	heir := func(change func(*identity.TokenOptions)) *identity.Tokens {
+		changed := o
+		changed.RootCAs, changed.Now, changed.After = x509.NewCertPool(), v.clock.Now, timer.After
+		change(&changed)
+		tokens, err := identity.NewTokens(changed)
+		must(err)
+		tokens.Inherit(v.Tokens)
+		return tokens
+	}
+	for name, c := range map[string]struct {
+		change func(*identity.TokenOptions)
+		ready  bool
+	}{
+		"another audience":     {func(o *identity.TokenOptions) { o.Audience = "other" }, true},
+		"another issuer":       {func(o *identity.TokenOptions) { o.Issuer = "https://other.example" }, false},
+		"another place":        {func(o *identity.TokenOptions) { o.JWKSURL = i.URL + "/keys" }, false},
+		"a file":               {func(o *identity.TokenOptions) { o.JWKSFile = "keys.json" }, false},
+		"other certificates":   {func(o *identity.TokenOptions) { o.RootCAs = certified }, false},
+		"those of the system":  {func(o *identity.TokenOptions) { o.RootCAs = nil }, false},
+		"keys kept for less":   {func(o *identity.TokenOptions) { o.Refresh, o.KeepFor = 30*time.Second, 50*time.Second }, false},
+		"keys kept for longer": {func(o *identity.TokenOptions) { o.KeepFor = 48 * time.Hour }, true},
+	} {
+		if err := heir(c.change).Ready(); (err == nil) != c.ready {
+			t.Errorf("%s: ready %v", name, err)
+		}
+	}
+	tokens := heir(func(o *identity.TokenOptions) { o.Audience = "other" })
+	if tokens.Authenticate(goodWith(i.URL, nil)) != nil || tokens.Authenticate(goodWith(i.URL, members{"aud": "other"})) == nil {
+		t.Error("the old rules hold for the keys that were taken over")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- tokens.Run(ctx) }()
+	if w := timer.next(t); w.d > 0 {
+		t.Errorf("the keys that were taken over are fetched anew in %v", w.d)
+	}
+	cancel()
+	must(<-done)
+	none, err := identity.NewTokens(o)
+	must(err)
+	if none.Inherit(nil); none.Ready() == nil {
+		t.Error("keys were taken over from nobody")
 	}
 }
 

@@ -47,6 +47,8 @@ type Tokens struct {
 	keys  atomic.Pointer[keySet] // nil until they are there
 	asked chan struct{}          // an unknown kid was met
 
+	inherited bool // the keys are another's; it does not change once Run runs
+
 	fetching sync.Mutex // held by the one that fetches
 	running  atomic.Bool
 	failure  atomic.Pointer[error] // of the last fetch; nil when it succeeded

@@ -101,6 +101,8 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 		"empty":         func(key string) error { return c.Set(ctx, key, "", 0).Err() },
 		"three figures": func(key string) error { return c.Set(ctx, key, "1 2 3", 0).Err() },
 		"a fraction":    func(key string) error { return c.Set(ctx, key, "1 2.5 3 4", 0).Err() },
+		"a space more":  func(key string) error { return c.Set(ctx, key, "1 2 3 4 ", 0).Err() },
+		"six figures":   func(key string) error { return c.Set(ctx, key, "1 2 3 4 5 6", 0).Err() },
 	}
 	for name, f := range spoil {
 		key := ratelimit.KeyOf(o.Prefix, "Analyst")
@@ -129,6 +131,30 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 	c.Del(ctx, ratelimit.SlotsKeyOf(o.Prefix, "Analyst"))
 	if n := drain(r, limits, alpha, 9); n != 3 {
 		t.Errorf("%d admitted, want 3: a refused call took something", n)
+	}
+}
+
+// While replicas disagree about the figures, as in the moment of an edit, none
+// takes a bucket for full that is so by the figures of another: together they
+// let pass no more than the quicker rate and the larger burst.
+func TestFiguresDisagree(t *testing.T) {
+	r, warnings, err := ratelimit.NewRedis(context.Background(), optionsFor(sharedAddress(t)))
+	opened(t, r, warnings, err)
+	slow, quick := onlyTool(budget("1/h", 5)), onlyTool(budget("1000/s", 1))
+	if n := drain(r, slow, alpha, 9); n != 5 {
+		t.Fatalf("%d admitted at first, want 5", n)
+	}
+	for round := range 3 {
+		for try := 0; drain(r, quick, alpha, 1) == 0; try++ {
+			if try == 10_000 {
+				t.Fatal("the quick bucket does not fill")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // full again, by its own figures
+		if n := drain(r, slow, alpha, 9); n > 1 {
+			t.Errorf("round %d: %d admitted, want at most the 1 that the quick bucket holds", round, n)
+		}
 	}
 }
 

@@ -28,7 +28,10 @@ func (r Rate) speed() int64 { return r.count * int64(time.Hour/r.per) }
 
 // A bucket is a string, "at level speed burst": the microsecond that it was
 // last counted at, the units it held then, and the figures it had. It expires
-// when it is full again, since a full bucket is as good as none.
+// when it is full again, since a full bucket is as good as none. Where figures
+// have changed, a fifth number is the microsecond that it would have been full
+// at by those before, and it stays until then: else whoever still has those
+// would find none, and take it for full.
 //
 // ARGV[1] is the time in microseconds where it is not to be Redis' own, [2]
 // when all buckets were empty ("": never), and [3] how many milliseconds they
@@ -47,32 +50,37 @@ local function read(key, speed, burst, figures)
   local most = burst * unit
   local state = call('GET', key)
   if state then
-    local at, level, had = match(state, '^(%-?%d+) (%d+) (%d+ %d+)$')
-    if not at then return nil end
-    at, level = tonumber(at), tonumber(level)
+    local at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
+    if not at or till == ' ' then return nil end
+    at, level, till = tonumber(at), tonumber(level), tonumber(till) or 0
     if since and at < since then at, level = since, 0 end
     local s, b = speed, most
     if had ~= figures then
       s, b = match(had, '^(%d+) (%d+)$')
       s, b = tonumber(s), tonumber(b) * unit
+      till = max(till, at + ceil((b - level) / s))
     end
     if now > at then
       level = min(level + (now - at) * s, b)
       at = now
     end
-    return at, min(level, most), had ~= figures
+    return at, min(level, most), had ~= figures, till
   end
   if since then
-    return max(now, since), min(max(now - since, 0) * speed, most), true
+    return max(now, since), min(max(now - since, 0) * speed, most), true, 0
   end
-  return now, most, true
+  return now, most, true, 0
 end
 
-local function write(key, at, level, speed, burst, figures)
+local function write(key, at, level, speed, burst, figures, till)
   local missing = burst * unit - level
   local ms = keep
   if missing > 0 then
     ms = ms + ceil((at - now + ceil(missing / speed)) / 1000) + 1
+  end
+  if till > now then
+    ms = max(ms, keep + ceil((till - now) / 1000) + 1)
+    figures = format('%s %.0f', figures, till)
   end
   if ms > 0 then
     call('SET', key, format('%.0f %.0f %s', at, level, figures), 'PX', format('%.0f', ms))
@@ -101,14 +109,14 @@ for i = 1, n do
   local s, b = ARGV[5 + 2 * i], ARGV[6 + 2 * i]
   local figures = s .. ' ' .. b
   local speed, burst = tonumber(s), tonumber(b)
-  local at, level, fresh = read(KEYS[i], speed, burst, figures)
+  local at, level, fresh, till = read(KEYS[i], speed, burst, figures)
   if not at then return redis.error_reply('BADBUCKET budget ' .. i .. ' of the call') end
-  buckets[i] = {at, level, speed, burst, figures}
+  buckets[i] = {at, level, speed, burst, figures, till}
   if level < unit then
     local wait = max(1, ceil((at - now + ceil((unit - level) / speed)) / 1000))
     if wait > ms then ms, by = wait, i end
   end
-  if fresh then write(KEYS[i], at, level, speed, burst, figures) end
+  if fresh then write(KEYS[i], at, level, speed, burst, figures, till) end
 end
 if ms > 0 then return id .. ' spent ' .. format('%.0f', ms) .. ' ' .. by end
 if slots > 0 then
@@ -121,7 +129,7 @@ if slots > 0 then
 end
 for i = 1, n do
   local b = buckets[i]
-  write(KEYS[i], b[1], b[2] - unit, b[3], b[4], b[5])
+  write(KEYS[i], b[1], b[2] - unit, b[3], b[4], b[5], b[6])
 end
 return id .. ' taken'
 `)
@@ -134,10 +142,10 @@ local n = tonumber(ARGV[5])
 for i = 1, n do
   local state = call('GET', KEYS[i])
   if state then
-    local a, l, s, b = match(state, '^(%-?%d+) (%d+) (%d+) (%d+)$')
+    local a, l, s, b, till = match(state, '^(%-?%d+) (%d+) (%d+) (%d+)( ?%d*)$')
     if a then
       local level = min(tonumber(l) + unit, tonumber(b) * unit)
-      call('SET', KEYS[i], format('%s %.0f %s %s', a, level, s, b), 'KEEPTTL')
+      call('SET', KEYS[i], format('%s %.0f %s %s%s', a, level, s, b, till), 'KEEPTTL')
     end
   end
 end
@@ -150,9 +158,9 @@ return ARGV[4] .. ' given back'
 // and burst, [7] the number of tokens.
 var debitScript = newScript(`
 local speed, burst, figures = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[5] .. ' ' .. ARGV[6]
-local at, level = read(KEYS[1], speed, burst, figures)
+local at, level, _, till = read(KEYS[1], speed, burst, figures)
 if not at then return redis.error_reply('BADBUCKET of a debit') end
-write(KEYS[1], at, max(0, level - tonumber(ARGV[7]) * unit), speed, burst, figures)
+write(KEYS[1], at, max(0, level - tonumber(ARGV[7]) * unit), speed, burst, figures, till)
 return ARGV[4] .. ' debited'
 `)
 

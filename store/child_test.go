@@ -34,9 +34,9 @@ func child(part string) int {
 		write(f, name, nil)
 		return 1
 	}
-	r, err := store.NewRedis(ctx, store.RedisOptions{
+	r, err := store.NewRedisOf(ctx, store.RedisOptions{
 		URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv), Journal: f,
-	})
+	}, nil, 0, false)
 	if err != nil {
 		fmt.Println("error", err)
 		return 1

@@ -16,10 +16,20 @@ func (o FileOptions) Before(f func() error) FileOptions {
 
 // NewRedisOf is NewRedis with a clock in place of Redis' own, unless it is nil,
 // and another lease; standIn tells that no Redis answers, but what stands in for
-// one.
+// one. It waits longer than NewRedis does: a machine that is busy with other tests
+// is not what is tested.
 func NewRedisOf(ctx context.Context, o RedisOptions, now func() time.Time, lease time.Duration, standIn bool) (*Redis, error) {
 	if lease == 0 {
 		lease = leaseTime
 	}
-	return newRedis(ctx, o, seams{now: now, lease: lease, standIn: standIn})
+	w := usualWaits()
+	long := waits{5 * w.decision, 5 * w.reply, 5 * w.ackReply}
+	return newRedis(ctx, o, seams{now: now, lease: lease, standIn: standIn, waits: long})
+}
+
+// SpareOf is Spare with bounds for its memory.
+func SpareOf(f *File, b Bounds) *Sparing {
+	s := Spare(f)
+	s.brief = newMemory(f.now, b)
+	return s
 }

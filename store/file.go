@@ -211,6 +211,13 @@ func (f *File) see(t *tables, table, key []byte) error {
 // Identity is of the file: the same for every process that has it.
 func (f *File) Identity() string { return f.identity }
 
+// Ready tells whether the store can be relied on now; if not, cause is why, for
+// the operator.
+func (f *File) Ready() (ready bool, cause error) {
+	cause = f.writer.ready()
+	return cause == nil, cause
+}
+
 // Close ends the store, and gives the file up.
 func (f *File) Close() error {
 	err := errClosed

@@ -111,8 +111,10 @@ func TestKilledWriter(t *testing.T) {
 // dispatch that was refused is taken back.
 func TestBlockedDisk(t *testing.T) {
 	var block atomic.Pointer[chan struct{}]
+	var entered atomic.Bool
 	f := openFile(t, t.TempDir(), store.FileOptions{Wait: 250 * time.Millisecond}.Before(func() error {
 		if c := block.Load(); c != nil {
+			entered.Store(true)
 			<-*c
 		}
 		return nil
@@ -124,7 +126,10 @@ func TestBlockedDisk(t *testing.T) {
 	release := sync.OnceFunc(func() { block.Store(nil); close(held) })
 	defer release()
 	start := time.Now()
-	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	// A machine that is busy may not have begun to write when the caller leaves.
+	for refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable); !entered.Load(); {
+		refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
+	}
 	if d := time.Since(start); d > patient/2 {
 		t.Errorf("refused after %v", d)
 	}
@@ -132,6 +137,10 @@ func TestBlockedDisk(t *testing.T) {
 	if _, err := f.Get(ctx, "first", "p"); err != nil {
 		t.Errorf("reading waits for the disk: %v", err)
 	}
+	for ready, _ := f.Ready(); ready; ready, _ = f.Ready() {
+		time.Sleep(5 * time.Millisecond) // until it has been blocked for as long as it waits
+	}
+	start = time.Now()
 	for range 100 { // at once: together they take less than one of them would wait
 		_, err := f.Open(ctx, newCall("2", "k2"))
 		refused(t, err, store.ErrUnavailable)

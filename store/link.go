@@ -73,9 +73,14 @@ func (l *link) end() {
 	})
 }
 
+// waits are how long what is asked may take.
+type waits struct{ decision, reply, ackReply time.Duration }
+
+func usualWaits() waits { return waits{decisionWait, replyWait, ackReplyWait} }
+
 // dial makes the client. Nothing is asked of Redis yet. It repeats nothing by
 // itself: a question that was sent twice must be one that may be.
-func (o *RedisOptions) dial() (*link, error) {
+func (o *RedisOptions) dial(w waits) (*link, error) {
 	l := &link{}
 	user, password := secret(o.Credentials)
 	switch {
@@ -83,7 +88,7 @@ func (o *RedisOptions) dial() (*link, error) {
 		l.client = redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: replyWait, ReadTimeout: ackReplyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
 		})
 	case o.Sentinel.Master != "":
@@ -92,7 +97,7 @@ func (o *RedisOptions) dial() (*link, error) {
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
 			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: replyWait, ReadTimeout: ackReplyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
 		})
 	default:
@@ -104,7 +109,7 @@ func (o *RedisOptions) dial() (*link, error) {
 			opt.TLSConfig.RootCAs = o.TLS.RootCAs
 		}
 		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
-		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = replyWait, ackReplyWait, replyWait, replyWait
+		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = w.reply, w.ackReply, w.reply, w.reply
 		opt.PoolSize, opt.PipelinePoolSize = poolSize, -1
 		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
 		l.client = redis.NewClient(opt)

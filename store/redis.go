@@ -61,6 +61,7 @@ type seams struct {
 	now     func() time.Time // instead of Redis' clock
 	lease   time.Duration
 	standIn bool // it is no Redis, but stands in for one
+	waits   waits
 }
 
 // Redis keeps calls for gateways that share them: in one Redis, under Sentinel,
@@ -135,7 +136,7 @@ type orphan struct{ id, principal, nonce string }
 // before 6.0, or a maxmemory-policy other than noeviction. No text holds a
 // secret.
 func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	return newRedis(ctx, options, seams{lease: leaseTime})
+	return newRedis(ctx, options, seams{lease: leaseTime, waits: usualWaits()})
 }
 
 func newRedis(ctx context.Context, options RedisOptions, s seams) (*Redis, error) {
@@ -243,7 +244,7 @@ func (r *Redis) linked() (*link, error) {
 // question, and every script is made for that.
 func (r *Redis) askAt(ctx context.Context, l *link, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, decisionWait)
+	ctx, cancel := context.WithTimeout(ctx, r.seams.waits.decision)
 	defer cancel()
 	for range 2 {
 		var code string
@@ -284,9 +285,9 @@ func busy(err error) bool {
 // question sends a script once. The answer repeats a token: one that belongs to
 // another question is none.
 func (r *Redis) question(ctx context.Context, p *part, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
-	wait := replyWait
+	wait := r.seams.waits.reply
 	if acknowledged > 0 {
-		wait = ackReplyWait
+		wait = r.seams.waits.ackReply
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -269,7 +269,7 @@ func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 	if err != nil {
 		return Call{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, decisionWait)
+	ctx, cancel := context.WithTimeout(ctx, r.seams.waits.decision)
 	defer cancel()
 	for i := range l.parts {
 		said, err := r.askAt(ctx, l, i, 0, getScript, id)

@@ -64,7 +64,7 @@ const reachWait = 2 * time.Second
 
 // reach makes a link, and makes sure that Redis holds what this process knows.
 func (r *Redis) reach(ctx context.Context) error {
-	l, err := r.options.dial()
+	l, err := r.options.dial(r.seams.waits)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -37,18 +35,8 @@ func newCollector(o TraceOptions) (*collector, error) {
 		return nil, err
 	}
 	transport := &http.Transport{ // no proxy
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 		MaxConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: o.Timeout,
-	}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("ca_file: %w", err)
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca_file: found no certificate in %s; expected PEM", o.CAFile)
-		}
 	}
 	return &collector{
 		address: address, headers: o.Headers, resource: resourceOf(o),

@@ -2,15 +2,13 @@ package telemetry_test
 
 import (
 	"context"
-	"encoding/pem"
+	"crypto/x509"
 	"io"
 	"log"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -296,7 +294,7 @@ func TestEnvironment(t *testing.T) {
 	handle(kernel(t, traces, nil), ask(say))
 	flushed(t, traces)
 	calls := collector.calls()
-	if len(calls) != 1 || calls[0].says["gen_ai.tool.name"] != "echo.say" || calls[0].says["callgate.project"] != "alpha" || len(calls[0].below) != 8 {
+	if len(calls) != 1 || calls[0].says["gen_ai.tool.name"] != "echo.say" || calls[0].says["callgate.project"] != "alpha" || len(calls[0].below) != 9 {
 		t.Errorf("%d: %+v", len(calls), calls)
 	}
 	if strings.Contains(collector.everything(), "canary") || strings.Contains(collector.everything(), "Gzip") {
@@ -315,46 +313,38 @@ func TestTLS(t *testing.T) {
 	collector.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who do not trust it
 	collector.StartTLS()
 	defer collector.Close()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: collector.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for file, want := range map[string]int{"": 0, ca: 1} {
-		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.CAFile, o.Report, o.Timeout = file, said.add, time.Minute })
+	ca := x509.NewCertPool()
+	ca.AddCert(collector.Certificate())
+	for roots, want := range map[*x509.CertPool]int{nil: 0, ca: 1} {
+		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.RootCAs, o.Report, o.Timeout = roots, said.add, time.Minute })
 		handle(kernel(t, traces, nil), ask(say))
 		start := time.Now()
 		if err := traces.Close(context.Background()); (err == nil) != (want == 1) || time.Since(start) > 30*time.Second {
-			t.Errorf("%q: %v after %v", file, err, time.Since(start)) // trust does not come with time
+			t.Errorf("%d: %v after %v", want, err, time.Since(start)) // trust does not come with time
 		}
-		if n := len(plain.calls()); n != want && file != "" || file == "" && !strings.Contains(said.all(), "certificate") {
-			t.Errorf("%q: %d calls, reported %s", file, n, said.all())
+		if n := len(plain.calls()); n != want && roots != nil || roots == nil && !strings.Contains(said.all(), "certificate") {
+			t.Errorf("%d: %d calls, reported %s", want, n, said.all())
 		}
 	}
 }
 
 func TestOptions(t *testing.T) {
 	const good = "http://localhost:4318"
-	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for want, o := range map[string]telemetry.TraceOptions{
 		"endpoint: found something else; expected an address":   {},
 		"endpoint: found something else; expected an address ":  {Endpoint: "localhost:4318"},
 		"endpoint: found something else; expected an address s": {Endpoint: "grpc://canary:4317"},
 		"endpoint: found something else; expected":              {Endpoint: "http://:80"},
-		"endpoint: found some":                 {Endpoint: "http://[canary"},
-		"endpoint: found a user":          {Endpoint: "http://user:canary@localhost"},
-		"endpoint: found a query":         {Endpoint: good + "?key=canary"},
-		"endpoint: found a query or":      {Endpoint: good + "#canary"},
-		"sample: found":                   {Endpoint: good, Sample: 1.5},
-		"sample: found -1":                {Endpoint: good, Sample: -1},
-		"sample: found NaN":               {Endpoint: good, Sample: math.NaN()},
-		"timeout: found":                  {Endpoint: good, Timeout: -1},
-		"timeout: found 2m0s":             {Endpoint: good, Timeout: 2 * time.Minute},
-		"delay: found":                    {Endpoint: good, Delay: -1},
-		"ca_file: open":                   {Endpoint: good, CAFile: filepath.Join(t.TempDir(), "none")},
-		"ca_file: found no certificate":   {Endpoint: good, CAFile: text},
+		"endpoint: found some":                                  {Endpoint: "http://[canary"},
+		"endpoint: found a user":                                {Endpoint: "http://user:canary@localhost"},
+		"endpoint: found a query":                               {Endpoint: good + "?key=canary"},
+		"endpoint: found a query or":                            {Endpoint: good + "#canary"},
+		"sample: found":                                         {Endpoint: good, Sample: 1.5},
+		"sample: found -1":                                      {Endpoint: good, Sample: -1},
+		"sample: found NaN":                                     {Endpoint: good, Sample: math.NaN()},
+		"timeout: found":                                        {Endpoint: good, Timeout: -1},
+		"timeout: found 2m0s":                                   {Endpoint: good, Timeout: 2 * time.Minute},
+		"delay: found":                                          {Endpoint: good, Delay: -1},
 	} {
 		traces, err := telemetry.NewTraces(o)
 		if err == nil {
@@ -365,8 +355,8 @@ func TestOptions(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("got %q, want %q", err, want)
 		}
-		if invalid := o.Validate(); (invalid == nil) != (o.CAFile != "") {
-			t.Errorf("validated as %v", invalid)
+		if o.Validate() == nil {
+			t.Errorf("%+v is valid", o)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Metrics struct {
 	tokens    *prometheus.CounterVec
 	keys      *prometheus.CounterVec
 	asked     *prometheus.HistogramVec
+	breakers  *prometheus.CounterVec
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -65,7 +66,8 @@ func New() *Metrics {
 	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"})
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"})
 	m.asked = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"})
-	m.registry.MustRegister(m.local, m.tokens, m.keys, m.asked, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
+	m.breakers = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"})
+	m.registry.MustRegister(m.breakers, m.local, m.tokens, m.keys, m.asked, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -181,6 +183,21 @@ func (m *Metrics) KeysFetched(succeeded bool) {
 		result = "fetched"
 	}
 	m.keys.WithLabelValues(result).Inc()
+}
+
+// Breakers counts, from now on, how many breakers open says are open. It is
+// called once.
+func (m *Metrics) Breakers(open func() int) {
+	if m != nil {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_breakers_open", Help: "Tools that are not asked, or on trial, since their servers did not answer."}, func() float64 { return float64(open()) }))
+	}
+}
+
+// Breaker counts an event of a tool's breaker; event is of a closed list.
+func (m *Metrics) Breaker(event string) {
+	if m != nil {
+		m.breakers.WithLabelValues(event).Inc()
+	}
 }
 
 // Asked notes how one request to a model went; status is 0 without an answer,

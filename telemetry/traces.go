@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -26,9 +27,9 @@ type TraceOptions struct {
 	// Headers are sent with every export, such as the collector's credential; nil
 	// are none. They are asked for anew each time, and never reported.
 	Headers func() map[string]string
-	// CAFile holds the certificates, in PEM, that an https collector is trusted by;
-	// empty, those of the system.
-	CAFile string
+	// RootCAs are believed for the certificate of an https collector; nil means the
+	// system's.
+	RootCAs *x509.CertPool
 	// Sample is the share of traces, from 0 to 1, that is taken of those that begin
 	// here. Where the caller named a parent, its decision holds.
 	Sample float64

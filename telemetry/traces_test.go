@@ -153,7 +153,7 @@ func TestSpanOfACall(t *testing.T) {
 		t.Fatalf("%d spans without one above", len(calls))
 	}
 	s := calls[0]
-	if got, want := s.tree(), "execute_tool echo.say(identity store rate log execute wrap log store)"; got != want {
+	if got, want := s.tree(), "execute_tool echo.say(identity rate log store store execute wrap store log)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if s.trace != traceID || s.parent != parentID {
@@ -226,19 +226,19 @@ func TestSpanOfARefusal(t *testing.T) {
 		want             string
 	}{
 		{name: "identity", completion: say, request: as("Nobody", ""), want: "judge!agent_unknown(identity!agent_unknown log)"},
-		{name: "parse", completion: "{", want: "judge!malformed_json(identity store log)"},
-		{name: "unknown tool", completion: `{"tool":{"name":"drop.tables","arguments":{}}}`, want: "judge!unknown_tool(identity store log)"},
-		{name: "schema", completion: `{"tool":{"name":"echo.say","arguments":{"text":1}}}`, want: "execute_tool echo.say!wrong_type(identity store log)"},
-		{name: "permission", completion: rare, request: as("Intern", ""), want: "execute_tool rare.once!permission_denied(identity store log)"},
-		{name: "rate", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity store rate!rate_limited log)"},
-		{name: "limiter", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity store rate!internal!! log)"},
-		{name: "workspace", completion: say, request: as("", "elsewhere"), want: "execute_tool echo.say!workspace_mismatch(identity store rate log)"},
-		{name: "project", completion: `{"tool":{"name":"echo.say","arguments":{"text":"x","path":"/etc/passwd"}}}`, want: "execute_tool echo.say!boundary_violation(identity store rate log)"},
-		{name: "log", completion: say, change: func(p *gateway.Parts, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity store rate log!audit_unavailable!! log!audit_unavailable!!)"},
-		{name: "store", completion: say, change: func(p *gateway.Parts, _ tools) { p.Store = failing{} }, want: "judge!store_unavailable!!(identity store!store_unavailable!! log)"},
-		{name: "execute", completion: say, change: answer("", refusal.New(refusal.ToolFailed, "m")), want: "execute_tool echo.say!tool_failed!!(identity store rate log execute!tool_failed!! log store)"},
-		{name: "timeout", completion: say, change: answer("", refusal.New(refusal.ToolTimeout, "m")), want: "execute_tool echo.say!tool_timeout!!(identity store rate log execute!tool_timeout!! log store)"},
-		{name: "wrap", completion: say, change: answer("no JSON", nil), want: "execute_tool echo.say!invalid_result!!(identity store rate log execute wrap!invalid_result!! log store)"},
+		{name: "parse", completion: "{", want: "judge!malformed_json(identity log)"},
+		{name: "unknown tool", completion: `{"tool":{"name":"drop.tables","arguments":{}}}`, want: "judge!unknown_tool(identity log)"},
+		{name: "schema", completion: `{"tool":{"name":"echo.say","arguments":{"text":1}}}`, want: "execute_tool echo.say!wrong_type(identity log)"},
+		{name: "permission", completion: rare, request: as("Intern", ""), want: "execute_tool rare.once!permission_denied(identity log)"},
+		{name: "rate", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity rate!rate_limited log)"},
+		{name: "limiter", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity rate!internal!! log)"},
+		{name: "workspace", completion: say, request: as("", "elsewhere"), want: "execute_tool echo.say!workspace_mismatch(identity rate log)"},
+		{name: "project", completion: `{"tool":{"name":"echo.say","arguments":{"text":"x","path":"/etc/passwd"}}}`, want: "execute_tool echo.say!boundary_violation(identity rate log)"},
+		{name: "log", completion: say, change: func(p *gateway.Parts, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity rate log!audit_unavailable!! log!audit_unavailable!!)"},
+		{name: "store", completion: say, change: func(p *gateway.Parts, _ tools) { p.Store = failing{} }, want: "execute_tool echo.say!store_unavailable!!(identity rate log store!store_unavailable!!)"},
+		{name: "execute", completion: say, change: answer("", refusal.New(refusal.ToolFailed, "m")), want: "execute_tool echo.say!tool_failed!!(identity rate log store store execute!tool_failed!! store log)"},
+		{name: "timeout", completion: say, change: answer("", refusal.New(refusal.ToolTimeout, "m")), want: "execute_tool echo.say!tool_timeout!!(identity rate log store store execute!tool_timeout!! store log)"},
+		{name: "wrap", completion: say, change: answer("no JSON", nil), want: "execute_tool echo.say!invalid_result!!(identity rate log store store execute wrap!invalid_result!! store log)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			collector := collectorStub(t, nil)
@@ -262,8 +262,11 @@ func TestSpanOfARefusal(t *testing.T) {
 			if o.Refusal.Stage == refusal.Execute && c.name != "store" || o.Refusal.Stage == refusal.Wrap {
 				verdict, outcome = "tool_call", "error"
 			}
-			if o.Refusal.Code == refusal.ToolTimeout {
+			switch o.Refusal.Code {
+			case refusal.ToolTimeout:
 				outcome = "timeout"
+			case refusal.StoreUnavailable: // it was decided, and ends without having been dispatched
+				outcome = "error"
 			}
 			if s.says["callgate.verdict"] != verdict || s.says["callgate.outcome"] != outcome {
 				t.Errorf("%v, want %s and %q", s.says, verdict, outcome)
@@ -314,7 +317,7 @@ func TestSpanOfAText(t *testing.T) {
 	for _, s := range c.calls() {
 		got = append(got, s.tree()+" "+s.says["callgate.verdict"])
 	}
-	want := "judge(identity store log) text, judge(identity log) text, judge!agent_unknown(identity!agent_unknown log) refused"
+	want := "judge(identity log) text, judge(identity log) text, judge!agent_unknown(identity!agent_unknown log) refused"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
@@ -333,7 +336,7 @@ func TestSpansOfSeveralCalls(t *testing.T) {
 		inputs []gateway.Input
 		want   string
 	}{
-		"all pass":    {[]gateway.Input{good, good}, "execute_tool echo.say(identity rate log execute wrap log) tool_call, execute_tool echo.say(identity rate log execute wrap log) tool_call"},
+		"all pass":    {[]gateway.Input{good, good}, "execute_tool echo.say(identity rate log store store execute wrap store log) tool_call, execute_tool echo.say(identity rate log store store execute wrap store log) tool_call"},
 		"one refused": {[]gateway.Input{good, bad}, "execute_tool echo.say!missing_argument(identity log) refused, execute_tool vault.put!missing_argument(identity log) refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -391,7 +394,7 @@ func TestSpansOfAConversation(t *testing.T) {
 		}
 	}
 	want := []string{
-		"execute_tool echo.say(identity rate log) enforce handed_over", "execute_tool echo.say(identity rate log store execute wrap log store) call result",
+		"execute_tool echo.say(identity rate log) enforce handed_over", "execute_tool echo.say(identity rate log store store execute wrap store log) call result",
 		"judge(identity log) call ", "judge!agent_unknown(identity!agent_unknown log) call ",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -403,22 +406,40 @@ func TestSpansOfAConversation(t *testing.T) {
 func TestSpanOfALateAnswer(t *testing.T) {
 	c := collectorStub(t, nil)
 	traces := tracesTo(t, c.URL, nil)
-	k := kernel(t, traces, func(_ *gateway.Parts, e tools) {
+	taken := make(chan string, 1)
+	k := kernel(t, traces, func(p *gateway.Parts, e tools) {
 		e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Pending: true}, nil }
+		p.Store = waits{p.Store, taken}
 	})
+	var answered time.Time
+	completed := make(chan error, 1)
+	go func() {
+		id := <-taken
+		answered = time.Now()
+		_, err := k.Complete(context.Background(), id, gateway.Output{Body: []byte(`{}`), JSON: true}, nil)
+		completed <- err
+	}()
 	o := handle(k, ask(say))
-	if !o.Pending {
-		t.Fatalf("%+v", o)
-	}
-	answered := time.Now()
-	if _, err := k.Complete(context.Background(), o.CallID, gateway.Output{Body: []byte(`{}`), JSON: true}, nil); err != nil {
-		t.Fatal(err)
+	if err := <-completed; err != nil || o.Pending || string(o.Result) == "" {
+		t.Fatalf("%+v, %v", o, err)
 	}
 	flushed(t, traces)
 	calls := c.calls()
-	if len(calls) != 1 || calls[0].tree() != "execute_tool echo.say(identity store rate log execute wrap log store)" || calls[0].end.Before(answered) {
+	if len(calls) != 1 || calls[0].tree() != "execute_tool echo.say(identity rate log store store execute store wait)" || calls[0].end.Before(answered) {
 		t.Errorf("%d: %s", len(calls), calls[0].tree())
 	}
+}
+
+// waits is a store that tells which call waits for its tool.
+type waits struct {
+	gateway.Store
+	taken chan string
+}
+
+func (w waits) Pend(ctx context.Context, id string, until time.Time) error {
+	err := w.Store.Pend(ctx, id, until)
+	w.taken <- id
+	return err
 }
 
 // TestNoCallNoSpan: what is only checked is no call, nor is what a key has

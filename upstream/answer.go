@@ -46,7 +46,12 @@ func (r *reader) answer(b []byte, choice func() error) (head, error) {
 		case "error":
 			err = r.reported()
 		default:
-			err = r.keep(&h.extra, name)
+			if err = r.keep(&h.extra, name); err == nil {
+				last := len(h.extra) - 1
+				if value := h.extra[last].Value; value[0] == '"' {
+					r.hole(len(value), last)
+				}
+			}
 		}
 		return err
 	})
@@ -88,7 +93,7 @@ func (r *reader) usage() (*Usage, error) {
 	if deep(raw) {
 		return nil, fmt.Errorf("usage nested deeper than %d levels", maxDepth)
 	}
-	u := &Usage{Raw: bytes.Clone(raw)}
+	u := &Usage{Raw: oneLine(bytes.Clone(raw))}
 	var inner reader
 	err = inner.document(u.Raw, func(name []byte) (err error) {
 		switch string(name) {
@@ -171,7 +176,9 @@ func (r *reader) said(s *spoken, call func() error) error {
 		case "role":
 			s.role, err = r.text()
 		case "content":
-			s.content, err = r.optional()
+			if s.content, err = r.optional(); s.content != nil {
+				r.hole(r.length, inContent)
+			}
 		case "refusal":
 			s.refused, err = r.optional()
 		case "tool_calls":
@@ -295,6 +302,10 @@ func (c *Completion) inOrder() error {
 
 // chunk reads the data of one event.
 func (r *reader) chunk(b []byte) (*Chunk, error) {
+	if c := r.stencil.read(b); c != nil {
+		return c, nil
+	}
+	r.holes = r.holes[:0]
 	c := &Chunk{}
 	h, err := r.answer(b, func() error {
 		var (
@@ -320,6 +331,7 @@ func (r *reader) chunk(b []byte) (*Chunk, error) {
 		return nil, err
 	}
 	c.ID, c.Model, c.Created, c.Usage, c.Extra = h.id, h.model, h.created, h.usage, h.extra
+	r.stencil.cut(b, c, r.holes)
 	return c, nil
 }
 

@@ -136,11 +136,10 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 			again: !begun.Load() && !lasting(err) && (w.ctx.Err() == nil || connecting),
 		}
 	}
-	most := d.MaxStream
+	b := &body{ReadCloser: response.Body, watch: w, idle: d.Timeouts.Idle, left: d.MaxStream}
 	if wanted == "application/json" {
-		most = d.MaxBody
+		b.left, b.held = d.MaxBody, &c.held
 	}
-	b := &body{ReadCloser: response.Body, watch: w, idle: d.Timeouts.Idle, left: most}
 	a := &answer{watch: w, body: b, framed: framed(response)}
 	if f := c.refused(route, key, response, b, wanted); f != nil {
 		w.end()

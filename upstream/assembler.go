@@ -11,8 +11,12 @@ import (
 )
 
 // Assembler puts the chunks of one stream together; doc.go has the rules. The
-// zero value is ready. Its errors are *refusal.Error, and last.
+// zero value is ready, and keeps as much as an upstream does by default. Its errors
+// are *refusal.Error, and last.
 type Assembler struct {
+	most       int // bytes that may be kept; 0 is the default
+	kept       int
+	held       *held
 	completion Completion // without its choices
 	extra      piles
 	choices    map[int]*assembly
@@ -41,16 +45,41 @@ type callAssembly struct {
 	extra piles
 }
 
+// Assembler returns one that keeps as much of a stream as an answer of the route
+// may be long that is not streamed, and as there is room for. Release it.
+func (c *Client) Assembler(route *Route) *Assembler {
+	return &Assembler{most: route.definition.MaxBody, held: &c.held}
+}
+
+// Release gives back the room that the assembler takes. It is safe to call twice;
+// nothing can be added any more.
+func (a *Assembler) Release() {
+	a.held.giveBack(a.kept)
+	a.held, a.kept = nil, 0
+	if a.fault == nil {
+		a.fault = brokenOff("found a stream that was given up")
+	}
+}
+
 // Add takes in the next chunk.
 func (a *Assembler) Add(chunk *Chunk) error {
 	if a.fault != nil {
 		return a.fault
 	}
-	if err := a.add(chunk); err != nil {
+	before := a.kept
+	err := a.add(chunk)
+	room := a.held.take(a.kept - before)
+	switch most := cmp.Or(a.most, defaultMaxBody); {
+	case err != nil:
 		a.fault = garbled("found %w", err)
-		return a.fault
+	case a.kept > most:
+		a.fault = tooLarge("found a stream of an answer over %d bytes", most)
+	case !room:
+		a.fault = crowded("found no room for a stream: %w", errHeld)
+	default:
+		return nil
 	}
-	return nil
+	return a.fault
 }
 
 // Complete returns the completion, once each choice that began has ended.
@@ -86,13 +115,14 @@ func (a *Assembler) add(chunk *Chunk) error {
 	if chunk.Usage != nil {
 		c.Usage = chunk.Usage
 	}
-	a.extra.add(chunk.Extra, latest)
+	a.kept += a.extra.add(chunk.Extra, latest)
 	for i := range chunk.Choices {
 		delta := &chunk.Choices[i]
 		if err := a.endings.see(delta); err != nil {
 			return err
 		}
-		if err := a.choice(delta.Index).add(delta); err != nil {
+		grown, err := a.choice(delta.Index).add(delta)
+		if a.kept += grown; err != nil {
 			return err
 		}
 	}
@@ -111,33 +141,38 @@ func (a *Assembler) choice(index int) *assembly {
 	return c
 }
 
-func (c *assembly) add(delta *DeltaChoice) error {
+// add takes in what a chunk brings, and returns by how many bytes the choice has
+// grown.
+func (c *assembly) add(delta *DeltaChoice) (grown int, err error) {
 	if text := delta.Delta.Content; text != nil {
 		c.content, c.hasContent = append(c.content, *text...), true
+		grown += len(*text)
 	}
 	if text := delta.Delta.Refusal; text != nil {
 		c.refused, c.hasRefused = append(c.refused, *text...), true
+		grown += len(*text)
 	}
 	c.legacy = c.legacy || delta.Delta.FunctionCall
 	if delta.FinishReason != nil {
 		c.reason = *delta.FinishReason
 	}
-	c.extra.add(delta.Delta.Extra, joined)
-	c.beside.add(delta.Extra, latest)
+	grown += c.extra.add(delta.Delta.Extra, joined)
+	grown += c.beside.add(delta.Extra, latest)
 	for i := range delta.Delta.ToolCalls {
-		if err := c.piece(&delta.Delta.ToolCalls[i]); err != nil {
-			return err
+		more, err := c.piece(&delta.Delta.ToolCalls[i])
+		if grown += more; err != nil {
+			return grown, err
 		}
 	}
-	return nil
+	return grown, nil
 }
 
 // piece adds a piece to its call, or begins a call with it.
-func (c *assembly) piece(d *ToolDelta) error {
+func (c *assembly) piece(d *ToolDelta) (grown int, err error) {
 	index := d.Index
 	if index < 0 { // a whole call
 		if d.Name == "" {
-			return errors.New("a piece of a call without an index")
+			return 0, errors.New("a piece of a call without an index")
 		}
 		if index = 0; len(c.calls) > 0 {
 			index = c.last + 1
@@ -145,20 +180,19 @@ func (c *assembly) piece(d *ToolDelta) error {
 	}
 	call := c.at[index]
 	if call == nil || d.ID != "" && d.ID != call.ID {
-		var err error
 		if call, err = c.begin(call, index, d); err != nil {
-			return err
+			return 0, err
 		}
+		grown = len(d.ID) + len(d.Type) + len(d.Name) + memberCost
 	}
 	switch {
 	case d.Name != "" && d.Name != call.Name:
-		return fmt.Errorf("a name that changes within call %d", index)
+		return grown, fmt.Errorf("a name that changes within call %d", index)
 	case d.Type != "" && d.Type != cmp.Or(call.Type, "function"):
-		return fmt.Errorf("a type that changes within call %d", index)
+		return grown, fmt.Errorf("a type that changes within call %d", index)
 	}
 	call.Arguments = append(call.Arguments, d.Arguments...)
-	call.extra.add(d.Extra, joined)
-	return nil
+	return grown + len(d.Arguments) + call.extra.add(d.Extra, joined), nil
 }
 
 // begin starts a call at an index at which before, where it is not nil, is.

@@ -17,6 +17,9 @@ type Options struct {
 	Now func() time.Time // nil is time.Now
 	// Certificates that may sign for upstreams; nil is the system's pool.
 	Certificates *x509.CertPool
+	// MostHeld bounds the bytes of all answers that are on their way; 0 is 256 MiB.
+	// Beyond it they are overloaded.
+	MostHeld int64
 	// Observe is told of each attempt, as it ends or its stream begins. It must
 	// not block.
 	Observe func(Attempt)
@@ -36,6 +39,7 @@ const (
 	pingAfter      = 30 * time.Second // of silence, on HTTP/2
 	pingTimeout    = 15 * time.Second
 	maxHeaderBytes = 64 << 10
+	readBuffer     = 16 << 10 // what one read of a fast stream takes
 )
 
 // Client asks upstreams. Its connections outlive every Set: they are kept by
@@ -44,6 +48,7 @@ type Client struct {
 	now       func() time.Time
 	observe   func(Attempt)
 	transport *http.Transport
+	held      held
 }
 
 // NewClient returns a client. Close it to give up its idle connections.
@@ -54,7 +59,11 @@ func NewClient(options Options) *Client {
 	if options.Observe == nil {
 		options.Observe = func(Attempt) {}
 	}
+	if options.MostHeld <= 0 {
+		options.MostHeld = defaultHeld
+	}
 	return &Client{
+		held:    held{most: options.MostHeld},
 		now:     options.Now,
 		observe: options.Observe,
 		transport: &http.Transport{
@@ -63,6 +72,7 @@ func NewClient(options Options) *Client {
 			TLSHandshakeTimeout:    mostConnect,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true,
+			ReadBufferSize:         readBuffer,
 			MaxIdleConnsPerHost:    maxIdle,
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeaderBytes,
@@ -76,8 +86,8 @@ func NewClient(options Options) *Client {
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Complete asks for a completion that is not streamed. body is the whole JSON
-// request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout)
-// or a *StatusError.
+// request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,
+// overloaded) or a *StatusError.
 func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
 	defer contain(&err)
 	a, err := c.ask(ctx, route, body, "application/json")
@@ -105,14 +115,15 @@ func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.body.peek(); err != nil {
-		defer a.close()
-		return nil, lost(a.watch.ctx, route.Upstream, err, true)
-	}
-	return &Events{
+	events = &Events{
 		upstream: route.Upstream,
 		answer:   a,
 		scanner:  scanner{from: a.body, most: route.definition.MaxEvent},
 		left:     route.definition.MaxEvents,
-	}, nil
+	}
+	if err := events.scanner.peek(); err != nil {
+		defer a.close()
+		return nil, lost(a.watch.ctx, route.Upstream, err, true)
+	}
+	return events, nil
 }

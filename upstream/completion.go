@@ -46,7 +46,8 @@ type Usage struct {
 	Raw                                         []byte // one JSON object
 }
 
-// Chunk is one event of a stream. What it holds is its own: it stays valid.
+// Chunk is one event of a stream. It holds until the next is asked for; its
+// strings, and the bytes in it, stay valid. Nothing in it is to be changed.
 type Chunk struct {
 	ID, Model string
 	Created   int64

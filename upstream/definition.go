@@ -16,7 +16,7 @@ type Definition struct {
 	Rules        Rules
 	Timeouts     Timeouts
 	Retries      int // after the first attempt
-	MaxBody      int // bytes of a completion that is not streamed
+	MaxBody      int // bytes of a completion that is not streamed, and of one put together from a stream
 	MaxEvent     int // bytes of one line, and of one event, of a stream
 	MaxStream    int // bytes of a stream
 	MaxEvents    int // events of a stream
@@ -99,6 +99,8 @@ type Rules struct {
 	Tokens       int64         // of one orchestrated run; 0 is without bound
 }
 
+const defaultMaxBody = 16 << 20
+
 // Defaults returns a definition that lacks a name, a base URL and models.
 func Defaults() Definition {
 	return Definition{
@@ -116,7 +118,7 @@ func Defaults() Definition {
 		},
 		Timeouts:  Timeouts{Connect: 5 * time.Second, FirstByte: time.Minute, Idle: time.Minute, Total: 10 * time.Minute},
 		Retries:   2,
-		MaxBody:   16 << 20,
+		MaxBody:   defaultMaxBody,
 		MaxEvent:  1 << 20,
 		MaxStream: 64 << 20,
 		MaxEvents: 1 << 20,

@@ -37,14 +37,16 @@
 //
 // A completion is application/json, a stream text/event-stream; another type,
 // or a compressed body, which was not asked for, is upstream_unavailable. So is
-// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow.
+// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; what is put together
+// of a stream is an answer within MaxBody too. All that a client holds of answers
+// at a time is bounded as well; what is beyond is overloaded.
 //
 // # JSON
 //
 // Strict (RFC 8259, valid UTF-8, no lone surrogates, no name twice in one
 // object): what is not is refused, never repaired. Members that are not known
-// are kept as they stand, in Extra. Arguments of calls are the model's bytes
-// after the string that held them was unescaped.
+// are kept as they stand, but on one line, in Extra. Arguments of calls are the
+// model's bytes after the string that held them was unescaped.
 //
 // # Streams
 //

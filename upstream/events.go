@@ -22,9 +22,10 @@ type Events struct {
 	over     error
 }
 
-// Next returns the next chunk. io.EOF is the end of a whole stream: each choice
-// that began has ended. Any other error is a *refusal.Error: the stream is not
-// whole, and no call of it may be used. After an error, Next returns it again.
+// Next returns the next chunk, which holds until the call after it. io.EOF is the
+// end of a whole stream: each choice that began has ended. Any other error is a
+// *refusal.Error: the stream is not whole, and no call of it may be used. After an
+// error, Next returns it again.
 func (e *Events) Next() (*Chunk, error) {
 	if e.over != nil {
 		return nil, e.over
@@ -36,6 +37,13 @@ func (e *Events) Next() (*Chunk, error) {
 		return nil, err
 	}
 	return chunk, nil
+}
+
+// Ready tells that Next will not wait: another event has been read. Before an end,
+// or a fault of the connection, it is false.
+func (e *Events) Ready() bool {
+	// Behind [DONE], Next waits for the end.
+	return e.over == nil && e.scanner.ready() && e.scanner.fault == nil && string(e.scanner.data) != doneWord
 }
 
 // Close gives the stream up, where it has not ended, and frees its connection.

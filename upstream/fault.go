@@ -57,6 +57,12 @@ func garbled(format string, args ...any) *refusal.Error {
 	return unavailable("The model's answer is not in a form that Callgate can read without doubt; nothing of it was used.", format, args...)
 }
 
+func crowded(format string, args ...any) *refusal.Error {
+	refused := refusal.New(refusal.Overloaded, "Too much of the models' answers is held at once: wait 1000 ms, then send the same request again. Nothing of this answer was used.").WithCause(fmt.Errorf(format, args...))
+	refused.RetryAfterMS = 1000
+	return refused
+}
+
 func failed(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider reports a failure; try again later.", format, args...)
 }
@@ -71,6 +77,8 @@ func lost(ctx context.Context, upstream string, err error, begun bool) *refusal.
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errOversize):
 		return tooLarge("%s: %w", upstream, err)
+	case errors.Is(err, errHeld):
+		return crowded("%s: %w", upstream, err)
 	case errors.Is(cause, errConnect), errors.Is(cause, errFirstByte), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
 	case cause != nil:
@@ -103,7 +111,7 @@ func describe(err error) string {
 		return "its certificate is not valid for it here"
 	case errors.As(err, &record), errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
 		return "no TLS connection could be agreed on"
-	case errors.Is(err, errCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, errCut), errors.Is(err, errEnd), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection ended before the answer did"
 	default:
 		return "what came back is not HTTP that can be read"

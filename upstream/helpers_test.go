@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,6 +161,19 @@ func chunkOf(s string) string {
 	return size + "\r\n" + s + "\r\n"
 }
 
+// kept is a chunk that outlives the next one.
+func kept(c *Chunk) *Chunk {
+	k := *c
+	k.Choices, k.Extra = slices.Clone(c.Choices), slices.Clone(c.Extra)
+	for i := range k.Choices {
+		if text := k.Choices[i].Delta.Content; text != nil {
+			said := *text
+			k.Choices[i].Delta.Content = &said
+		}
+	}
+	return &k
+}
+
 // drain reads a stream to its end.
 func drain(e *Events) (chunks []*Chunk, completion *Completion, err error) {
 	var a Assembler
@@ -172,7 +186,7 @@ func drain(e *Events) (chunks []*Chunk, completion *Completion, err error) {
 		if err != nil {
 			return chunks, nil, err
 		}
-		chunks = append(chunks, chunk)
+		chunks = append(chunks, kept(chunk))
 		if err := a.Add(chunk); err != nil {
 			return chunks, nil, err
 		}

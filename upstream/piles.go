@@ -5,6 +5,9 @@ import "bytes"
 // mostJoined bounds how deep objects are joined: below, the last stands.
 const mostJoined = 8
 
+// memberCost is about what a member takes beside its name and its value.
+const memberCost = 256
+
 // manner is what becomes of a member that comes again.
 type manner int
 
@@ -29,7 +32,8 @@ type pile struct {
 	members *piles
 }
 
-func (ps *piles) add(x Extra, m manner) {
+// add takes in members, and returns by how many bytes the piles have grown.
+func (ps *piles) add(x Extra, m manner) (grown int) {
 	for i := range x {
 		p := ps.by[x[i].Name]
 		if p == nil {
@@ -39,23 +43,26 @@ func (ps *piles) add(x Extra, m manner) {
 			p = &pile{}
 			ps.by[x[i].Name] = p
 			ps.names = append(ps.names, x[i].Name)
+			grown += len(x[i].Name) + memberCost
 		}
-		p.add(x[i].Value, m, ps.depth)
+		grown += p.add(x[i].Value, m, ps.depth)
 	}
+	return grown
 }
 
-func (p *pile) add(value []byte, m manner, depth int) {
+func (p *pile) add(value []byte, m manner, depth int) (grown int) {
+	before := len(p.raw)
 	known := p.raw != nil || p.members != nil
 	switch kind := value[0]; {
 	case kind == 'n' && known:
 	case kind == '{' && p.members != nil:
-		p.members.add(membersOf(value), m)
+		grown = p.members.add(membersOf(value), m)
 	case !known || p.members != nil || p.raw[0] != kind:
 		p.raw, p.members, p.empty = bytes.Clone(value), nil, bare(value)
 	case kind == '{' && depth < mostJoined:
 		p.members = &piles{depth: depth + 1}
-		p.members.add(membersOf(p.raw), m)
-		p.members.add(membersOf(value), m)
+		grown = p.members.add(membersOf(p.raw), m)
+		grown += p.members.add(membersOf(value), m)
 		p.raw = nil
 	case kind == '[':
 		p.elements(value)
@@ -64,6 +71,7 @@ func (p *pile) add(value []byte, m manner, depth int) {
 	default:
 		p.raw = append(p.raw[:0], value...)
 	}
+	return grown + len(p.raw) - before
 }
 
 // elements adds those of another array. Both are well formed, as they stand.
@@ -85,10 +93,8 @@ func bare(value []byte) bool {
 
 // membersOf reads an object that has been read before.
 func membersOf(raw []byte) Extra {
-	var (
-		x Extra
-		r reader
-	)
+	var x Extra
+	r := reader{again: true}
 	if err := r.document(raw, func(name []byte) error { return r.keep(&x, name) }); err != nil {
 		return nil // it was read strictly before
 	}

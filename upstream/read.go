@@ -13,16 +13,25 @@ import (
 // maxDepth bounds the nesting of members that are kept as they stand.
 const maxDepth = 128
 
+// mostMembers bounds how many members one document may have that are kept: each
+// takes more than its bytes.
+const mostMembers = 1 << 14
+
 // reader reads one strict JSON document token by token. Its errors say where
 // the fault is, never what stood there. The zero value is ready.
 type reader struct {
 	src     bytes.Buffer
 	decoder *jsontext.Decoder
+	length  int    // of the last string, as it stood
+	holes   []hole // for the stencil of a chunk
+	stencil stencil
+	kept    int  // members of this document
+	again   bool // what is read was read before: its members are not counted
 }
 
 // document reads bytes that are one object and nothing else.
 func (r *reader) document(b []byte, member func(name []byte) error) error {
-	r.src = *bytes.NewBuffer(b)
+	r.src, r.kept = *bytes.NewBuffer(b), 0
 	if r.decoder == nil {
 		r.decoder = jsontext.NewDecoder(&r.src)
 	} else {
@@ -162,6 +171,7 @@ func (r *reader) bytes() (content []byte, stated bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	r.length = len(raw)
 	content, err = unquoted(raw)
 	if err != nil {
 		return nil, false, r.fault(err)
@@ -230,12 +240,32 @@ func (r *reader) keep(into *Extra, name []byte) error {
 	if err != nil {
 		return err
 	}
+	if r.kept++; r.kept > mostMembers && !r.again {
+		return fmt.Errorf("more than %d members that are not known", mostMembers)
+	}
 	if deep(raw) {
 		return fmt.Errorf("a member nested deeper than %d levels, before byte %d", maxDepth, r.decoder.InputOffset())
 	}
-	member.Value = bytes.Clone(raw)
+	member.Value = oneLine(bytes.Clone(raw))
 	*into = append(*into, member)
 	return nil
+}
+
+// hole notes that the string of this length, just read, may be another one.
+func (r *reader) hole(length, extra int) {
+	end := int(r.decoder.InputOffset())
+	r.holes = append(r.holes, hole{start: end - length, end: end, extra: extra})
+}
+
+// oneLine makes the ends of lines spaces: strict JSON has them between its tokens
+// alone, and an event of a stream cannot hold them.
+func oneLine(raw []byte) []byte {
+	for i, c := range raw {
+		if c == '\n' || c == '\r' {
+			raw[i] = ' '
+		}
+	}
+	return raw
 }
 
 // deep tells whether a value that was read nests beyond maxDepth.

@@ -74,34 +74,12 @@ type body struct {
 	watch *watch
 	idle  time.Duration
 	left  int
-	first []byte // read ahead
-	ended error  // what that read ended with
 	begun bool
-}
-
-// peek waits for the first byte.
-func (b *body) peek() error {
-	ahead := make([]byte, 1<<10)
-	n, err := b.Read(ahead)
-	for n == 0 && err == nil {
-		n, err = b.Read(ahead)
-	}
-	if n == 0 {
-		return err
-	}
-	b.first, b.ended = ahead[:n], err
-	return nil
+	held  *held // where what is read is kept; nil: it is not
+	kept  int
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if len(b.first) > 0 {
-		n := copy(p, b.first)
-		b.first = b.first[n:]
-		return n, nil
-	}
-	if b.ended != nil {
-		return 0, b.ended
-	}
 	if b.begun {
 		b.watch.begin(b.idle, errIdle)
 	}
@@ -113,5 +91,20 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.left -= n; b.left < 0 {
 		return 0, errOversize
 	}
+	if b.held != nil {
+		if b.kept += n; !b.held.take(n) {
+			return 0, errHeld
+		}
+	}
 	return n, err
+}
+
+// Close closes it. It may be closed again, but beside a Read only where what is
+// read is not kept.
+func (b *body) Close() error {
+	if b.held != nil {
+		b.held.giveBack(b.kept)
+		b.held, b.kept = nil, 0
+	}
+	return b.ReadCloser.Close()
 }

@@ -20,19 +20,20 @@ type readiness struct {
 	Faults   []string   `json:"faults,omitempty"`  // why, with file and line
 	Restart  []string   `json:"restart,omitempty"` // keys that have changed and wait for it
 	Limits   string     `json:"limits,omitempty"`  // why limits that replicas share are not shared
+	Calls    string     `json:"calls,omitempty"`   // why calls cannot be kept
 	Callers  string     `json:"callers,omitempty"` // why nobody can be let in
 	InFlight int        `json:"in_flight"`
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.
-func newAdmin(watch *configs.Watch, limits limits, who *callers, metrics *telemetry.Metrics, front *door.Door) http.Handler {
+func newAdmin(watch *configs.Watch, limits limits, calls keeping, who *callers, metrics *telemetry.Metrics, front *door.Door) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		s := watch.State()
 		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.Waiting, InFlight: front.InFlight()}
-		r.Limits = limits.away()
+		r.Limits, r.Calls = limits.away(), calls.away()
 		if err := who.unready(); err != nil {
 			r.Ready, r.Callers = false, err.Error()
 		}

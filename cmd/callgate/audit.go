@@ -1,12 +1,17 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 )
 
 func newAudit(e env) *cobra.Command {
@@ -16,34 +21,164 @@ func newAudit(e env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	parent.AddCommand(&cobra.Command{
+	parent.AddCommand(newAuditVerify(e), newAuditKey(e))
+	return parent
+}
+
+func newAuditVerify(e env) *cobra.Command {
+	var keys []string
+	var heads fileFlag
+	var check audit.Check
+	c := &cobra.Command{
 		Use:   "verify FILE…",
 		Short: "Check the chain of an audit log",
 		Long: `Check that every record is what was written and follows the one before it, over
 one file or several, oldest first. Flipped, deleted, inserted and exchanged
-records are found, and the first is named. What a chain alone cannot show is
-that records at its very end are missing.
+records are found, and the first is named. Files of several gateways are several
+chains: each folder holds one.
 
-The exit code is 0 when the chain holds, 1 when it is broken, 2 when a file
+What a chain alone cannot show is that records at its very end are missing, or
+that all from some record on were written anew. With --public-key, the signed
+heads in heads.jsonl beside the files are checked too (see audit.sign_key): then
+all that they sign must be there, and be what was signed. Give a copy of that
+file, kept on another host, with --heads.
+
+The exit code is 0 when all chains hold, 1 when one is broken, 2 when a file
 cannot be read.`,
-		Example: "  callgate audit verify callgate-data/audit*.jsonl",
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  callgate audit verify callgate-data/audit*.jsonl
+  callgate audit verify --public-key audit.pub gate-*/audit*.jsonl`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
-			report, err := audit.Verify(files...)
-			var broken *audit.Broken
-			if errors.As(err, &broken) {
-				fmt.Fprintf(e.stdout, "broken: %v\n%d records before it hold\n", broken, report.Records)
-				return status(exitRefused)
+			for _, name := range keys {
+				key, err := publicKey(name)
+				if err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				check.Keys = append(check.Keys, key)
 			}
+			check.Heads = string(heads)
+			chains, err := check.Verify(files...)
 			if err != nil {
 				return fmt.Errorf("cannot verify: %w", err)
 			}
-			fmt.Fprintf(e.stdout, "the chain holds: %d records, seq %d to %d, last hash %s\n", report.Records, report.FirstSeq, report.LastSeq, report.LastHash)
-			if report.TornBytes > 0 {
-				fmt.Fprintf(e.stdout, "%d bytes of an incomplete line follow: a write that was cut short or is under way\n", report.TornBytes)
-			}
-			return nil
+			return e.tellChains(chains)
 		},
-	})
-	return parent
+	}
+	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE`; once for each key that has signed")
+	c.Flags().Var(&heads, "heads", "take the heads from `FILE` instead of from beside the log")
+	c.Flags().BoolVar(&check.Partial, "partial", false, "let the oldest files be missing, up to a record that a head signs")
+	return c
+}
+
+// tellChains says of each chain whether it holds; where there are several, after
+// the name of its folder.
+func (e env) tellChains(chains []audit.Chain) error {
+	var broken bool
+	for _, c := range chains {
+		of := ""
+		if len(chains) > 1 {
+			of = filepath.Dir(c.Files[len(c.Files)-1]) + ": "
+		}
+		if c.Broken != nil {
+			broken = true
+			fmt.Fprintf(e.stdout, "%sbroken: %v\n%s%d records before it hold\n", of, c.Broken, of, c.Records)
+			continue
+		}
+		fmt.Fprintf(e.stdout, "%sthe chain holds: %d records, seq %d to %d, last hash %s\n", of, c.Records, c.FirstSeq, c.LastSeq, c.LastHash)
+		if c.TornBytes > 0 {
+			fmt.Fprintf(e.stdout, "%s%d bytes of an incomplete line follow: a write that was cut short or is under way\n", of, c.TornBytes)
+		}
+		if c.ID == "" {
+			continue
+		}
+		if c.FirstSeq > 1 {
+			fmt.Fprintf(e.stdout, "%sthe %d records before seq %d are not here; a head signs where they ended\n", of, c.FirstSeq-1, c.FirstSeq)
+		}
+		fmt.Fprintf(e.stdout, "%ssigned: chain %s, %d heads, up to seq %d; no head covers the %d records behind it\n",
+			of, c.ID, c.Heads, c.SignedSeq, max(c.LastSeq, c.SignedSeq)-c.SignedSeq)
+	}
+	if broken {
+		return status(exitRefused)
+	}
+	return nil
+}
+
+// maxKeyFile bounds a file with a key.
+const maxKeyFile = 64 << 10
+
+func publicKey(name string) (ed25519.PublicKey, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, reason(err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxKeyFile {
+		return nil, errors.New("found no file of a key's size; expected one public key as PEM")
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, reason(err)
+	}
+	return audit.ParsePublicKey(text)
+}
+
+func newAuditKey(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "key FILE",
+		Short: "Make a key that heads of audit logs are signed with",
+		Long: `Make an Ed25519 key. The private key goes to a new file that its owner alone can
+read, as PKCS #8 in PEM: name it in audit.sign_key as file:FILE. The public key,
+with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
+		Example: "  callgate audit key audit.key > audit.pub",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			private, public, err := audit.NewKey()
+			if err != nil {
+				return internalError{err}
+			}
+			if err := writeKey(args[0], private); err != nil {
+				return fmt.Errorf("cannot write the key: %w", err)
+			}
+			_, err = e.stdout.Write(public)
+			return err
+		},
+	}
+}
+
+// writeKey makes a file that was not there; what cannot be written whole is
+// taken away again.
+func writeKey(name string, content []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(name)
+	}
+	return err
+}
+
+// openLog opens the audit log of a configuration. What fails in it and refuses
+// no call yet is logged; without a logger, nobody is told.
+func openLog(c *configs.Config, logger *slog.Logger) (*audit.Log, error) {
+	o := audit.Options{Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
+	if c.SignKey.Given() {
+		text, err := c.SignKey.Read()
+		if err != nil {
+			return nil, fmt.Errorf("audit.sign_key: %w", err)
+		}
+		if o.SignKey, err = audit.ParseSignKey([]byte(text)); err != nil {
+			return nil, fmt.Errorf("audit.sign_key: %s: %w", c.SignKey, err)
+		}
+	}
+	if logger != nil {
+		o.Report = func(part audit.Part, err error) {
+			if err != nil {
+				logger.Error("the audit log is impaired", "part", string(part), "error", err.Error())
+				return
+			}
+			logger.Info("the audit log is whole again", "part", string(part))
+		}
+	}
+	return audit.Open(c.DataDir, o)
 }

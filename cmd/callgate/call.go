@@ -77,13 +77,19 @@ type acted struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Text   *string         `json:"text,omitempty"`
 	Result json.RawMessage `json:"tool_result,omitempty"`
+	// CallID and State are of a call that has not ended yet.
+	CallID string `json:"call_id,omitempty"`
+	State  string `json:"state,omitempty"`
 }
 
 func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
 
 // act judges and executes one completion.
 func (h *house) act(ctx context.Context, request gateway.Request) (any, error) {
-	o := h.kernel.Execute(ctx, h.kernel.Judge(ctx, request))[0]
+	o := h.kernel.Handle(ctx, request, "")
+	if o.Pending {
+		return acted{CallID: o.CallID, State: "pending"}, nil
+	}
 	if o.Refusal == nil && o.Result == nil {
 		text := string(o.Text)
 		return acted{Text: &text}, nil

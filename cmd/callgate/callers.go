@@ -53,10 +53,11 @@ func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error)
 		// The mode is that of the start, and the file has another by now.
 		return offered{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
 	}
-	tokens, first := k.serving(c.Auth.JWT)
-	if tokens != nil {
-		return offered{tokens, nothing, nothing}, nil
+	before, same := k.serving(c.Auth.JWT)
+	if same {
+		return offered{before, nothing, nothing}, nil
 	}
+	first := before == nil
 	var inUse atomic.Bool // before that, what fails is the answer to the offer
 	inUse.Store(first)
 	options := c.Auth.JWT.TokenOptions
@@ -70,8 +71,11 @@ func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error)
 	if err != nil {
 		return offered{}, fmt.Errorf("auth.jwt: %w", err)
 	}
-	if err := tokens.Start(ctx); err != nil {
-		return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+	// Rules for keys that are known do not wait for their source.
+	if tokens.Inherit(before); tokens.Ready() != nil {
+		if err := tokens.Start(ctx); err != nil {
+			return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+		}
 	}
 	if !first {
 		// Who is let in now goes on being let in until others can be.
@@ -104,15 +108,12 @@ func (k *callers) use(settings configs.Tokens, tokens *identity.Tokens, stop fun
 	}
 }
 
-// serving returns the verifier in use if it is of these settings, and whether
-// there is none yet.
-func (k *callers) serving(settings configs.Tokens) (tokens *identity.Tokens, first bool) {
+// serving returns the verifier in use, or nil, and whether it is of these
+// settings.
+func (k *callers) serving(settings configs.Tokens) (tokens *identity.Tokens, same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.tokens != nil && reflect.DeepEqual(settings, k.settings) {
-		return k.tokens, false
-	}
-	return nil, k.tokens == nil
+	return k.tokens, k.tokens != nil && reflect.DeepEqual(settings, k.settings)
 }
 
 // unready says why nobody can be let in now, or nil.

@@ -252,26 +252,59 @@ func TestSyncFails(t *testing.T) {
 	tool := &hits{}
 	server := httptest.NewServer(tool)
 	defer server.Close()
-	config, data := hitConfig(t, server.URL)
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	config, _ := hitConfig(t, server.URL)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// The first syncs are those of opening the log; from the fifth on all fail.
-	c := process(ctx, []string{strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when=5+"}, "call", "--jsonl", "--config", config)
-	c.Stdin = strings.NewReader(hitLines(20))
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil && strings.Contains(stderr.String(), "ptrace") {
-		t.Skipf("skipped: strace cannot trace here: %s", stderr.String())
+	in, lines := io.Pipe()
+	c := process(ctx, nil, "call", "--jsonl", "--config", config)
+	c.Stdin = in
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	refused := strings.Count(string(out), `"code":"audit_unavailable"`)
-	ran := strings.Count(string(out), `"ok":true`)
-	if refused < 10 || refused+ran != 20 || len(tool.all()) != ran {
-		t.Errorf("%d refused, %d ran, the tool saw %d: %s %s", refused, ran, len(tool.all()), out, stderr.String())
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
 	}
+	answers := bufio.NewReader(out)
+	ask := func() string {
+		t.Helper()
+		io.WriteString(lines, hitLines(1))
+		answer, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	if answer := ask(); !strings.Contains(answer, `"ok":true`) {
+		t.Fatal(answer)
+	}
+	// From here on every sync fails, in every thread.
+	tracer := exec.CommandContext(ctx, strace, "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO", "-p", fmt.Sprint(c.Process.Pid))
+	said, err := tracer.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	attached, err := bufio.NewReader(said).ReadString('\n')
+	if !strings.Contains(attached, "attached") {
+		cancel()
+		_, _ = tracer.Wait(), c.Wait()
+		t.Skipf("skipped: strace cannot trace here: %s %v", attached, err)
+	}
+	go io.Copy(io.Discard, said)
+	for range 20 {
+		if answer := ask(); !strings.Contains(answer, `"code":"audit_unavailable"`) {
+			t.Error(answer)
+		}
+	}
+	if n := len(tool.all()); n != 1 {
+		t.Errorf("the tool saw %d calls; expected that before the disk failed", n)
+	}
+	lines.Close()
+	_ = c.Wait() // what it owes it cannot write
+	_ = tracer.Wait()
 }
 
 // TestLogCannotBeOpened: what is no file that can be written is one clear line.

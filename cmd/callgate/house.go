@@ -15,7 +15,6 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
 )
@@ -27,6 +26,8 @@ type house struct {
 	log    *audit.Log
 	engine *engine.Engine
 	limits limits
+	calls  keeping
+	tender *gateway.Tender
 	models atomic.Pointer[upstream.Set] // that can be asked now
 	// cut ends the calls that still run; that their outcome is not known is then
 	// written down.
@@ -80,10 +81,19 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 	if err := unpack(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	tools := engine.New(engine.Options{})
+	calls, err := newKeeping(ctx, c, w.logger)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	past, err := pastOf(c.DataDir)
+	if err != nil {
+		return nil, errors.Join(err, calls.close(), log.Close())
+	}
+	tools := engine.New(engine.Options{Breaker: w.breaker})
+	w.metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Parts{
-		Limiter: limits.Limiter, Journal: log, Engine: runner{tools, running}, Store: store.NewMemory(time.Now),
+		Limiter: limits.Limiter, Journal: log, Engine: runner{tools, running}, Store: calls,
 		Observer: w.metrics, Record: record, Replica: replica(),
 	}
 	if w.tracing != nil {
@@ -93,9 +103,10 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 	if err != nil {
 		cut()
 		tools.Close()
-		return nil, errors.Join(internalError{err}, log.Close())
+		return nil, errors.Join(internalError{err}, calls.close(), log.Close())
 	}
-	return &house{kernel: k, log: log, engine: tools, limits: limits, cut: cut}, nil
+	tender := k.Tend(past, tending(w.logger))
+	return &house{kernel: k, log: log, engine: tools, limits: limits, calls: calls, tender: tender, cut: cut}, nil
 }
 
 // replica names this process beside others.
@@ -123,14 +134,22 @@ const settleTime = 5 * time.Second
 func (h *house) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
+	h.tender.Stop(ctx)
 	h.cut()
-	err := h.kernel.Settle(ctx)
+	err := h.settle()
 	h.engine.Close()
-	err = errors.Join(err, h.limits.Close())
+	err = errors.Join(err, h.limits.Close(), h.calls.close())
 	if err := errors.Join(err, h.log.Close()); err != nil {
 		return internalError{fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
+}
+
+// settle waits for what is owed.
+func (h *house) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	return h.kernel.Settle(ctx)
 }
 
 // runner hands tasks of the kernel to the engine: neither knows the other. It

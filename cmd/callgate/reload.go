@@ -12,8 +12,8 @@ import (
 // watch keeps the kernel at what the configuration's files say.
 func (h *house) watch(path string, first *configs.Config, who *callers, traces *tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watch {
 	return configs.NewWatch(path, first, configs.WatchOptions{
-		Swap: func(c *configs.Config) error {
-			ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
+		Swap: func(ctx context.Context, c *configs.Config) error {
+			ctx, cancel := context.WithTimeout(ctx, reloadTime)
 			defer cancel()
 			offer, err := who.offer(ctx, c)
 			if err != nil {

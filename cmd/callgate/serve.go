@@ -74,7 +74,11 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	who := &callers{metrics: metrics, logger: logger}
 	defer who.Close()
 	offer, err := who.offer(ctx, loaded)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
+		logger.Info("stopped before it served", "cause", err.Error())
+		return nil
+	case err != nil:
 		return err
 	}
 	offer.keep()
@@ -99,7 +103,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)
-	admin := server(newAdmin(watch, h.limits, who, metrics, front))
+	admin := server(newAdmin(watch, h.limits, h.calls, who, metrics, front))
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))

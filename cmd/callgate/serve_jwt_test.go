@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -242,6 +244,95 @@ func TestTokensReload(t *testing.T) {
 	if n := strings.Count(g.stderr.String(), second.URL); n > 3 {
 		t.Errorf("the log names the broken issuer %d times; it is asked at each look", n)
 	}
+}
+
+// TestRulesWhileTheIssuerIsAway: to shut everybody out takes no issuer that
+// answers, since the keys are known.
+func TestRulesWhileTheIssuerIsAway(t *testing.T) {
+	key := newSigner(t, "k1")
+	from := newIssuer(t, key)
+	config, data := tokenConfig(t, of(from.URL))
+	g := serveGate(t, config)
+	lets := func(token string) bool { status, _ := g.as(t, token); return status == 200 }
+	old, other := key.token(t, from.URL, nil), key.token(t, from.URL, members{"aud": "other"})
+	if !lets(old) || lets(other) {
+		t.Fatal("at first others are let in than should be")
+	}
+	from.set(nil, true)
+	edit(t, config, data, tokenMain(fmt.Sprintf("issuer: %q, audience: other", from.URL)))
+	eventually(t, "the old audience is shut out", func() bool { return !lets(old) })
+	if o := g.operators(t); !lets(other) || !o.Ready || len(o.Faults) > 0 {
+		t.Errorf("the new audience is not let in, or the operator reads %+v", o)
+	}
+	later := newSigner(t, "k2")
+	from.set(keySet(t, later), false)
+	eventually(t, "the keys are fetched again", func() bool { return lets(later.token(t, from.URL, members{"aud": "other"})) })
+	if lets(other) {
+		t.Error("a key that was taken away is believed")
+	}
+}
+
+// silent is an issuer that takes questions and never answers. asked tells that one
+// has come.
+func silent(t testing.TB) (url string, asked <-chan struct{}) {
+	t.Helper()
+	came, over := make(chan struct{}, 100), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		came <- struct{}{}
+		<-over
+	}))
+	t.Cleanup(func() { close(over); server.Close() })
+	return server.URL, came
+}
+
+// TestEndsWhileItWaitsForKeys: who is told to end while keys are waited for ends
+// as whoever was told to, and calls nothing a failure that is none.
+func TestEndsWhileItWaitsForKeys(t *testing.T) {
+	t.Run("at the start", func(t *testing.T) {
+		from, asked := silent(t)
+		config, data := tokenConfig(t, of(from))
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		c := process(ctx, nil, "serve", "--config", config)
+		var log said
+		c.Stderr = &log
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err != nil || strings.Contains(log.String(), "callgate: ") || !strings.Contains(log.String(), `"level":"INFO","msg":"stopped before it served"`) {
+			t.Errorf("%v, with the log %s", err, log.String())
+		}
+		if _, err := os.Stat(data); err == nil {
+			t.Error("it has opened the data folder")
+		}
+	})
+	t.Run("in a reload", func(t *testing.T) {
+		ends := func() time.Duration {
+			key := newSigner(t, "k1")
+			config, data := tokenConfig(t, of(newIssuer(t, key).URL))
+			g := serveGate(t, config)
+			from, asked := silent(t)
+			edit(t, config, data, tokenMain(of(from)+", timeout: 1m"))
+			<-asked
+			began := time.Now()
+			if code := g.stop(t); code != exitAccepted || strings.Contains(g.stderr.String(), "configuration failed") {
+				t.Errorf("exit code %d, with the log %s", code, g.stderr.String())
+			}
+			return time.Since(began)
+		}
+		// A machine that is busy with something else may need more than one try.
+		took := ends()
+		for try := 1; try < 4 && took >= reloadTime/2; try++ {
+			took = ends()
+		}
+		if took >= reloadTime/2 {
+			t.Errorf("it ended after %v, though nobody waits for the keys any more", took)
+		}
+	})
 }
 
 // TestNoIssuerAtTheStart: a gateway that could let nobody in does not start, or

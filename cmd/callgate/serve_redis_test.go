@@ -70,6 +70,7 @@ type operators struct {
 	Ready   bool
 	Digest  string
 	Limits  string
+	Calls   string
 	Callers string
 	Faults  []string
 	Restart []string

@@ -32,8 +32,7 @@ func (t *tracing) Wants(traceID, parentID string, sampled bool) (traced, content
 func (t *tracing) Trace(s gateway.Span) { t.now.Load().Trace(s) }
 
 // offer makes ready what a configuration says of traces; follow then begins with
-// it. Nothing of it can fail that the configuration has not been checked for,
-// but for a file of certificates that has gone since.
+// it. Nothing of it can fail that the configuration has not been checked for.
 func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
 	if reflect.DeepEqual(c.Traces, t.settings) {
 		return func() {}, func() {}, nil
@@ -41,6 +40,7 @@ func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
 	var next *telemetry.Traces
 	if c.Traces.Endpoint != "" {
 		o := c.Traces.Options()
+		o.RootCAs = roots(c.Traces.CA)
 		o.Version, _ = version()
 		o.Replica = t.replica
 		o.Report = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }

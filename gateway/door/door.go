@@ -15,6 +15,7 @@ package door
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +39,8 @@ type Options struct {
 	Refuse func(*gin.Context, *refusal.Error)
 	// Unready says why nobody can be let in now, or nil. It may be nil itself.
 	Unready func() error
-	// MostInFlight bounds how many requests are answered at the same time; beyond
-	// it they are refused as overloaded. Health checks are not counted.
+	// MostInFlight bounds how many requests are answered at the same time, by their
+	// Lane; beyond it they are refused as overloaded. Health checks are not counted.
 	MostInFlight int
 	// MostHeld bounds the bytes of all bodies that are there, or on their way; 0 is
 	// 256 MiB. Beyond it they are refused as overloaded.
@@ -54,9 +55,10 @@ type Door struct {
 	options  Options
 	engine   *gin.Engine
 	refusals map[string]func(*gin.Context, *refusal.Error) // by the path of a route
-	slots    chan struct{}
-	held     atomic.Int64 // bytes of bodies
-	draining atomic.Bool
+	lanes    lanes
+	held     atomic.Int64  // bytes of bodies
+	draining chan struct{} // closed by Drain
+	drain    sync.Once
 }
 
 // The defaults of Options.
@@ -77,7 +79,7 @@ func New(options Options) *Door {
 	if options.BodyTime <= 0 {
 		options.BodyTime = defaultBodyTime
 	}
-	d := &Door{options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, slots: make(chan struct{}, options.MostInFlight)}
+	d := &Door{options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, lanes: newLanes(options.MostInFlight), draining: make(chan struct{})}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
 	// request's context on, unless it is told otherwise.
@@ -115,21 +117,34 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// (RFC 9112, section 6.1).
 		w.Header().Set("Connection", "close")
 	}
+	if d.Draining() {
+		// Who is told so asks on a connection of its own next, and never on one that
+		// is closed while its request is on the way.
+		w.Header().Set("Connection", "close")
+	}
 	d.engine.ServeHTTP(w, r)
 }
 
 // Drain makes the door say that it is not ready, for the time until it is shut
-// down. Requests are still answered.
-func (d *Door) Drain() { d.draining.Store(true) }
+// down. Requests are still answered, each as the last of its connection; those of
+// the lane Streams end.
+func (d *Door) Drain() { d.drain.Do(func() { close(d.draining) }) }
 
 // Draining tells whether Drain was called.
-func (d *Door) Draining() bool { return d.draining.Load() }
+func (d *Door) Draining() bool {
+	select {
+	case <-d.draining:
+		return true
+	default:
+		return false
+	}
+}
 
 // InFlight is how many requests are being answered.
-func (d *Door) InFlight() int { return len(d.slots) }
+func (d *Door) InFlight() int { return d.lanes.inFlight() }
 
 func (d *Door) ready(c *gin.Context) {
-	if d.draining.Load() {
+	if d.Draining() {
 		c.String(http.StatusServiceUnavailable, "draining\n")
 		return
 	}

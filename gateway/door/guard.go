@@ -120,25 +120,3 @@ func kindOf(p any) string {
 	}
 	return fmt.Sprintf("%T", p)
 }
-
-// bound refuses what comes while too many requests are being answered. A body
-// that drips must not keep others out: requests count once they are there.
-func (d *Door) bound(r Route) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		select {
-		case d.slots <- struct{}{}:
-			defer func() { <-d.slots }()
-			c.Next()
-		default:
-			r.Refuse(c, d.shed())
-		}
-	}
-}
-
-// shed is the refusal for what is too much.
-func (d *Door) shed() *refusal.Error {
-	d.options.Metrics.Shed()
-	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
-	refused.RetryAfterMS = 1000
-	return refused
-}

@@ -10,6 +10,8 @@ import (
 // Route is one path of a face.
 type Route struct {
 	Method, Path string
+	// Lane says with what else it shares its bound.
+	Lane Lane
 	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
 	// and aborts; nil is the door's.
 	Refuse func(*gin.Context, *refusal.Error)
@@ -55,7 +57,7 @@ func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		asked, refused := readHead(c, r)
 		if refused == nil && r.MaxBody != nil {
-			body := &counted{ReadCloser: c.Request.Body, held: &d.held, most: d.options.MostHeld}
+			body := &counted{ReadCloser: c.Request.Body, held: &d.held, most: d.mostHeld(r)}
 			defer func() { d.held.Add(-body.read) }()
 			refused = d.readBody(c, r, body, &asked)
 		}

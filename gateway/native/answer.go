@@ -65,20 +65,25 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 	c.Abort()
 }
 
-// state answers what became of a call.
-func (f *Face) state(c *gin.Context, call store.Call) {
-	answer := struct {
-		CallID string          `json:"call_id"`
-		State  store.State     `json:"state"`
-		Result json.RawMessage `json:"tool_result,omitempty"`
-	}{CallID: call.ID, State: call.State}
-	if call.Answer.Result != nil {
-		var a acted
-		if err := json.Unmarshal(call.Answer.Result, &a); err != nil {
-			Refuse(c, refusal.From(refusal.Wrap, err))
-			return
-		}
-		answer.Result = a.Result
+// state is how a call stands.
+type state struct {
+	CallID string      `json:"call_id"`
+	State  store.State `json:"state"`
+	// Delivered tells whether the result was given before: then it is not to enter
+	// its thread again.
+	Delivered *bool           `json:"delivered,omitempty"`
+	Result    json.RawMessage `json:"tool_result,omitempty"`
+}
+
+func stateOf(call store.Call) (state, error) {
+	s := state{CallID: call.ID, State: call.State}
+	if call.Answer.Result == nil {
+		return s, nil
 	}
-	f.answer(c, http.StatusOK, answer)
+	var a acted
+	if err := json.Unmarshal(call.Answer.Result, &a); err != nil {
+		return s, err
+	}
+	s.Result, s.Delivered = a.Result, &call.Delivered
+	return s, nil
 }

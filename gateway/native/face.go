@@ -1,10 +1,11 @@
 // Package native is the face of Callgate's own wire format: it translates HTTP
 // to the kernel and back, and decides nothing.
 //
-//	POST /v1/check       judges, and executes nothing
-//	POST /v1/calls       judges and executes
-//	GET  /v1/calls/{id}  what became of a call
-//	GET  /v1/tools       what an agent may use
+//	POST /v1/check              judges, and executes nothing
+//	POST /v1/calls              judges and executes
+//	GET  /v1/calls/{id}         what became of a call
+//	GET  /v1/calls/{id}/events  the same, as it happens
+//	GET  /v1/tools              what an agent may use
 //
 // Bodies are read strictly and never bound. What is refused comes back in the one
 // shape that models read, with the status of its code.
@@ -44,7 +45,8 @@ func (f *Face) routes() []door.Route {
 	routes := []door.Route{
 		{Method: http.MethodPost, Path: "/v1/check", Serve: completion(f.check)},
 		{Method: http.MethodPost, Path: "/v1/calls", Serve: completion(f.calls)},
-		{Method: http.MethodGet, Path: "/v1/calls/:id", Serve: f.lookup},
+		{Method: http.MethodGet, Path: "/v1/calls/:id", Lane: door.Reserved, Serve: f.lookup},
+		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Lane: door.Streams, Serve: f.events},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
@@ -99,7 +101,12 @@ func (f *Face) lookup(c *gin.Context, a door.Asked) {
 		return
 	}
 	c.Header(door.HeaderCallID, call.ID)
-	f.state(c, call)
+	s, err := stateOf(call)
+	if err != nil {
+		Refuse(c, refusal.From(refusal.Wrap, err))
+		return
+	}
+	f.answer(c, http.StatusOK, s)
 }
 
 func (f *Face) tools(c *gin.Context, a door.Asked) {

@@ -136,7 +136,7 @@ func TestPanics(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.Keys{} })
 	routes := native.Routes(native.New(native.Options{}))
-	if len(routes) != 4 {
+	if len(routes) != 5 {
 		t.Errorf("the routes are %v", routes)
 	}
 	for _, route := range routes {

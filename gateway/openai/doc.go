@@ -29,12 +29,20 @@
 //
 // In both, a refused completion goes back to the model with what is wrong with it,
 // a few times in a row. What then is still refused is the answer, as an error in
-// OpenAI's shape, with the status of its code.
+// OpenAI's shape, with the status of its code. Of several choices (n) each is
+// judged; where one is refused, its refusal is the answer at once.
+//
+// A request that names no tools means all that the agent may use where Callgate
+// runs them. Where the application does, it means none natively; by the text
+// protocol a call that passes is then the content, since whoever names no tools
+// reads the call language itself.
 //
 // # Streams
 //
 // Text flows as the parser releases it. A call is judged once its stream has
 // ended, whole, and is shown in one piece. A refusal before anything of the answer
 // was shown is an error with its status, or is mended as above; one after it is an
-// error event, and the stream ends without [DONE].
+// error event, and the stream ends without [DONE]. In a run, text beside a call is
+// shown as it comes and the text of the next turn follows it; comments tell which
+// tools run.
 package openai

@@ -1,9 +1,12 @@
 package openai_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -156,7 +159,7 @@ func TestChoices(t *testing.T) {
 			t.Errorf("%+v, asked %d times", got, h.model.times())
 		}
 		h = open(t, turns(saysMany("stop", good, good)), plan{})
-		if got := reads(t, h.post(asks(`"n":1`+streamed))); got.Error.Code != "upstream_unavailable" {
+		if got := reads(t, h.post(asks(`"n":1`+streamed))); got.Error.Code != "upstream_unavailable" || len(got.Choices) > 1 {
 			t.Errorf("more than asked for: %+v", got)
 		}
 	}
@@ -230,3 +233,60 @@ func TestRepairShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestCut: text that was cut stays text, and says so.
+func TestCut(t *testing.T) {
+	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
+		for _, streamed := range []string{"", `"stream":true`} {
+			h := open(t, turns(says(content("Hel"), "length")), plan{rules: rules})
+			if got := reads(t, h.post(asks(streamed))); got.text() != "Hel" || got.Choices[0].FinishReason != "length" {
+				t.Errorf("%s: %+v", streamed, got)
+			}
+		}
+	}
+}
+
+// TestRefusalOfTheModel: what a model will not do is shown as it said it.
+func TestRefusalOfTheModel(t *testing.T) {
+	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
+		for _, streamed := range []string{"", `"stream":true`} {
+			h := open(t, turns(says(`{"role":"assistant","content":null,"refusal":"I will not."}`, "stop")), plan{rules: rules})
+			if got := reads(t, h.post(asks(streamed))); got.text() != "" || got.Choices[0].Message.Refusal != "I will not." || len(h.ledger.lines()) != 1 {
+				t.Errorf("%s: %+v, %v", streamed, got, h.ledger.lines())
+			}
+		}
+	}
+}
+
+// TestClosed: what is missing or fails refuses, and nothing goes on.
+func TestClosed(t *testing.T) {
+	call := says(toolCalls("c1", "time_now", "{}"), "stop")
+	for name, c := range map[string]struct {
+		change func(*gateway.State, *gateway.Parts)
+		model  func(http.ResponseWriter, *http.Request)
+		mode   string
+		status int
+		code   string
+	}{
+		"no journal, text":   {func(_ *gateway.State, p *gateway.Parts) { p.Journal = nil }, says(content("hi"), "stop"), "enforce", 503, "audit_unavailable"},
+		"no journal, a call": {func(_ *gateway.State, p *gateway.Parts) { p.Journal = nil }, call, "enforce", 503, "audit_unavailable"},
+		"no journal, a run":  {func(_ *gateway.State, p *gateway.Parts) { p.Journal = nil }, call, "orchestrate", 503, "audit_unavailable"},
+		"no store":           {func(_ *gateway.State, p *gateway.Parts) { p.Store = nil }, call, "orchestrate", 503, "store_unavailable"},
+		"no limiter":         {func(_ *gateway.State, p *gateway.Parts) { p.Limiter = nil }, call, "enforce", 503, "limiter_unavailable"},
+		"who panics":         {func(s *gateway.State, _ *gateway.Parts) { s.Identity = broken{} }, call, "enforce", 500, "internal"},
+	} {
+		for _, streamed := range []string{"", `"stream":true,`} {
+			h := open(t, turns(c.model), plan{state: c.change})
+			w := h.post(asks(streamed+tools("time_now")), "Callgate-Mode", c.mode)
+			got := reads(t, w)
+			if got.Error.Code != c.code || w.Code != c.status && !(streamed != "" && w.Code == 200) || got.done || got.call() != "" || h.model.times() > 1 || strings.Contains(w.Body.String(), "broken") {
+				t.Errorf("%s, %s: %d %s; asked %d times", name, streamed, w.Code, w.Body, h.model.times())
+			}
+		}
+	}
+}
+
+// broken breaks off whatever it is asked.
+type broken struct{}
+
+func (broken) Authenticate(string) *identity.Principal { panic("broken") }

@@ -128,6 +128,7 @@ func fail(c *gin.Context, f *failure) {
 		// not to.
 		c.Header("X-Should-Retry", "false")
 	}
+	inTime(c)
 	c.Data(f.status(), contentJSON, append(f.body(), '\n'))
 	c.Abort()
 }

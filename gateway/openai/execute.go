@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
@@ -21,13 +23,19 @@ func (r *run) execute(ctx context.Context, t *turn) *failure {
 	}
 	r.steps++
 	for i := range outcomes {
-		if outcomes[i].Refusal != nil && outcomes[i].Refusal.Stage != refusal.Execute && outcomes[i].Refusal.Stage != refusal.Wrap {
-			return &failure{refused: outcomes[i].Refusal, result: outcomes[i].Result}
+		if refused := outcomes[i].Refusal; refused != nil && !ofTool(refused) {
+			return &failure{refused: refused, result: outcomes[i].Result}
 		}
 	}
 	r.choice.met()
 	r.tell(j, outcomes)
 	return nil
+}
+
+// ofTool tells whether a refusal is what became of a call: the model reads it and
+// goes on. Any other says that nothing could be dispatched.
+func ofTool(refused *refusal.Error) bool {
+	return (refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap) && refused.Code != refusal.StoreUnavailable
 }
 
 // dispatch executes the calls of a decision. A stream is kept alive meanwhile,
@@ -53,12 +61,13 @@ func (r *run) dispatch(ctx context.Context, j *judged) ([]gateway.Outcome, error
 // tell adds a turn to what the model is sent: what it said, and what came of it.
 func (r *run) tell(j *judged, outcomes []gateway.Outcome) {
 	m := &j.Message
-	if len(m.ToolCalls) == 0 || j.decision.Reports[0].Refusal != nil && !r.answerable(m) {
+	if len(m.ToolCalls) == 0 || !r.answerable(m) {
 		// A model that said nothing need not be reminded of it.
 		if m.Content != nil && !blank(*m.Content) {
 			r.talk.add(say("assistant", *m.Content))
 		}
-		r.talk.add(say("user", string(line(outcomes[0], j.decision.Reports[0].Tool))))
+		first := max(0, slices.IndexFunc(j.decision.Reports, func(r gateway.Report) bool { return r.Refusal != nil }))
+		r.talk.add(say("user", string(line(outcomes[first], j.decision.Reports[first].Tool))))
 		return
 	}
 	calls := []byte{'['}
@@ -87,17 +96,25 @@ func (r *run) tell(j *judged, outcomes []gateway.Outcome) {
 	r.talk.add(results...)
 }
 
-// answerable tells whether calls can stand in a history as they came.
+// answerable tells whether calls can stand in a history as they came. Calls that
+// passed can; of others, a provider would refuse the whole request for a name that
+// is not of its alphabet.
 func (r *run) answerable(m *upstream.Message) bool {
 	if r.route.Rules.Protocol == upstream.Text || m.FunctionCall {
 		return false
 	}
 	for i := range m.ToolCalls {
-		if kind := m.ToolCalls[i].Type; kind != "" && kind != "function" || m.ToolCalls[i].Name == "" {
+		if kind := m.ToolCalls[i].Type; kind != "" && kind != "function" || !ofAlphabet(m.ToolCalls[i].Name) {
 			return false
 		}
 	}
 	return true
+}
+
+// ofAlphabet tells whether a name is one that OpenAI lets a function have.
+func ofAlphabet(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
 }
 
 // line is what the model reads of an outcome.

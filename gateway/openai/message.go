@@ -66,7 +66,13 @@ func readMessage(raw []byte, param string) (message, error) {
 	m := message{raw: raw, members: members, content: members.get("content")}
 	m.role, _ = text(members.get("role"))
 	switch m.role {
-	case "system", "developer", "user":
+	case "user":
+		return m, nil
+	case "system", "developer":
+		_, said := text(m.content)
+		if _, list := elements(m.content); m.content != nil && !said && !list {
+			return m, bad(param+".content", "The content must be a string, or a list of parts.")
+		}
 		return m, nil
 	case "assistant":
 		return m, m.readCalls(param)

@@ -156,7 +156,7 @@ func text(raw []byte) (string, bool) {
 }
 
 // quote appends a string that is valid UTF-8 as JSON.
-func quote(b []byte, s string) []byte {
+func quote[text string | []byte](b []byte, s text) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
 	return b
 }

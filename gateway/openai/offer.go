@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -29,11 +30,14 @@ func (r *run) offered() (offer, error) {
 		return offer{}, nil
 	}
 	var o offer
+	if r.request.tools != nil {
+		o.listed = []string{} // an empty list is none, not all
+	}
 	for i, wire := range r.request.tools {
 		name, ok := r.admission.Name(wire)
 		if !ok {
 			return offer{}, bad("tools."+strconv.Itoa(i)+".function.name",
-				"The tool %q is not in the registry. Put the request into FILE, and import its tools with: callgate tools import openai FILE", wire)
+				"The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import openai FILE", parser.Quote(wire))
 		}
 		o.listed = append(o.listed, name)
 	}
@@ -89,7 +93,7 @@ func (r *run) settle() error {
 	if !c.required && c.names == nil {
 		return nil
 	}
-	if r.request.tools == nil && r.mode == gateway.ModeEnforce {
+	if len(r.request.tools) == 0 && (r.request.tools != nil || r.mode == gateway.ModeEnforce) {
 		return bad("tool_choice", "\"tool_choice\" asks for a call, but there are no \"tools\".")
 	}
 	c.names = slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return !r.offer.has(name) })
@@ -106,7 +110,7 @@ func (r *run) terms() gateway.Terms {
 	if t.Offered == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
 		t.Offered = []string{}
 	}
-	if r.steps == r.route.Rules.Steps {
+	if r.mode == gateway.ModeCall && r.steps >= r.route.Rules.Steps {
 		t.Call = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
 	}
 	c := &r.choice

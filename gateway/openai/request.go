@@ -17,7 +17,7 @@ type request struct {
 	members object // in their order
 	model   string
 	history []message
-	tools   []string // the names of the tools, in OpenAI's alphabet; nil: it has none
+	tools   []string // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
 	choice  choice
 	// single says that the model may make one call in a turn.
 	single bool
@@ -111,6 +111,7 @@ func (r *request) readTools() error {
 		return bad("tools", "\"tools\" must be a list.")
 	}
 	seen := map[string]bool{}
+	r.tools = []string{}
 	for i, raw := range list {
 		name, err := toolName(raw, "tools."+strconv.Itoa(i))
 		if err != nil {

@@ -26,7 +26,8 @@ type run struct {
 	offer     offer
 	choice    choice // of the next turn
 	talk      conversation
-	out       *sink // of a stream; nil where the answer is one body
+	out       *sink  // of a stream; nil where the answer is one body
+	said      []byte // of the piece that a stream is at
 
 	usage   usage
 	steps   int // turns whose calls were executed
@@ -56,7 +57,7 @@ func (f *Face) chat(c *gin.Context, asked door.Asked) {
 		return
 	}
 	if r.request.stream {
-		r.out = &sink{c: c, run: r}
+		r.out = &sink{c: c, run: r, passes: r.passes(), buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.turns(c.Request.Context())
 	switch {
@@ -157,7 +158,7 @@ func (r *run) turns(ctx context.Context) (*turn, *failure) {
 		default:
 			return t, r.handOver(ctx, t)
 		}
-		if failed := r.bounded(asking, t); failed != nil {
+		if failed := r.bounded(t); failed != nil {
 			return nil, failed
 		}
 	}
@@ -216,16 +217,14 @@ func (r *run) bound(message string) *failure {
 }
 
 // bounded ends a run before it asks the model once more than it may.
-func (r *run) bounded(asking context.Context, t *turn) *failure {
+func (r *run) bounded(t *turn) *failure {
 	rules := &r.route.Rules
 	switch {
 	case r.talk.grown > maxBody:
 		return r.bound("The results of the run are longer than a conversation may be.")
 	case r.mode == gateway.ModeEnforce:
 		return nil
-	case asking.Err() != nil:
-		return r.lost(asking, asking.Err())
-	case rules.Tokens > 0 && t.Usage == nil:
+	case rules.Tokens > 0 && spent(t.Usage) == 0:
 		return r.bound("The run has a bound of tokens, and the model's provider does not say how many it took.")
 	case rules.Tokens > 0 && r.usage.tokens >= rules.Tokens:
 		return r.bound("The run has taken the tokens that it may take.")

@@ -139,6 +139,38 @@ func TestChoiceIsMet(t *testing.T) {
 	}
 }
 
+// TestSomeChoiceIsMet: of a list of tools to choose from, what stays is the list.
+func TestSomeChoiceIsMet(t *testing.T) {
+	const mode, list = `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"`, `","tools":[{"type":"function","function":{"name":"time_now"}}]}}`
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+	if w := h.post(asks(tools("time_now", "web_search") + "," + mode + "required" + list)); w.Code != 200 || reads(t, w).text() != "noon" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if second := string(h.model.body(t, 1)); !strings.Contains(second, mode+"auto"+list) {
+		t.Errorf("then the model was asked %s", second)
+	}
+}
+
+// TestAgain: a client is told not to send again what was refused, or had an
+// effect.
+func TestAgain(t *testing.T) {
+	fails := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	call := says(toolCalls("c1", "time_now", "{}"), "stop")
+	for name, c := range map[string]struct {
+		script func(int, http.ResponseWriter, *http.Request)
+		want   string
+	}{
+		"nothing happened":     {turns(fails), ""},
+		"a tool ran":           {turns(call, fails), "false"},
+		"a completion refused": {turns(says(content(""), "stop")), "false"},
+	} {
+		h := open(t, c.script, plan{rules: orchestrate})
+		if w := h.post(asks("")); w.Code == 200 || w.Header().Get("X-Should-Retry") != c.want {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+	}
+}
+
 // TestToolsThatFail: a tool that fails is told to the model, which goes on.
 func TestToolsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -190,16 +222,14 @@ func TestLeaving(t *testing.T) {
 		wait(t, gone, "the model is still asked")
 
 		started, finish := make(chan struct{}), make(chan struct{})
-		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("hi"), "stop")), plan{rules: orchestrate, engine: func(gateway.Task) (gateway.Output, error) {
+		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done() // it may be asked once more, and that ends too
+		}), plan{rules: orchestrate, engine: func(gateway.Task) (gateway.Output, error) {
 			close(started)
 			<-finish
 			return gateway.Output{Body: []byte("{}"), JSON: true}, nil
 		}})
-		noticed := make(chan struct{})
-		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			context.AfterFunc(r.Context(), func() { close(noticed) })
-			h.ServeHTTP(w, r)
-		}))
+		server = httptest.NewServer(h)
 		t.Cleanup(server.Close)
 		leave(t, server.URL, asks(streamed), func() bool {
 			select {
@@ -209,15 +239,11 @@ func TestLeaving(t *testing.T) {
 				return false
 			}
 		})
-		wait(t, noticed, "the server does not notice")
 		close(finish)
 		until(t, func() bool {
 			return strings.Contains(strings.Join(h.ledger.lines(), ","), "outcome call tool_call result")
 		})
 		until(t, func() bool { return h.InFlight() == 0 })
-		if h.model.times() != 1 {
-			t.Errorf("%s: the model was asked %d times", streamed, h.model.times())
-		}
 	}
 }
 

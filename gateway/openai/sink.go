@@ -11,10 +11,14 @@ import (
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // writeTime is how long an application may take to take what it is sent.
 const writeTime = 30 * time.Second
+
+// maxHeld is how much of a stream is held back while more of it is at hand.
+const maxHeld = 7 << 10
 
 // sink is the stream to the application. It is for one goroutine.
 type sink struct {
@@ -22,6 +26,8 @@ type sink struct {
 	run   *run
 	begun bool // the head is out, with status 200
 
+	until  time.Time    // when the application must have taken what it is sent
+	passes [][]string   // the members of a delta that go to the application
 	head   []byte       // what every chunk begins with; from the first turn that shows something
 	roles  map[int]bool // choices whose role was said
 	buffer []byte
@@ -44,11 +50,22 @@ func (s *sink) begin() {
 // elsewhere: by the end of the request's context.
 func (s *sink) send() {
 	s.begin()
-	// A connection that cannot bear a deadline is one that a test made.
-	_ = http.NewResponseController(s.c.Writer).SetWriteDeadline(time.Now().Add(writeTime))
-	_, _ = s.c.Writer.Write(s.buffer)
+	// A deadline costs more than what is written: it stands for a second or so.
+	if until := time.Now().Add(writeTime); until.Sub(s.until) > time.Second {
+		// A connection that cannot bear a deadline is one that a test made.
+		_ = http.NewResponseController(s.c.Writer).SetWriteDeadline(until)
+		s.until = until
+	}
+	_, _ = s.c.Writer.Write(wrapper.Escape(s.buffer))
 	s.c.Writer.Flush()
 	s.buffer = s.buffer[:0]
+}
+
+// flush sends what is in the buffer, if anything is.
+func (s *sink) flush() {
+	if len(s.buffer) > 0 {
+		s.send()
+	}
 }
 
 // comment sends a line that readers of events pass over.
@@ -82,13 +99,20 @@ func (s *sink) waiting(text string, do func() error) error {
 	}
 }
 
+// origin is where what is shown comes from: a whole completion, or a chunk.
+type origin struct {
+	id, model string
+	created   int64
+	extra     upstream.Extra
+}
+
 // open starts a chunk of a choice.
-func (s *sink) open(from *upstream.Completion, index int) {
+func (s *sink) open(from origin, index int) {
 	if s.head == nil {
-		b := quote([]byte(`data: {"id":`), from.ID)
-		b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.Created, 10)
-		b = quote(append(b, `,"model":`...), from.Model)
-		s.head = append(pick(b, from.Extra, passedBeside), `,"choices":[`...)
+		b := quote([]byte(`data: {"id":`), from.id)
+		b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.created, 10)
+		b = quote(append(b, `,"model":`...), from.model)
+		s.head = append(pick(b, from.extra, passedBeside), `,"choices":[`...)
 		s.roles = map[int]bool{}
 	}
 	s.buffer = strconv.AppendInt(append(append(s.buffer, s.head...), `{"index":`...), int64(index), 10)
@@ -118,15 +142,15 @@ func (s *sink) end(logprobs []byte, finish string) {
 }
 
 // text shows a piece of the content.
-func (s *sink) text(from *upstream.Completion, index int, text, logprobs []byte) {
+func (s *sink) text(from origin, index int, text, logprobs []byte) {
 	s.open(from, index)
-	s.buffer = append(quote(append(s.buffer, `"content":`...), string(text)), ',')
+	s.buffer = append(quote(append(s.buffer, `"content":`...), text), ',')
 	s.end(logprobs, "")
 }
 
 // extra shows members that are passed on as they came, if any is.
-func (s *sink) extra(from *upstream.Completion, index int, x upstream.Extra) {
-	picked := pick(nil, x, s.run.passes()...)
+func (s *sink) extra(from origin, index int, x upstream.Extra) {
+	picked := pick(nil, x, s.passes...)
 	if len(picked) == 0 {
 		return
 	}
@@ -151,29 +175,30 @@ func (s *sink) finish(t *turn) {
 
 // choice shows the rest of a choice: its text, its calls, and why it ended.
 func (s *sink) choice(t *turn, j *judged) {
+	from := origin{t.ID, t.Model, t.Created, t.Extra}
 	if j.whole {
-		s.extra(t.Completion, j.Index, j.Message.Extra)
+		s.extra(from, j.Index, j.Message.Extra)
 	}
 	content, calls, finish := s.run.show(j)
 	switch {
 	case j.released():
 		if rest := j.decision.Reports[0].Text; len(rest) > 0 {
-			s.text(t.Completion, j.Index, rest, nil)
+			s.text(from, j.Index, rest, nil)
 		}
 	case content != nil:
-		s.text(t.Completion, j.Index, []byte(*content), nil)
+		s.text(from, j.Index, []byte(*content), nil)
 	}
 	if m := &j.Message; m.Refusal != nil {
-		s.open(t.Completion, j.Index)
+		s.open(from, j.Index)
 		s.buffer = append(quote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
 		s.end(nil, "")
 	}
 	for i, call := range calls {
-		s.open(t.Completion, j.Index)
+		s.open(from, j.Index)
 		s.buffer = append(append(append(s.buffer, `"tool_calls":[`...), toolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
 		s.end(nil, "")
 	}
-	s.open(t.Completion, j.Index)
+	s.open(from, j.Index)
 	s.end(nil, finish)
 }
 

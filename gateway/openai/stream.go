@@ -83,12 +83,13 @@ func (r *run) whole() bool {
 func (r *run) listen(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next, stop, err := r.chunks(ctx, body)
+	next, events, err := r.chunks(ctx, body)
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	var all upstream.Assembler
+	defer events.Close()
+	all := r.face.options.Client.Assembler(r.route)
+	defer all.Release()
 	whole := r.whole()
 	for {
 		chunk, err := next()
@@ -107,15 +108,17 @@ func (r *run) listen(ctx context.Context, body []byte, relays map[int]*relay) (*
 		if err := r.relay(ctx, chunk, relays); err != nil {
 			return nil, err
 		}
-		if len(r.out.buffer) > 0 {
-			r.out.send()
+		// While more is at hand, what it releases is sent with it; the first is
+		// waited for.
+		if !r.out.begun || len(r.out.buffer) > maxHeld || !events.Ready() {
+			r.out.flush()
 		}
 	}
 }
 
 // relay shows what a chunk releases.
 func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
-	from := &upstream.Completion{ID: chunk.ID, Model: chunk.Model, Created: chunk.Created, Extra: chunk.Extra}
+	from := origin{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
 	for i := range chunk.Choices {
 		d := &chunk.Choices[i]
 		if d.Index >= r.request.n {
@@ -130,9 +133,10 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 			w = &relay{}
 			relays[d.Index] = w
 		}
-		said := []byte(*d.Delta.Content)
+		r.said = append(r.said[:0], *d.Delta.Content...)
+		said := r.said
 		if w.stream == nil {
-			if w.lead = append(w.lead, said...); blank(string(w.lead)) {
+			if w.lead = append(w.lead, said...); blank(*d.Delta.Content) {
 				continue
 			}
 			stream, err := r.admission.Under(r.terms()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
@@ -153,18 +157,16 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 	return nil
 }
 
-// chunks asks for a stream and returns what reads it. Where Callgate runs tools,
+// chunks asks for a stream, and returns what reads it. Where Callgate runs tools,
 // comments are sent while the model is silent.
-func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), stop func(), err error) {
+func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
 	client := r.face.options.Client
 	if r.mode != gateway.ModeCall {
-		events, err := client.Stream(ctx, r.route, body)
-		if err != nil {
+		if events, err = client.Stream(ctx, r.route, body); err != nil {
 			return nil, nil, err
 		}
-		return events.Next, events.Close, nil
+		return events.Next, events, nil
 	}
-	var events *upstream.Events
 	const silent = "waiting for the model"
 	if err := r.out.waiting(silent, func() (err error) {
 		events, err = client.Stream(ctx, r.route, body)
@@ -173,10 +175,13 @@ func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.C
 		return nil, nil, err
 	}
 	return func() (chunk *upstream.Chunk, err error) {
+		if events.Ready() {
+			return events.Next()
+		}
 		err = r.out.waiting(silent, func() (err error) {
 			chunk, err = events.Next()
 			return err
 		})
 		return chunk, err
-	}, events.Close, nil
+	}, events, nil
 }

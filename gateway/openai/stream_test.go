@@ -203,8 +203,11 @@ func TestUpstreamFaults(t *testing.T) {
 	} {
 		for _, mode := range []string{"enforce", "orchestrate"} {
 			h := open(t, turns(c.model), plan{rules: noRepairs, definition: func(d *upstream.Definition) {
-				if strings.HasSuffix(name, "stalled") {
-					d.Timeouts.Idle, d.Timeouts.FirstByte = 100*time.Millisecond, 100*time.Millisecond
+				switch {
+				case name == "nothing, stalled":
+					d.Timeouts.FirstByte = 100 * time.Millisecond
+				case strings.HasSuffix(name, "stalled"):
+					d.Timeouts.Idle = 100 * time.Millisecond
 				}
 			}})
 			more := ""
@@ -240,6 +243,19 @@ func TestUpstreamFaults(t *testing.T) {
 	h := open(t, nil, plan{definition: func(d *upstream.Definition) { d.BaseURL = "http://" + l.Addr().String() }})
 	if w := h.post(asks("")); w.Code != 502 || reads(t, w).Error.Code != "upstream_unavailable" {
 		t.Errorf("refused: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestShownIsShown: what is refused after some of it was shown is not asked for
+// once more; what must be a call is not shown before it is known to be one.
+func TestShownIsShown(t *testing.T) {
+	h := open(t, turns(says(strings.Replace(toolCalls("c1", "web_search", "{}"), "null", `"So: "`, 1), "stop")), plan{})
+	if got := reads(t, h.post(asks(`"stream":true,`+tools("web_search")))); got.text() != "So: " || got.Error.Code != "missing_argument" || got.done || h.model.times() != 1 {
+		t.Errorf("%+v, asked %d times", got, h.model.times())
+	}
+	h = open(t, turns(says(content("No."), "stop"), says(toolCalls("c1", "time_now", "{}"), "stop")), plan{})
+	if got := reads(t, h.post(asks(`"stream":true,"tool_choice":"required",`+tools("time_now")))); got.text() != "" || got.call() != "time_now{}" || !got.done || h.model.times() != 2 {
+		t.Errorf("%+v, asked %d times", got, h.model.times())
 	}
 }
 

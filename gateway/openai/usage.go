@@ -28,7 +28,7 @@ func (u *usage) add(turn *upstream.Usage) {
 	if turn == nil {
 		return
 	}
-	u.tokens += min(max(turn.TotalTokens, 0), math.MaxInt64-u.tokens)
+	u.tokens = saturated(u.tokens, spent(turn))
 	u.turns++
 	u.raw = turn.Raw
 	value, err := parser.ReadValue(turn.Raw, maxUsageDepth)
@@ -36,6 +36,17 @@ func (u *usage) add(turn *upstream.Usage) {
 		u.sum = sumOf(u.sum, object)
 	}
 }
+
+// spent is how many tokens a turn has taken; 0 where the provider does not say.
+func spent(turn *upstream.Usage) int64 {
+	if turn == nil {
+		return 0
+	}
+	return max(turn.TotalTokens, saturated(turn.PromptTokens, turn.CompletionTokens))
+}
+
+// saturated adds two numbers that are not negative.
+func saturated(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
 
 // sumOf adds the numbers of two objects, member by member. Of anything else
 // the later stands.
@@ -65,8 +76,8 @@ func added(a any, b json.Number) any {
 	}
 	x, errX := before.Int64()
 	y, errY := b.Int64()
-	if errX == nil && errY == nil {
-		return json.Number(strconv.FormatInt(x+y, 10))
+	if sum := x + y; errX == nil && errY == nil && (sum >= x) == (y >= 0) {
+		return json.Number(strconv.FormatInt(sum, 10))
 	}
 	p, errP := before.Float64()
 	q, errQ := b.Float64()

@@ -4,6 +4,7 @@
 //	proxy     bare gin with httputil.ReverseProxy to the sample tool
 //	unsynced  callgate serve with every check on, its audit log in memory
 //	synced    callgate serve with every check on, its audit log on disk
+//	shared    as unsynced, with its limits on Redis
 //
 // Each is loaded by wrk in turn, three rounds interleaved, and the medians are
 // printed with their ratios to the proxy: requests per second, and processor
@@ -275,12 +276,21 @@ func (h *hall) start() ([]*subject, error) {
 		{name: "direct", pid: toolPID, script: direct, url: "http://" + toolAddress + "/echo"},
 		{name: "proxy", pid: proxyPID, script: direct, url: "http://" + proxyAddress + "/echo"},
 	}
-	gateways, err := h.gateways(gateway, map[string]string{"tools/bench.yaml": benchTool(fmt.Sprintf(`{type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}`, toolAddress))})
+	files := map[string]string{"tools/bench.yaml": benchTool(fmt.Sprintf(`{type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}`, toolAddress))}
+	gateways, err := h.gateways(gateway, files)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := h.shared(gateway, files)
+	if err != nil {
+		return nil, err
+	}
+	gateways = append(gateways, shared...)
 	for _, s := range gateways {
 		s.script = call
 		s.url += "/v1/calls"
 	}
-	return append(subjects, gateways...), err
+	return append(subjects, gateways...), nil
 }
 
 // gateways starts one with its log in memory and one with its log on disk.

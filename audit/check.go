@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Check verifies the logs of one process or of several, each a chain of its
+// own. The zero value checks what Verify checks.
+type Check struct {
+	// Keys are those whose heads are believed. With any, each chain must have
+	// heads: all that they sign must be there, and be what was signed. With none,
+	// heads are not looked at.
+	Keys []ed25519.PublicKey
+	// Heads is a file of heads that stands for the one beside the log: a copy
+	// that was kept elsewhere. Empty is the one beside it.
+	Heads string
+	// Partial lets a chain begin behind a record that a head signs: what stood
+	// before it was taken away on purpose. It needs Keys.
+	Partial bool
+}
+
+// Chain tells what was found of one chain.
+type Chain struct {
+	Report
+	Files []string // oldest first
+	// Broken is the first record, or head, that is not what was written; nil
+	// where the chain holds.
+	Broken *Broken
+	ID     string // of the chain, as its heads say it; empty where they are not looked at
+	Heads  uint64 // heads that hold
+	// SignedSeq is the last record that they cover. Whoever holds the files and
+	// not the key can change what is behind it, and nobody sees.
+	SignedSeq uint64
+
+	before link // the first record follows it
+	first  link // the first record; none where there is no file with one
+}
+
+// Verify checks the files, given oldest first for each chain. A folder holds
+// one chain; a file of another folder belongs to the chain that it goes on
+// from, or begins one where it begins with seq 1. An error says that a file
+// cannot be read, or that the question makes no sense.
+func (c Check) Verify(files ...string) ([]Chain, error) {
+	switch {
+	case len(files) == 0:
+		return nil, errors.New("no audit file given")
+	case len(c.Keys) == 0 && (c.Partial || c.Heads != ""):
+		return nil, errors.New("without a public key no head can be believed")
+	}
+	chains := sorted(files)
+	if len(chains) > 1 && c.Heads != "" {
+		return nil, fmt.Errorf("%s is a file of one chain, and the files are of %d: verify each by itself", c.Heads, len(chains))
+	}
+	for i := range chains {
+		err := c.verify(&chains[i])
+		if err == nil {
+			err = copied(chains[:i], &chains[i])
+		}
+		if err != nil && !errors.As(err, &chains[i].Broken) {
+			return nil, err
+		}
+	}
+	return chains, nil
+}
+
+// sorted tells the chains apart. What cannot be read here is found, and told,
+// when its chain is verified.
+func sorted(files []string) []Chain {
+	var chains []Chain
+	for _, name := range files {
+		before, first := start(name)
+		at := chainOf(chains, name, before, first)
+		if at < 0 {
+			chains = append(chains, Chain{Files: []string{name}, before: before, first: first})
+			continue
+		}
+		chain := &chains[at]
+		chain.Files = append(chain.Files, name)
+		if chain.first.seq == 0 {
+			chain.before, chain.first = before, first
+		}
+	}
+	return chains
+}
+
+// start returns the first record of a file, and the link that it follows, as
+// far as there is one that can be read.
+func start(name string) (before, first link) {
+	before = link{hash: genesis}
+	f, err := openRead(name)
+	if err != nil {
+		return before, first
+	}
+	defer f.Close()
+	enough := errors.New("one is enough")
+	_, _, _ = eachLine(f, func(line []byte, _ int64) error {
+		if at, prev, err := read(line); err == nil {
+			before, first = link{seq: at.seq - 1, hash: prev}, at
+		}
+		return enough
+	})
+	return before, first
+}
+
+// chainOf returns which chain a file belongs to; -1 is a new one.
+func chainOf(chains []Chain, name string, before, first link) int {
+	beside := func(f string) bool { return filepath.Dir(f) == filepath.Dir(name) }
+	if i := slices.IndexFunc(chains, func(o Chain) bool { return slices.ContainsFunc(o.Files, beside) }); i >= 0 {
+		return i
+	}
+	if first.seq < 2 {
+		return -1
+	}
+	return slices.IndexFunc(chains, func(o Chain) bool { return lastOf(o.Files) == before })
+}
+
+// lastOf returns the last record of the files, as far as it can be read.
+func lastOf(files []string) (end link) {
+	for _, name := range slices.Backward(files) {
+		if end = last(name); end.seq > 0 {
+			break
+		}
+	}
+	return end
+}
+
+func last(name string) (end link) {
+	f, err := openRead(name)
+	if err != nil {
+		return end
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return end
+	}
+	to, err := lineStart(f, info.Size())
+	if err != nil || to == 0 {
+		return end
+	}
+	from, err := lineStart(f, to-1)
+	if err != nil {
+		return end
+	}
+	end, _, err = lineAt(f, from, to)
+	if err != nil {
+		return link{}
+	}
+	return end
+}
+
+// verify checks one chain, against its heads where they are to be believed.
+func (c Check) verify(chain *Chain) (err error) {
+	from := link{hash: genesis}
+	var heads *headReader
+	if len(c.Keys) > 0 {
+		name := c.Heads
+		if name == "" {
+			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), headsName)
+		}
+		if heads, err = openHeads(name, c.Keys); err != nil {
+			return err
+		}
+		defer heads.close()
+		if c.Partial {
+			from = chain.before
+		}
+		if err := heads.reach(from, chain.Files[0]); err != nil {
+			return err
+		}
+	}
+	report, line, err := scanFrom(from, func(_ []byte, at link) error { return heads.compare(at) }, chain.Files)
+	chain.Report = report
+	if err == nil {
+		err = heads.exhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
+	}
+	if heads != nil {
+		chain.ID, chain.Heads, chain.SignedSeq = heads.next.Chain, heads.held, heads.upTo
+	}
+	return err
+}
+
+// copied finds a chain that begins as one before it does: one process writes
+// one chain, so one of the two is a copy, or what was cut from it.
+func copied(before []Chain, chain *Chain) error {
+	for _, other := range before {
+		if chain.first.seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
+			return &Broken{File: chain.Files[0], Line: 1, Seq: chain.first.seq, Why: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
+		}
+	}
+	return nil
+}

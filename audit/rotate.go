@@ -1,0 +1,53 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// asideName is where a file goes whose first record has the seq: in the order
+// of names, before the one that follows it and before the one that is written.
+const asideName = "audit-%020d.jsonl"
+
+// rotate moves a file that has grown enough aside; the next record begins
+// another. A file that cannot be moved grows on: that endangers no record, so
+// none is refused for it, and it is tried again after a pause. Behind the move
+// there is no way back: until the new file stands, every record is refused.
+func (l *Log) rotate() error {
+	w := &l.writer
+	if l.opts.RotateBytes <= 0 || w.end < l.opts.RotateBytes || l.opts.Now().Before(w.moveAt) {
+		return nil
+	}
+	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(asideName, w.before.seq+1))
+	if err := guard(func() error { return l.opts.move(l.path, aside) }); err != nil {
+		w.moveAt = l.opts.Now().Add(longestWait)
+		if !w.stuck {
+			w.stuck = true
+			l.opts.tell(Rotation, fmt.Errorf("%s cannot be moved aside and grows on: %w", l.path, err))
+		}
+		return nil
+	}
+	if w.stuck {
+		w.stuck = false
+		l.opts.tell(Rotation, nil)
+	}
+	// All that was written is synced: closing has nothing to say about it.
+	_ = guard(w.file.Close)
+	w.file, w.pause = nil, 0
+	w.tail, w.before, w.fresh = tail{link: w.link}, w.link, true
+	l.signer.fileEnds(w.link)
+	err := l.reopen()
+	w.cause = err
+	return err
+}
+
+// moveAside renames from to a name that nothing has.
+func moveAside(from, to string) error {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%s is there already", to), err)
+	}
+	return os.Rename(from, to)
+}

@@ -1,0 +1,324 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Eight writers, and a file that is moved aside again and again: every record
+// is there once, the files sort by name, and each goes on from the one before.
+func TestRotationUnderLoad(t *testing.T) {
+	const writers, each, size = 8, 150, 20_000
+	dir := t.TempDir()
+	l := open(t, dir, Options{RotateBytes: size, SignKey: testKey(1), every: 50, batch: 16})
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := l.Append(context.Background(), sample(fmt.Sprint(w, "-", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	mustClose(t, l)
+	files, err := filepath.Glob(filepath.Join(dir, filePattern))
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	if ordered, err := Files(dir); err != nil || !slices.Equal(files, ordered) {
+		t.Errorf("by name: %q\nby record: %q (%v)", files, ordered, err)
+	}
+	if c := mustHold(t, files...); c.Records != writers*each || c.SignedSeq != writers*each {
+		t.Errorf("%+v", c)
+	}
+	got := calls(t, files...)
+	slices.Sort(got)
+	if n := len(slices.Compact(got)); n != writers*each {
+		t.Errorf("%d different records, want %d", n, writers*each)
+	}
+	partial := checked(1)
+	partial.Partial = true
+	for i, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rotated := i < len(files)-1; rotated && info.Size() < size || info.Size() > 2*size {
+			t.Errorf("%s has %d bytes", f, info.Size())
+		}
+		if chains, err := partial.Verify(files[i:]...); err != nil || chains[0].Broken != nil {
+			t.Errorf("from %s: %+v, %v", f, chains, err)
+		}
+	}
+}
+
+// Moving a file aside fails: the file grows on, nobody is refused, the operator
+// hears of it once, and it is moved when it can be.
+func TestAFileThatCannotBeMoved(t *testing.T) {
+	for name, fail := range map[string]func(from, to string) error{
+		"an error": func(string, string) error { return syscall.ENOSPC },
+		"a panic":  func(string, string) error { panic("disk driver") },
+		"a file is there": func(from, to string) error {
+			return errors.Join(os.WriteFile(to, []byte("another's"), 0o600), moveAside(from, to), os.Remove(to))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, clock, heard, tries := t.TempDir(), noon, &told{}, 0
+			broken := true
+			l := open(t, dir, Options{RotateBytes: 1000, Report: heard.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
+				tries++
+				if broken {
+					return fail(from, to)
+				}
+				return moveAside(from, to)
+			}})
+			names := ids(8)
+			mustAppend(t, l, names[:6]...)
+			if tries != 1 {
+				t.Errorf("tried %d times in no time", tries)
+			}
+			if files, err := Files(dir); err != nil || len(files) != 1 {
+				t.Errorf("%q, %v", files, err)
+			}
+			clock = clock.Add(longestWait)
+			mustAppend(t, l, names[6])
+			broken = false
+			clock = clock.Add(longestWait)
+			mustAppend(t, l, names[7])
+			mustClose(t, l)
+			if got := heard.heard(); tries != 3 || !slices.Equal(got, []string{"rotation true", "rotation false"}) {
+				t.Errorf("tried %d times, heard %q", tries, got)
+			}
+			files, err := Files(dir)
+			if err != nil || len(files) != 2 {
+				t.Fatalf("%q, %v", files, err)
+			}
+			if got := calls(t, files...); !slices.Equal(got, names) {
+				t.Errorf("the log holds %q", got)
+			}
+		})
+	}
+}
+
+// The file was moved and the next one cannot be made: everything is refused
+// until it can.
+func TestANewFileThatCannotBeMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail  func(path string) (file, error)
+		after func(path string) error
+	}{
+		"an error": {func(string) (file, error) { return nil, syscall.ENOSPC }, func(string) error { return nil }},
+		"a panic":  {func(string) (file, error) { panic("disk driver") }, func(string) error { return nil }},
+		"another is there": {func(path string) (file, error) {
+			if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
+				return nil, err
+			}
+			return openDisk(path, writeFlags)
+		}, os.Remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, clock, broken := t.TempDir(), noon, false
+			l := open(t, dir, Options{RotateBytes: 1000, SignKey: testKey(1), Now: func() time.Time { return clock }, open: func(path string, flags int) (file, error) {
+				if broken && filepath.Base(path) == fileName {
+					return c.fail(path)
+				}
+				f, err := openDisk(path, flags)
+				if err != nil {
+					return nil, err
+				}
+				return f, nil
+			}})
+			mustAppend(t, l, "a", "b")
+			broken = true
+			for range 3 {
+				wantUnavailable(t, l.Append(context.Background(), sample("refused")))
+				clock = clock.Add(longestWait)
+			}
+			broken = false
+			if err := c.after(logFile(dir)); err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, "c")
+			mustClose(t, l)
+			files, err := Files(dir)
+			if err != nil || len(files) != 2 {
+				t.Fatalf("%q, %v", files, err)
+			}
+			if got := calls(t, files...); !slices.Equal(got, []string{"a", "b", "c"}) {
+				t.Errorf("the log holds %q", got)
+			}
+			mustHold(t, files...)
+		})
+	}
+}
+
+// A crash after each step of a rotation: moved and nothing made; made and
+// empty; made with a torn record; and each with or without the head of the end.
+func TestACrashBetweenStepsOfARotation(t *testing.T) {
+	for name, left := range map[string][]byte{"moved": nil, "made": {}, "torn": []byte(`{"seq":41,"time":`)} {
+		for _, signed := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " signed ", signed), func(t *testing.T) {
+				r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
+				last := r.files[len(r.files)-1]
+				aside := filepath.Join(r.dir, fmt.Sprintf(asideName, r.base[len(r.base)-1]+1))
+				if err := os.Rename(last, aside); err != nil {
+					t.Fatal(err)
+				}
+				if left != nil {
+					put(t, last, left)
+				}
+				if !signed {
+					put(t, filepath.Join(r.dir, headsName), bytes.Join(r.heads[:len(r.heads)-1], nil))
+				}
+				l := open(t, r.dir, Options{SignKey: testKey(1), RotateBytes: 6000})
+				mustAppend(t, l, "new")
+				mustClose(t, l)
+				files, err := Files(r.dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := mustHold(t, files...); c.Records != 41 || c.SignedSeq != 41 || len(files) != len(r.files)+1 {
+					t.Errorf("%+v", c)
+				}
+				partial := checked(1)
+				partial.Partial = true
+				if chains, err := partial.Verify(last); err != nil || chains[0].Broken != nil || chains[0].FirstSeq != 41 {
+					t.Errorf("the new file alone: %+v, %v", chains, err)
+				}
+			})
+		}
+	}
+}
+
+// 25 times: a process that appends, signs and rotates is killed at a random
+// moment. No head claims what is not there, and every accepted record is.
+func TestKilledWhileSigningAndRotating(t *testing.T) {
+	const kills = 25
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(11, 12))
+	var accepted []string
+	for k := range kills {
+		cmd, out := startAppender(t, dir, fmt.Sprint(k))
+		cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_SIGNED=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		begun := false
+		told, refused := answers(t, out, func(string) {
+			if !begun {
+				begun = true
+				time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { cmd.Process.Kill() })
+			}
+		})
+		err := cmd.Wait()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("the appender was not killed: %v", err)
+		}
+		if len(told) == 0 || len(refused) > 0 {
+			t.Fatalf("kill %d: %d accepted, %d refused", k, len(told), len(refused))
+		}
+		accepted = append(accepted, told...)
+		files, err := Files(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := mustHold(t, files...) // before anything is repaired
+		onDisk := make(map[string]int)
+		for _, id := range calls(t, files...) {
+			onDisk[id]++
+		}
+		for _, id := range accepted {
+			if onDisk[id] != 1 {
+				t.Fatalf("kill %d: accepted %s stands %d times in the log", k, id, onDisk[id])
+			}
+		}
+		if k == kills-1 {
+			t.Logf("%d kills, %d accepted records, %d files, %d heads", kills, len(accepted), len(files), c.Heads)
+		}
+	}
+}
+
+// A disk that fills up while files are moved aside and heads are written:
+// refused meanwhile, and served again when there is space.
+func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root: a full disk is not tested")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("no tmpfs can be mounted (%v): a full disk is not tested", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	ballast := filepath.Join(dir, "ballast")
+	put(t, ballast, make([]byte, 128<<10))
+	l := open(t, dir, Options{SignKey: testKey(1), RotateBytes: 9000, every: 5})
+	var accepted []string
+	full := 0
+	for _, id := range ids(2000) {
+		err := l.Append(context.Background(), sample(id))
+		if err == nil {
+			accepted = append(accepted, id)
+			if full > 0 {
+				break
+			}
+			continue
+		}
+		wantUnavailable(t, err)
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("the operator does not learn why: %v", err)
+		}
+		if full++; full == 10 {
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(longestWait) // a rotation that failed is tried again after its pause
+		}
+	}
+	if full == 0 {
+		t.Fatal("the disk was not full")
+	}
+	before := len(accepted)
+	for _, id := range []string{"again-1", "again-2", "again-3"} {
+		mustAppend(t, l, id)
+		accepted = append(accepted, id)
+	}
+	mustClose(t, l)
+	files, err := Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := calls(t, files...); !slices.Equal(got, accepted) {
+		t.Errorf("the log holds %q, accepted were %q", got, accepted)
+	}
+	if c := mustHold(t, files...); c.SignedSeq != uint64(len(accepted)) {
+		t.Errorf("%+v", c)
+	}
+	t.Logf("%d records and %d files before the disk was full, %d refused", before, len(files), full)
+}
+
+func TestAsideNamesSortBeforeTheFileThatIsWritten(t *testing.T) {
+	names := []string{fileName, fmt.Sprintf(asideName, 1), fmt.Sprintf(asideName, uint64(1<<63)), fmt.Sprintf(asideName, 99)}
+	slices.Sort(names)
+	if names[3] != fileName || !strings.Contains(names[1], "099") {
+		t.Errorf("%q", names)
+	}
+}

@@ -1,0 +1,219 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// headRecords and headPause are the most records, and the longest time, that
+	// a disk which works leaves without a head.
+	headRecords = 1024
+	headPause   = 5 * time.Second
+	// headGrace is how long records may stay without a head while heads cannot be
+	// written; then every record is refused.
+	headGrace = 30 * time.Second
+)
+
+// signer writes heads of the log on a goroutine of its own, so that no record
+// waits for one. It signs nothing but what is durable. A nil signer signs
+// nothing and is never late.
+type signer struct {
+	heads headFile // the goroutine's, once it runs
+	opts  Options
+
+	wake chan struct{} // holds a token while there is something to see
+	quit chan struct{} // closed to sign what is left and end
+	done chan struct{} // closed when that is over
+	left error         // why something is left; set before done is closed
+
+	mu     sync.Mutex
+	last   link      // the last durable record
+	ends   []link    // what is to have a head at once, oldest first: ends of files
+	signed uint64    // seq of the last head
+	since  time.Time // since when a durable record has no head; zero where each has one
+	cause  error     // why the last attempt failed
+}
+
+// newSigner takes up the heads in dir for a log that ends at the link, and
+// whose current file begins behind the link before. Records that the last head
+// leaves are signed at once; one that the log does not bear out is refused.
+func newSigner(dir string, opts Options, before, end link) (*signer, error) {
+	s := &signer{
+		heads: headFile{path: filepath.Join(dir, headsName), key: opts.SignKey, open: opts.open, now: opts.Now},
+		opts:  opts, last: end,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	err := guard(func() error { return s.heads.resume(end) })
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err == nil {
+		err = bearsOut(dir, s.heads.path, s.heads.at.link(), end)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.heads.close())
+	}
+	s.signed = s.heads.at.Seq
+	s.fileEnds(before)
+	if s.fileEnds(end); len(s.ends) > 0 {
+		s.since = s.opts.Now()
+	}
+	go s.run()
+	return s, nil
+}
+
+// durable tells that the log now ends at the link.
+func (s *signer) durable(at link) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = at
+	first := s.since.IsZero()
+	if first {
+		s.since = s.opts.Now()
+	}
+	if first || at.seq-s.signed >= s.opts.every {
+		s.signal()
+	}
+}
+
+// fileEnds asks for a head of the last record of a file, so that those behind
+// it can be verified without the file.
+func (s *signer) fileEnds(at link) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.seq > max(s.signed, lastSeq(s.ends)) {
+		s.ends = append(s.ends, at)
+		s.signal()
+	}
+}
+
+// late returns an error where records have been without a head for too long.
+func (s *signer) late() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() || s.opts.Now().Sub(s.since) <= headGrace {
+		return nil
+	}
+	cause := s.cause
+	if cause == nil {
+		cause = errBlocked
+	}
+	return fmt.Errorf("no head could be signed for more than %v: %w", headGrace, cause)
+}
+
+// finish signs what is left and gives the file up.
+func (s *signer) finish() error {
+	if s == nil {
+		return nil
+	}
+	close(s.quit)
+	<-s.done
+	return s.left
+}
+
+func (s *signer) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *signer) run() {
+	defer close(s.done)
+	var pause time.Duration // after a failure
+	var again <-chan time.Time
+	for {
+		over := false
+		select {
+		case <-s.wake:
+			if pause > 0 {
+				continue // the attempt after the pause will see it
+			}
+		case <-again:
+		case <-s.quit:
+			over = true
+		}
+		wait, err := s.turn(over)
+		if over {
+			s.left = errors.Join(err, guard(s.heads.close))
+			return
+		}
+		if again = nil; err != nil {
+			if pause == 0 {
+				s.opts.tell(Heads, err)
+			}
+			pause = min(max(firstPause, 2*pause), longestWait)
+			wait = pause
+		} else if pause > 0 {
+			pause = 0
+			s.opts.tell(Heads, nil)
+		}
+		if wait > 0 {
+			again = time.After(wait)
+		}
+	}
+}
+
+// turn signs what is due, or all there is, and returns after what time
+// something will be due: 0 where nothing is left.
+func (s *signer) turn(all bool) (time.Duration, error) {
+	links, began, wait := s.due(all)
+	if len(links) == 0 {
+		return wait, nil
+	}
+	err := guard(func() error { return s.heads.add(links...) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause = err; err != nil {
+		return 0, fmt.Errorf("records behind seq %d have no signed head: %w", s.signed, err)
+	}
+	s.signed = lastSeq(links)
+	for len(s.ends) > 0 && s.ends[0].seq <= s.signed {
+		s.ends = s.ends[1:]
+	}
+	if s.since = (time.Time{}); s.last.seq > s.signed {
+		s.since = began
+		return headPause, nil
+	}
+	return 0, nil
+}
+
+// due returns the links that need a head now. Where none does, wait is the time
+// until one will; 0 is never.
+func (s *signer) due(all bool) (links []link, now time.Time, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.opts.Now()
+	if s.since.IsZero() {
+		return nil, now, 0
+	}
+	wait = headPause - now.Sub(s.since)
+	if !all && len(s.ends) == 0 && s.last.seq-s.signed < s.opts.every && wait > 0 {
+		return nil, now, wait
+	}
+	links = append(links, s.ends...)
+	if s.last.seq > lastSeq(links) {
+		links = append(links, s.last)
+	}
+	return links, now, 0
+}
+
+func lastSeq(links []link) uint64 {
+	if len(links) == 0 {
+		return 0
+	}
+	return links[len(links)-1].seq
+}

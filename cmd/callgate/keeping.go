@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/store"
+)
+
+// keeping is where calls are kept.
+type keeping struct {
+	gateway.Store
+	ready func() (bool, error)
+	close func() error
+}
+
+// newKeeping opens the store of a configuration in its data folder, which must be
+// locked. One that is shared is ready to refuse even while Redis is away.
+func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger) (keeping, error) {
+	file, err := store.OpenFile(c.DataDir, store.FileOptions{})
+	if err != nil {
+		return keeping{}, fmt.Errorf("store: %w", err)
+	}
+	if c.Store.Kind != configs.StoreRedis {
+		return keeping{store.Spare(file), file.Ready, file.Close}, nil
+	}
+	from, err := redisOptions(c.Redis)
+	if err == nil {
+		var shared *store.Redis
+		shared, err = store.NewRedis(ctx, store.RedisOptions{
+			URL: from.URL, Credentials: from.Credentials, TLS: from.TLS, Prefix: from.Prefix,
+			Sentinel: store.Sentinel{Master: from.Sentinel.Master, Addresses: from.Sentinel.Addresses, Credentials: from.Sentinel.Credentials},
+			Cluster:  store.Cluster{Addresses: from.Cluster.Addresses},
+			Journal:  file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged,
+			OnChange: func(ready bool, cause error) {
+				if ready {
+					logger.Info("calls are kept on Redis")
+					return
+				}
+				logger.Error("calls cannot be kept on Redis; none is executed", "cause", text(cause))
+			},
+		})
+		if err == nil {
+			return keeping{shared, shared.Ready, shared.Close}, nil
+		}
+	}
+	_ = file.Close() // why it cannot be shared matters more
+	return keeping{}, fmt.Errorf("store: %w", err)
+}
+
+// away says why calls cannot be kept, or nothing.
+func (k keeping) away() string {
+	if ready, cause := k.ready(); !ready {
+		return text(cause)
+	}
+	return ""
+}
+
+func text(err error) string {
+	if err == nil {
+		return "the cause is not known"
+	}
+	return err.Error()
+}
+
+// tending tells what became of calls that were left. What cannot be done is told
+// once.
+func tending(logger *slog.Logger) func(gateway.Tended) {
+	told := ""
+	return func(t gateway.Tended) {
+		if t.Unknown+t.Again+t.Written+t.Expired > 0 {
+			logger.Warn("calls without an outcome were seen to", "unknown", t.Unknown, "dispatched_again", t.Again, "written_down", t.Written, "expired", t.Expired)
+		}
+		trouble := ""
+		if t.Trouble != nil {
+			trouble = t.Trouble.Error()
+		}
+		if trouble != "" && trouble != told {
+			logger.Error("calls without an outcome could not all be seen to; it is tried again", "cause", trouble)
+		}
+		told = trouble
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+)
+
+// pastOf reads from the audit log of a folder what its processes have left. It is
+// read as it is: whether it was changed is for audit verify to tell.
+func pastOf(dir string) (gateway.Past, error) {
+	open := map[string][]byte{}
+	var order []string
+	err := eachCall(dir, func(decided bool, id string, line []byte) {
+		switch {
+		case !decided:
+			delete(open, id)
+		case bytes.Contains(line, verdictCall):
+			open[id] = bytes.Clone(line)
+			order = append(order, id)
+		}
+		if len(order) > 2*len(open)+4096 { // most of them have ended
+			order = standing(order, open)
+		}
+	})
+	if err != nil {
+		return gateway.Past{}, fmt.Errorf("audit log: %w", err)
+	}
+	past := gateway.Past{Ended: func(ids []string) (map[string]bool, error) { return endedIn(dir, ids) }}
+	for _, id := range standing(order, open) {
+		var r audit.Record
+		if err := json.Unmarshal(open[id], &r); err != nil {
+			return gateway.Past{}, fmt.Errorf("audit log: the decision of a call cannot be read: %w", err)
+		}
+		past.Open = append(past.Open, r)
+	}
+	return past, nil
+}
+
+// standing are the ids that are still open, each once.
+func standing(order []string, open map[string][]byte) []string {
+	kept := make([]string, 0, len(open))
+	seen := make(map[string]bool, len(open))
+	for _, id := range order {
+		if _, stands := open[id]; stands && !seen[id] {
+			kept, seen[id] = append(kept, id), true
+		}
+	}
+	return kept
+}
+
+// endedIn tells which of some calls have an outcome.
+func endedIn(dir string, ids []string) (map[string]bool, error) {
+	asked, ended := make(map[string]bool, len(ids)), map[string]bool{}
+	for _, id := range ids {
+		asked[id] = true
+	}
+	err := eachCall(dir, func(decided bool, id string, _ []byte) {
+		if !decided && asked[id] {
+			ended[id] = true
+		}
+	})
+	return ended, err
+}
+
+// A line has its members in one order, and a quotation mark within a value is
+// escaped: these stand only where they mean what they say.
+var (
+	ofDecision  = []byte(`,"event":"decision","mode":"call","call_id":"`)
+	ofOutcome   = []byte(`,"event":"outcome","mode":"call","call_id":"`)
+	verdictCall = []byte(`,"verdict":"tool_call",`)
+)
+
+// eachCall visits the decisions and outcomes of calls that are executed here.
+func eachCall(dir string, visit func(decided bool, id string, line []byte)) error {
+	names, err := audit.Files(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := eachCallOf(name, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachCallOf(name string, visit func(decided bool, id string, line []byte)) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewReaderSize(f, 1<<16)
+	var long []byte
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, line...)
+			continue
+		}
+		if len(long) > 0 {
+			line = append(long, line...)
+			long = long[:0]
+		}
+		for _, mark := range [][]byte{ofDecision, ofOutcome} {
+			if _, rest, found := bytes.Cut(line, mark); found {
+				if id, _, whole := bytes.Cut(rest, []byte{'"'}); whole {
+					visit(&mark[0] == &ofDecision[0], string(id), line)
+				}
+				break
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

@@ -1,0 +1,471 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// events gathers what breakers tell.
+type events struct {
+	mu   sync.Mutex
+	all  []BreakerEvent
+	kind []BreakerKind
+}
+
+func (e *events) add(event BreakerEvent) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, event)
+	e.kind = append(e.kind, event.Kind)
+}
+
+func (e *events) kinds() []BreakerKind {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.kind)
+}
+
+// ending is an attempt that ends so.
+func ending(h health) func() (Result, *fault) {
+	return func() (Result, *fault) {
+		if h == well {
+			return Result{}, nil
+		}
+		return Result{}, &fault{refused: unavailable("the cause"), health: h}
+	}
+}
+
+// TestBreaker: it opens after so many failures in a row, lets one attempt through
+// when it has rested, and closes when that one is answered.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told events
+		bs := newBreakers(told.add)
+		call := Call{Tool: "a.tool", Version: "1.0.0"}
+		tried := func(h health) bool {
+			t.Helper()
+			made := false
+			_, f, tried := bs.of(call).pass(func() (Result, *fault) { made = true; return ending(h)() })
+			if made != tried || tried && (f == nil) != (h == well) {
+				t.Fatalf("the attempt was made: %t, said to be: %t, with the fault %v", made, tried, f)
+			}
+			return tried
+		}
+		for range maxFailures - 1 {
+			tried(sick)
+		}
+		tried(well) // and anew
+		for range maxFailures - 1 {
+			tried(sick)
+			tried(silent) // counts neither way
+		}
+		if bs.open() != 0 || !tried(sick) || bs.open() != 1 {
+			t.Fatalf("%d are open", bs.open())
+		}
+		time.Sleep(restTime)
+		if tried(well) {
+			t.Error("an attempt was made while it was open")
+		}
+		time.Sleep(time.Millisecond)
+		if !tried(silent) || !tried(sick) {
+			t.Error("no attempt was made after the rest")
+		}
+		if tried(well) {
+			t.Error("an attempt was made after the probe had failed")
+		}
+		time.Sleep(restTime + time.Millisecond)
+
+		// One probe at a time.
+		answered := make(chan struct{})
+		var running sync.WaitGroup
+		var passed atomic.Int64
+		for range 50 {
+			running.Go(func() {
+				if _, _, tried := bs.of(call).pass(func() (Result, *fault) { <-answered; return Result{}, nil }); tried {
+					passed.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		close(answered)
+		running.Wait()
+		if passed.Load() != 1 {
+			t.Errorf("%d probes at the same time", passed.Load())
+		}
+		if bs.open() != 0 || !tried(sick) {
+			t.Error("it did not close")
+		}
+		if got := told.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
+			t.Errorf("told of %v", got)
+		}
+		if first := told.all[0]; first.Tool != "a.tool" || first.Version != "1.0.0" || first.Cause == nil || first.Cause.Error() != "the cause" {
+			t.Errorf("told of %+v", first)
+		}
+	})
+}
+
+// An attempt that was under way when the breaker opened says nothing of what came
+// after.
+func TestBreakerIsNotMovedByThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bs := newBreakers(nil)
+		b := bs.of(Call{})
+		answer := make(chan struct{})
+		var running sync.WaitGroup
+		running.Go(func() { b.pass(func() (Result, *fault) { <-answer; return Result{}, nil }) })
+		synctest.Wait()
+		for range maxFailures {
+			b.pass(ending(sick))
+		}
+		close(answer)
+		running.Wait()
+		if bs.open() != 1 {
+			t.Error("an answer to an attempt from before closed it")
+		}
+	})
+}
+
+// TestBreakersAreBounded: by number, and what nobody calls is forgotten.
+func TestBreakersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bs := newBreakers(nil)
+		dead := Call{Tool: "dead"}
+		for range maxFailures {
+			bs.of(dead).pass(ending(sick))
+		}
+		for n := range maxBreakers + 100 {
+			time.Sleep(time.Millisecond)
+			bs.of(Call{Tool: fmt.Sprint(n)})
+			if n%1000 == 0 && bs.of(dead).steps.State() == 0 {
+				t.Fatal("one in use was begun anew")
+			}
+		}
+		if len(bs.all) != maxBreakers {
+			t.Errorf("%d breakers, want %d", len(bs.all), maxBreakers)
+		}
+		time.Sleep(time.Millisecond)
+		bs.of(dead)
+		time.Sleep(forgetTime)
+		if bs.open() != 1 || len(bs.all) != 1 {
+			t.Errorf("%d open of %d, want 1 of 1", bs.open(), len(bs.all))
+		}
+		time.Sleep(time.Second)
+		if bs.open() != 0 || len(bs.all) != 0 {
+			t.Errorf("%d open of %d, want none", bs.open(), len(bs.all))
+		}
+	})
+}
+
+func TestBlame(t *testing.T) {
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	dialing := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+	}
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want health
+	}{
+		"refused":            {t.Context(), dialing(syscall.ECONNREFUSED), sick},
+		"reset":              {t.Context(), dialing(syscall.ECONNRESET), sick},
+		"no route":           {t.Context(), dialing(syscall.EHOSTUNREACH), sick},
+		"no such name":       {t.Context(), &net.DNSError{IsNotFound: true}, sick},
+		"broken off":         {t.Context(), io.ErrUnexpectedEOF, sick},
+		"not in time":        {late, context.DeadlineExceeded, sick},
+		"stopped":            {stopped, context.Canceled, silent},
+		"a blocked address":  {t.Context(), fmt.Errorf("dial: %w", &blockedError{"x"}), silent},
+		"no descriptor left": {t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, silent},
+		"no port left":       {t.Context(), dialing(syscall.EADDRNOTAVAIL), silent},
+	} {
+		if got := blame(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	for status, want := range map[int]health{101: well, 204: well, 301: well, 400: well, 404: well, 408: well, 429: well, 499: well, 500: sick, 501: sick, 502: sick, 503: sick, 504: sick, 599: sick} {
+		if got := judge(status); got != want {
+			t.Errorf("status %d: %d, want %d", status, got, want)
+		}
+	}
+}
+
+// bench is a tool that answers as it is told, and counts.
+type bench struct {
+	*httptest.Server
+	hits   atomic.Int64
+	answer atomic.Pointer[http.HandlerFunc]
+}
+
+func newBench(t *testing.T, answer http.HandlerFunc) *bench {
+	t.Helper()
+	b := &bench{}
+	b.answer.Store(&answer)
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.hits.Add(1)
+		io.Copy(io.Discard, r.Body) // else nobody notices that the client leaves
+		(*b.answer.Load())(w, r)
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *bench) call(effect string) Call {
+	return Call{
+		Tool: "sample", Version: "1.0.0", Effect: effect, ID: "call_1", Arguments: []byte(`{}`),
+		Run: Run{Type: "http", URL: b.URL, Timeout: 30 * time.Second, MaxResultBytes: 100, Addresses: []string{"127.0.0.1/32"}},
+	}
+}
+
+func answering(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func codeOf(err error) refusal.Code {
+	var refused *refusal.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
+// TestToolAway: a tool whose server does not answer is not asked any more, and
+// every call of it is told so at once.
+func TestToolAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		change func(*Call)
+		once   refusal.Code // of the calls that are sent
+	}{
+		"breaks off":   {hangUp, nil, refusal.OutcomeUnknown},
+		"is no server": {nil, nil, refusal.ToolUnavailable},
+		"fails":        {answering(500), nil, refusal.ToolFailed},
+		"is behind a proxy that does not reach it": {answering(502), nil, refusal.OutcomeUnknown},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, func(c *Call) { c.Run.Timeout = 50 * time.Millisecond }, refusal.OutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool := newBench(t, c.answer)
+			if c.answer == nil {
+				tool.CloseClientConnections()
+				tool.Listener.Close()
+			}
+			var told events
+			e := New(Options{Breaker: told.add})
+			defer e.Close()
+			call := tool.call("once")
+			if c.change != nil {
+				c.change(&call)
+			}
+			for n := range maxFailures {
+				if result, err := e.Run(t.Context(), call); codeOf(err) != c.once || result.Attempts != 1 {
+					t.Fatalf("call %d: %v after %d attempts", n+1, err, result.Attempts)
+				}
+			}
+			hits := tool.hits.Load()
+			if e.OpenBreakers() != 1 {
+				t.Fatalf("%d breakers are open", e.OpenBreakers())
+			}
+			for _, effect := range []string{"once", "read", "idempotent", ""} {
+				call := call
+				call.Effect = effect
+				result, err := e.Run(t.Context(), call)
+				if codeOf(err) != refusal.ToolUnavailable || result.Attempts != 0 || !strings.Contains(err.Error(), "breaker") {
+					t.Errorf("%q: %v after %d attempts", effect, err, result.Attempts)
+				}
+			}
+			if tool.hits.Load() != hits {
+				t.Errorf("the tool was asked %d times while the breaker was open", tool.hits.Load()-hits)
+			}
+			if got := told.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerRefused, BreakerRefused, BreakerRefused, BreakerRefused}) {
+				t.Errorf("told of %v", got)
+			}
+
+			// Another version, another place, other addresses: other breakers. What is
+			// the same but for its timeout is the same tool.
+			for _, other := range []func(*Call){
+				func(c *Call) { c.Version = "2.0.0" }, func(c *Call) { c.Tool = "other" },
+				func(c *Call) { c.Run.URL += "/x" }, func(c *Call) { c.Run.Addresses = []string{"127.0.0.1"} },
+			} {
+				call := call
+				other(&call)
+				if result, _ := e.Run(t.Context(), call); result.Attempts != 1 {
+					t.Errorf("%+v was tried %d times", call, result.Attempts)
+				}
+			}
+			call.Run.Timeout += time.Second
+			if result, _ := e.Run(t.Context(), call); result.Attempts != 0 {
+				t.Error("another timeout is another tool")
+			}
+		})
+	}
+}
+
+// TestToolWell: a server that answers for itself is never shut out, whatever it
+// says, and nor is one that was not asked.
+func TestToolWell(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		change func(*Call)
+		want   refusal.Code
+	}{
+		"no":                     {answering(400), nil, refusal.ToolFailed},
+		"too many requests":      {answering(429), nil, refusal.ToolFailed},
+		"a redirect":             {answering(302), nil, refusal.ToolFailed},
+		"an invalid result":      {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "image/png") }, nil, refusal.InvalidResult},
+		"too large a result":     {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 101)) }, nil, refusal.ResultTooLarge},
+		"an address not allowed": {nil, func(c *Call) { c.Run.Addresses = nil }, refusal.AddressBlocked},
+	} {
+		var told events
+		tool := newBench(t, c.answer)
+		e := New(Options{Breaker: told.add})
+		for range 3 * maxFailures {
+			call := tool.call("once")
+			if c.change != nil {
+				c.change(&call)
+			}
+			if _, err := e.Run(t.Context(), call); codeOf(err) != c.want {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if e.OpenBreakers() != 0 || len(told.kinds()) > 0 {
+			t.Errorf("%s: %d open, told of %v", name, e.OpenBreakers(), told.kinds())
+		}
+		e.Close()
+	}
+}
+
+// A caller that stops its calls shuts nobody out.
+func TestStoppedCallsAreNotTheTools(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	tool := newBench(t, func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() })
+	e := New(Options{})
+	defer e.Close()
+	for range maxFailures + 1 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-arrived; cancel() }()
+		if result, err := e.Run(ctx, tool.call("once")); codeOf(err) != refusal.OutcomeUnknown || result.Attempts != 1 {
+			t.Fatalf("%v after %d attempts", err, result.Attempts)
+		}
+	}
+	if e.OpenBreakers() != 0 {
+		t.Error("the breaker is open")
+	}
+}
+
+// TestToolReturns: one probe finds that the tool is back, and then all pass.
+func TestToolReturns(t *testing.T) {
+	tool := newBench(t, hangUp)
+	var told events
+	e := New(Options{Breaker: told.add})
+	defer e.Close()
+	for range maxFailures {
+		e.Run(t.Context(), tool.call("once"))
+	}
+	release, arrived := make(chan struct{}), make(chan struct{}, 100)
+	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-release })
+	tool.answer.Store(&slow)
+	tool.hits.Store(0)
+
+	var running sync.WaitGroup
+	stop := make(chan struct{})
+	for range 8 {
+		running.Go(func() {
+			for {
+				if _, err := e.Run(t.Context(), tool.call("once")); err == nil {
+					return
+				}
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+	}
+	select {
+	case <-arrived:
+	case <-time.After(30 * time.Second):
+		t.Error("no probe was made")
+	}
+	for range 100 {
+		if _, err := e.Run(t.Context(), tool.call("read")); codeOf(err) != refusal.ToolUnavailable {
+			t.Fatalf("beside the probe: %v", err)
+		}
+	}
+	if n := tool.hits.Load(); n != 1 {
+		t.Errorf("%d probes at a time", n)
+	}
+	close(release)
+	time.AfterFunc(30*time.Second, sync.OnceFunc(func() { close(stop) }))
+	running.Wait()
+	if _, err := e.Run(t.Context(), tool.call("once")); err != nil || e.OpenBreakers() != 0 {
+		t.Errorf("after its return: %v, %d open", err, e.OpenBreakers())
+	}
+	if got := slices.DeleteFunc(told.kinds(), func(k BreakerKind) bool { return k == BreakerRefused }); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
+		t.Errorf("told of %v", got)
+	}
+}
+
+// TestOpensInBetween: a call whose attempts open the breaker ends as the last of
+// them did, and not as one that was never sent.
+func TestOpensInBetween(t *testing.T) {
+	tool := newBench(t, answering(503))
+	e := New(Options{})
+	defer e.Close()
+	for range maxFailures - 1 {
+		if _, err := e.Run(t.Context(), tool.call("once")); codeOf(err) != refusal.OutcomeUnknown {
+			t.Fatal(err)
+		}
+	}
+	result, err := e.Run(t.Context(), tool.call("read"))
+	if codeOf(err) != refusal.ToolUnavailable || !strings.Contains(err.Error(), "HTTP status 503") || result.Attempts != 1 || tool.hits.Load() != maxFailures {
+		t.Errorf("%v after %d attempts, %d hits", err, result.Attempts, tool.hits.Load())
+	}
+}
+
+// TestEveryAnswerIsOneForTheBreaker: an answer that is no result ends a row of failures as a
+// result does.
+func TestEveryAnswerIsOneForTheBreaker(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"no":                answering(404),
+		"a redirect":        answering(307),
+		"an invalid result": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "image/png") },
+		"a result":          answering(200),
+	} {
+		tool := newBench(t, hangUp)
+		e := New(Options{})
+		for n := range 2*maxFailures - 1 {
+			now := http.HandlerFunc(hangUp)
+			if n == maxFailures-1 {
+				now = answer
+			}
+			tool.answer.Store(&now)
+			if result, _ := e.Run(t.Context(), tool.call("once")); result.Attempts != 1 {
+				t.Errorf("%s: call %d was not sent", name, n+1)
+			}
+		}
+		if e.OpenBreakers() != 0 {
+			t.Errorf("%s: the breaker is open", name)
+		}
+		e.Close()
+	}
+}

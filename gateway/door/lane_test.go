@@ -1,0 +1,154 @@
+package door_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/door"
+)
+
+// waiting is a route whose requests stay until they are let go.
+type waiting struct{ inside, leave chan struct{} }
+
+func (w waiting) route(path string, lane door.Lane) door.Route {
+	return door.Route{Method: http.MethodGet, Path: path, Lane: lane, Serve: func(*gin.Context, door.Asked) {
+		w.inside <- struct{}{}
+		<-w.leave
+	}}
+}
+
+// TestLanes: how many of each lane are answered while others are saturated.
+func TestLanes(t *testing.T) {
+	for _, c := range []struct{ most, calls, reserved, streams int }{
+		{1, 1, 1, 1}, {4, 4, 1, 4}, {5, 5, 1, 5}, {10, 10, 2, 10}, {100, 100, 20, 100},
+	} {
+		w := waiting{make(chan struct{}), make(chan struct{})}
+		d := doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = c.most },
+			w.route("/call", door.Calls), w.route("/reserved", door.Reserved), w.route("/stream", door.Streams))
+		done := make(chan int)
+		entered := 0
+		// fill sends requests until one is refused, and counts the others.
+		fill := func(path string) int {
+			for n := 0; ; n++ {
+				code := make(chan int, 1)
+				go func() {
+					status := ask(d, http.MethodGet, path, nil).Code
+					code <- status
+					done <- status
+				}()
+				select {
+				case <-w.inside:
+					entered++
+				case status := <-code:
+					<-done
+					if status != http.StatusServiceUnavailable {
+						t.Fatalf("%s: %d", path, status)
+					}
+					return n
+				}
+			}
+		}
+		calls := fill("/call")
+		reserved := fill("/reserved") // beside calls that saturate
+		streams := fill("/stream")
+		if calls != c.calls || reserved != c.reserved || streams != c.streams {
+			t.Errorf("of %d: %d calls, %d reserved, %d streams", c.most, calls, reserved, streams)
+		}
+		if d.InFlight() != entered || ask(d, http.MethodGet, "/healthz", nil).Code != 200 || ask(d, http.MethodGet, "/readyz", nil).Code != 200 {
+			t.Errorf("%d in flight of %d that entered", d.InFlight(), entered)
+		}
+		for range entered {
+			w.leave <- struct{}{}
+			if status := <-done; status != 200 {
+				t.Errorf("one that had entered: %d", status)
+			}
+		}
+		// The reserved lane takes what calls leave free, and calls never what is
+		// reserved.
+		if reserved := fill("/reserved"); reserved != c.reserved+c.calls {
+			t.Errorf("of %d, without calls: %d reserved", c.most, reserved)
+		}
+		if calls := fill("/call"); calls != 0 {
+			t.Errorf("%d calls beside reserved ones that saturate", calls)
+		}
+		close(w.leave)
+		for range c.reserved + c.calls {
+			<-done
+		}
+		if d.InFlight() != 0 {
+			t.Errorf("%d are still in flight", d.InFlight())
+		}
+	}
+}
+
+// TestHeldBytesAreReserved: bodies of calls leave room for those that end calls.
+func TestHeldBytesAreReserved(t *testing.T) {
+	w := waiting{make(chan struct{}), make(chan struct{})}
+	hold := w.route("/hold", door.Calls)
+	hold.Method, hold.MaxBody = http.MethodPost, fixed(1000)
+	end := door.Route{Method: http.MethodPost, Path: "/end", Lane: door.Reserved, Serve: echo, MaxBody: fixed(1000)}
+	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 100 }, hold, end)
+	send := func(path string, n int) int {
+		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json").Code
+	}
+	held := make(chan int)
+	go func() { held <- send("/hold", 100) }()
+	<-w.inside
+	for _, c := range []struct {
+		path    string
+		n, want int
+	}{{"/talk", 1, 503}, {"/end", 20, 200}, {"/end", 21, 503}, {"/end", 20, 200}} {
+		if got := send(c.path, c.n); got != c.want {
+			t.Errorf("%d bytes to %s: %d, want %d", c.n, c.path, got, c.want)
+		}
+	}
+	close(w.leave)
+	if got := <-held; got != 200 {
+		t.Errorf("the one that held the bytes: %d", got)
+	}
+	if w := ask(d, http.MethodPost, "/talk", strings.NewReader("hi"), "Content-Type", "application/json"); w.Code != 200 {
+		t.Errorf("then: %d", w.Code)
+	}
+}
+
+// TestDrainEndsStreams: a stream would hold the shutdown up; calls are answered to
+// their end. Each answer says that it is the last of its connection.
+func TestDrainEndsStreams(t *testing.T) {
+	w := waiting{make(chan struct{}), make(chan struct{})}
+	stream := door.Route{Method: http.MethodGet, Path: "/stream", Lane: door.Streams, Serve: func(c *gin.Context, _ door.Asked) {
+		w.inside <- struct{}{}
+		<-c.Request.Context().Done()
+		c.String(http.StatusOK, "ended")
+	}}
+	d := doorOf(io.Discard, nil, w.route("/call", door.Calls), stream)
+	type answer struct{ path, text, connection string }
+	answers := make(chan answer)
+	for _, path := range []string{"/call", "/stream"} {
+		go func() {
+			r := ask(d, http.MethodGet, path, nil)
+			answers <- answer{path, r.Body.String(), r.Header().Get("Connection")}
+		}()
+		<-w.inside
+	}
+	if r := ask(d, http.MethodGet, "/look/1", nil); r.Header().Get("Connection") != "" || d.Draining() {
+		t.Errorf("before: Connection: %q, draining: %t", r.Header().Get("Connection"), d.Draining())
+	}
+	d.Drain()
+	d.Drain() // is the same as once
+	if a := <-answers; a.path != "/stream" || a.text != "ended" {
+		t.Errorf("the first to end: %+v", a)
+	}
+	if r := ask(d, http.MethodGet, "/look/1", nil); r.Code != 200 || r.Header().Get("Connection") != "close" {
+		t.Errorf("while draining: %d, Connection: %q", r.Code, r.Header().Get("Connection"))
+	}
+	if r := ask(d, http.MethodGet, "/readyz", nil); r.Code != 503 || d.InFlight() != 1 {
+		t.Errorf("ready: %d, %d in flight", r.Code, d.InFlight())
+	}
+	w.leave <- struct{}{}
+	<-answers
+}

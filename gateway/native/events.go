@@ -1,0 +1,115 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/wrapper"
+)
+
+const (
+	// heartbeat is how often a stream says that it lives: an application that is
+	// gone is noticed by that.
+	heartbeat = 15 * time.Second
+	// takeTime is how long an application may take to take what it is sent.
+	takeTime = 30 * time.Second
+)
+
+var errBrokenOff = errors.New("following a call broke off")
+
+// events answers with how a call stands and, once it has ended, with what became
+// of it, as server-sent events. The stream ends with that, when the application
+// leaves, or when the door drains: whoever was not told comes again.
+func (f *Face) events(c *gin.Context, a door.Asked) {
+	ctx := c.Request.Context()
+	follower, err := f.options.Kernel.Follow(ctx, a.Request, c.Param("id"))
+	if err != nil {
+		Refuse(c, refusal.From(refusal.Request, err))
+		return
+	}
+	call, err := follower.Next(ctx)
+	if err != nil {
+		Refuse(c, refusal.From(refusal.Request, err))
+		return
+	}
+	c.Header(door.HeaderCallID, call.ID)
+	c.Header("Content-Type", "text/event-stream; charset=utf-8")
+	c.Header("Cache-Control", "no-cache")
+	c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
+	c.Status(http.StatusOK)
+	if !f.event(c, call) || call.Step == store.Ended {
+		return
+	}
+	if call, err = f.next(c, follower); err != nil {
+		if ctx.Err() == nil {
+			door.Note(c, refusal.From(refusal.Request, err))
+		}
+		return
+	}
+	f.event(c, call)
+}
+
+// next waits for the end of a call, and keeps the stream alive meanwhile.
+func (f *Face) next(c *gin.Context, follower *gateway.Follower) (store.Call, error) {
+	type answer struct {
+		call store.Call
+		err  error
+	}
+	ctx, cancel := context.WithCancel(c.Request.Context())
+	defer cancel()
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errBrokenOff}
+		defer func() {
+			if recover() != nil {
+				a = answer{err: errBrokenOff}
+			}
+			answers <- a
+		}()
+		a.call, a.err = follower.Next(ctx)
+	}()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case a := <-answers:
+			return a.call, a.err
+		case <-beat.C:
+			if write(c, []byte(": waiting\n\n")) != nil {
+				cancel()
+			}
+		}
+	}
+}
+
+// event writes how a call stands.
+func (f *Face) event(c *gin.Context, call store.Call) (written bool) {
+	state, err := stateOf(call)
+	if err == nil {
+		var data []byte
+		if data, err = wrapper.Marshal(state); err == nil {
+			return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
+		}
+	}
+	door.Note(c, refusal.From(refusal.Wrap, err))
+	return false
+}
+
+func write(c *gin.Context, event []byte) error {
+	// A connection that cannot bear a deadline is one that a test made.
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(takeTime))
+	if _, err := c.Writer.Write(event); err != nil {
+		return err
+	}
+	c.Writer.Flush()
+	return nil
+}

@@ -1,0 +1,428 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// Past is what the journal holds of the processes that wrote it before.
+type Past struct {
+	// Open are the decisions of ModeCall that are tool calls and have no outcome.
+	Open []audit.Record
+	// Ended tells which of some calls have an outcome.
+	Ended func(ids []string) (map[string]bool, error)
+}
+
+// Tended counts what became of calls that others have left, or that nobody has
+// answered.
+type Tended struct {
+	Unknown int // ended as unknown
+	Again   int // were dispatched again
+	Written int // had ended, and their outcome was not written down
+	Expired int
+	// Trouble is why something could not be done, and is tried again; else nil.
+	Trouble error
+}
+
+const (
+	// tendEvery is how often the store is looked after.
+	tendEvery = time.Second
+	// sweepRounds is how many rounds there are to one sweep, which costs a sync.
+	sweepRounds = 10
+	// tendAtOnce is how many calls are asked for at once.
+	tendAtOnce = 256
+	// mostEnding and mostRunning bound how many calls are ended, and run, at once.
+	mostEnding  = 32
+	mostRunning = 8
+	// mostDispatches is how often a call is dispatched that nobody has survived.
+	mostDispatches = 3
+)
+
+// Tender looks after the store of a kernel.
+type Tender struct {
+	kernel *Kernel
+	report func(Tended)
+	past   Past
+	rounds int
+	first  bool // what is left of the processes before is not all known yet
+	owed   []store.Call
+	left   []store.Call
+	// arguments are the digests, by call, of what the store does not keep of a call
+	// that has ended.
+	arguments map[string]string
+
+	ending, running chan struct{}
+	begun           sync.WaitGroup
+	stop, stopped   chan struct{}
+	leave           context.CancelFunc // what has not begun is left to the next process
+	mu              sync.Mutex
+	tended          Tended
+}
+
+// Tend looks after the store until it is stopped: at once, and each second, it sees
+// to the calls that have no outcome and whose process has gone, to those whose
+// tool has not answered in time, and to what need not be kept any more. It is to
+// be begun before the kernel judges: decisions of past are of nobody who lives.
+//
+// What was dispatched once has perhaps acted, and ends as unknown. What is read or
+// idempotent is dispatched again, with the arguments that the store has, where
+// its tool is still the one that was judged: it then runs as its configuration is
+// now, without another slot of the limits. A decision without an outcome whose
+// call the store does not have was not dispatched, as far as can be known; it
+// ends as unknown too, so that every decision has its outcome.
+//
+// report is told of every round.
+func (k *Kernel) Tend(past Past, report func(Tended)) *Tender {
+	ctx, leave := context.WithCancel(context.Background())
+	t := &Tender{
+		kernel: k, report: report, past: past, first: true, arguments: map[string]string{},
+		ending: make(chan struct{}, mostEnding), running: make(chan struct{}, mostRunning),
+		stop: make(chan struct{}), stopped: make(chan struct{}), leave: leave,
+	}
+	t.round(ctx)
+	go t.tend(ctx)
+	return t
+}
+
+// Stop ends a tender, once. It waits for what was begun until ctx ends; what runs
+// then is still waited for by Settle.
+func (t *Tender) Stop(ctx context.Context) {
+	close(t.stop)
+	ended := make(chan struct{})
+	go func() {
+		<-t.stopped
+		t.begun.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	t.leave()
+}
+
+func (t *Tender) tend(ctx context.Context) {
+	defer close(t.stopped)
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-tick.C:
+			t.round(ctx)
+		}
+	}
+}
+
+func (t *Tender) count(of func(*Tended)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of(&t.tended)
+}
+
+// round does what is to be done now. What the store, or the journal, cannot tell
+// yet is asked for again in the next one.
+func (t *Tender) round(ctx context.Context) {
+	defer func() {
+		t.mu.Lock()
+		done := t.tended
+		t.tended = Tended{}
+		t.mu.Unlock()
+		t.report(done)
+	}()
+	t.trouble(t.resume(ctx))
+	s := t.kernel.store
+	due, err := s.Expire(ctx, tendAtOnce)
+	t.trouble(err)
+	for _, call := range due {
+		c := t.kernel.restore(&call)
+		if !t.kernel.ends.begin(c) {
+			continue
+		}
+		t.inTurn(ctx, t.ending, func() {
+			if c.expire(context.WithoutCancel(ctx)) {
+				t.count(func(n *Tended) { n.Expired++ })
+			}
+		})
+	}
+	if t.rounds++; t.rounds%sweepRounds == 0 {
+		_, err = s.Sweep(ctx, tendAtOnce)
+		t.trouble(err)
+	}
+}
+
+// trouble notes what could not be done.
+func (t *Tender) trouble(err error) {
+	if err != nil {
+		t.count(func(n *Tended) { n.Trouble = err })
+	}
+}
+
+// resume sees to what others have left. Until all of that is known which was before
+// this process, nothing is done with any.
+func (t *Tender) resume(ctx context.Context) error {
+	err := t.gather(ctx)
+	if t.first {
+		if err == nil {
+			err = t.sort()
+		}
+		if err != nil {
+			return err
+		}
+		t.first = false
+	}
+	t.settle()
+	for _, call := range t.left {
+		t.recover(ctx, call)
+	}
+	t.left = nil
+	return errors.Join(err, t.decided(ctx))
+}
+
+// gather asks for the calls that have been left.
+func (t *Tender) gather(ctx context.Context) error {
+	s := t.kernel.store
+	for t.first {
+		calls, err := s.Owed(ctx, tendAtOnce)
+		if t.owed = append(t.owed, calls...); err != nil {
+			return err
+		}
+		if len(calls) == 0 {
+			break
+		}
+	}
+	for {
+		calls, err := s.Recover(ctx, tendAtOnce)
+		t.left = append(t.left, calls...)
+		if err != nil || len(calls) < tendAtOnce {
+			return err
+		}
+	}
+}
+
+// sort puts aside what the journal holds the outcome of: a call that was dispatched
+// in the store, and then refused because that could not be confirmed in time. The
+// decisions that are left are those whose calls the store has not told.
+func (t *Tender) sort() error {
+	known := map[string]bool{}
+	var ids []string
+	for _, calls := range [][]store.Call{t.owed, t.left} {
+		for _, call := range calls {
+			known[call.ID], ids = true, append(ids, call.ID)
+		}
+	}
+	for _, r := range t.past.Open {
+		if known[r.CallID] {
+			t.arguments[r.CallID] = r.ArgumentsSHA256
+		}
+	}
+	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) bool { return known[r.CallID] })
+	if len(ids) == 0 || t.past.Ended == nil {
+		return nil
+	}
+	ended, err := t.past.Ended(ids)
+	if err != nil {
+		return err
+	}
+	over := func(call store.Call) bool {
+		if ended[call.ID] {
+			t.close(call)
+		}
+		return ended[call.ID]
+	}
+	t.owed, t.left = slices.DeleteFunc(t.owed, over), slices.DeleteFunc(t.left, over)
+	return nil
+}
+
+// close ends a call in the store whose outcome stands in the journal.
+func (t *Tender) close(call store.Call) {
+	k := t.kernel
+	if call.Step == store.Ended {
+		k.store.Settle(call.ID)
+		return
+	}
+	refused := refusal.From(refusal.Execute, noStore(errors.New("ended before")))
+	e := store.Ending{State: store.Done, Attempt: rand.Text(), Answer: store.Answer{
+		Result: refusedResult(Report{Tool: call.Task.Tool, Named: true}, refused), Status: refused.Status(),
+	}}
+	k.owed.owe(func() {
+		for {
+			ctx, cancel := context.WithTimeout(context.Background(), keepWait)
+			_, err := k.store.Finish(ctx, call.ID, e)
+			cancel()
+			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrAbsent) {
+				k.store.Settle(call.ID)
+				return
+			}
+			time.Sleep(again)
+		}
+	})
+}
+
+// settle writes down the outcomes of calls that have ended.
+func (t *Tender) settle() {
+	k := t.kernel
+	for _, call := range t.owed {
+		c := k.restore(&call)
+		r := c.record(audit.Ending)
+		r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), t.arguments[call.ID]
+		r.Outcome, r.Stage, r.Code = told(&call)
+		r.Micros = call.Ended.Sub(call.Opened).Microseconds()
+		k.pay(r, func() { k.store.Settle(call.ID) })
+		t.count(func(n *Tended) { n.Written++ })
+	}
+	t.owed, t.arguments = nil, nil
+}
+
+// told is the outcome of a call as its answer tells it.
+func told(call *store.Call) (audit.Outcome, refusal.Stage, refusal.Code) {
+	refused := refusedIn(call.Answer.Result)
+	switch {
+	case refused == nil:
+		return audit.Result, "", ""
+	case !call.Until.IsZero() && !call.Ended.Before(call.Until) && (refused.Code == refusal.ToolTimeout || refused.Code == refusal.OutcomeUnknown):
+		return audit.Expired, refused.Stage, refused.Code
+	}
+	return ending(refused.Code), refused.Stage, refused.Code
+}
+
+// refusedIn is the refusal that a tool_result tells, or nil.
+func refusedIn(result []byte) *refusal.Error {
+	var answer struct {
+		Result struct {
+			Output struct {
+				Error *struct {
+					Stage   refusal.Stage `json:"stage"`
+					Code    refusal.Code  `json:"code"`
+					Message string        `json:"message"`
+				} `json:"error"`
+			} `json:"output"`
+		} `json:"tool_result"`
+	}
+	if err := json.Unmarshal(result, &answer); err != nil {
+		return refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
+	}
+	e := answer.Result.Output.Error
+	if e == nil {
+		return nil
+	}
+	return refusal.At(e.Stage, e.Code, e.Message)
+}
+
+// recover sees to a call whose process has gone.
+func (t *Tender) recover(ctx context.Context, call store.Call) {
+	if call.Step != store.Dispatched {
+		return // a call that waits goes on waiting
+	}
+	c := t.kernel.restore(&call)
+	roots, err := c.rerun()
+	if err != nil {
+		t.inTurn(ctx, t.ending, func() { t.unknown(c) })
+		return
+	}
+	t.inTurn(ctx, t.running, func() { t.again(ctx, c, roots) })
+}
+
+// inTurn does something beside, when there is room. What is not begun when ctx ends
+// is left to the next process.
+func (t *Tender) inTurn(ctx context.Context, room chan struct{}, do func()) {
+	t.begun.Add(1)
+	t.kernel.owed.owe(func() {
+		defer t.begun.Done()
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+			do()
+		case <-ctx.Done():
+		}
+	})
+}
+
+// unknown ends a call of which nobody knows what became.
+func (t *Tender) unknown(c *call) {
+	c.finish(context.Background(), Output{}, lost(c.parsed.Name), c.started)
+	t.count(func(n *Tended) { n.Unknown++ })
+}
+
+func lost(tool string) error {
+	return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("Callgate ended while %s ran. Whether it acted is not known; do not send the call again without finding out.", tool))
+}
+
+// rerun says why a call must not be dispatched again, or what its tool is given
+// beside the arguments.
+func (c *call) rerun() (*policy.Project, error) {
+	switch {
+	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
+		return nil, errors.New("its effect may not be had twice")
+	case c.tool == nil:
+		return nil, errors.New("its tool is not what it was")
+	case c.stored.Attempts >= mostDispatches:
+		return nil, errors.New("it was dispatched too often")
+	}
+	project, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	if err == nil && project == nil {
+		err = errors.New("no project was entered")
+	}
+	return project, err
+}
+
+// again dispatches a call once more.
+func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
+	k := t.kernel
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
+	attempt, err := k.store.Again(asking, c.id)
+	cancel()
+	switch {
+	case errors.Is(err, store.ErrDispatched):
+		t.unknown(c)
+		return
+	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent), errors.Is(err, store.ErrLost):
+		return // another has seen to it
+	case err != nil:
+		// Whether the attempt was counted is not known. It is not made.
+		t.unknown(c)
+		return
+	}
+	c.project, c.repeats = project, attempt-1
+	start := k.parts.Now()
+	output, err := c.dispatch(context.WithoutCancel(ctx))
+	t.count(func(n *Tended) { n.Again++ })
+	if err == nil && output.Pending {
+		c.pend(ctx, output, start)
+		return
+	}
+	c.finish(ctx, output, err, start)
+}
+
+// decided sees to decisions whose calls the store does not have.
+func (t *Tender) decided(ctx context.Context) (trouble error) {
+	k := t.kernel
+	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) (known bool) {
+		asking, cancel := context.WithTimeout(ctx, keepWait)
+		defer cancel()
+		call, err := k.store.Find(asking, r.CallID)
+		switch {
+		case errors.Is(err, store.ErrAbsent), err == nil && call.Step == store.Opened:
+			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
+			r.Time, r.Replica, r.Arguments, r.Completion = k.parts.Now(), k.parts.Replica, nil, ""
+			k.pay(r, func() {})
+			t.count(func(n *Tended) { n.Unknown++ })
+		case err != nil:
+			trouble = err
+		}
+		return err == nil || errors.Is(err, store.ErrAbsent)
+	})
+	return trouble
+}

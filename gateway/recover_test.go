@@ -1,0 +1,426 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
+)
+
+// past is what a journal holds, as whoever begins is told it.
+func (j *journal) past() gateway.Past {
+	ended := map[string]bool{}
+	for _, r := range j.all() {
+		if r.Event == audit.Ending {
+			ended[r.CallID] = true
+		}
+	}
+	p := gateway.Past{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
+	for _, r := range j.all() {
+		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && !ended[r.CallID] {
+			p.Open = append(p.Open, r)
+		}
+	}
+	return p
+}
+
+// outcomes are those of one call.
+func (j *journal) outcomes(id string) (outcomes []audit.Record) {
+	for _, r := range j.all() {
+		if r.Event == audit.Ending && r.CallID == id {
+			outcomes = append(outcomes, r)
+		}
+	}
+	return outcomes
+}
+
+// node is a gateway on the files of a folder, without limits.
+type node struct {
+	*gateway.Kernel
+	store *store.File
+	now   func() time.Time
+}
+
+func (j *journal) node(t testing.TB, dir string, s *gateway.State, e gateway.Engine, now func() time.Time) *node {
+	t.Helper()
+	f, err := store.OpenFile(dir, store.FileOptions{Wait: time.Minute, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() }) // those that end before have closed it
+	return &node{kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b"}), f, now}
+}
+
+// tend looks after what was left, once, and until all of it is seen to.
+func (n *node) tend(t testing.TB, past gateway.Past) gateway.Tended {
+	t.Helper()
+	var mu sync.Mutex
+	var all gateway.Tended
+	tender := n.Tend(past, func(done gateway.Tended) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = done
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tender.Stop(ctx)
+	if err := n.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if all.Trouble != nil {
+		t.Error(all.Trouble)
+	}
+	return all
+}
+
+// leave is a call that a process has left at a step, with its decision.
+func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step store.Step) {
+	t.Helper()
+	ctx := context.Background()
+	scope := store.Scope{Workspace: "acme", Project: "alpha"}
+	task.Agent, task.RequestID, task.Thread, task.Caller, task.Config, task.Input = "Analyst", "req", "thread", "192.0.2.1", "digest", "input"
+	r := audit.Record{
+		Event: audit.Decision, Mode: audit.Call, Verdict: audit.ToolCall, CallID: id, Replica: "a", Tool: task.Tool, ToolVersion: task.Version,
+		Agent: "Analyst", Workspace: "acme", Project: "alpha", RequestID: "req", Thread: "thread", Principal: "192.0.2.1", ConfigDigest: "digest",
+		InputSHA256: "input", ArgumentsSHA256: "arguments",
+	}
+	if err := j.Append(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := n.store.Open(ctx, store.Call{ID: id, Scope: scope, Key: "key of " + id})
+	must(err)
+	if step == store.Opened {
+		return
+	}
+	must(n.store.Dispatch(ctx, id, task))
+	if step == store.Waiting {
+		must(n.store.Pend(ctx, id, n.now().Add(time.Hour)))
+	}
+	if step == store.Ended {
+		_, err := n.store.Finish(ctx, id, store.Ending{State: store.Done, Attempt: id, Answer: store.Answer{
+			Result: []byte(`{"tool_result":{"tool":"web.search","output":{"ok":true}}}`), Status: 200,
+		}})
+		must(err)
+	}
+}
+
+var (
+	reads    = store.Task{Tool: "web.search", Version: "1.0.0", Effect: "read", Arguments: []byte(`{ "query":"x"}`)}
+	actsOnce = store.Task{Tool: "payments.refund", Version: "1.0.0", Effect: "once", Arguments: []byte(`{"payment_id":"pay_abc123","amount":1}`)}
+)
+
+// TestRecovery: whatever a process has left ends with one outcome, and nothing acts
+// twice that may act once.
+func TestRecovery(t *testing.T) {
+	changed := func(change func(*store.Task)) store.Task {
+		task := reads
+		change(&task)
+		return task
+	}
+	type want struct {
+		outcome audit.Outcome
+		code    refusal.Code
+		runs    int64
+		state   store.State
+	}
+	unknown := want{audit.Unknown, refusal.OutcomeUnknown, 0, store.Unknown}
+	for name, c := range map[string]struct {
+		task store.Task
+		step store.Step
+		want want
+	}{
+		"it may have acted":       {actsOnce, store.Dispatched, unknown},
+		"it reads":                {reads, store.Dispatched, want{audit.Result, "", 1, store.Done}},
+		"another version":         {changed(func(t *store.Task) { t.Version = "0.9.0" }), store.Dispatched, unknown},
+		"another effect":          {changed(func(t *store.Task) { t.Effect = "idempotent" }), store.Dispatched, unknown},
+		"no such tool":            {changed(func(t *store.Task) { t.Tool = "web.gone" }), store.Dispatched, unknown},
+		"it waits":                {actsOnce, store.Waiting, want{state: store.Pending}},
+		"it has ended":            {reads, store.Ended, want{audit.Result, "", 0, store.Done}},
+		"it was never dispatched": {reads, store.Opened, want{outcome: audit.Unknown, code: refusal.OutcomeUnknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, s, j := t.TempDir(), loose(t), &journal{}
+			before := j.node(t, dir, s, nil, time.Now)
+			before.leave(t, j, "call_1", c.task, c.step)
+			if err := before.store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var got gateway.Task
+			e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+				got = task
+				return gateway.Output{Body: []byte(`{"results":[]}`), JSON: true, Attempts: 1}, nil
+			}}
+			for round := range 3 { // as often as it starts
+				n := j.node(t, dir, s, e, time.Now)
+				n.tend(t, j.past())
+				outcomes := j.outcomes("call_1")
+				if c.want.outcome == "" {
+					if len(outcomes) != 0 {
+						t.Errorf("start %d: %+v", round, outcomes)
+					}
+				} else if len(outcomes) != 1 || outcomes[0].Outcome != c.want.outcome || outcomes[0].Code != c.want.code {
+					t.Fatalf("start %d: %+v", round, outcomes)
+				} else if r := outcomes[0]; r.Replica != "b" || r.Tool != c.task.Tool || r.ToolVersion != c.task.Version || r.Principal != "192.0.2.1" || r.Agent != "Analyst" ||
+					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" {
+					t.Errorf("start %d: the outcome is %+v", round, r)
+				}
+				if e.runs.Load() != c.want.runs {
+					t.Errorf("start %d: ran %d times", round, e.runs.Load())
+				}
+				call, err := n.Lookup(context.Background(), gateway.Request{}, "call_1")
+				switch {
+				case c.want.state == "":
+					if err == nil {
+						t.Errorf("start %d: it is kept as %s", round, call.State)
+					}
+				case err != nil || call.State != c.want.state || call.Delivered != (round > 0 && call.Step == store.Ended):
+					t.Errorf("start %d: %+v, %v", round, call, err)
+				}
+				if err := n.store.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.want.runs > 0 && (string(got.Arguments) != string(c.task.Arguments) || got.Run.Type == "" || len(got.Roots) == 0) {
+				t.Errorf("ran %+v", got)
+			}
+			if c.want.runs > 0 && j.outcomes("call_1")[0].Attempt != 2 {
+				t.Errorf("the attempt is %d", j.outcomes("call_1")[0].Attempt)
+			}
+		})
+	}
+}
+
+// TestAgainAndAgain: a call that no process survives is given up.
+func TestAgainAndAgain(t *testing.T) {
+	dir, s, j := t.TempDir(), loose(t), &journal{}
+	n := j.node(t, dir, s, nil, time.Now)
+	n.leave(t, j, "call_1", reads, store.Dispatched)
+	for range 2 {
+		if _, err := n.store.Again(context.Background(), "call_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{}
+	j.node(t, dir, s, e, time.Now).tend(t, j.past())
+	if o := j.outcomes("call_1"); e.runs.Load() != 0 || len(o) != 1 || o[0].Outcome != audit.Unknown {
+		t.Errorf("ran %d times: %+v", e.runs.Load(), o)
+	}
+}
+
+// TestOutcomeStands: what the journal has the outcome of is not dispatched, and gets
+// no other, though the store knows nothing of it.
+func TestOutcomeStands(t *testing.T) {
+	for _, step := range []store.Step{store.Dispatched, store.Ended} {
+		dir, s, j := t.TempDir(), loose(t), &journal{}
+		n := j.node(t, dir, s, nil, time.Now)
+		n.leave(t, j, "call_1", reads, step)
+		if err := j.Append(context.Background(), audit.Record{Event: audit.Ending, Mode: audit.Call, CallID: "call_1", Outcome: audit.Failed}); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e := &engine{}
+		for range 2 {
+			n = j.node(t, dir, s, e, time.Now)
+			n.tend(t, j.past())
+			if o := j.outcomes("call_1"); e.runs.Load() != 0 || len(o) != 1 {
+				t.Errorf("%s: ran %d times: %+v", step, e.runs.Load(), o)
+			}
+			if call, err := n.store.Find(context.Background(), "call_1"); err != nil || call.Step != store.Ended {
+				t.Errorf("%s: %+v, %v", step, call, err)
+			}
+			if err := n.store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestPastThatCannotBeRead: while it is not known what the journal holds, nothing
+// is dispatched and nothing written.
+func TestPastThatCannotBeRead(t *testing.T) {
+	dir, s, j := t.TempDir(), loose(t), &journal{}
+	n := j.node(t, dir, s, nil, time.Now)
+	n.leave(t, j, "call_1", reads, store.Dispatched)
+	n.leave(t, j, "call_2", reads, store.Ended)
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{}
+	n = j.node(t, dir, s, e, time.Now)
+	past := j.past()
+	past.Ended = func([]string) (map[string]bool, error) { return nil, errors.New("unreadable") }
+	var trouble error
+	n.Tend(past, func(done gateway.Tended) { trouble = done.Trouble }).Stop(context.Background())
+	if trouble == nil || e.runs.Load() != 0 || len(j.all()) != 2 {
+		t.Errorf("ran %d times, %d records, %v", e.runs.Load(), len(j.all()), trouble)
+	}
+}
+
+// later is an engine whose tools answer later, by the time that it says.
+func later(until func() time.Time) *engine {
+	return &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
+		return gateway.Output{Pending: true, Until: until()}, nil
+	}}
+}
+
+// TestCompleteAcrossARestart: a result that comes after the process that asked for
+// it has gone enters its thread once.
+func TestCompleteAcrossARestart(t *testing.T) {
+	ctx := context.Background()
+	dir, s, j := t.TempDir(), loose(t), &journal{}
+	n := j.node(t, dir, s, later(func() time.Time { return time.Now().Add(time.Hour) }), time.Now)
+	o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+	if !o.Pending || o.Status != 202 || len(j.outcomes(o.CallID)) != 0 {
+		t.Fatalf("%+v", o)
+	}
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = j.node(t, dir, s, nil, time.Now)
+	n.tend(t, j.past())
+	answer := gateway.Output{Body: []byte(`{"results":[]}`), JSON: true}
+	if _, err := n.Complete(ctx, "call_other", answer, nil); refusedAs(err) != "request not_found" {
+		t.Errorf("a call that is not there: %v", err)
+	}
+	done, err := n.Complete(ctx, o.CallID, answer, nil)
+	if err != nil || string(done.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
+		t.Fatalf("%s, %v", done.Result, err)
+	}
+	if _, err := n.Complete(ctx, o.CallID, answer, nil); refusedAs(err) != "request not_found" {
+		t.Errorf("a second time: %v", err)
+	}
+	for i := range 3 {
+		call, err := n.Lookup(ctx, gateway.Request{}, o.CallID)
+		if err != nil || call.Delivered != (i > 0) || string(call.Answer.Result) != string(done.Result) {
+			t.Errorf("look %d: %+v, %v", i, call, err)
+		}
+	}
+	if got := j.outcomes(o.CallID); len(got) != 1 || got[0].Outcome != audit.Result {
+		t.Errorf("%+v", got)
+	}
+	// Under a configuration that has the tool no more, an answer cannot be judged.
+	o = j.node(t, t.TempDir(), s, nil, time.Now).pendThenComplete(t, func(s *gateway.State) {
+		tools, err := registry.New([]registry.Tool{{Name: "other", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Tools = tools
+	}, s)
+	if o.Refusal == nil || o.Refusal.Code != refusal.InvalidResult {
+		t.Errorf("without its tool: %+v", o)
+	}
+}
+
+// pendThenComplete completes a call that waits, under another configuration.
+func (n *node) pendThenComplete(t testing.TB, change func(*gateway.State), s *gateway.State) gateway.Outcome {
+	t.Helper()
+	n.leave(t, &journal{}, "call_9", reads, store.Waiting)
+	other := *s
+	change(&other)
+	if err := n.Swap(&other); err != nil {
+		t.Fatal(err)
+	}
+	o, err := n.Complete(context.Background(), "call_9", gateway.Output{Body: []byte(`{}`), JSON: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestExpiry: a tool that has not answered in time ends its call, with an outcome,
+// and what it says afterwards enters nothing.
+func TestExpiry(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		call    string
+		code    refusal.Code
+		state   store.State
+		expires func(*node, *testing.T, string)
+	}{
+		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Past{}) }},
+		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Past{}) }},
+		"read, by the answer": {search, refusal.ToolTimeout, store.Done, func(*node, *testing.T, string) {}},
+	} {
+		clock, j := newClock(), &journal{}
+		n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
+		o := n.Execute(ctx, n.Judge(ctx, completion(c.call)))[0]
+		clock.advance(time.Hour - time.Millisecond)
+		n.tend(t, gateway.Past{})
+		if len(j.outcomes(o.CallID)) != 0 {
+			t.Errorf("%s: ended too early", name)
+		}
+		clock.advance(time.Millisecond)
+		c.expires(n, t, o.CallID)
+		if _, err := n.Complete(ctx, o.CallID, gateway.Output{Body: []byte(`{}`), JSON: true}, nil); refusedAs(err) != "request not_found" {
+			t.Errorf("%s: an answer that is late: %v", name, err)
+		}
+		n.tend(t, gateway.Past{})
+		got := j.outcomes(o.CallID)
+		if len(got) != 1 || got[0].Outcome != audit.Expired || got[0].Code != c.code {
+			t.Errorf("%s: %+v", name, got)
+		}
+		call, err := n.Lookup(ctx, gateway.Request{}, o.CallID)
+		if err != nil || call.State != c.state || !strings.Contains(string(call.Answer.Result), string(c.code)) {
+			t.Errorf("%s: %+v, %v", name, call, err)
+		}
+	}
+}
+
+const refund = `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":1}}}`
+
+// TestOneEnd: of an answer and its expiry, and of several answers, one ends a call.
+func TestOneEnd(t *testing.T) {
+	ctx := context.Background()
+	clock, j := newClock(), &journal{}
+	n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
+	for round := range 20 {
+		o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+		var group sync.WaitGroup
+		var accepted sync.Map
+		for i := range 6 {
+			group.Go(func() {
+				if _, err := n.Complete(ctx, o.CallID, gateway.Output{Body: fmt.Appendf(nil, `{"n":%d}`, i), JSON: true}, nil); err == nil {
+					accepted.Store(i, true)
+				}
+			})
+		}
+		if round%2 == 0 {
+			group.Go(func() {
+				clock.advance(time.Hour)
+				n.tend(t, gateway.Past{})
+			})
+		}
+		group.Wait()
+		n.tend(t, gateway.Past{})
+		taken := 0
+		accepted.Range(func(any, any) bool { taken++; return true })
+		got := j.outcomes(o.CallID)
+		if len(got) != 1 || taken > 1 || (got[0].Outcome == audit.Result) != (taken == 1) {
+			t.Fatalf("round %d: %d answers were taken, %+v", round, taken, got)
+		}
+	}
+}

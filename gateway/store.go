@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/store"
+)
+
+// Store keeps calls: what an idempotency key has started, what was dispatched,
+// and what became of it. It must be safe for concurrent use. What each method
+// promises is said by package store, whose stores have them all; a call goes
+//
+//	Open → its decision is durable → Dispatch → the engine → Finish → its outcome is durable → Settle
+type Store interface {
+	Open(ctx context.Context, call store.Call) (prior *store.Call, err error)
+	Dispatch(ctx context.Context, id string, task store.Task) error
+	Again(ctx context.Context, id string) (attempt int, err error)
+	Pend(ctx context.Context, id string, until time.Time) error
+	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
+	Settle(id string)
+	Drop(ctx context.Context, id string) error
+
+	Get(ctx context.Context, id, principal string) (store.Call, error)
+	Find(ctx context.Context, id string) (store.Call, error)
+	Deliver(ctx context.Context, id, principal string) (first bool, err error)
+	Watch(id string) (*store.Watch, error)
+
+	Recover(ctx context.Context, limit int) ([]store.Call, error)
+	Owed(ctx context.Context, limit int) ([]store.Call, error)
+	Expire(ctx context.Context, limit int) ([]store.Call, error)
+	Sweep(ctx context.Context, limit int) (int, error)
+}
+
+// shield is a store that is missing, or may panic: then it is unavailable.
+type shield struct{ of Store }
+
+var errNoStore = errors.New("there is no store")
+
+func (s shield) ask(question func(Store) error) (err error) {
+	if s.of == nil {
+		return errNoStore
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	return question(s.of)
+}
+
+func (s shield) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { prior, err = of.Open(ctx, call); return err })
+	return prior, err
+}
+
+func (s shield) Dispatch(ctx context.Context, id string, task store.Task) error {
+	return s.ask(func(of Store) error { return of.Dispatch(ctx, id, task) })
+}
+
+func (s shield) Again(ctx context.Context, id string) (attempt int, err error) {
+	err = s.ask(func(of Store) (err error) { attempt, err = of.Again(ctx, id); return err })
+	return attempt, err
+}
+
+func (s shield) Pend(ctx context.Context, id string, until time.Time) error {
+	return s.ask(func(of Store) error { return of.Pend(ctx, id, until) })
+}
+
+func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (call store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { call, err = of.Finish(ctx, id, ending); return err })
+	return call, err
+}
+
+func (s shield) Settle(id string) {
+	_ = s.ask(func(of Store) error { of.Settle(id); return nil }) // what is not settled is looked up at the next start
+}
+
+func (s shield) Drop(ctx context.Context, id string) error {
+	return s.ask(func(of Store) error { return of.Drop(ctx, id) })
+}
+
+func (s shield) Get(ctx context.Context, id, principal string) (call store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { call, err = of.Get(ctx, id, principal); return err })
+	return call, err
+}
+
+func (s shield) Find(ctx context.Context, id string) (call store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { call, err = of.Find(ctx, id); return err })
+	return call, err
+}
+
+func (s shield) Deliver(ctx context.Context, id, principal string) (first bool, err error) {
+	err = s.ask(func(of Store) (err error) { first, err = of.Deliver(ctx, id, principal); return err })
+	return first, err
+}
+
+func (s shield) Watch(id string) (watch *store.Watch, err error) {
+	err = s.ask(func(of Store) (err error) { watch, err = of.Watch(id); return err })
+	return watch, err
+}
+
+func (s shield) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { calls, err = of.Recover(ctx, limit); return err })
+	return calls, err
+}
+
+func (s shield) Owed(ctx context.Context, limit int) (calls []store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { calls, err = of.Owed(ctx, limit); return err })
+	return calls, err
+}
+
+func (s shield) Expire(ctx context.Context, limit int) (calls []store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { calls, err = of.Expire(ctx, limit); return err })
+	return calls, err
+}
+
+func (s shield) Sweep(ctx context.Context, limit int) (n int, err error) {
+	err = s.ask(func(of Store) (err error) { n, err = of.Sweep(ctx, limit); return err })
+	return n, err
+}

@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// await waits until a call that is pending has ended, for as long as its tool may
+// take and whoever asked is there. What has not ended by then stays pending.
+func (k *Kernel) await(ctx context.Context, c *call, pending Outcome) (o Outcome) {
+	o = pending
+	start := c.trace.start()
+	defer func() {
+		c.trace.step("wait", start, nil)
+		c.ended(VerdictCall, o.Refusal, "", 0, o.Result)
+	}()
+	principal := owner(c.principal)
+	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(k.parts.Now()))
+	defer cancel()
+	call, err := k.change(waiting, c.id, principal, func(call *store.Call) bool { return call.Step == store.Ended })
+	if err != nil && ctx.Err() == nil {
+		// Nobody is made to wait for the next look at what has expired.
+		if call, err = k.store.Get(ctx, c.id, principal); err == nil && k.overdue(&call) {
+			k.expire(ctx, &call)
+			call, err = k.store.Get(ctx, c.id, principal)
+		}
+	}
+	if err != nil || call.Step != store.Ended || k.deliver(ctx, &call) != nil {
+		return o
+	}
+	return answered(&call)
+}
+
+// answered is the outcome of a call that has ended.
+func answered(call *store.Call) Outcome {
+	return Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
+}
+
+// change returns a principal's call once it is as it should be.
+func (k *Kernel) change(ctx context.Context, id, principal string, fit func(*store.Call) bool) (store.Call, error) {
+	for {
+		watch, err := k.store.Watch(id)
+		if err != nil {
+			return store.Call{}, err
+		}
+		call, err := k.store.Get(ctx, id, principal)
+		if err != nil || fit(&call) {
+			watch.Stop()
+			return call, err
+		}
+		select {
+		case <-watch.Changed:
+		case <-ctx.Done():
+			watch.Stop()
+			return store.Call{}, ctx.Err()
+		}
+		watch.Stop()
+	}
+}
+
+// Follower follows one call for its principal. It is for one goroutine.
+type Follower struct {
+	admission *Admission
+	id        string
+	seen      bool
+}
+
+// Follow lets a request in that follows a call until it has ended. As with
+// Lookup, nothing of the request but its credential and its caller is looked at;
+// both are looked at again before a result is told.
+func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follower, error) {
+	request.Inputs = nil
+	c, err := k.enter(ctx, request, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Subject = c.subject
+	return &Follower{admission: &Admission{kernel: k, request: request, principal: owner(c.principal)}, id: id}, nil
+}
+
+// Next returns the call as it stands, and from the second time on once it has
+// ended. Its result, if it has one, is delivered by that, as by Lookup.
+func (f *Follower) Next(ctx context.Context) (store.Call, error) {
+	k, principal := f.admission.kernel, f.admission.principal
+	if f.seen {
+		if _, err := k.change(ctx, f.id, principal, func(call *store.Call) bool { return call.Step == store.Ended }); err != nil && !errors.Is(err, store.ErrAbsent) {
+			return store.Call{}, unfollowed(err)
+		}
+	}
+	f.seen = true
+	if _, err := k.enter(ctx, f.admission.request, f.admission); err != nil {
+		return store.Call{}, err
+	}
+	return k.look(ctx, f.id, principal)
+}
+
+// unfollowed is the refusal for a call that cannot be waited for.
+func unfollowed(err error) error {
+	if errors.Is(err, store.ErrFull) {
+		refused := refusal.New(refusal.Overloaded, "Too many calls are waited for. Ask again later.")
+		refused.RetryAfterMS = time.Second.Milliseconds()
+		return refused
+	}
+	return notNow(err)
+}

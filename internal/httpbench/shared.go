@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// shared starts a gateway whose limits are on a Redis of its own, its log in
+// memory; or nothing, where redis-server is not installed.
+func (h *hall) shared(program string, files map[string]string) ([]*subject, error) {
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "left out: limits on Redis, since redis-server is not installed")
+		return nil, nil
+	}
+	address, err := h.redis(server)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.MkdirTemp("/dev/shm", "callgate-bench-")
+	if err != nil {
+		return nil, err
+	}
+	h.folders = append(h.folders, data)
+	files = maps.Clone(files)
+	files["callgate.yaml"] += "redis: {url: \"redis://" + address + "\"}\n"
+	s, err := h.gateway(program, "shared", data, files)
+	if err != nil {
+		return nil, err
+	}
+	return []*subject{s}, nil
+}
+
+// redis starts a Redis that keeps nothing, and waits until it listens.
+func (h *hall) redis(server string) (address string, err error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(h.work, "redis")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	c := exec.Command(server, "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--dir", dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	h.processes = append(h.processes, c)
+	address = fmt.Sprintf("127.0.0.1:%d", port)
+	for range 100 {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			return address, conn.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return "", errors.New("redis-server did not come up")
+}

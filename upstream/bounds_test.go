@@ -1,0 +1,76 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestAssemblerKeepsABound: every part of an answer counts, and what comes again
+// and replaces itself does not.
+func TestAssemblerKeepsABound(t *testing.T) {
+	const most = 10_000
+	text := strings.Repeat("a", 100)
+	call := func(i int, function string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"%s%d",%s}]}}]}`, i, text, i, function)
+	}
+	for name, c := range map[string]struct {
+		chunk func(i int) string
+		over  bool
+	}{
+		"content":        {func(int) string { return `{"choices":[{"index":0,"delta":{"content":"` + text + `"}}]}` }, true},
+		"a refusal":      {func(int) string { return `{"choices":[{"index":0,"delta":{"refusal":"` + text + `"}}]}` }, true},
+		"arguments":      {func(int) string { return call(0, `"function":{"name":"f","arguments":"`+text+`"}`) }, true},
+		"calls":          {func(i int) string { return call(i, `"function":{"name":"f"}`) }, true},
+		"members":        {func(i int) string { return fmt.Sprintf(`{"choices":[],"a%d":0}`, i) }, true},
+		"of a choice":    {func(i int) string { return fmt.Sprintf(`{"choices":[{"index":0,"a%d":0}]}`, i) }, true},
+		"of a call":      {func(i int) string { return call(0, fmt.Sprintf(`"a%d":0,"function":{"name":"f"}`, i)) }, true},
+		"within members": {func(i int) string { return fmt.Sprintf(`{"choices":[],"a":{"b":{"c%d":0}}}`, i) }, true},
+		"pieces":         {func(int) string { return `{"choices":[{"index":0,"delta":{"reasoning":"` + text + `"}}]}` }, true},
+		"elements":       {func(int) string { return `{"choices":[{"index":0,"logprobs":{"content":["` + text + `"]}}]}` }, true},
+		"the same again": {func(int) string {
+			return `{"choices":[],"system_fingerprint":"` + text + `","usage":{"total_tokens":1}}`
+		}, false},
+	} {
+		a, r := Assembler{most: most}, reader{}
+		var err error
+		for i := 0; i < 500 && err == nil; i++ {
+			chunk, unread := r.chunk([]byte(c.chunk(i)))
+			if unread != nil {
+				t.Fatalf("%s: %v", name, unread)
+			}
+			err = a.Add(chunk)
+		}
+		if (err != nil) != c.over || a.kept > most+2*(len(text)+2*memberCost) {
+			t.Errorf("%s: kept %d, %v", name, a.kept, err)
+		}
+	}
+}
+
+// TestManyMembers: a document may not have more unknown members than are sensible;
+// within one that is kept they are its own affair.
+func TestManyMembers(t *testing.T) {
+	members := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"a%d":0,`, i)
+		}
+		return b.String()
+	}
+	var r reader
+	for document, fine := range map[string]bool{
+		`{` + members(mostMembers) + `"choices":[]}`:                                                                     true,
+		`{` + members(mostMembers+1) + `"choices":[]}`:                                                                   false,
+		`{"x":{` + members(mostMembers+1) + `"z":0},"choices":[]}`:                                                       true,
+		`{"choices":[{` + members(mostMembers/2+1) + `"index":0,"delta":{` + members(mostMembers/2+1) + `"role":"x"}}]}`: false,
+	} {
+		for range 2 {
+			if _, err := r.chunk([]byte(document)); (err == nil) != fine {
+				t.Errorf("%.40s…, %d bytes: %v", document, len(document), err)
+			}
+		}
+	}
+	if got := len(membersOf([]byte(`{` + members(mostMembers+1) + `"z":0}`))); got != mostMembers+2 {
+		t.Errorf("an object that was kept has %d members", got)
+	}
+}

@@ -1,0 +1,99 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// TestAnswersTogetherAreBounded: what all exchanges hold of answers is bounded, and
+// what one has held is there for the next.
+func TestAnswersTogetherAreBounded(t *testing.T) {
+	const room = 10_000
+	long := make(chan bool)
+	answer := func(n int) string {
+		return `{"choices":[{"index":0,"message":{"content":"` + strings.Repeat("a", n) + `"}}]}`
+	}
+	url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasPrefix(r.URL.Path, "/half") {
+			_, _ = io.WriteString(w, answer(room)[:room/2])
+			w.(http.Flusher).Flush()
+			long <- true
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, answer(room*3/4))
+	})
+	c := newClient(t, Options{MostHeld: room})
+	ask := func(ctx context.Context, path string) refusal.Code {
+		_, err := c.Complete(ctx, routeTo(t, definition(url+path)), []byte(`{}`))
+		return code(t, err)
+	}
+	if got := ask(t.Context(), ""); got != "" {
+		t.Errorf("alone it is %s", got)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan refusal.Code)
+	go func() { left <- ask(ctx, "/half") }()
+	<-long
+	for c.held.now.Load() < room/2 {
+		// What was sent has not been read yet.
+		select {
+		case <-t.Context().Done():
+			t.Fatal("nothing is held")
+		default:
+		}
+	}
+	if got := ask(t.Context(), ""); got != refusal.Overloaded {
+		t.Errorf("beside another it is %q", got)
+	}
+	leave()
+	<-left
+	if now := c.held.now.Load(); now != 0 {
+		t.Errorf("%d bytes are held by nobody", now)
+	}
+	if got := ask(t.Context(), ""); got != "" {
+		t.Errorf("alone again it is %s", got)
+	}
+}
+
+// TestStreamsTogetherAreBounded is that for streams.
+func TestStreamsTogetherAreBounded(t *testing.T) {
+	const room = 1000
+	c := newClient(t, Options{MostHeld: room})
+	route := routeTo(t, definition("http://127.0.0.1:1"))
+	one, other := c.Assembler(route), c.Assembler(route)
+	add := func(a *Assembler, n int) refusal.Code {
+		chunk, err := new(reader).chunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code(t, a.Add(chunk))
+	}
+	if got := add(one, 600) + add(other, 300); got != "" {
+		t.Errorf("there is room, and it is %s", got)
+	}
+	if got := add(other, 200); got != refusal.Overloaded {
+		t.Errorf("there is no room, and it is %q", got)
+	}
+	if got := add(one, 1); got != refusal.Overloaded {
+		t.Errorf("what did not fit is forgotten before it was given back: %q", got)
+	}
+	one.Release()
+	one.Release()
+	other.Release()
+	if now := c.held.now.Load(); now != 0 {
+		t.Errorf("%d bytes are held by nobody", now)
+	}
+	if got := add(one, 1); got == "" {
+		t.Error("what was released takes more")
+	}
+	if got := add(c.Assembler(route), room); got != "" {
+		t.Errorf("there is room again, and it is %s", got)
+	}
+}
