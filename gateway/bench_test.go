@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/store"
 )
 
 // call300 is a call of about 300 bytes that the vectors' configuration allows.
@@ -63,7 +64,7 @@ func BenchmarkCall300(b *testing.B) {
 		rate, _ := ratelimit.ParseRate("1000000/s")
 		wide := ratelimit.Budget{Rate: rate, Burst: 1_000_000}
 		limited.Limits = &ratelimit.Limits{Replicas: 1, Default: ratelimit.Allowance{Budget: &wide}, Tools: map[string]ratelimit.Budget{parsed.Name: wide}}
-		k := kernelOf(b, limited, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}, Engine: &engine{}})
+		k := kernelOf(b, limited, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 		b.ReportAllocs()
 		for b.Loop() {
 			if o := k.Execute(context.Background(), k.Judge(context.Background(), request))[0]; o.Refusal != nil {

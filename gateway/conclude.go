@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -27,7 +28,7 @@ const (
 func (c *call) conclude(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: rand.Text(), Deliver: ctx.Err() == nil && c.stored == nil,
+		Attempt: c.kernel.attempt(), Deliver: ctx.Err() == nil && c.stored == nil,
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
@@ -63,6 +64,14 @@ func (c *call) conclude(ctx context.Context, o Outcome, r audit.Record) Outcome 
 		}
 	})
 	return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}
+}
+
+// attempt names one try to end a call, and whose it is.
+func (k *Kernel) attempt() string { return k.parts.Node + "/" + rand.Text() }
+
+// hasEnded tells whether a call was ended by a process that writes this journal.
+func (k *Kernel) hasEnded(call *store.Call) bool {
+	return call.Step == store.Ended && k.parts.Node != "" && strings.HasPrefix(call.Finisher(), k.parts.Node+"/")
 }
 
 // end asks the store once to end a call. Where it has said how that stands, it

@@ -9,4 +9,9 @@
 // (Execute), one of ModeEnforce is handed to the application (HandOver); both are
 // written down before. A conversation that is judged more than once is let in
 // once (Admit), and checked anew each time.
+//
+// What is executed here is kept in the store, from before its tool is called. So
+// each such call has one outcome, whoever ends it: Execute, Complete for a tool
+// that answers later, Tend for one that does not, and for what a process has left.
+// And its result enters its thread once.
 package gateway

@@ -61,6 +61,10 @@ func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 // has started before.
 func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, error) {
 	prior, err := c.noteCall(ctx, key)
+	if err != nil {
+		c.kept = true // the store may have taken it, and not said so
+		c.drop(ctx)
+	}
 	if err != nil || prior == nil {
 		return nil, err
 	}

@@ -39,6 +39,8 @@ type Parts struct {
 	Record audit.Content
 	// Replica names this process in the journal.
 	Replica string
+	// Node is the same for every process that writes this journal, and for no other.
+	Node string
 }
 
 // Observer counts. It must not block, and must be safe for concurrent use.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,8 +78,8 @@ type Tender struct {
 // idempotent is dispatched again, with the arguments that the store has, where
 // its tool is still the one that was judged: it then runs as its configuration is
 // now, without another slot of the limits. A decision without an outcome whose
-// call the store does not have was not dispatched, as far as can be known; it
-// ends as unknown too, so that every decision has its outcome.
+// call the store does not have was not dispatched, or the store was spared the
+// call: it ends as unknown too, so that every decision has its outcome.
 //
 // report is told of every round.
 func (k *Kernel) Tend(past Past, report func(Tended)) *Tender {
@@ -254,7 +253,7 @@ func (t *Tender) close(call store.Call) {
 		return
 	}
 	refused := refusal.From(refusal.Execute, noStore(errors.New("ended before")))
-	e := store.Ending{State: store.Done, Attempt: rand.Text(), Answer: store.Answer{
+	e := store.Ending{State: store.Done, Attempt: k.attempt(), Answer: store.Answer{
 		Result: refusedResult(Report{Tool: call.Task.Tool, Named: true}, refused), Status: refused.Status(),
 	}}
 	k.owed.owe(func() {
@@ -273,17 +272,23 @@ func (t *Tender) close(call store.Call) {
 
 // settle writes down the outcomes of calls that have ended.
 func (t *Tender) settle() {
-	k := t.kernel
-	for _, call := range t.owed {
-		c := k.restore(&call)
-		r := c.record(audit.Ending)
-		r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), t.arguments[call.ID]
-		r.Outcome, r.Stage, r.Code = told(&call)
-		r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-		k.pay(r, func() { k.store.Settle(call.ID) })
-		t.count(func(n *Tended) { n.Written++ })
+	for i := range t.owed {
+		t.write(&t.owed[i], t.arguments[t.owed[i].ID])
 	}
 	t.owed, t.arguments = nil, nil
+}
+
+// write writes down the outcome of a call that has ended. Its arguments are not
+// kept by then.
+func (t *Tender) write(call *store.Call, argumentsSHA256 string) {
+	k := t.kernel
+	c := k.restore(call)
+	r := c.record(audit.Ending)
+	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
+	r.Outcome, r.Stage, r.Code = told(call)
+	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
+	k.pay(r, func() { k.store.Settle(c.id) })
+	t.count(func(n *Tended) { n.Written++ })
 }
 
 // told is the outcome of a call as its answer tells it.
@@ -406,7 +411,10 @@ func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
 	c.finish(ctx, output, err, start)
 }
 
-// decided sees to decisions whose calls the store does not have.
+// decided sees to decisions whose calls the store does not have, or has without
+// having told so: what shares it may have taken an end in, and then this process's
+// end came before it was noted here. The outcomes of calls that others have ended
+// are theirs.
 func (t *Tender) decided(ctx context.Context) (trouble error) {
 	k := t.kernel
 	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) (known bool) {
@@ -421,6 +429,8 @@ func (t *Tender) decided(ctx context.Context) (trouble error) {
 			t.count(func(n *Tended) { n.Unknown++ })
 		case err != nil:
 			trouble = err
+		case k.hasEnded(&call):
+			t.write(&call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrAbsent)
 	})

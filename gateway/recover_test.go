@@ -59,7 +59,7 @@ func (j *journal) node(t testing.TB, dir string, s *gateway.State, e gateway.Eng
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() }) // those that end before have closed it
-	return &node{kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b"}), f, now}
+	return &node{kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b", Node: "node"}), f, now}
 }
 
 // tend looks after what was left, once, and until all of it is seen to.
@@ -255,6 +255,34 @@ func TestOutcomeStands(t *testing.T) {
 			if err := n.store.Close(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestEndedElsewhere: where the store has an end that nobody has noted as owed, its
+// outcome is this node's to write where this node has ended the call, and no other's.
+func TestEndedElsewhere(t *testing.T) {
+	ctx := context.Background()
+	for attempt, outcomes := range map[string]int{"node/1": 1, "other/1": 0} {
+		dir, s, j := t.TempDir(), loose(t), &journal{}
+		n := j.node(t, dir, s, nil, time.Now)
+		n.leave(t, j, "call_1", reads, store.Dispatched)
+		if _, err := n.store.Finish(ctx, "call_1", store.Ending{State: store.Done, Attempt: attempt, Answer: store.Answer{
+			Result: []byte(`{"tool_result":{"tool":"web.search","output":{"ok":true}}}`), Status: 200,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		n.store.Settle("call_1")
+		if err := n.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n = j.node(t, dir, s, nil, time.Now)
+		if owed, err := n.store.Owed(ctx, 10); err != nil || len(owed) > 0 {
+			t.Fatalf("%v is owed, %v", owed, err)
+		}
+		n.tend(t, j.past())
+		if got := j.outcomes("call_1"); len(got) != outcomes || outcomes > 0 && (got[0].Outcome != audit.Result || got[0].ArgumentsSHA256 != "arguments") {
+			t.Errorf("%s: %+v", attempt, got)
 		}
 	}
 }

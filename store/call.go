@@ -130,6 +130,9 @@ type Call struct {
 	attempt string // that finished it
 }
 
+// Finisher is the attempt that has ended the call.
+func (c *Call) Finisher() string { return c.attempt }
+
 // Task is what a call needs to be dispatched again, and what its outcome is
 // recorded with by a process that has not judged it.
 type Task struct {

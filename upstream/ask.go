@@ -32,7 +32,7 @@ type answer struct {
 // close gives it up, where it has not ended. It may be called again.
 func (a *answer) close() {
 	a.watch.end()
-	a.body.Close()
+	a.body.close()
 	a.whole()
 }
 
@@ -143,7 +143,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	a := &answer{watch: w, body: b, framed: framed(response)}
 	if f := c.refused(route, key, response, b, wanted); f != nil {
 		w.end()
-		b.Close()
+		b.close()
 		return nil, f
 	}
 	return a, nil

@@ -99,12 +99,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes it. It may be closed again, but beside a Read only where what is
+// close closes it. It may be closed again, but beside a Read only where what is
 // read is not kept.
-func (b *body) Close() error {
+func (b *body) close() {
 	if b.held != nil {
 		b.held.giveBack(b.kept)
 		b.held, b.kept = nil, 0
 	}
-	return b.ReadCloser.Close()
+	b.ReadCloser.Close()
 }

@@ -94,7 +94,7 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Parts{
 		Limiter: limits.Limiter, Journal: log, Engine: runner{tools, running}, Store: calls,
-		Observer: w.metrics, Record: record, Replica: replica(),
+		Observer: w.metrics, Record: record, Replica: replica(), Node: calls.node,
 	}
 	if w.tracing != nil {
 		parts.Tracer = w.tracing

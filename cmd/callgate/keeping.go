@@ -15,6 +15,7 @@ type keeping struct {
 	gateway.Store
 	ready func() (bool, error)
 	close func() error
+	node  string // names the data folder, beside others
 }
 
 // newKeeping opens the store of a configuration in its data folder, which must be
@@ -25,7 +26,7 @@ func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger) (ke
 		return keeping{}, fmt.Errorf("store: %w", err)
 	}
 	if c.Store.Kind != configs.StoreRedis {
-		return keeping{store.Spare(file), file.Ready, file.Close}, nil
+		return keeping{store.Spare(file), file.Ready, file.Close, file.Identity()}, nil
 	}
 	from, err := redisOptions(c.Redis)
 	if err == nil {
@@ -44,7 +45,7 @@ func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger) (ke
 			},
 		})
 		if err == nil {
-			return keeping{shared, shared.Ready, shared.Close}, nil
+			return keeping{shared, shared.Ready, shared.Close, file.Identity()}, nil
 		}
 	}
 	_ = file.Close() // why it cannot be shared matters more

@@ -235,7 +235,7 @@ func (r *run) bounded(t *turn) *failure {
 // mend sends a refused completion back to the model, or says why not.
 func (r *run) mend(t *turn, refused *refusal.Error) *failure {
 	outcomes := r.outcomes(t)
-	failed := &failure{refused: refused}
+	failed := &failure{refused: refused, again: refused.RetryAfterMS > 0 && r.steps == 0}
 	for i := range outcomes {
 		for _, o := range outcomes[i] {
 			if o.Refusal == refused {
@@ -288,7 +288,7 @@ func mendable(refused *refusal.Error) bool {
 	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.AgentRequired, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached:
 		return false
 	}
-	return refused.Status() < 500
+	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer
 }
 
 // loops notes the refused calls of a turn, and tells whether one of them was

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -343,5 +344,44 @@ func TestExecutedCallsAreKept(t *testing.T) {
 	kept, err := h.kernel.Lookup(context.Background(), gateway.Request{}, h.ledger.records[0].CallID)
 	if err != nil || !json.Valid(kept.Answer.Result) {
 		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
+// TestLimited: what a wait mends is not sent back to the model, which could only
+// spend more; the application may send the request again, unless a call has run.
+func TestLimited(t *testing.T) {
+	rate, err := ratelimit.ParseRate("1/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := &ratelimit.Limits{Replicas: 1, Tools: map[string]ratelimit.Budget{"web.search": {Rate: rate, Burst: 2}}}
+	for name, c := range map[string]struct {
+		spent, asked int
+		again        bool
+	}{
+		"at once":      {2, 1, true},
+		"after a call": {1, 2, false},
+	} {
+		call := says(toolCalls("c1", "web_search", search), "tool_calls")
+		h := open(t, turns(call, call, call), plan{
+			rules:  orchestrate,
+			engine: func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte("done")}, nil },
+			state: func(s *gateway.State, p *gateway.Parts) {
+				s.Limits = limits
+				for range c.spent {
+					if _, err := p.Limiter.Take(t.Context(), limits, ratelimit.Key{Agent: "Analyst", Tool: "web.search"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+		})
+		w := h.post(asks(""))
+		got := reads(t, w)
+		if w.Code != 429 || got.Error.Code != "rate_limited" || h.model.times() != c.asked {
+			t.Errorf("%s: %d %s after asking the model %d times", name, w.Code, w.Body, h.model.times())
+		}
+		if again := w.Header().Get("X-Should-Retry") != "false"; again != c.again || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: the client may send it again: %v", name, w.Header())
+		}
 	}
 }

@@ -17,8 +17,9 @@ import (
 // writeTime is how long an application may take to take what it is sent.
 const writeTime = 30 * time.Second
 
-// maxHeld is how much of a stream is held back while more of it is at hand.
-const maxHeld = 7 << 10
+// maxHeld is how much of a stream is held back while more of it is at hand: with
+// one more piece, what one write to the connection takes (4 KiB in net/http).
+const maxHeld = 3<<10 + 512
 
 // sink is the stream to the application. It is for one goroutine.
 type sink struct {
