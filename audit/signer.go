@@ -73,6 +73,9 @@ func (s *signer) durable(at link) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if at.seq <= s.last.seq {
+		return
+	}
 	s.last = at
 	first := s.since.IsZero()
 	if first {

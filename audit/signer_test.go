@@ -188,6 +188,73 @@ func TestHeadsThatFail(t *testing.T) {
 	}
 }
 
+// Whoever leaves while a batch is with the disk takes the record along: no head
+// stands for it.
+func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disks{}
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, Wait: defaultWait})
+		goOn := make(chan struct{})
+		d.log.onSync = func() error { <-goOn; return nil }
+		var wg sync.WaitGroup
+		add := func(id string, accepted bool) {
+			wg.Go(func() {
+				if err := l.Append(t.Context(), sample(id)); (err == nil) != accepted {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
+			synctest.Wait()
+		}
+		add("first", true)
+		time.Sleep(100 * time.Millisecond)
+		add("early", false)
+		time.Sleep(100 * time.Millisecond)
+		add("late", true)
+		// The two go to disk at 200 ms. The early one leaves at 350 ms, the sync ends
+		// at 400 ms, and the late one would leave at 450 ms.
+		d.log.onSync = func() error { d.log.onSync = nil; time.Sleep(200 * time.Millisecond); return nil }
+		close(goOn)
+		wg.Wait()
+		mustClose(t, l)
+		name := d.saved(t)
+		if got := calls(t, name); !slices.Equal(got, []string{"first", "late"}) {
+			t.Errorf("the log holds %q", got)
+		}
+		if c := mustHold(t, name); c.SignedSeq != 2 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// Heads that another changed are not built upon after a failure, and not repaired.
+func TestHeadsThatAnotherChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, heard := &disks{}, &told{}
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, Report: heard.report})
+		d.heads.onSync = func() error {
+			d.heads.onSync = nil
+			d.heads.content[20] ^= 1
+			return syscall.EIO
+		}
+		mustAppend(t, l, "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
+		d.heads.content[20] ^= 1
+		l.signer.reached() // its lock shows the signer that they are
+		time.Sleep(longestWait)
+		synctest.Wait()
+		mustAppend(t, l, "b")
+		mustClose(t, l)
+		if c := mustHold(t, d.saved(t)); c.SignedSeq != 2 {
+			t.Errorf("%+v", c)
+		}
+		if got := heard.heard(); !slices.Equal(got, []string{"heads true", "heads false"}) {
+			t.Errorf("the operator heard %q", got)
+		}
+	})
+}
+
 // However many records come, a file of heads that fails is not tried all the time.
 func TestAttemptsAtHeadsAreSpacedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -455,6 +522,7 @@ func FuzzReadHead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(line[:len(line)-1])
+	f.Add(bytes.Replace(line[:len(line)-1], []byte(`"seq":0`), []byte(`"seq": 0`), 1))
 	f.Add([]byte(`{"head":1,"signature":""}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		h, signed, signature, err := readHead(line)

@@ -192,13 +192,13 @@ func (l *Log) write(batch []*entry) error {
 func (l *Log) confirm(batch []*entry, tails []tail) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer func() { l.signer.durable(l.writer.link) }()
 	for i, e := range batch {
 		if e.state == abandoned {
 			l.requeue(batch[i:])
 			return false
 		}
 		l.writer.tail = tails[i]
-		l.signer.durable(tails[i].link)
 		e.answer(nil)
 	}
 	return true

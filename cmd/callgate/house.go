@@ -74,7 +74,7 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 		}
 	}()
 	record := audit.Content(c.Record)
-	log, err := audit.Open(c.DataDir, audit.Options{Record: record})
+	log, err := openLog(c, w.logger)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
@@ -56,18 +57,32 @@ func standing(order []string, open map[string][]byte) []string {
 	return kept
 }
 
+// mostLooks is how often the files are read that a rotation may move meanwhile.
+const mostLooks = 3
+
 // endedIn tells which of some calls have an outcome.
 func endedIn(dir string, ids []string) (map[string]bool, error) {
 	asked, ended := make(map[string]bool, len(ids)), map[string]bool{}
 	for _, id := range ids {
 		asked[id] = true
 	}
-	err := eachCall(dir, func(decided bool, id string, _ []byte) {
-		if !decided && asked[id] {
-			ended[id] = true
+	// A rotation gives a file another name: one that took place meanwhile may have
+	// kept it from being read, or had it read twice, which does no harm.
+	for range mostLooks {
+		before, err := audit.Files(dir)
+		if err != nil {
+			return nil, err
 		}
-	})
-	return ended, err
+		err = eachCall(dir, func(decided bool, id string, _ []byte) {
+			if !decided && asked[id] {
+				ended[id] = true
+			}
+		})
+		if after, again := audit.Files(dir); again == nil && slices.Equal(before, after) {
+			return ended, err
+		}
+	}
+	return nil, errors.New("the files of the audit log change faster than they can be read")
 }
 
 // A line has its members in one order, and a quotation mark within a value is
