@@ -178,6 +178,7 @@ func TestAwait(t *testing.T) {
 				if o.Status != c.status || o.Pending != (c.status == 202) || time.Since(start).Round(time.Second) != c.took {
 					t.Errorf("%+v after %s", o, time.Since(start))
 				}
+				synctest.Wait() // the end stands before its outcome is written down
 				got := j.outcomes(o.CallID)
 				if (c.outcome == "") != (len(got) == 0) || len(got) > 0 && got[0].Outcome != c.outcome {
 					t.Errorf("%+v", got)
