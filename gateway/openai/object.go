@@ -61,7 +61,8 @@ func (o object) bytes() []byte {
 
 var errNoObject = errors.New("found no object")
 
-// maxDepth bounds how deep a request may nest.
+// maxDepth is how deep the reader goes that names a fault. A request itself may
+// nest as deep as jsontext allows.
 const maxDepth = 500
 
 // readObject reads one strict JSON object. Its error says where it is not one.
