@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/store"
+)
+
+// Past is what the journal holds of the processes that wrote it before.
+type Past struct {
+	// Open are the decisions of ModeCall that are tool calls and have no outcome.
+	Open []audit.Record
+	// Ended tells which of some calls have an outcome.
+	Ended func(ids []string) (map[string]bool, error)
+}
+
+// Tended counts what became of calls that others have left, or that nobody has
+// answered.
+type Tended struct {
+	Unknown int // ended as unknown
+	Again   int // were dispatched again
+	Written int // had ended, and their outcome was not written down
+	Expired int
+	// Trouble is why something could not be done, and is tried again; else nil.
+	Trouble error
+}
+
+const (
+	// tendEvery is how often the store is looked after.
+	tendEvery = time.Second
+	// sweepRounds is how many rounds there are to one sweep, which costs a sync.
+	sweepRounds = 10
+	// tendAtOnce is how many calls are asked for at once.
+	tendAtOnce = 256
+	// mostEnding and mostRunning bound how many calls are ended, and run, at once.
+	mostEnding  = 32
+	mostRunning = 8
+	// mostDispatches is how often a call is dispatched that nobody has survived.
+	mostDispatches = 3
+)
+
+// Tender looks after the store of a kernel.
+type Tender struct {
+	kernel *Kernel
+	report func(Tended)
+	past   Past
+	rounds int
+	first  bool // what is left of the processes before is not all known yet
+	owed   []store.Call
+	left   []store.Call
+	// arguments are the digests, by call, of what the store does not keep of a call
+	// that has ended.
+	arguments map[string]string
+
+	ending, running chan struct{}
+	begun           sync.WaitGroup
+	stop, stopped   chan struct{}
+	leave           context.CancelFunc // what has not begun is left to the next process
+	mu              sync.Mutex
+	tended          Tended
+}
+
+// Tend looks after the store until it is stopped: at once, and each second, it sees
+// to the calls that have no outcome and whose process has gone, to those whose
+// tool has not answered in time, and to what need not be kept any more. It is to
+// be begun before the kernel judges: decisions of past are of nobody who lives.
+//
+// What was dispatched once has perhaps acted, and ends as unknown. What is read or
+// idempotent is dispatched again, with the arguments that the store has, where
+// its tool is still the one that was judged: it then runs as its configuration is
+// now, without another slot of the limits. A decision without an outcome whose
+// call the store does not have was not dispatched, or the store was spared the
+// call: it ends as unknown too, so that every decision has its outcome.
+//
+// report is told of every round.
+func (k *Kernel) Tend(past Past, report func(Tended)) *Tender {
+	ctx, leave := context.WithCancel(context.Background())
+	t := &Tender{
+		kernel: k, report: report, past: past, first: true, arguments: map[string]string{},
+		ending: make(chan struct{}, mostEnding), running: make(chan struct{}, mostRunning),
+		stop: make(chan struct{}), stopped: make(chan struct{}), leave: leave,
+	}
+	t.round(ctx)
+	go t.tend(ctx)
+	return t
+}
+
+// Stop ends a tender, once. It waits for what was begun until ctx ends; what runs
+// then is still waited for by Settle.
+func (t *Tender) Stop(ctx context.Context) {
+	close(t.stop)
+	ended := make(chan struct{})
+	go func() {
+		<-t.stopped
+		t.begun.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	t.leave()
+}
+
+func (t *Tender) tend(ctx context.Context) {
+	defer close(t.stopped)
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-tick.C:
+			t.round(ctx)
+		}
+	}
+}
+
+func (t *Tender) count(of func(*Tended)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of(&t.tended)
+}
+
+// round does what is to be done now. What the store, or the journal, cannot tell
+// yet is asked for again in the next one.
+func (t *Tender) round(ctx context.Context) {
+	defer func() {
+		t.mu.Lock()
+		done := t.tended
+		t.tended = Tended{}
+		t.mu.Unlock()
+		t.report(done)
+	}()
+	t.trouble(t.resume(ctx))
+	s := t.kernel.store
+	due, err := s.Expire(ctx, tendAtOnce)
+	t.trouble(err)
+	for _, call := range due {
+		c := t.kernel.restore(&call)
+		if !t.kernel.ends.begin(c) {
+			continue
+		}
+		t.inTurn(ctx, t.ending, func() {
+			if c.expire(context.WithoutCancel(ctx)) {
+				t.count(func(n *Tended) { n.Expired++ })
+			}
+		})
+	}
+	if t.rounds++; t.rounds%sweepRounds == 0 {
+		_, err = s.Sweep(ctx, tendAtOnce)
+		t.trouble(err)
+	}
+}
+
+// trouble notes what could not be done.
+func (t *Tender) trouble(err error) {
+	if err != nil {
+		t.count(func(n *Tended) { n.Trouble = err })
+	}
+}
