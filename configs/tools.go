@@ -58,6 +58,14 @@ func readTool(n node) registry.Tool {
 				field{"timeout", func(n node) { n.duration("a timeout", &t.Run.Timeout) }},
 				field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
 				field{"addresses", func(n node) { n.texts("addresses or prefixes", &t.Run.Addresses) }},
+				field{"tool", func(n node) { n.text("the tool's name on its server", &t.Run.Tool) }},
+				field{"command", func(n node) { n.texts("a program and its arguments", &t.Run.Command) }},
+				field{"credential", func(n node) {
+					var s Secret
+					n.secret("what the server asks for", &s)
+					t.Run.Credential = s.String()
+				}},
+				field{"max_age", func(n node) { n.duration("how long the answer may take", &t.Run.MaxAge) }},
 			)
 		}},
 	)

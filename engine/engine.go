@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
 	"time"
 
@@ -21,15 +22,26 @@ type Call struct {
 	Arguments []byte
 	ID        string   // the call id; the tool sees it
 	Roots     []string // absolute folders of the project, for files.read
+	// Thread is the conversation, Ancestors those that it came from, the oldest
+	// first, and User who it is held for; each empty where nothing is known.
+	Thread    string
+	Ancestors []string
+	User      string
 }
 
 // Run says how the tool is run. Its fields are those of a tool's definition.
 type Run struct {
-	Type           string        // http, demo or client
-	URL            string        // http only
+	Type           string        // http, demo, client, mcp, oxp or callback
+	URL            string        // of http, mcp, oxp and callback
 	Timeout        time.Duration // of all attempts together; 0 or less is 10 s
 	MaxResultBytes int64         // after decoding; 0 or less is 1 MiB
 	Addresses      []string      // prefixes or addresses; none means public ones only
+
+	Server     string        // of the servers file; may be empty
+	Tool       string        // the tool's name there; with oxp its id and version
+	Command    []string      // of mcp, instead of a URL
+	Credential string        // where it stands; see Options.Secret
+	MaxAge     time.Duration // of callback: how long the answer may take
 }
 
 // Result is what a tool gave.
@@ -41,6 +53,10 @@ type Result struct {
 	// Attempts counts how often the tool was tried, also where a refusal is
 	// returned with the result; 0 where it was not tried at all.
 	Attempts int
+	// Pending says that the tool has taken the call and will answer later, until
+	// Until at the latest; there is no body then.
+	Pending bool
+	Until   time.Time
 }
 
 // Options are what an engine needs of its surroundings. The zero value is
@@ -56,6 +72,13 @@ type Options struct {
 	// Breaker is told of the tools' breakers; nil is nobody. It must be quick, and
 	// safe for concurrent use.
 	Breaker func(BreakerEvent)
+	// Transports run the types that the engine does not run itself.
+	Transports map[string]Transport
+	// Secret reads what stands at env:NAME or file:PATH; nil has no secrets.
+	Secret func(place string) (string, error)
+	// Callback makes the address at which the answer of a call is taken until a
+	// time; nil takes none, and tools that answer later are tool_unavailable.
+	Callback func(callID string, until time.Time) (string, error)
 }
 
 const (
@@ -69,6 +92,8 @@ type Engine struct {
 	pool     *pool
 	breakers *breakers
 	demos    map[string]demo
+	// transports run what this package does not.
+	transports map[string]Transport
 }
 
 // New returns an engine. Close it to give up its idle connections.
@@ -84,6 +109,8 @@ func New(options Options) *Engine {
 		pool:     newPool(options),
 		breakers: newBreakers(options.Breaker),
 		demos:    newDemos(options.Now),
+
+		transports: maps.Clone(options.Transports),
 	}
 }
 
@@ -146,7 +173,11 @@ func (e *Engine) run(ctx context.Context, call Call) (result Result, refused *re
 		return Result{}, refusal.New(refusal.ToolUnavailable,
 			"This tool is run by the application and cannot be run here; continue without it.").
 			WithCause(fmt.Errorf("%s is of type client, which the gateway does not run", call.Tool))
-	default:
+	}
+	t := e.transports[call.Run.Type]
+	if t == nil {
 		return Result{}, unavailable("%s has a type that this engine does not run", call.Tool)
 	}
+	result, err := t.Run(ctx, call)
+	return result, refusal.From(refusal.Execute, err)
 }

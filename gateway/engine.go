@@ -21,6 +21,10 @@ type Task struct {
 	Run                   registry.Run
 	Arguments             []byte   // the bytes that were judged
 	Roots                 []string // the folders of the project
+	// Thread, Ancestors and User are those of the request.
+	Thread    string
+	Ancestors []string
+	User      string
 }
 
 // Output is what a tool answered.

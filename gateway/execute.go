@@ -212,6 +212,7 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	task := Task{
 		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
 		Arguments: c.parsed.Arguments, Roots: c.project.Roots,
+		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User,
 	}
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout+grace)
 	defer cancel()

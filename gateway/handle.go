@@ -192,7 +192,7 @@ func (c *call) tools() ([]Tool, error) {
 		if err != nil {
 			return nil, refusal.From(refusal.Permission, err)
 		}
-		if ever {
+		if ever && !c.kernel.quarantined(entry.Name()) {
 			wire, _ := c.state.wire.Wire(entry.Name())
 			tools = append(tools, Tool{
 				Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),

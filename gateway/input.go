@@ -34,9 +34,13 @@ type Request struct {
 	// the command line, there is no such limit.
 	Caller string
 	// ID is the caller's own name for the request, Thread the conversation, and
-	// TraceID the trace that it is part of. They are written down, and nothing
-	// else.
+	// TraceID the trace that it is part of. They are written down, and told to
+	// tools that keep a conversation of their own.
 	ID, Thread, TraceID string
+	// Ancestors are the threads that Thread came from, the oldest first, and User is
+	// who it is held for. Nothing is decided by them.
+	Ancestors []string
+	User      string
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
 	// says that the caller traces it; empty where the trace begins here.
 	ParentID string

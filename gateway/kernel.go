@@ -54,6 +54,7 @@ type Observer interface {
 // Kernel judges and executes. It is safe for concurrent use.
 type Kernel struct {
 	state atomic.Pointer[State]
+	apart atomic.Pointer[map[string]bool] // tools that may not be called
 	parts Parts
 	store shield
 	owed  debts

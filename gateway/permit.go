@@ -18,6 +18,9 @@ func reach(_ context.Context, c *call) error {
 	if !ever {
 		return denied(c.written())
 	}
+	if c.kernel.quarantined(c.tool.Name()) {
+		return quarantine(c.written())
+	}
 	return nil
 }
 
@@ -46,4 +49,9 @@ func permit(ctx context.Context, c *call) error {
 func denied(tool string) error {
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
 		"You may not use %s here. The policy of this project decides, and trying again will not change it; use another tool, or say what you cannot do.", tool))
+}
+
+func quarantine(tool string) error {
+	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
+		"%s cannot be called until the operator has accepted what its server says of it now. Trying again will not change that; use another tool, or say what you cannot do.", tool))
 }

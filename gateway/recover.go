@@ -216,7 +216,7 @@ func (c *call) rerun() (*policy.Project, error) {
 	switch {
 	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
 		return nil, errors.New("its effect may not be had twice")
-	case c.tool == nil:
+	case c.tool == nil, c.kernel.quarantined(c.parsed.Name):
 		return nil, errors.New("its tool is not what it was")
 	case c.stored.Attempts >= mostDispatches:
 		return nil, errors.New("it was dispatched too often")

@@ -21,9 +21,19 @@ func find(_ context.Context, c *call) error {
 		c.tool = tool
 		return nil
 	}
+	if name := c.parsed.Name; !ok && c.kernel.quarantined(name) && c.terms().offers(name) {
+		ever, err := c.reaches(name)
+		switch {
+		case err != nil:
+			return err
+		case !ever:
+			return denied(c.written())
+		}
+		return quarantine(c.written())
+	}
 	near := c.state.Tools.Near(c.written(), func(name string) bool {
 		ever, err := c.reaches(name)
-		return ever && err == nil && c.terms().offers(name)
+		return ever && err == nil && c.terms().offers(name) && !c.kernel.quarantined(name)
 	}, maxNear)
 	if c.wired() {
 		for i, name := range near {

@@ -64,7 +64,7 @@ func (e *Entry) Effect() string { return e.tool.Effect }
 // Run says how the tool is run, with its defaults filled in.
 func (e *Entry) Run() Run {
 	r := e.tool.Run
-	r.Addresses = slices.Clone(r.Addresses)
+	r.Addresses, r.Command = slices.Clone(r.Addresses), slices.Clone(r.Command)
 	return r
 }
 

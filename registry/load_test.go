@@ -95,7 +95,7 @@ func TestDefinitionFaults(t *testing.T) {
 		t.Run(c.Why, func(t *testing.T) {
 			tool := Tool{Name: c.Tool.Name, Version: c.Tool.Version, Kind: c.Tool.Kind, Effect: c.Tool.Effect, InputSchema: json.RawMessage(`{"type":"object"}`), Run: Run{Type: "demo"}}
 			if r := c.Tool.Run; r != nil {
-				tool.Run = Run{r.Type, r.URL, r.Timeout, r.MaxResultBytes, r.Addresses}
+				tool.Run = Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses}
 			}
 			_, err := New([]Tool{tool})
 			if len(c.Want) == 0 {

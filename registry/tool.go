@@ -31,11 +31,25 @@ type Tool struct {
 
 // Run says how a tool is run, as far as it is syntax.
 type Run struct {
-	Type           string        // http, demo or client; required
-	URL            string        // http only: absolute http or https, no user info
+	Type           string        // http, demo, client, mcp, oxp or callback; required
+	URL            string        // of http, mcp, oxp and callback: absolute http or https, no user info
 	Timeout        time.Duration // 1 ms to 10 min; 0 is 10 s
 	MaxResultBytes int64         // 1 B to 1 GiB; 0 is 1 MiB
 	Addresses      []string      // prefixes or addresses that may be connected to
+
+	// What follows is of mcp, oxp and callback.
+
+	// Server names the entry of the servers file that the tool was found by; empty
+	// for a tool that stands by itself.
+	Server string
+	Tool   string // its name there; with oxp its id and exact version; required
+	// Command is a program and its arguments that speaks mcp on its standard input
+	// and output, instead of a URL.
+	Command []string
+	// Credential is where what the server asks for stands: env:NAME, or file: and an
+	// absolute path.
+	Credential string
+	MaxAge     time.Duration // callback only: how long the answer may take; 0 is 24 h
 }
 
 const (
@@ -48,13 +62,16 @@ const (
 	maxTimeout         = 10 * time.Minute
 	defaultResultBytes = 1 << 20
 	maxResultBytes     = 1 << 30
+	defaultMaxAge      = 24 * time.Hour
+	minMaxAge          = time.Second
+	maxMaxAge          = 30 * 24 * time.Hour
 )
 
 // Fixed vocabularies; read only.
 var (
 	kinds    = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 	effects  = []string{"read", "idempotent", "once"}
-	runTypes = []string{"http", "demo", "client"}
+	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback"}
 )
 
 // ValidName tells whether a name is within the registry's grammar.
@@ -122,14 +139,20 @@ func completeRun(r Run, report func(string, ...string)) Run {
 	} else {
 		oneOf(report, r.Type, runTypes, "run", "type")
 	}
+	remote := r.Type == "mcp" || r.Type == "oxp" || r.Type == "callback"
 	switch {
-	case r.Type == "http":
+	case r.Type == "mcp" && len(r.Command) > 0 && r.URL == "":
+		if r.Command[0] == "" {
+			report("found an empty program; expected a program and its arguments", "run", "command")
+		}
+	case r.Type == "http" || remote:
 		if problem := checkURL(r.URL); problem != "" {
 			report(problem, "run", "url")
 		}
 	case r.URL != "":
-		report("found a url; expected none unless the type is http", "run", "url")
+		report("found a url; expected none with the type "+quote(r.Type), "run", "url")
 	}
+	completeRemote(&r, remote, report)
 	if r.Timeout == 0 {
 		r.Timeout = defaultTimeout
 	}
@@ -151,6 +174,35 @@ func completeRun(r Run, report func(string, ...string)) Run {
 		}
 	}
 	return r
+}
+
+// completeRemote completes what is of tools that another server lists.
+func completeRemote(r *Run, remote bool, report func(string, ...string)) {
+	r.Command = slices.Clone(r.Command)
+	if len(r.Command) > 0 && (r.Type != "mcp" || r.URL != "") {
+		report("found a command; expected one with the type mcp alone, instead of a url", "run", "command")
+	}
+	if remote && r.Tool == "" {
+		report("found nothing; expected the tool's name on its server", "run", "tool")
+	}
+	if !remote && r.Tool != "" {
+		report("found a tool; expected none with the type "+quote(r.Type), "run", "tool")
+	}
+	if !remote && r.Credential != "" {
+		report("found a credential; expected none with the type "+quote(r.Type), "run", "credential")
+	}
+	if r.Type != "callback" {
+		if r.MaxAge != 0 {
+			report("found a max_age; expected one with the type callback alone", "run", "max_age")
+		}
+		return
+	}
+	if r.MaxAge == 0 {
+		r.MaxAge = defaultMaxAge
+	}
+	if r.MaxAge < minMaxAge || r.MaxAge > maxMaxAge {
+		report(fmt.Sprintf("found %s; expected %s to %s", r.MaxAge, minMaxAge, maxMaxAge), "run", "max_age")
+	}
 }
 
 // checkURL never repeats the URL: it may hold what should not be printed.

@@ -68,7 +68,7 @@ func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 	t := traceOf(c)
 	a := Asked{Request: gateway.Request{
 		Subject: gateway.Subject{Agent: r.Header.Get(HeaderAgent), Workspace: r.Header.Get(HeaderWorkspace), Project: r.Header.Get(HeaderProject)},
-		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread),
+		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread), User: r.Header.Get(HeaderUser),
 		Caller: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
 	}}
 	if credentials := r.Header["Authorization"]; len(credentials) > 0 {

@@ -67,7 +67,7 @@ func read(header http.Header, came door.Asked) (asked, *refusal.Error) {
 		return a, bad("The body is not a request: %v.", err)
 	}
 	a.Subject = gateway.Subject{Agent: b.Agent, Workspace: b.Workspace, Project: b.Project}
-	a.id, a.Thread = b.ID, b.Thread
+	a.id, a.Thread, a.Ancestors, a.User = b.ID, b.Thread, b.Ancestors, b.User
 	if b.ID != nil {
 		_ = json.Unmarshal(b.ID, &a.ID) // it is a string
 	}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Transport runs the tools of one type, and finds them on a server. It is safe
+// for concurrent use.
+type Transport interface {
+	// Run runs a call whose bounds are set, within its context. Its error is a
+	// *refusal.Error.
+	Run(context.Context, Call) (Result, error)
+	// Discover lists what a server has. Nothing of it was judged; what cannot be
+	// read whole is an error, which is for the operator.
+	Discover(context.Context, Server) ([]Definition, error)
+}
+
+// Server is where tools are found.
+type Server struct {
+	Name string
+	Type string // mcp, oxp or callback
+	// URL, or with mcp Command: a program and its arguments.
+	URL        string
+	Command    []string
+	Credential string   // where it stands; see Options.Secret
+	Addresses  []string // prefixes or addresses; none means public ones only
+	Timeout    time.Duration
+}
+
+// Definition is a tool as its server states it.
+type Definition struct {
+	Name    string // there; with oxp the id without its version
+	Version string // "" where the server states none
+	// Endpoint is where its calls go, where that is not the server's URL.
+	Endpoint    string
+	Title       string
+	Description string
+	// The schemas are JSON, as near to the server's bytes as the protocol allows;
+	// nil where it states none.
+	InputSchema, OutputSchema json.RawMessage
+}
+
+// Discover lists what a server has, and its error is for the operator. It returns
+// within the server's timeout.
+func (e *Engine) Discover(ctx context.Context, s Server) (found []Definition, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			found, err = nil, fmt.Errorf("%s: %s", s.Name, panicked(p))
+		}
+	}()
+	t := e.transports[s.Type]
+	if t == nil {
+		return nil, fmt.Errorf("%s is of the type %s, which this engine does not know", s.Name, s.Type)
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	return t.Discover(ctx, s)
+}
