@@ -28,9 +28,11 @@ type Config struct {
 	Workspaces policy.Workspaces
 	Budgets    *ratelimit.Limits
 	Principals []Principal
-	Keys       *identity.Keys  // of the principals
-	Models     *upstream.Set   // nil where there are no upstreams
-	Agents     map[string]bool // that a project or a principal names
+	Keys       *identity.Keys // of the principals
+	Models     *upstream.Set  // nil where there are no upstreams
+	Servers    []ToolServer
+	Pins       map[string][]Pin // what was accepted of each server that has a file of them
+	Agents     map[string]bool  // that a project or a principal names
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
 	Digest string
@@ -71,7 +73,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 	if !ok {
 		return nil, l.report.err()
 	}
-	c := &Config{Settings: readSettings(root)}
+	c := &Config{Settings: readSettings(root), Pins: map[string][]Pin{}}
 	if dataDir != "" {
 		c.DataDir = dataDir
 	}
@@ -87,6 +89,10 @@ func load(from source, main, dataDir string) (*Config, error) {
 	if c.Upstreams != "" {
 		l.yaml(root, dir, "/upstreams", c.Upstreams, func(n node, _ string) { models = readUpstreams(n) })
 	}
+	if c.ServerFile != "" {
+		l.yaml(root, dir, "/servers", c.ServerFile, func(n node, _ string) { c.Servers = readServers(n) })
+		entries = append(entries, l.servers(c)...)
+	}
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
 	l.auth(root, c)
 	l.store(root, c)
@@ -99,6 +105,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 	}
 	l.unmatched(root, limits, c)
 	l.models(root, models, c)
+	l.stray(c)
 	if err := l.report.err(); err != nil {
 		return nil, err
 	}
@@ -118,13 +125,18 @@ func (l *loader) file(name string, at *node) ([]byte, bool) {
 		}
 		return nil, false
 	}
+	l.seen(name, l.relative(name), data)
+	return data, true
+}
+
+// seen notes that a file is part of the configuration, and by which name it enters
+// the digest.
+func (l *loader) seen(name, relative string, data []byte) {
 	l.files = append(l.files, name)
-	relative := l.relative(name)
 	entry := binary.AppendUvarint(nil, uint64(len(relative)))
 	entry = append(entry, relative...)
 	entry = binary.AppendUvarint(entry, uint64(len(data)))
 	l.digest = append(l.digest, append(entry, data...))
-	return data, true
 }
 
 func (l *loader) sum() string {

@@ -261,10 +261,18 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	servers, err := os.ReadFile("servers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	stated := loads(t, with(t, map[string]string{
 		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
 		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
+		"servers.yaml":   string(servers),
 	}))
+	if len(stated.Servers) != 2 {
+		t.Errorf("found %d servers", len(stated.Servers))
+	}
 	if route, found := stated.Models.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
 		t.Errorf("found the route %+v; expected the default rules", route)
 	}

@@ -51,6 +51,13 @@ func (s Secret) Read() (string, error) {
 	return "", errors.New("found no secret; expected one")
 }
 
+// ReadSecret returns the secret at a place as String names it, as it stands there
+// now.
+func ReadSecret(place string) (string, error) {
+	kind, at, _ := strings.Cut(place, ":")
+	return Secret{kind, at}.Read()
+}
+
 func readSecret(path string) (string, error) {
 	data, err := disk{}.read(path)
 	value := strings.TrimRight(string(data), "\r\n")

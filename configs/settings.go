@@ -22,7 +22,9 @@ type Settings struct {
 	Limits    string
 	Principal string // the principals file; empty when there is none
 	Upstreams string // the upstreams file; empty when there is none
-	Output    parser.Options
+	// ServerFile is the servers file; empty when there is none.
+	ServerFile string
+	Output     parser.Options
 	// DataDir starts at the working directory and holds the audit log and the store.
 	DataDir string
 	Audit
@@ -132,6 +134,7 @@ func readSettings(root node) Settings {
 		}},
 		field{"principals", func(n node) { n.text("the file of principals", &s.Principal) }},
 		field{"upstreams", func(n node) { n.text("the file of upstreams", &s.Upstreams) }},
+		field{"servers", func(n node) { n.text("the file of servers", &s.ServerFile) }},
 		field{"registry", func(n node) {
 			n.object(field{"files", func(n node) {
 				s.Registry = nil

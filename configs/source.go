@@ -68,12 +68,18 @@ func kindOf(m fs.FileMode) string {
 	return "something else"
 }
 
+// errAbsent is a file that is not there.
+var errAbsent = errors.New("found no such file; expected a file")
+
+// isAbsent tells whether a file could not be read because it is not there.
+func isAbsent(err error) bool { return errors.Is(err, errAbsent) }
+
 // plain takes the path out of an error of the system: the fault names the file.
 func plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return errors.New("found no such file; expected a file")
+			return errAbsent
 		}
 		err = p.Err
 	}

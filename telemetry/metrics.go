@@ -193,6 +193,14 @@ func (m *Metrics) Breakers(open func() int) {
 	}
 }
 
+// Quarantine counts, from now on, how many accepted tools held says may not be
+// called. It is called once.
+func (m *Metrics) Quarantine(held func() int) {
+	if m != nil {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, or nothing."}, func() float64 { return float64(held()) }))
+	}
+}
+
 // Breaker counts an event of a tool's breaker; event is of a closed list.
 func (m *Metrics) Breaker(event string) {
 	if m != nil {

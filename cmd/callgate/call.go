@@ -54,11 +54,12 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 					return err
 				}
 			}
-			r, err := openHouse(c.Context(), loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
+			r, err := e.openHouse(c.Context(), loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
+			r.servers.first(c.Context())
 			j.answer = func(ctx context.Context, b native.Body) (any, error) { return r.act(ctx, s.request(b)) }
 			if lines {
 				return j.lines(c.Context(), in, name)

@@ -62,7 +62,7 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := openHouse(ctx, loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
+	r, err := e.openHouse(ctx, loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
 	if err != nil {
 		return err
 	}

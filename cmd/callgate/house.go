@@ -24,11 +24,13 @@ import (
 type house struct {
 	kernel *gateway.Kernel
 	log    *audit.Log
-	engine *engine.Engine
-	limits limits
-	calls  keeping
-	tender *gateway.Tender
-	models atomic.Pointer[upstream.Set] // that can be asked now
+	engine *tooling
+	// servers are where tools were found.
+	servers *fleet
+	limits  limits
+	calls   keeping
+	tender  *gateway.Tender
+	models  atomic.Pointer[upstream.Set] // that can be asked now
 	// cut ends the calls that still run; that their outcome is not known is then
 	// written down.
 	cut context.CancelFunc
@@ -63,7 +65,7 @@ type witnesses struct {
 
 // openHouse opens the audit log of a configuration and makes the kernel that
 // executes.
-func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w witnesses) (h *house, err error) {
+func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w witnesses) (h *house, err error) {
 	limits, err := newLimits(ctx, c, w.metrics, w.logger)
 	if err != nil {
 		return nil, err
@@ -89,15 +91,19 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
-	tools := engine.New(engine.Options{Breaker: w.breaker})
+	var servers *fleet
+	tools := newTooling(engine.Options{Breaker: w.breaker}, func(server string) { servers.changed(server) })
 	w.metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Parts{
-		Limiter: limits.Limiter, Journal: log, Engine: runner{tools, running}, Store: calls,
+		Limiter: limits.Limiter, Journal: log, Engine: runner{tools.Engine, running}, Store: calls,
 		Observer: w.metrics, Record: record, Replica: replica(), Node: calls.node,
 	}
 	if w.tracing != nil {
 		parts.Tracer = w.tracing
+	}
+	if e.fit != nil {
+		parts = e.fit(parts)
 	}
 	k, err := gateway.New(state, parts)
 	if err != nil {
@@ -105,8 +111,13 @@ func openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w w
 		tools.Close()
 		return nil, errors.Join(internalError{err}, calls.close(), log.Close())
 	}
+	// Before anything is judged, what no server was asked for yet is in quarantine.
+	servers = newFleet(tools, k.Quarantine, w.logger)
+	w.metrics.Quarantine(servers.quarantined)
+	servers.follow(c)
+	servers.followed()
 	tender := k.Tend(past, tending(w.logger))
-	return &house{kernel: k, log: log, engine: tools, limits: limits, calls: calls, tender: tender, cut: cut}, nil
+	return &house{kernel: k, log: log, engine: tools, servers: servers, limits: limits, calls: calls, tender: tender, cut: cut}, nil
 }
 
 // replica names this process beside others.
@@ -134,6 +145,7 @@ const settleTime = 5 * time.Second
 func (h *house) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
+	h.servers.close()
 	h.tender.Stop(ctx)
 	h.cut()
 	err := h.settle()
@@ -165,8 +177,9 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 	defer context.AfterFunc(r.running, cancel)()
 	result, err := r.engine.Run(ctx, engine.Call{
 		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
+		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
 	})
-	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts}, err
+	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}, err
 }
 
 func toEngine(r registry.Run) engine.Run { return engine.Run(r) }

@@ -4,35 +4,39 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
 func main() {
+	os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}.program(os.Args[1:]))
+}
+
+// program is run, ended by a signal.
+func (e env) program(args []string) int {
 	// A closed pipe is an error to report, not a signal to die of.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	return e.run(ctx, args)
 }
 
 // run is the whole program: it reads and writes nothing but what it is given,
 // the files that its arguments name, and the configuration.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	out := &output{Writer: stdout}
-	root := newRoot(env{stdin: stdin, stdout: out, stderr: stderr})
+func (e env) run(ctx context.Context, args []string) int {
+	out := &output{Writer: e.stdout}
+	e.stdout = out
+	root := newRoot(e)
 	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetIn(e.stdin)
 	root.SetOut(out)
-	root.SetErr(stderr)
+	root.SetErr(e.stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = out.err
 	}
-	return exitCode(stderr, err)
+	return exitCode(e.stderr, err)
 }

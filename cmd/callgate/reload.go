@@ -24,11 +24,13 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 				offer.drop()
 				return fmt.Errorf("telemetry.traces: %w", err)
 			}
+			h.servers.follow(c)
 			if err := h.kernel.Swap(stateOf(c, offer.Authenticator)); err != nil {
 				drop()
 				offer.drop()
 				return err
 			}
+			h.servers.followed()
 			h.models.Store(c.Models)
 			offer.keep()
 			follow()

@@ -12,12 +12,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 )
 
 // env is what a command may touch.
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	// fit changes the parts of a kernel before it is made. It is how a test has a
+	// process fail at a point that it names; the program has none, and nothing that
+	// it reads can give it one.
+	fit func(gateway.Parts) gateway.Parts
 }
 
 func newRoot(e env) *cobra.Command {
@@ -48,7 +53,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
+	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newServers(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -13,14 +13,20 @@ import (
 // asProgram makes the test binary be the program.
 const asProgram = "CALLGATE_TEST_AS_PROGRAM"
 
+// asTool makes the test binary be a tool that listens where the variable says.
+const asTool = "CALLGATE_TEST_AS_TOOL"
+
 func TestMain(m *testing.M) {
+	if address := os.Getenv(asTool); address != "" {
+		serveAsTool(address)
+	}
 	if os.Getenv(asProgram) != "" {
-		main()
+		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, fit: sabotage()}.program(os.Args[1:]))
 	}
 	testscript.Main(m, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)
-			os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+			os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}.run(context.Background(), os.Args[1:]))
 		},
 	})
 }

@@ -89,7 +89,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		return fmt.Errorf("telemetry.traces: %w", err)
 	}
 	follow()
-	h, err := openHouse(ctx, loaded, stateOf(loaded, offer.Authenticator), witnesses{metrics, traces, logger})
+	h, err := e.openHouse(ctx, loaded, stateOf(loaded, offer.Authenticator), witnesses{metrics, traces, logger})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)
-	admin := server(newAdmin(watch, h.limits, h.calls, who, metrics, front))
+	admin := server(newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front))
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/registry"
+)
+
+// lookAgain is how often a server is asked what it has.
+const lookAgain = 30 * time.Second
+
+// discoverer asks servers what they have.
+type discoverer interface {
+	Discover(context.Context, engine.Server) ([]engine.Definition, error)
+}
+
+// fleet keeps an eye on the servers of the configuration: what they say of their
+// tools must be what was accepted of it. A tool of which they say something else
+// may not be called, nor one of a server that has not been asked yet.
+type fleet struct {
+	of     discoverer
+	apart  func(names map[string]bool) // puts tools into quarantine
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	tools   *registry.Registry
+	servers []*watched      // in the order of the configuration
+	held    int             // tools in quarantine that were accepted
+	last    map[string]bool // the quarantine
+	between map[string]bool // that of the configuration before, while both may judge
+	working sync.WaitGroup
+	closed  bool
+}
+
+// watched is a server that is asked again and again.
+type watched struct {
+	server configs.ToolServer
+	pins   []configs.Pin
+	offers []configs.Offer
+	heard  time.Time // when it said last what it has; zero is never
+	fault  string    // why it did not the last time
+	asked  chan struct{}
+	once   sync.Once // closes asked
+	wake   chan struct{}
+	stop   context.CancelFunc
+}
+
+// serverStanding is how a server is, for operators.
+type serverStanding struct {
+	Name  string     `json:"name"`
+	Type  string     `json:"type"`
+	Heard *time.Time `json:"heard,omitempty"` // when it last said what it has
+	Fault string     `json:"fault,omitempty"`
+	Tools int        `json:"tools"` // that may be called
+	// Quarantined are tools that were accepted and may not be called now, New how
+	// many were never accepted.
+	Quarantined []string `json:"quarantined,omitempty"`
+	New         int      `json:"new,omitempty"`
+}
+
+// newFleet watches nothing until it follows a configuration.
+func newFleet(of discoverer, apart func(map[string]bool), logger *slog.Logger) *fleet {
+	return &fleet{of: of, apart: apart, logger: logger}
+}
+
+// follow makes the servers those of a configuration. What is known of a server
+// that stays as it was is kept. It is called before the configuration judges, so
+// that no tool of a new server is called unseen; what was in quarantine stays there
+// until followed says that the configuration of before judges no more.
+func (f *fleet) follow(c *configs.Config) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.tools = c.Tools
+	var next []*watched
+	for _, s := range c.Servers {
+		at := slices.IndexFunc(f.servers, func(w *watched) bool { return reflect.DeepEqual(w.server, s) })
+		if at >= 0 {
+			w := f.servers[at]
+			f.servers = slices.Delete(f.servers, at, at+1)
+			w.pins = c.Pins[s.Name]
+			next = append(next, w)
+			continue
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		w := &watched{server: s, pins: c.Pins[s.Name], asked: make(chan struct{}), wake: make(chan struct{}, 1), stop: stop}
+		next = append(next, w)
+		f.working.Go(func() { f.watch(ctx, w) })
+	}
+	for _, gone := range f.servers {
+		gone.stop()
+	}
+	f.servers, f.between = next, f.last
+	f.judge()
+}
+
+// followed ends what follow has begun.
+func (f *fleet) followed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.between = nil
+	f.judge()
+}
+
+// watch asks a server until ctx ends.
+func (f *fleet) watch(ctx context.Context, w *watched) {
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	for {
+		found, err := f.of.Discover(ctx, serverOf(w.server))
+		if ctx.Err() != nil {
+			return
+		}
+		f.hear(w, found, err)
+		w.once.Do(func() { close(w.asked) })
+		timer.Reset(lookAgain)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// changed has a server asked at once.
+func (f *fleet) changed(server string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.servers {
+		if w.server.Name == server {
+			select {
+			case w.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// first waits until every server was asked once, or ctx ends.
+func (f *fleet) first(ctx context.Context) {
+	f.mu.Lock()
+	servers := slices.Clone(f.servers)
+	f.mu.Unlock()
+	for _, w := range servers {
+		select {
+		case <-w.asked:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hear takes in what a server said. One that says nothing leaves things as they
+// were: what it cannot be asked, it cannot change.
+func (f *fleet) hear(w *watched, found []engine.Definition, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		if fault := err.Error(); w.fault != fault {
+			w.fault = fault
+			f.logger.Warn("a server does not say what tools it has", "server", w.server.Name, "cause", fault)
+		}
+		return
+	}
+	if w.fault != "" || w.heard.IsZero() {
+		f.logger.Info("a server says what tools it has", "server", w.server.Name, "tools", len(found))
+	}
+	w.offers, w.heard, w.fault = offersOf(found), time.Now(), ""
+	f.judge()
+}
+
+// judge puts into quarantine what may not be called.
+func (f *fleet) judge() {
+	apart, held := map[string]bool{}, 0
+	for _, w := range f.servers {
+		for name, fit := range w.fit() {
+			if !fit {
+				apart[name] = true
+				held++
+			}
+		}
+		for _, name := range w.unknown() {
+			// A server cannot take a tool away that others have.
+			if _, ok := f.tools.Lookup(name); !ok {
+				apart[name] = true
+			}
+		}
+	}
+	if f.held != held {
+		f.logger.Warn("tools in quarantine", "before", f.held, "now", held)
+	}
+	maps.Copy(apart, f.between)
+	f.held, f.last = held, apart
+	f.apart(apart)
+}
+
+// fit tells of every tool that was accepted, by its name in the registry, whether
+// the server says of it what it said then. Of several versions all must be so.
+func (w *watched) fit() map[string]bool {
+	fit := map[string]bool{}
+	for _, p := range w.pins {
+		if !w.server.Allows(p.Name) {
+			continue
+		}
+		name := w.server.Tool(p.Name)
+		state, _ := stateOfPin(p, w.offers)
+		same := !w.heard.IsZero() && state == pinSame
+		if before, seen := fit[name]; seen {
+			same = same && before
+		}
+		fit[name] = same
+	}
+	return fit
+}
+
+// unknown are the tools that may be accepted and were not, by their names in the
+// registry.
+func (w *watched) unknown() []string {
+	var names []string
+	for _, o := range w.offers {
+		name := w.server.Tool(o.Name)
+		known := slices.ContainsFunc(w.pins, func(p configs.Pin) bool { return p.Name == o.Name })
+		if !known && w.server.Allows(o.Name) && registry.ValidName(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// The states of a tool that was accepted.
+const (
+	pinSame    = "accepted"
+	pinGone    = "gone"
+	pinChanged = "changed"
+)
+
+// stateOfPin compares what was accepted with what is offered.
+func stateOfPin(p configs.Pin, offers []configs.Offer) (string, *configs.Offer) {
+	at := slices.IndexFunc(offers, func(o configs.Offer) bool { return o.Name == p.Name && o.Version == p.Version })
+	if at < 0 {
+		return pinGone, nil
+	}
+	if digest, err := offers[at].Digest(); err != nil || digest != p.Digest || offers[at].Unusable != "" {
+		return pinChanged, &offers[at]
+	}
+	return pinSame, &offers[at]
+}
+
+// standings are how the servers are.
+func (f *fleet) standings() []serverStanding {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]serverStanding, 0, len(f.servers))
+	for _, w := range f.servers {
+		s := serverStanding{Name: w.server.Name, Type: w.server.Type, Fault: w.fault, New: len(w.unknown())}
+		if !w.heard.IsZero() {
+			heard := w.heard
+			s.Heard = &heard
+		}
+		for name, fit := range w.fit() {
+			if fit {
+				s.Tools++
+			} else {
+				s.Quarantined = append(s.Quarantined, name)
+			}
+		}
+		slices.Sort(s.Quarantined)
+		all = append(all, s)
+	}
+	return all
+}
+
+// quarantined counts the tools that were accepted and may not be called now.
+func (f *fleet) quarantined() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held
+}
+
+// close stops asking.
+func (f *fleet) close() {
+	f.mu.Lock()
+	f.closed = true
+	for _, w := range f.servers {
+		w.stop()
+	}
+	f.mu.Unlock()
+	f.working.Wait()
+}
+
+// serverOf says to the engine where a server is.
+func serverOf(s configs.ToolServer) engine.Server {
+	return engine.Server{
+		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
+	}
+}
+
+func offersOf(found []engine.Definition) []configs.Offer {
+	offers := make([]configs.Offer, len(found))
+	for i, d := range found {
+		offers[i] = configs.Offer{
+			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
+			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
+		}
+	}
+	return offers
+}

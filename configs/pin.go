@@ -1,0 +1,232 @@
+package configs
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/registry"
+)
+
+// Offer is a tool as its server states it. Nothing of it was judged.
+type Offer struct {
+	Name, Version, Endpoint, Description string
+	InputSchema, OutputSchema            json.RawMessage
+	// Unusable is why the server's protocol does not let it be called from here;
+	// empty where it does.
+	Unusable string
+}
+
+// maxOfferDepth bounds how deep a definition may nest.
+const maxOfferDepth = 200
+
+// Digest is SHA-256, in hex, over what the server states, whatever the order of
+// members in it. An offer that is not strict JSON is an error.
+func (o Offer) Digest() (string, error) {
+	all := []any{o.Name, o.Version, o.Endpoint, o.Description}
+	for _, schema := range []json.RawMessage{o.InputSchema, o.OutputSchema} {
+		if schema == nil {
+			all = append(all, nil)
+			continue
+		}
+		value, err := parser.ReadValue(schema, maxOfferDepth)
+		if err != nil {
+			return "", fmt.Errorf("its schema is not strict JSON: %w", err)
+		}
+		all = append(all, []any{value})
+	}
+	canonical, err := json.Marshal(all)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Pin is a tool that an operator has accepted: what it was judged by then, and
+// what its server stated.
+type Pin struct {
+	Name        string `json:"name"`
+	Version     string `json:"version,omitempty"`
+	Endpoint    string `json:"endpoint,omitempty"`
+	Digest      string `json:"digest"` // of the offer
+	Description string `json:"description,omitempty"`
+	// The schemas are the server's, with what made them load.
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// pinFile is what a pin file holds.
+type pinFile struct {
+	Server string `json:"server"`
+	Tools  []Pin  `json:"tools"`
+}
+
+// PinFile is the file of the tools that were accepted from a server.
+func PinFile(dataDir, server string) string {
+	return filepath.Join(dataDir, "servers", server+".json")
+}
+
+// readPins reads a pin file.
+func readPins(r *report, file string, data []byte) (pins []Pin, nodes []node) {
+	root, ok := readJSON(r, file, data)
+	if !ok {
+		return nil, nil
+	}
+	var server string
+	root.object(
+		field{"server", func(n node) { n.text("the server's name", &server) }},
+		field{"tools", func(n node) {
+			n.list("tools", func(_ int, item node) {
+				var p Pin
+				item.object(
+					field{"name", func(n node) { n.text("the tool's name on its server", &p.Name) }},
+					field{"version", func(n node) { n.text("its version", &p.Version) }},
+					field{"endpoint", func(n node) { n.text("where its calls go", &p.Endpoint) }},
+					field{"digest", func(n node) { n.text("the digest of what was accepted", &p.Digest) }},
+					field{"description", func(n node) { n.text("its description", &p.Description) }},
+					field{"input_schema", func(n node) { n.schema(&p.InputSchema) }},
+					field{"output_schema", func(n node) { n.schema(&p.OutputSchema) }},
+				)
+				pins, nodes = append(pins, p), append(nodes, item)
+			})
+		}},
+	)
+	return pins, nodes
+}
+
+// Accepted is what became of offers that an operator wants to accept.
+type Accepted struct {
+	Pins    []Pin
+	Changed []*Fault // what was added to a schema so that it loads
+	Refused []*Fault // why an offer is not accepted
+}
+
+// Accept judges the offers of a server as tools of the registry. Those that load
+// are pins; the others are refused, each with its reasons.
+func Accept(s ToolServer, offers []Offer) *Accepted {
+	out := &Accepted{}
+	var tools []registry.Tool
+	for _, o := range offers {
+		p, err := out.accept(s, o)
+		if err != nil {
+			out.Refused = append(out.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %v", parser.Quote(o.Name), err)})
+			continue
+		}
+		tool := registry.Tool{Name: s.Tool(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}
+		if _, err := registry.New(append(tools, tool)); err != nil {
+			for _, f := range loadErrors(err) {
+				out.Refused = append(out.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %s", parser.Quote(o.Name), f.Message)})
+			}
+			continue
+		}
+		tools, out.Pins = append(tools, tool), append(out.Pins, p)
+	}
+	return out
+}
+
+// accept makes a pin of one offer.
+func (a *Accepted) accept(s ToolServer, o Offer) (Pin, error) {
+	switch {
+	case o.Unusable != "":
+		return Pin{}, errors.New(o.Unusable)
+	case !registry.ValidName(s.Tool(o.Name)):
+		return Pin{}, fmt.Errorf("with its prefix it is %s; expected a name of letters, digits, _ and - in parts joined by dots, at most 64 bytes", parser.Quote(s.Tool(o.Name)))
+	}
+	digest, err := o.Digest()
+	if err != nil {
+		return Pin{}, err
+	}
+	stated := map[string]json.RawMessage{"name": quoted(s.Tool(o.Name)), "inputSchema": o.InputSchema}
+	if o.InputSchema == nil {
+		delete(stated, "inputSchema")
+	}
+	if o.OutputSchema != nil {
+		stated["outputSchema"] = o.OutputSchema
+	}
+	data, err := json.Marshal(stated)
+	if err != nil {
+		return Pin{}, err
+	}
+	r := report{all: true}
+	im := newImporter(&r)
+	root, ok := readJSON(&r, s.Name, data)
+	if ok {
+		im.tool(root, func(n node, t *importedTool) { t.fromMCP(n, "") })
+	}
+	if len(im.tools) == 0 {
+		return Pin{}, errors.New(reasons(r.faults))
+	}
+	t := im.tools[0]
+	for _, f := range t.changes {
+		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: f.Message})
+	}
+	return Pin{
+		Name: o.Name, Version: o.Version, Endpoint: o.Endpoint, Digest: digest, Description: o.Description,
+		InputSchema: t.definition.InputSchema, OutputSchema: t.definition.OutputSchema,
+	}, nil
+}
+
+// reasons joins faults without their places, which are in no file of the
+// operator's.
+func reasons(faults Faults) string {
+	var b bytes.Buffer
+	for i, f := range faults {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
+
+func quoted(s string) json.RawMessage {
+	q, _ := json.Marshal(s) // a string cannot fail
+	return q
+}
+
+// WritePins makes pins those of a server. A reader sees the file of before or this
+// one, and it is on disk when WritePins returns nil.
+func WritePins(dataDir, server string, pins []Pin) (err error) {
+	pins = slices.Clone(pins)
+	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
+	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
+	if err != nil {
+		return err
+	}
+	file := PinFile(dataDir, server)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".pins-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return nil // the file is in its place; only a crash now could undo that
+	}
+	defer dir.Close()
+	_ = dir.Sync() // likewise
+	return nil
+}

@@ -1,0 +1,210 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// ToolServer is where tools are found that Callgate does not state itself.
+type ToolServer struct {
+	Name string
+	Type string // mcp, oxp or callback
+	// URL of the server, or with mcp Command instead: a program and its arguments.
+	URL     string
+	Command []string
+	// Prefix stands before the name of each of its tools, with a dot between.
+	Prefix string
+	// Credential is where that stands which the server asks for.
+	Credential Secret
+	// Allow are the names of the tools, as the server has them, that may be accepted;
+	// one that ends in * stands for all that begin so. Absent, all may.
+	Allow []string
+	// Effects are those of tools, by their names on the server; every other tool acts
+	// once, whatever its server says.
+	Effects        map[string]string
+	Addresses      []string // prefixes or addresses that may be connected to
+	Timeout        time.Duration
+	MaxResultBytes int64
+	MaxAge         time.Duration // callback only
+}
+
+// The types of ToolServer.
+const (
+	ServerMCP      = "mcp"
+	ServerOXP      = "oxp"
+	ServerCallback = "callback"
+)
+
+// maxServerName bounds the name of a server, and of its prefix.
+const maxServerName = 32
+
+// Tool is the name in the registry of a tool of the server.
+func (s *ToolServer) Tool(name string) string { return s.Prefix + "." + name }
+
+// Allows tells whether a tool may be accepted.
+func (s *ToolServer) Allows(name string) bool {
+	return len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, func(pattern string) bool {
+		start, open := strings.CutSuffix(pattern, "*")
+		return pattern == name || open && strings.HasPrefix(name, start)
+	})
+}
+
+// run is how a tool of the server is run.
+func (s *ToolServer) run(p Pin) registry.Run {
+	r := registry.Run{
+		Type: s.Type, URL: s.URL, Command: s.Command, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
+		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
+	}
+	if p.Endpoint != "" {
+		r.URL = p.Endpoint
+	}
+	if s.Type == ServerOXP && p.Version != "" {
+		r.Tool += "@" + p.Version
+	}
+	return r
+}
+
+// readServers reads the servers file.
+func readServers(root node) []ToolServer {
+	var all []ToolServer
+	names, prefixes := map[string]node{}, map[string]node{}
+	once := func(seen map[string]node, what, value string, item node) {
+		if first, twice := seen[value]; twice && value != "" {
+			item.fail("found the %s %q a second time; expected each once (first at %s:%d)", what, value, first.file, first.Line)
+		}
+		seen[value] = item
+	}
+	root.object(field{"servers", func(n node) {
+		n.list("servers", func(_ int, item node) {
+			s := item.toolServer()
+			once(names, "server", s.Name, item)
+			once(prefixes, "prefix", s.Prefix, item)
+			all = append(all, s)
+		})
+	}})
+	return all
+}
+
+// toolServer reads one. What could only be found out by a tool of it is looked at
+// here, since it has none before the first is accepted.
+func (n node) toolServer() ToolServer {
+	s := ToolServer{}
+	before := len(n.report.faults)
+	n.object(
+		field{"name", func(n node) { n.label("the server's name", &s.Name) }},
+		field{"type", func(n node) {
+			n.choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
+		}},
+		field{"url", func(n node) { n.text("the URL of the server", &s.URL) }},
+		field{"command", func(n node) { n.texts("a program and its arguments", &s.Command) }},
+		field{"prefix", func(n node) { n.label("what stands before the names of its tools", &s.Prefix) }},
+		field{"credential", func(n node) { n.secret("what the server asks for", &s.Credential) }},
+		field{"allow", func(n node) { n.texts("names of tools", &s.Allow) }},
+		field{"effects", func(n node) {
+			s.Effects = map[string]string{}
+			n.members("tools and their effects", func(key, value node) {
+				var effect string
+				value.choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
+				s.Effects[key.Value] = effect
+			})
+		}},
+		field{"addresses", func(n node) { n.texts("addresses or prefixes", &s.Addresses) }},
+		field{"timeout", func(n node) { n.duration("how long an answer may take", &s.Timeout) }},
+		field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }},
+		field{"max_age", func(n node) { n.duration("how long a tool may take to call back", &s.MaxAge) }},
+	)
+	if n.Kind != yaml.MappingNode || len(n.report.faults) > before {
+		return s
+	}
+	for _, key := range []string{"name", "type"} {
+		if !n.states(key) {
+			n.fail("found a server without %s; expected name, type, and url or command", key)
+			return s
+		}
+	}
+	if s.Prefix == "" {
+		s.Prefix = s.Name
+	}
+	switch {
+	case n.states("url") && n.states("command"):
+		n.fail("found the server %q with both url and command; expected one of them", s.Name)
+	case n.states("command") && s.Type != ServerMCP:
+		n.fail("found the server %q with a command; expected a url, since its type is %s", s.Name, s.Type)
+	case !n.states("url") && !n.states("command"):
+		n.fail("found the server %q without url and command; expected one of them", s.Name)
+	default:
+		n.tried(s)
+	}
+	return s
+}
+
+// tried reports what every tool of the server would be refused for.
+func (n node) tried(s ToolServer) {
+	_, err := registry.New([]registry.Tool{{Name: s.Tool("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "tool"})}})
+	if err == nil {
+		return
+	}
+	for _, f := range loadErrors(err) {
+		at := n
+		if len(f.Field) > 1 && n.states(f.Field[1]) {
+			_, at, _ = n.child(f.Field[1])
+		}
+		at.fail("server %q: %s", s.Name, f.Message)
+	}
+}
+
+// label reads a short name of letters, digits, _ and -.
+func (n node) label(of string, into *string) {
+	if !n.isString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
+		n.fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.found(), maxServerName, of)
+		return
+	}
+	*into = n.Value
+}
+
+// servers reads the tools of every server that an operator has accepted.
+func (l *loader) servers(c *Config) []toolEntry {
+	var entries []toolEntry
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		file := PinFile(c.DataDir, s.Name)
+		data, err := l.read(file)
+		if isAbsent(err) {
+			continue // nothing was accepted yet
+		}
+		if err != nil {
+			l.report.add(&Fault{File: file, Message: err.Error()})
+			continue
+		}
+		l.seen(file, "servers/"+s.Name+".json", data)
+		pins, nodes := readPins(&l.report, file, data)
+		c.Pins[s.Name] = pins
+		for i, p := range pins {
+			if !s.Allows(p.Name) {
+				continue
+			}
+			entries = append(entries, toolEntry{registry.Tool{
+				Name: s.Tool(p.Name), Version: p.Version, Description: p.Description, Effect: s.Effects[p.Name],
+				InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p),
+			}, nodes[i]})
+		}
+	}
+	return entries
+}
+
+// stray warns of effects that no tool has.
+func (l *loader) stray(c *Config) {
+	for _, s := range c.Servers {
+		for name := range s.Effects {
+			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p Pin) bool { return p.Name == name }) {
+				l.report.warnings = append(l.report.warnings, &Fault{File: c.ServerFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
+			}
+		}
+	}
+}

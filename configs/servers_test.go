@@ -1,0 +1,169 @@
+package configs
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serverMain is a configuration with servers and a data folder of its own.
+func serverMain(data, servers string) map[string]string {
+	return map[string]string{
+		"callgate.yaml": "registry: {files: [tools/*.yaml, tools/*.json]}\nservers: servers.yaml\ndata_dir: " + data + "\n# end\n",
+		"servers.yaml":  servers + "# end\n",
+	}
+}
+
+const oneServer = `servers:
+  - {name: hub, type: mcp, url: "https://example.com/mcp", credential: env:HUB_TOKEN, allow: [search, "get_*"], effects: {search: read}, timeout: 3s}
+`
+
+func offered(name string) Offer {
+	return Offer{Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"extra":{"type":"object"}}}`)}
+}
+
+func TestAcceptedToolsAreRegistered(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	before, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := before.Tools.Lookup("hub.search"); there || len(before.Servers) != 1 {
+		t.Fatal("a tool that nobody has accepted is registered")
+	}
+	accepted := Accept(before.Servers[0], []Offer{offered("search"), offered("get_one"), offered("drop")})
+	if len(accepted.Pins) != 3 || len(accepted.Changed) != 3 || len(accepted.Refused) != 0 {
+		t.Fatalf("%+v", accepted)
+	}
+	if err := WritePins(data, "hub", accepted.Pins); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Digest == before.Digest {
+		t.Error("what was accepted is not in the digest")
+	}
+	search, ok := c.Tools.Lookup("hub.search")
+	if !ok {
+		t.Fatal("an accepted tool is not registered")
+	}
+	run := search.Run()
+	if search.Effect() != "read" || run.Type != "mcp" || run.URL != "https://example.com/mcp" || run.Server != "hub" || run.Tool != "search" ||
+		run.Credential != "env:HUB_TOKEN" || run.Timeout != 3*time.Second {
+		t.Errorf("%s %+v", search.Effect(), run)
+	}
+	if one, ok := c.Tools.Lookup("hub.get_one"); !ok || one.Effect() != "once" {
+		t.Error("what nobody says anything of does not act once")
+	}
+	if _, ok := c.Tools.Lookup("hub.drop"); ok {
+		t.Error("a tool that is not allowed is registered")
+	}
+	digest, err := offered("search").Digest()
+	if at := c.Pins["hub"]; err != nil || len(at) != 3 || at[2].Name != "search" || at[2].Digest != digest {
+		t.Errorf("found the pins %+v, %v", at, err)
+	}
+}
+
+func TestFaultOfPins(t *testing.T) {
+	for content, want := range map[string]string{
+		`{"server":"hub","tools":[{"name":"search","digest":"d"`:                                  "hub.json",
+		`{"server":"hub","tools":[],"more":1}`:                                                    `unknown key "more"`,
+		`{"server":"hub","tools":[{"name":"search","digest":"d"}]}`:                               "input_schema",
+		`{"server":"hub","tools":[{"name":"a b","digest":"d","input_schema":{"type":"object"}}]}`: "hub.json:1:",
+	} {
+		dir, data := t.TempDir(), t.TempDir()
+		main := write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, `allow: [search, "get_*"], `, "", 1))))
+		if err := os.MkdirAll(filepath.Join(data, "servers"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(PinFile(data, "hub"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(main); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; expected %s", content, err, want)
+		}
+	}
+}
+
+func TestAcceptRefuses(t *testing.T) {
+	s := ToolServer{Name: "hub", Type: ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
+	bad := func(change func(*Offer)) Offer {
+		o := offered("search")
+		change(&o)
+		return o
+	}
+	for why, o := range map[string]Offer{
+		"a name with a blank":        bad(func(o *Offer) { o.Name = "a b" }),
+		"no name":                    bad(func(o *Offer) { o.Name = "" }),
+		"a long name":                bad(func(o *Offer) { o.Name = strings.Repeat("a", 61) }),
+		"no schema":                  bad(func(o *Offer) { o.InputSchema = nil }),
+		"a schema twice":             bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","type":"object"}`) }),
+		"a schema of another host":   bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"$ref":"https://example.com/schema"}`) }),
+		"an unknown keyword":         bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`) }),
+		"what cannot be called":      bad(func(o *Offer) { o.Unusable = "it asks for a secret" }),
+		"an output schema of no use": bad(func(o *Offer) { o.OutputSchema = json.RawMessage(`{"type":"objekt"}`) }),
+	} {
+		if a := Accept(s, []Offer{o}); len(a.Pins) != 0 || len(a.Refused) == 0 {
+			t.Errorf("%s is accepted: %+v", why, a.Pins)
+		}
+	}
+	twice := Accept(s, []Offer{offered("search"), offered("search")})
+	if len(twice.Pins) != 1 || len(twice.Refused) != 1 {
+		t.Errorf("two of one name: %+v", twice)
+	}
+	joined := Accept(s, []Offer{offered("a.b"), offered("a_b")})
+	if len(joined.Pins) != 1 || len(joined.Refused) != 1 {
+		t.Errorf("two that one name map joins: %+v", joined)
+	}
+	v1, v2 := offered("search"), offered("search")
+	v1.Version, v2.Version = "1.0.0", "2.0.0"
+	if versions := Accept(s, []Offer{v1, v2}); len(versions.Pins) != 2 {
+		t.Errorf("two versions: %+v", versions.Refused)
+	}
+}
+
+func TestDigestOfAnOffer(t *testing.T) {
+	digest := func(o Offer) string {
+		t.Helper()
+		d, err := o.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	first := offered("search")
+	same := first
+	same.InputSchema = json.RawMessage(" {\"properties\":{\"extra\":{\"type\":\"object\"},\"q\":{\"type\":\"str\\u0069ng\"}},\n\"type\":\"object\"}")
+	if digest(first) != digest(same) {
+		t.Error("the order of members and their spelling change the digest")
+	}
+	for why, change := range map[string]func(*Offer){
+		"name":          func(o *Offer) { o.Name = "search2" },
+		"version":       func(o *Offer) { o.Version = "1.0.0" },
+		"endpoint":      func(o *Offer) { o.Endpoint = "https://example.org" },
+		"description":   func(o *Offer) { o.Description += "\u200b" },
+		"schema":        func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object"}`) },
+		"number":        func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`) },
+		"output schema": func(o *Offer) { o.OutputSchema = json.RawMessage(`{}`) },
+		"null":          func(o *Offer) { o.OutputSchema = json.RawMessage(`null`) },
+	} {
+		other := first
+		change(&other)
+		if digest(first) == digest(other) {
+			t.Errorf("the %s is not part of the digest", why)
+		}
+	}
+	// One that differs in the last digit of a number alone.
+	a, b := first, first
+	a.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`)
+	b.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740992}`)
+	if digest(a) == digest(b) {
+		t.Error("a number is rounded")
+	}
+}
