@@ -110,7 +110,11 @@ func spoilLine(random *rand.Rand, line []byte) (string, []byte) {
 		line[p] ^= 1 << random.IntN(8)
 		return "flip of a bit", line
 	case 1:
-		return "insertion of a byte", bytes.Join([][]byte{line[:p], line[p:]}, []byte{byte(random.IntN(256))})
+		b := byte(random.IntN(256))
+		if b == '\n' && p == len(line)-1 { // the line would stand, and the next be empty
+			b = ' '
+		}
+		return "insertion of a byte", bytes.Join([][]byte{line[:p], line[p:]}, []byte{b})
 	}
 	return "deletion of a byte", append(bytes.Clone(line[:p]), line[p+1:]...)
 }

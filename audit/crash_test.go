@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ func appender(dir string) int {
 	o := Options{Wait: patient}
 	if os.Getenv("CALLGATE_AUDIT_SIGNED") != "" {
 		o.SignKey, o.RotateBytes, o.every = testKey(1), 20_000, 10
+	}
+	if os.Getenv("CALLGATE_AUDIT_PINNED") != "" {
+		o.open = pinnedTo(oneThread())
 	}
 	l, err := Open(dir, o)
 	if err != nil {
@@ -56,6 +60,52 @@ func appender(dir string) int {
 		return 1
 	}
 	return 0
+}
+
+// oneThread runs what it is given on one thread of the system, in turn.
+func oneThread() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for do := range work {
+			do()
+		}
+	}()
+	return work
+}
+
+// pinned is a file whose changes are all made by one thread. strace counts the
+// calls of each thread apart: spread over several, the Nth may never come.
+type pinned struct {
+	*disk
+	thread chan<- func()
+}
+
+func pinnedTo(thread chan<- func()) func(string, int) (file, error) {
+	return func(path string, flags int) (file, error) {
+		d, err := openDisk(path, flags)
+		if err != nil {
+			return nil, err
+		}
+		return pinned{d, thread}, nil
+	}
+}
+
+func (p pinned) do(f func() error) error {
+	done := make(chan error)
+	p.thread <- func() { done <- f() }
+	return <-done
+}
+
+func (p pinned) Write(b []byte) (n int, err error) {
+	err = p.do(func() (err error) { n, err = p.disk.Write(b); return err })
+	return n, err
+}
+
+func (p pinned) Sync() error { return p.do(p.disk.Sync) }
+
+func (p pinned) Truncate(size int64) error {
+	return p.do(func() error { return p.disk.Truncate(size) })
 }
 
 func startAppender(t *testing.T, dir, prefix string, before ...string) (*exec.Cmd, io.Reader) {
@@ -185,7 +235,7 @@ func TestInjectedSystemCalls(t *testing.T) {
 				inject = append(inject, "-e", "inject=fsync:error=EIO:when=4+4")
 			}
 			cmd, out := startAppender(t, dir, "x", inject...)
-			cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_RECORDS=20")
+			cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_RECORDS=20", "CALLGATE_AUDIT_PINNED=1")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("CALLGATE_AUDIT_APPENDER"); dir != "" {
 		os.Exit(appender(dir))
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // patient is a bound that only a hang reaches: the tests that use it are about

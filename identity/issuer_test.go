@@ -204,7 +204,7 @@ func (r *reasons) last(t *testing.T) identity.Reason {
 // optionsFor are what the tests judge by.
 func optionsFor(issuer string) identity.TokenOptions {
 	return identity.TokenOptions{
-		Issuer: issuer, Audience: audience, ClockSkew: identity.DefaultClockSkew,
+		Issuer: issuer, Audience: audience, ClockSkew: identity.DefaultClockSkew, Timeout: time.Minute,
 		Now: func() time.Time { return epoch }, Random: func() float64 { return 0.5 },
 	}
 }
@@ -253,7 +253,7 @@ func (c *clock) next(t *testing.T) wait {
 	select {
 	case w := <-c.waits:
 		return w
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing waits for the clock")
 		return wait{}
 	}

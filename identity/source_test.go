@@ -110,7 +110,10 @@ func TestIssuerFaults(t *testing.T) {
 			i.set(c.change)
 			var told identity.Refreshed
 			o := optionsFor(i.URL)
-			o.StartWithoutKeys, o.Timeout = true, 300*time.Millisecond
+			o.StartWithoutKeys, o.Timeout = true, time.Minute
+			if c.says == "deadline exceeded" {
+				o.Timeout = 300 * time.Millisecond
+			}
 			o.Report = func(r identity.Refreshed) { told = r }
 			tokens := started(t, o)
 			err := tokens.Ready()

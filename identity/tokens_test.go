@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // fullSet is an issuer's keys, one of each kind, and some that are not taken.
 func fullSet() []members {

@@ -107,7 +107,7 @@ func (r *Redis) ask(ctx context.Context, l *link, d *demand, id string) (verdict
 			break
 		}
 	}
-	timer := time.NewTimer(decisionWait)
+	timer := time.NewTimer(r.options.wait(decisionWait))
 	defer timer.Stop()
 	v := verdict{outcome: taken}
 	granted := 0

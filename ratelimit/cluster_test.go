@@ -27,7 +27,7 @@ func TestAKeyMoves(t *testing.T) {
 	}
 	ctx := context.Background()
 	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	limits := onlyDefault(budget("1/h", 5))
 	clients := make([]*redis.Client, len(nodes))
@@ -80,7 +80,7 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 	}
 	ctx := context.Background()
 	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := combined(budget("50/s", 20), budget("60/s", 20), budget("70/s", 20), budget("80/s", 20))
 	limits.OnStoreLoss, limits.Replicas = ratelimit.LossLocal, 1
@@ -91,7 +91,7 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 	slot := c.ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, "Analyst")).Val()
 	node := redis.NewClient(&redis.Options{Addr: nodes[slot*3/16384]})
 	defer node.Close()
-	if err := node.Do(ctx, "client", "pause", "700", "all").Err(); err != nil {
+	if err := node.Do(ctx, "client", "pause", "5000", "all").Err(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, r, false)
@@ -111,7 +111,7 @@ func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 	}
 	ctx := context.Background()
 	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	wide := budget("1/h", 100)
 	limits := combined(wide, wide, budget("1/h", 1), wide)
@@ -150,7 +150,7 @@ func TestFailover(t *testing.T) {
 	m := master.client()
 	defer m.Close()
 	for tries := 0; !strings.Contains(m.Info(ctx, "replication").Val(), "state=online"); tries++ {
-		if tries > 1000 {
+		if tries > 6000 {
 			t.Fatal("the replica does not come online")
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -162,13 +162,13 @@ func TestFailover(t *testing.T) {
 		if len(known) == 1 {
 			break
 		}
-		if tries > 2000 {
+		if tries > 6000 {
 			t.Fatal("the sentinel does not find the replica")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	o := ratelimit.RedisOptions{Sentinel: ratelimit.Sentinel{Master: "m", Addresses: []string{sentinel.address()}}, Prefix: fresh(), Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedis(ctx, o)
+	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("100/s", 40), 1)
 	limits.Default.Concurrency = new(6)
@@ -183,7 +183,7 @@ func TestFailover(t *testing.T) {
 		if strings.Contains(role, "role:master") {
 			break
 		}
-		if tries > 2000 {
+		if tries > 6000 {
 			t.Fatal("no failover")
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -200,7 +200,7 @@ func startedSentinel(t testing.TB, master int) *server {
 		t.Fatal(err)
 	}
 	s := &server{port: port, dir: t.TempDir(), args: []string{"--sentinel"}}
-	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor m 127.0.0.1 %d 1\nsentinel down-after-milliseconds m 500\nsentinel failover-timeout m 3000\n", port, s.dir, master)
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor m 127.0.0.1 %d 1\nsentinel down-after-milliseconds m 2000\nsentinel failover-timeout m 3000\n", port, s.dir, master)
 	if err := os.WriteFile(filepath.Join(s.dir, "sentinel.conf"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -42,11 +42,27 @@ func (l *Local) Sizes() (buckets [kinds]int, inFlight int) {
 // NewRedisOf returns a Redis that goes by a clock that the test moves, keeps
 // its buckets long beyond their time, and its leases as long as it runs.
 func NewRedisOf(ctx context.Context, o RedisOptions, standing func() time.Time) (*Redis, []string, error) {
+	o.Wait = Patient * decisionWait
 	return newRedis(ctx, o, seams{standing: standing, lease: 10_000 * time.Hour, keep: time.Hour})
+}
+
+// How many times as long as in use Redis has for everything: where a test is not about
+// time, longer than any machine takes; where it waits for what does not come, as long
+// as a machine under load may need for what does.
+const (
+	Patient = 300
+	Waits   = 10
+)
+
+// NewRedisSlack returns a Redis that waits so many times as long as in use.
+func NewRedisSlack(ctx context.Context, o RedisOptions, slack int) (*Redis, []string, error) {
+	o.Wait = time.Duration(slack) * decisionWait
+	return NewRedis(ctx, o)
 }
 
 // NewRedisLeasing returns a Redis whose leases last so long.
 func NewRedisLeasing(ctx context.Context, o RedisOptions, lease time.Duration) (*Redis, []string, error) {
+	o.Wait = Patient * decisionWait
 	return newRedis(ctx, o, seams{lease: lease})
 }
 

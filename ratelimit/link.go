@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/callgate/callgate/internal/replies"
 )
 
 // link is one acquaintance with Redis: its nodes as they were found when it was
@@ -20,6 +23,7 @@ type link struct {
 	shards  map[string]*shard // by address; does not change
 	only    *shard            // where there is one node
 	cluster *redis.ClusterClient
+	wait    time.Duration // for each reply
 	close   func()
 	once    sync.Once
 
@@ -98,14 +102,15 @@ func readInstance(info string) (id, version string) {
 
 // dial makes the client. Nothing is asked of Redis yet.
 func (o *RedisOptions) dial() (*link, error) {
-	l := &link{shards: map[string]*shard{}}
+	wait := o.wait(replyWait)
+	l := &link{shards: map[string]*shard{}, wait: wait}
 	switch {
 	case len(o.Cluster.Addresses) > 0:
 		user, password := secret(o.Credentials)
 		l.cluster = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: replyWait, ReadTimeout: replyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
 			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
 		})
 		l.close = func() { _ = l.cluster.Close() }
@@ -114,9 +119,9 @@ func (o *RedisOptions) dial() (*link, error) {
 		user, password := secret(o.Credentials)
 		su, sp := secret(o.Sentinel.Credentials)
 		c := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: replyWait, ReadTimeout: replyWait, WriteTimeout: replyWait, PoolTimeout: replyWait,
+			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
 		})
 		l.single("sentinel "+o.Sentinel.Master, c)
@@ -131,8 +136,8 @@ func (o *RedisOptions) dial() (*link, error) {
 	}
 	opt.Protocol = 2
 	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = replyWait, replyWait, replyWait, replyWait
-	opt.PoolSize, opt.PipelinePoolSize = poolSize, -1
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = wait, wait, wait, wait
+	opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(wait, opt.TLSConfig)
 	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
 	l.single(opt.Addr, redis.NewClient(opt))
 	return l, nil
@@ -146,7 +151,7 @@ func quiet() *maintnotifications.Config {
 }
 
 func (l *link) single(address string, c *redis.Client) {
-	l.only = newShard(address, c)
+	l.only = newShard(address, c, l.wait)
 	l.shards[address] = l.only
 	l.close = func() { _ = c.Close() }
 }
@@ -204,7 +209,7 @@ func (l *link) findNodes(ctx context.Context, prefix string) error {
 			return err
 		}
 		if address := c.Options().Addr; l.shards[address] == nil {
-			s := newShard(address, c)
+			s := newShard(address, c, l.wait)
 			s.tag = tag
 			s.moved = func(to string) *shard {
 				l.cluster.ReloadState(context.Background())

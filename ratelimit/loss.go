@@ -133,7 +133,7 @@ func (r *Redis) feel(missed int) int {
 		if !s.put(g.job) {
 			continue // it is busy: its calls tell
 		}
-		over := time.NewTimer(decisionWait)
+		over := time.NewTimer(r.options.wait(decisionWait))
 		_, err := g.await(r.ctx, over.C)
 		over.Stop()
 		if err == nil {
@@ -179,7 +179,7 @@ func (r *Redis) still(why error) {
 
 // reach opens a link, settles what was granted meanwhile, and shares again.
 func (r *Redis) reach(ctx context.Context) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	ctx, cancel := context.WithTimeout(ctx, r.options.wait(reachTime))
 	defer cancel()
 	l, err := r.options.dial()
 	if err != nil {

@@ -39,6 +39,8 @@ type RedisOptions struct {
 	Clock func() time.Time
 	// Random makes the ids of requests; nil is the system's.
 	Random io.Reader
+	// Wait bounds how long a call waits for Redis; 0 is 150 ms.
+	Wait time.Duration
 	// OnChange, if not nil, is called in order, from one goroutine, when the
 	// limits are shared again, or are not: then cause says why.
 	OnChange func(shared bool, cause error)
@@ -64,6 +66,14 @@ type seams struct {
 	standing func() time.Time // instead of Redis' clock
 	lease    time.Duration
 	keep     time.Duration
+}
+
+// wait is how long Redis has for something that it usually has so long for.
+func (o *RedisOptions) wait(usual time.Duration) time.Duration {
+	if o.Wait <= 0 {
+		return usual
+	}
+	return time.Duration(float64(usual) * float64(o.Wait) / float64(decisionWait))
 }
 
 // Redis is the limiter that replicas share.

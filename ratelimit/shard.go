@@ -85,14 +85,15 @@ type shard struct {
 	client  *redis.Client
 	queue   chan *job
 	stop    chan struct{}
-	since   string // takeScript's ARGV[2]
-	tag     string // a hash tag of this node
+	wait    time.Duration // for the replies to a batch
+	since   string        // takeScript's ARGV[2]
+	tag     string        // a hash tag of this node
 	// moved finds the shard that a MOVED reply names; nil where there is none.
 	moved func(address string) *shard
 }
 
-func newShard(address string, client *redis.Client) *shard {
-	return &shard{address: address, client: client, queue: make(chan *job, queueLength), stop: make(chan struct{})}
+func newShard(address string, client *redis.Client, wait time.Duration) *shard {
+	return &shard{address: address, client: client, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
 }
 
 // put queues a job. A job that finds the queue full is not sent.
@@ -164,7 +165,7 @@ func (s *shard) send(batch []*job) {
 			}
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), replyWait)
+	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
 	again := s.exec(ctx, live, false)
 	if len(again) > 0 {

@@ -16,7 +16,7 @@ func TestTheLocalShare(t *testing.T) {
 	clk := &clock{now: epoch}
 	o := optionsFor(s.address())
 	o.Clock = clk.Now
-	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("9/s", 30), 3)
 	limits.Default.Concurrency = new(7)
@@ -69,7 +69,7 @@ func TestTheShareIsSettled(t *testing.T) {
 	p := newProxy(t, s.address())
 	o := optionsFor(p.address())
 	o.Clock = clk.Now
-	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("1/h", 10), 1)
 	admitted(t, r, limits, alpha)
@@ -100,7 +100,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 		}
 		changes.Add(1)
 	}
-	r, warnings, err := ratelimit.NewRedis(context.Background(), o)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("got %v, %q, want a warning", err, warnings)
 	}

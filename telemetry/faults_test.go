@@ -6,7 +6,6 @@ import (
 	"io"
 	"log"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -36,12 +36,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // nobody is an address where nothing listens.
 func nobody(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.3:0") // where no other test listens
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	return "http://" + ports.Hold(t)
 }
 
 // TestCollectorFails: calls are as ever, what is lost is reported, and closing
@@ -59,6 +54,8 @@ func TestCollectorFails(t *testing.T) {
 		}
 		hang(w, r)
 	}
+	// Where the time is what ends it, it is long enough for an answer before.
+	const runsOut, patient = 5 * time.Second, time.Minute
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		says   string
@@ -83,8 +80,13 @@ func TestCollectorFails(t *testing.T) {
 			if c.answer == nil {
 				endpoint = nobody(t)
 			}
+			timeout := patient
+			switch name {
+			case "away", "slow", "always 503", "503, then slow", "breaks off":
+				timeout = runsOut
+			}
 			traces := tracesTo(t, endpoint, func(o *telemetry.TraceOptions) {
-				o.Report, o.Timeout, o.Delay = said.add, 2*time.Second, 10*time.Millisecond
+				o.Report, o.Timeout, o.Delay = said.add, timeout, 10*time.Millisecond
 			})
 			if o := handle(kernel(t, traces, nil), ask(say)); o.Refusal != nil {
 				t.Fatal(o.Refusal)

@@ -84,7 +84,24 @@ func TestWhatTheProviderSees(t *testing.T) {
 
 // TestConnectionsAreKept holds that a completion, a stream and a refusal leave
 // their connection for the next, also of another set.
+//
+// net/http gives up a connection whose writing has not been reported as done within
+// 50 ms of the answer's end, which nobody can rule out where everything is slow: so
+// one row of five in which it is kept is enough, and ours that were to drop it would
+// drop it in each.
 func TestConnectionsAreKept(t *testing.T) {
+	opened := int64(0)
+	for range 5 {
+		if opened = connections(t); opened == 1 {
+			return
+		}
+	}
+	t.Errorf("found %d connections, expected one", opened)
+}
+
+// connections counts those of a row of exchanges.
+func connections(t *testing.T) int64 {
+	t.Helper()
 	var opened atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -116,9 +133,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		e.Close()
 	}
-	if opened.Load() != 1 {
-		t.Errorf("found %d connections, expected one", opened.Load())
-	}
+	return opened.Load()
 }
 
 func TestTLS(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -256,13 +257,8 @@ func TestWholeStreams(t *testing.T) {
 
 // TestRefusedConnections ask where nobody listens, and where no name leads.
 func TestRefusedConnections(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	l.Close()
-	_, err = complete(t, definition(url))
+	url := "http://" + ports.Hold(t)
+	_, err := complete(t, definition(url))
 	if code(t, err) != unusable {
 		t.Errorf("found %v", err)
 	}

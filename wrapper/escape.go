@@ -74,6 +74,31 @@ func previous(b []byte) rune {
 	return r
 }
 
+// Shown returns text in which every hidden code point is written out as its \u
+// escape. It is for text that reaches its reader without the escapes of JSON.
+// Tabs and the ends of lines stay.
+func Shown(s string) string {
+	var out []byte
+	from := 0
+	for i, r := range s {
+		control := r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F
+		if !control && (r < utf8.RuneSelf || !hidden(r, last(s[:i]))) {
+			continue
+		}
+		out = appendEscape(append(out, s[from:i]...), r)
+		from = i + utf8.RuneLen(r)
+	}
+	if out == nil {
+		return s
+	}
+	return string(append(out, s[from:]...))
+}
+
+func last(s string) rune {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return r
+}
+
 func appendEscape(out []byte, r rune) []byte {
 	const digits = "0123456789abcdef"
 	unit := func(u rune) {

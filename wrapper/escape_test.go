@@ -61,3 +61,22 @@ func FuzzEscape(f *testing.F) {
 		}
 	})
 }
+
+func TestShown(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                               "",
+		"plain é 漢 😀 <&>\t\r\n":          "plain é 漢 😀 <&>\t\r\n",
+		"zero\u200bwidth\u2060":          `zero\u200bwidth\u2060`,
+		"bidi \u202e":                    `bidi \u202e`,
+		"tag \U000e0041":                 `tag \udb40\udc41`,
+		"esc \x1b[31m del \x7f nul \x00": `esc \u001b[31m del \u007f nul \u0000`,
+		"heart \u2764\ufe0f":             "heart \u2764\ufe0f",
+		"letter a\ufe0f":                 `letter a\ufe0f`,
+		"\ufeffstart":                    `\ufeffstart`,
+		"back\\slash \"quoted\"":         "back\\slash \"quoted\"",
+	} {
+		if got := wrapper.Shown(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

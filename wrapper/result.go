@@ -55,6 +55,9 @@ func marshalResult(tool *string, output json.RawMessage) ([]byte, error) {
 	}{result{tool, output}})
 }
 
+// Wraps tells whether Result would wrap an output, which is valid JSON.
+func Wraps(output json.RawMessage) bool { return !bare(output) }
+
 // bare tells whether an output can stand as it is: an object without a member
 // "error". Names are compared as they decode.
 func bare(output json.RawMessage) bool {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/ports"
 )
 
 // begin runs the program on a free port until stop.
@@ -73,12 +75,6 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused := free.Addr().String()
-	free.Close()
 	for name, c := range map[string]struct {
 		args         []string
 		code         int
@@ -93,7 +89,7 @@ func TestArguments(t *testing.T) {
 		"a file that is none":      {[]string{"--scenario", "scenarios/../run.go.json"}, exitUsage, "no such file", ""},
 		"an address that is taken": {[]string{"--listen", taken.Addr().String()}, exitUsage, "address already in use", ""},
 		"an address that is none":  {[]string{"--listen", "nowhere"}, exitUsage, "missing port", ""},
-		"healthcheck of nothing":   {[]string{"healthcheck", "--listen", unused}, exitFailed, "not healthy", ""},
+		"healthcheck of nothing":   {[]string{"healthcheck", "--listen", ports.Hold(t)}, exitFailed, "not healthy", ""},
 		"healthcheck, no address":  {[]string{"healthcheck", "--listen", "nowhere"}, exitUsage, "missing port", ""},
 		"healthcheck, a host":      {[]string{"healthcheck", "--listen", "a b:1"}, exitUsage, "expected host:port", ""},
 		"healthcheck, an argument": {[]string{"healthcheck", "now"}, exitUsage, `found the argument "now"`, ""},

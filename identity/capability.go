@@ -1,0 +1,207 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Capabilities makes and reads tokens that stand for one thing each, until a time:
+// whoever has one needs nothing else. They are keyed, so that nothing need be kept
+// of a token to know it. It is immutable and safe for concurrent use; nil and the
+// zero value know none.
+type Capabilities struct {
+	keys []capabilityKey // the oldest first
+}
+
+type capabilityKey struct {
+	secret []byte
+	from   time.Time // since when it signs
+}
+
+// A token is base64url of
+//
+//	version key expiry id mac
+//	version = 1 byte, 1
+//	key     = which key it is, 4 bytes
+//	expiry  = seconds since 1970, 8 bytes
+//	id      = what it stands for
+//	mac     = HMAC-SHA-256 of all before it under a label, 32 bytes
+const (
+	capabilityVersion = 1
+	capabilityLabel   = "callgate capability\x00"
+	keyNameBytes      = 4
+	capabilityHead    = 1 + keyNameBytes + 8
+	maxCapability     = 512 // of a token, in characters
+	maxCapabilityID   = 128
+)
+
+// The bounds of a file of keys.
+const (
+	capabilitySecret  = 32 // bytes
+	maxCapabilityKeys = 32
+	capabilitiesEnd   = "# end"
+	capabilitiesHead  = "# The keys of the addresses at which tools answer, the oldest first: a key, and since when it signs."
+)
+
+// ReadCapabilities reads keys as String writes them: one a line, with the time since
+// when it signs, the oldest first, and behind the last the line "# end". The error
+// shows no key.
+func ReadCapabilities(text string) (*Capabilities, error) {
+	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
+	if strings.TrimSpace(lines[len(lines)-1]) != capabilitiesEnd {
+		return nil, fmt.Errorf("the last line is not %q, so it is not whole", capabilitiesEnd)
+	}
+	c := &Capabilities{}
+	names := map[string]bool{}
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("line %d is not a key and a time", i+1)
+		}
+		secret, err := base64.RawURLEncoding.Strict().DecodeString(fields[0])
+		if err != nil || len(secret) != capabilitySecret {
+			return nil, fmt.Errorf("line %d does not begin with a key of %d bytes in base64url", i+1, capabilitySecret)
+		}
+		from, err := time.Parse(time.RFC3339, fields[1])
+		if err != nil {
+			return nil, fmt.Errorf("line %d does not end with a time such as 2026-01-02T15:04:05Z", i+1)
+		}
+		k := capabilityKey{secret, from}
+		if names[string(k.name())] {
+			return nil, fmt.Errorf("line %d has a key that stands before", i+1)
+		}
+		names[string(k.name())] = true
+		if n := len(c.keys); n > 0 && from.Before(c.keys[n-1].from) {
+			return nil, fmt.Errorf("line %d has an earlier time than the one before", i+1)
+		}
+		c.keys = append(c.keys, k)
+	}
+	if len(c.keys) == 0 || len(c.keys) > maxCapabilityKeys {
+		return nil, fmt.Errorf("found %d keys; expected 1 to %d", len(c.keys), maxCapabilityKeys)
+	}
+	return c, nil
+}
+
+// Rotate returns the keys with a new one, which signs from a time on, without the
+// oldest that are more than keep beside it. What those have signed is not known
+// any more.
+func (c *Capabilities) Rotate(from time.Time, keep int) *Capabilities {
+	var keys []capabilityKey
+	if c != nil {
+		keys = slices.Clone(c.keys)
+	}
+	keep = min(max(keep, 0), maxCapabilityKeys-1)
+	keys = keys[max(0, len(keys)-keep):]
+	if n := len(keys); n > 0 && from.Before(keys[n-1].from) {
+		from = keys[n-1].from
+	}
+	secret := make([]byte, capabilitySecret)
+	rand.Read(secret) // never fails (crypto/rand)
+	return &Capabilities{append(keys, capabilityKey{secret, from.UTC().Truncate(time.Second)})}
+}
+
+// Len is how many keys there are.
+func (c *Capabilities) Len() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.keys)
+}
+
+// Encode writes the keys as ReadCapabilities reads them. They are secret.
+func (c *Capabilities) Encode() []byte {
+	var b strings.Builder
+	b.WriteString(capabilitiesHead + "\n")
+	for _, k := range c.keys {
+		fmt.Fprintf(&b, "%s %s\n", base64.RawURLEncoding.EncodeToString(k.secret), k.from.Format(time.RFC3339))
+	}
+	b.WriteString(capabilitiesEnd + "\n")
+	return []byte(b.String())
+}
+
+// String shows no key.
+func (c *Capabilities) String() string { return fmt.Sprintf("%d keys", c.Len()) }
+
+// GoString shows no key.
+func (c *Capabilities) GoString() string { return c.String() }
+
+// Issue makes the token of an id, good until a time.
+func (c *Capabilities) Issue(id string, now, until time.Time) (string, error) {
+	switch {
+	case c.Len() == 0:
+		return "", errors.New("there is no key")
+	case id == "" || len(id) > maxCapabilityID:
+		return "", fmt.Errorf("an id has 1 to %d bytes", maxCapabilityID)
+	}
+	key := c.keys[0]
+	for _, k := range c.keys {
+		if !k.from.After(now) {
+			key = k
+		}
+	}
+	token := append(make([]byte, 0, capabilityHead+len(id)+sha256.Size), capabilityVersion)
+	token = append(token, key.name()...)
+	token = binary.BigEndian.AppendUint64(token, uint64(max(0, ceilSeconds(until))))
+	token = append(token, id...)
+	token = append(token, key.mac(token)...)
+	return base64.RawURLEncoding.EncodeToString(token), nil
+}
+
+// ceilSeconds rounds up: a token is never over before its time is.
+func ceilSeconds(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
+
+// Verify returns what a token stands for now, or "". How long that takes tells
+// nothing of how near to a good one a bad token is.
+func (c *Capabilities) Verify(token string, now time.Time) (id string) {
+	// The decoder passes line breaks over, and a token is spelled in one way.
+	if c.Len() == 0 || len(token) > maxCapability || strings.ContainsAny(token, "\r\n") {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(raw) <= capabilityHead+sha256.Size || raw[0] != capabilityVersion {
+		return ""
+	}
+	body, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
+	key, known := c.keys[0], false // for a key that is not known one is asked all the same
+	for _, k := range c.keys {
+		if hmac.Equal(k.name(), body[1:1+keyNameBytes]) {
+			key, known = k, true
+		}
+	}
+	good := hmac.Equal(key.mac(body), mac)
+	expiry := binary.BigEndian.Uint64(body[1+keyNameBytes : capabilityHead])
+	if !good || !known || expiry > 1<<40 || !now.Before(time.Unix(int64(expiry), 0)) {
+		return ""
+	}
+	return string(body[capabilityHead:])
+}
+
+// name names a key, and says nothing of it.
+func (k capabilityKey) name() []byte {
+	sum := sha256.Sum256(append([]byte("callgate key name\x00"), k.secret...))
+	return sum[:keyNameBytes]
+}
+
+func (k capabilityKey) mac(body []byte) []byte {
+	m := hmac.New(sha256.New, k.secret)
+	m.Write([]byte(capabilityLabel)) // a hash takes everything
+	m.Write(body)
+	return m.Sum(nil)
+}

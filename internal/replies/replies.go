@@ -1,0 +1,198 @@
+// Package replies bounds what a Redis may have its clients do. A client of Redis
+// makes room for a value when its length was said, before the value has come, and
+// for the elements of a list: one line of a Redis that lies, or of something else
+// that listens there, costs any amount of memory, or is more than can be had at
+// all. Behind this package a long value is passed on when it is there, so that it
+// costs what was sent; what says impossible lengths is no reply, and breaks the
+// connection.
+//
+// What is passed on is passed on as it is. The protocol is RESP, of which the forms
+// that only exist to be streamed are not spoken by Redis, nor here.
+package replies
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// believed is the length of a value that is passed on as it comes.
+	believed     = 1 << 20
+	mostBytes    = 1<<30 + 1<<20 // of one value: the longest result of a tool, and some more
+	mostElements = 1 << 20       // of one reply, in all its lists
+	mostDepth    = 16
+	mostLine     = 64 << 10
+	piece        = 16 << 10
+	least        = 4 << 10 // room for what comes next
+)
+
+var errNoReply = errors.New("what answers does not speak as Redis does, or says impossible lengths")
+
+// Dial returns a way to connect whose connections are bounded. Without a TLS
+// configuration there is no TLS.
+func Dial(timeout time.Duration, secure *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := (&net.Dialer{Timeout: timeout}).DialContext
+	if secure != nil {
+		dial = (&tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout}, Config: secure}).DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return Bound(c), nil
+	}
+}
+
+// Bound returns a connection that reads from another one, bounded.
+func Bound(c net.Conn) net.Conn {
+	b := &bounded{Conn: c}
+	if raw, ok := c.(syscall.Conn); ok { // clients look whether an idle one was closed
+		return checked{b, raw}
+	}
+	return b
+}
+
+type checked struct {
+	*bounded
+	syscall.Conn
+}
+
+// bounded reads replies ahead, and lets go of what may be passed on.
+type bounded struct {
+	net.Conn
+	in   []byte // what has come
+	from int    // before that it was passed on
+	free int    // before that it may be
+	seen int    // before that it was looked at
+
+	left     int64   // what is still to come of a value, with the end of its line
+	held     bool    // it is passed on when all of it is there
+	open     []int64 // the elements still to come of the lists that are open
+	elements int64   // of this reply
+	fault    error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	for b.free == b.from {
+		if b.fault != nil {
+			return 0, b.fault
+		}
+		n, err := b.Conn.Read(b.room())
+		b.in = b.in[:len(b.in)+n]
+		b.fault = b.look()
+		if n == 0 && err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, b.in[b.from:b.free])
+	if b.from += n; b.from == len(b.in) {
+		b.in, b.from, b.free, b.seen = b.in[:0], 0, 0, 0
+		if cap(b.in) > 2*piece {
+			b.in = nil
+		}
+	}
+	return n, nil
+}
+
+// room is where what comes next is read to.
+func (b *bounded) room() []byte {
+	if cap(b.in)-len(b.in) < least {
+		b.in = b.in[:copy(b.in, b.in[b.from:])]
+		b.free, b.seen, b.from = b.free-b.from, b.seen-b.from, 0
+		b.in = slices.Grow(b.in, piece)
+	}
+	return b.in[len(b.in):cap(b.in)]
+}
+
+// look goes over what has come.
+func (b *bounded) look() error {
+	for b.seen < len(b.in) {
+		rest := b.in[b.seen:]
+		if b.left > 0 {
+			n := min(b.left, int64(len(rest)))
+			b.left -= n
+			b.seen += int(n)
+			if b.left == 0 {
+				b.held = false
+				b.ended()
+			}
+		} else {
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 && len(rest) <= mostLine {
+				return nil
+			}
+			if end < 0 || end > mostLine {
+				return errNoReply
+			}
+			if err := b.line(bytes.TrimSuffix(rest[:end], []byte{'\r'})); err != nil {
+				return err
+			}
+			b.seen += end + 1
+		}
+		if !b.held {
+			b.free = b.seen
+		}
+	}
+	return nil
+}
+
+// line takes the first line of a value, or of a list.
+func (b *bounded) line(line []byte) error {
+	if len(line) == 0 {
+		return errNoReply
+	}
+	switch line[0] {
+	case '+', '-', ':', ',', '#', '_', '(':
+		b.ended()
+		return nil
+	}
+	n, err := strconv.ParseInt(string(line[1:]), 10, 64)
+	if err != nil || n < -1 || n > mostBytes {
+		return errNoReply
+	}
+	switch {
+	case n == -1:
+		b.ended()
+	case line[0] == '$' || line[0] == '=' || line[0] == '!':
+		b.left, b.held = n+int64(len("\r\n")), n > believed
+	case line[0] == '*' || line[0] == '~' || line[0] == '>':
+		return b.list(n)
+	case line[0] == '%':
+		return b.list(2 * n)
+	default:
+		return errNoReply
+	}
+	return nil
+}
+
+func (b *bounded) list(n int64) error {
+	if b.elements += n; b.elements > mostElements || len(b.open) >= mostDepth {
+		return errNoReply
+	}
+	if n == 0 {
+		b.ended()
+		return nil
+	}
+	b.open = append(b.open, n)
+	return nil
+}
+
+// ended counts an element, and each list that ends with it.
+func (b *bounded) ended() {
+	for len(b.open) > 0 {
+		last := len(b.open) - 1
+		if b.open[last]--; b.open[last] > 0 {
+			return
+		}
+		b.open = b.open[:last]
+	}
+	b.elements = 0
+}
