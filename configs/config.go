@@ -58,13 +58,17 @@ func Default(dataDir string) (*Config, error) {
 // loader gathers what one load reads.
 type loader struct {
 	source
+	data   string // the folder of what was accepted of servers; "" is that of the configuration
 	report report
 	files  []string
 	digest [][]byte // one entry a file: its relative name and its bytes
 }
 
 func load(from source, main, dataDir string) (*Config, error) {
-	l := &loader{source: from}
+	return (&loader{source: from}).load(main, dataDir)
+}
+
+func (l *loader) load(main, dataDir string) (*Config, error) {
 	data, ok := l.file(main, nil)
 	if !ok {
 		return nil, l.report.err()
@@ -96,6 +100,7 @@ func load(from source, main, dataDir string) (*Config, error) {
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
 	l.auth(root, c)
 	l.store(root, c)
+	l.callbacks(root, c, entries)
 	access, named := l.named(root, dir, "/policy", c.Policy)
 	if len(l.report.faults) == 0 && twins(entries) {
 		c.Tools = buildRegistry(&l.report, entries)

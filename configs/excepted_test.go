@@ -24,7 +24,7 @@ func TestExcepted(t *testing.T) {
 			t.Errorf("found the keys %v; expected %v", e.Keys, keys)
 		}
 		c := h.current.Load()
-		if c.Server != first.Server || c.DataDir != first.DataDir || c.Record != first.Record {
+		if !reflect.DeepEqual(c.Server, first.Server) || c.DataDir != first.DataDir || c.Record != first.Record {
 			t.Errorf("the settings %+v are served", c.Settings)
 		}
 		if c.Output.MaxDepth != 9 || c.Digest == first.Digest || h.State().Digest != c.Digest {
@@ -71,7 +71,7 @@ func TestKeep(t *testing.T) {
 		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
-		if s.Server != first.Server || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
+		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
 		if !s.Auth.AllowAnyListener || s.Policy != "other.csv" {
@@ -102,9 +102,9 @@ func TestKeepListener(t *testing.T) {
 // TestEverySettingIsDecided lists the settings that reload and those that wait
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "Traces", "Output"}
+	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
-	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", Redis: &Redis{}}
+	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", ServerFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}}
 	other.keep(first)
 	kept := reflect.ValueOf(other)
 	settings := reflect.TypeFor[Settings]()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -51,16 +52,15 @@ func importFrom(file string, data []byte, d dialect) (*Import, error) {
 		list.fail("found %s; expected a list of tools, or an object with the member tools", list.what())
 		return nil, r.err()
 	}
-	im := &importer{out: &Import{}, report: &r}
-	list.list("tools", func(_ int, item node) { im.tool(item, d.read) })
-	im.collisions()
-	if len(im.tools) > 0 {
-		if err := im.write(); err != nil {
-			return nil, err
+	im := newImporter(&r)
+	list.list("tools", func(_ int, item node) {
+		if item.Kind != yaml.MappingNode {
+			item.fail("found %s; expected a tool", item.what())
+			return
 		}
-	}
-	im.out.Refused = append(im.out.Refused, r.faults...)
-	return im.out, nil
+		im.tool(item, d.read)
+	})
+	return im.finish()
 }
 
 type importer struct {
@@ -76,16 +76,26 @@ type importedTool struct {
 	changes    []*Fault
 }
 
+func newImporter(r *report) *importer { return &importer{out: &Import{}, report: r} }
+
+// finish is the end of every import.
+func (im *importer) finish() (*Import, error) {
+	im.collisions()
+	if len(im.tools) > 0 {
+		if err := im.write(); err != nil {
+			return nil, err
+		}
+	}
+	im.out.Refused = append(im.out.Refused, im.report.faults...)
+	return im.out, nil
+}
+
 // tool translates one definition, and refuses it, with every reason, where the
 // registry does.
 func (im *importer) tool(n node, read func(node, *importedTool)) {
-	if n.Kind != yaml.MappingNode {
-		n.fail("found %s; expected a tool", n.what())
-		return
-	}
 	before := len(im.report.faults)
 	t := importedTool{at: n, schemas: map[string]node{}}
-	t.definition.Run.Type = "client"
+	t.definition.Effect, t.definition.Run.Type = "once", "client"
 	read(n, &t)
 	if len(im.report.faults) > before || !im.loads(&t) {
 		return
@@ -178,7 +188,7 @@ func (t *importedTool) open(f *registry.LoadError) bool {
 func (im *importer) collisions() {
 	bare := make([]registry.Tool, len(im.tools))
 	for i, t := range im.tools {
-		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: t.definition.Run}
+		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
 	}
 	refused := map[int]bool{}
 	if _, err := registry.New(bare); err != nil {
@@ -211,13 +221,16 @@ func (im *importer) write() error {
 		if t.definition.Description != "" {
 			add("description", text(t.definition.Description))
 		}
-		add("effect", text("once"))
+		if t.definition.Kind != "" {
+			add("kind", text(t.definition.Kind))
+		}
+		add("effect", text(t.definition.Effect))
 		for _, key := range []string{"input_schema", "output_schema"} {
 			if schema, ok := t.schemas[key]; ok {
 				add(key, restyle(schema.Node))
 			}
 		}
-		add("run", &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: []*yaml.Node{text("type"), text("client")}})
+		add("run", runNode(t.definition.Run))
 		list.Content = append(list.Content, tool)
 	}
 	var b bytes.Buffer
@@ -235,12 +248,50 @@ func (im *importer) write() error {
 		return err
 	}
 	for i, e := range back {
-		d := im.tools[i].definition
-		if e.definition.Name != d.Name || !bytes.Equal(e.definition.InputSchema, d.InputSchema) || !bytes.Equal(e.definition.OutputSchema, d.OutputSchema) {
+		if d := im.tools[i].definition; !reflect.DeepEqual(e.definition, d) {
 			return fmt.Errorf("tool %q does not read back as it was imported", d.Name)
 		}
 	}
 	return nil
+}
+
+// runNode says how an imported tool is run, as far as the import knows.
+func runNode(r registry.Run) *yaml.Node {
+	run := flow(yaml.MappingNode, text("type"), text(r.Type))
+	if r.Type != "http" {
+		return run
+	}
+	run.Style = 0
+	run.Content = append(run.Content, text("method"), text(r.Method), text("url"), text(r.URL))
+	if len(r.Parameters) > 0 {
+		parameters := &yaml.Node{Kind: yaml.MappingNode}
+		for _, p := range r.Parameters {
+			place := text(p.In)
+			if p.Name != "" || p.Join != "" {
+				place = flow(yaml.MappingNode, text("in"), text(p.In))
+				for _, more := range [][2]string{{"name", p.Name}, {"join", p.Join}} {
+					if more[1] != "" {
+						place.Content = append(place.Content, text(more[0]), text(more[1]))
+					}
+				}
+			}
+			parameters.Content = append(parameters.Content, text(p.Argument), place)
+		}
+		run.Content = append(run.Content, text("parameters"), parameters)
+	}
+	if len(r.Addresses) > 0 {
+		addresses := flow(yaml.SequenceNode)
+		for _, a := range r.Addresses {
+			addresses.Content = append(addresses.Content, text(a))
+		}
+		run.Content = append(run.Content, text("addresses"), addresses)
+	}
+	return run
+}
+
+// flow is a list or mapping on one line.
+func flow(kind yaml.Kind, content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: kind, Style: yaml.FlowStyle, Content: content}
 }
 
 // text is a string as people write YAML: with quotes only where it needs them.

@@ -75,8 +75,8 @@ func PinFile(dataDir, server string) string {
 	return filepath.Join(dataDir, "servers", server+".json")
 }
 
-// readPins reads a pin file.
-func readPins(r *report, file string, data []byte) (pins []Pin, nodes []node) {
+// readPins reads the pin file of a server.
+func readPins(r *report, file, of string, data []byte) (pins []Pin, nodes []node) {
 	root, ok := readJSON(r, file, data)
 	if !ok {
 		return nil, nil
@@ -100,6 +100,9 @@ func readPins(r *report, file string, data []byte) (pins []Pin, nodes []node) {
 			})
 		}},
 	)
+	if server != of {
+		root.fail("found what was accepted of the server %q; expected that of %q", server, of)
+	}
 	return pins, nodes
 }
 
@@ -114,23 +117,58 @@ type Accepted struct {
 // are pins; the others are refused, each with its reasons.
 func Accept(s ToolServer, offers []Offer) *Accepted {
 	out := &Accepted{}
-	var tools []registry.Tool
 	for _, o := range offers {
 		p, err := out.accept(s, o)
+		if err == nil {
+			_, err = registry.New([]registry.Tool{{Name: s.Tool(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}})
+		}
 		if err != nil {
-			out.Refused = append(out.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %v", parser.Quote(o.Name), err)})
+			out.refuse(s, o.Name, err)
 			continue
 		}
-		tool := registry.Tool{Name: s.Tool(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}
-		if _, err := registry.New(append(tools, tool)); err != nil {
-			for _, f := range loadErrors(err) {
-				out.Refused = append(out.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %s", parser.Quote(o.Name), f.Message)})
-			}
-			continue
-		}
-		tools, out.Pins = append(tools, tool), append(out.Pins, p)
+		out.Pins = append(out.Pins, p)
 	}
+	out.collisions(s)
 	return out
+}
+
+// collisions refuses pins that cannot stand beside one another: the second of two
+// that are the same, or that one name map would join.
+func (a *Accepted) collisions(s ToolServer) {
+	bare := make([]registry.Tool, len(a.Pins))
+	for i, p := range a.Pins {
+		bare[i] = registry.Tool{Name: s.Tool(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
+	}
+	_, err := registry.New(bare)
+	if err == nil {
+		return
+	}
+	refused := map[int]bool{}
+	for _, f := range loadErrors(err) {
+		refused[f.Tool] = true
+		a.refuse(s, a.Pins[f.Tool].Name, f)
+	}
+	var kept []Pin
+	for i, p := range a.Pins {
+		if !refused[i] {
+			kept = append(kept, p)
+		}
+	}
+	a.Pins = kept
+}
+
+// refuse notes why an offer is not accepted.
+func (a *Accepted) refuse(s ToolServer, tool string, err error) {
+	reasons := []string{err.Error()}
+	if faults := loadErrors(err); len(faults) > 0 {
+		reasons = nil
+		for _, f := range faults {
+			reasons = append(reasons, f.Message)
+		}
+	}
+	for _, reason := range reasons {
+		a.Refused = append(a.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %s", parser.Quote(tool), reason)})
+	}
 }
 
 // accept makes a pin of one offer.
@@ -193,12 +231,45 @@ func quoted(s string) json.RawMessage {
 	return q
 }
 
-// WritePins makes pins those of a server. A reader sees the file of before or this
-// one, and it is on disk when WritePins returns nil.
-func WritePins(dataDir, server string, pins []Pin) (err error) {
+// writePins is what the pin file of a server holds with these pins.
+func writePins(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
+	return append(data, '\n'), err
+}
+
+// TakesPins says what the configuration would be refused for if these were the pins
+// of a server.
+func (c *Config) TakesPins(server string, pins []Pin) error {
+	data, err := writePins(server, pins)
+	if err != nil {
+		return err
+	}
+	main := c.Files[0]
+	from := overlaid{disk{root: filepath.Dir(main)}, PinFile(c.DataDir, server), data}
+	_, err = load(from, main, "")
+	return err
+}
+
+// overlaid is a source in which one file is another.
+type overlaid struct {
+	source
+	name string
+	data []byte
+}
+
+func (b overlaid) read(name string) ([]byte, error) {
+	if name == b.name {
+		return b.data, nil
+	}
+	return b.source.read(name)
+}
+
+// WritePins makes pins those of a server. A reader sees the file of before or this
+// one, and it is on disk when WritePins returns nil.
+func WritePins(dataDir, server string, pins []Pin) (err error) {
+	data, err := writePins(server, pins)
 	if err != nil {
 		return err
 	}
@@ -215,7 +286,7 @@ func WritePins(dataDir, server string, pins []Pin) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,7 +147,8 @@ func (n node) toolServer() ToolServer {
 
 // tried reports what every tool of the server would be refused for.
 func (n node) tried(s ToolServer) {
-	_, err := registry.New([]registry.Tool{{Name: s.Tool("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "tool"})}})
+	// A name and a version as every protocol has them.
+	_, err := registry.New([]registry.Tool{{Name: s.Tool("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
 		return
 	}
@@ -173,7 +175,7 @@ func (l *loader) servers(c *Config) []toolEntry {
 	var entries []toolEntry
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		file := PinFile(c.DataDir, s.Name)
+		file := PinFile(cmp.Or(l.data, c.DataDir), s.Name)
 		data, err := l.read(file)
 		if isAbsent(err) {
 			continue // nothing was accepted yet
@@ -183,7 +185,7 @@ func (l *loader) servers(c *Config) []toolEntry {
 			continue
 		}
 		l.seen(file, "servers/"+s.Name+".json", data)
-		pins, nodes := readPins(&l.report, file, data)
+		pins, nodes := readPins(&l.report, file, s.Name, data)
 		c.Pins[s.Name] = pins
 		for i, p := range pins {
 			if !s.Allows(p.Name) {

@@ -72,9 +72,11 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 
 func TestFaultOfPins(t *testing.T) {
 	for content, want := range map[string]string{
-		`{"server":"hub","tools":[{"name":"search","digest":"d"`:                                  "hub.json",
-		`{"server":"hub","tools":[],"more":1}`:                                                    `unknown key "more"`,
-		`{"server":"hub","tools":[{"name":"search","digest":"d"}]}`:                               "input_schema",
+		`{"server":"hub","tools":[{"name":"search","digest":"d"`:    "hub.json",
+		`{"server":"hut","tools":[]}`:                               `the server "hut"; expected that of "hub"`,
+		`{"tools":[]}`:                                              `the server ""; expected that of "hub"`,
+		`{"server":"hub","tools":[],"more":1}`:                      `unknown key "more"`,
+		`{"server":"hub","tools":[{"name":"search","digest":"d"}]}`: "input_schema",
 		`{"server":"hub","tools":[{"name":"a b","digest":"d","input_schema":{"type":"object"}}]}`: "hub.json:1:",
 	} {
 		dir, data := t.TempDir(), t.TempDir()
@@ -165,5 +167,66 @@ func TestDigestOfAnOffer(t *testing.T) {
 	b.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740992}`)
 	if digest(a) == digest(b) {
 		t.Error("a number is rounded")
+	}
+}
+
+// TestTakesPins: what an operator is about to accept is tried on the whole
+// configuration, which is left as it is.
+func TestTakesPins(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	files := serverMain(data, strings.Replace(oneServer, `allow: [search, "get_*"], `, "", 1))
+	files["tools/own.yaml"] = "tools:\n  - {name: hub_own.search, input_schema: {type: object}, run: {type: demo}}\n# end\n"
+	files["policy.csv"] = "p, Analyst, *, hub.search, \"args.q == 'x'\", allow\n# end\n"
+	c, err := Load(write(t, dir, with(t, files)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := offered("search")
+	other.InputSchema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+	for why, c2 := range map[string]struct {
+		offer Offer
+		fault string
+	}{
+		"it fits":                           {offered("search"), ""},
+		"a condition reads what it has not": {other, "policy.csv:1:"},
+		"one name where there are no dots":  {offered("own_search"), `becomes "hub_own_search" like "hub_own.search"`},
+	} {
+		pins := Accept(c.Servers[0], []Offer{c2.offer}).Pins
+		if len(pins) != 1 {
+			t.Fatalf("%s: it is not even a pin", why)
+		}
+		if err := c.TakesPins("hub", pins); (err == nil) != (c2.fault == "") || err != nil && !strings.Contains(err.Error(), c2.fault) {
+			t.Errorf("%s: %v; expected %q", why, err, c2.fault)
+		}
+	}
+	if again, err := Load(c.Files[0]); err != nil || again.Digest != c.Digest {
+		t.Errorf("the configuration has changed: %v", err)
+	}
+}
+
+// TestPinsWaitWithTheirFolder: another data_dir waits for a restart, and so does what
+// was accepted there.
+func TestPinsWaitWithTheirFolder(t *testing.T) {
+	dir, data, next := t.TempDir(), t.TempDir(), t.TempDir()
+	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	first, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, name := range map[string]string{data: "search", next: "get_one"} {
+		if err := WritePins(folder, "hub", Accept(first.Servers[0], []Offer{offered(name)}).Pins); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := open(t, main, WatchOptions{})
+	write(t, dir, with(t, serverMain(next, oneServer)))
+	c, err := h.load(newSight(main))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, still := c.Tools.Lookup("hub.search")
+	_, already := c.Tools.Lookup("hub.get_one")
+	if !still || already || c.DataDir != next {
+		t.Errorf("before the restart: %v, %v, in %s", still, already, c.DataDir)
 	}
 }

@@ -25,6 +25,8 @@ type Settings struct {
 	// ServerFile is the servers file; empty when there is none.
 	ServerFile string
 	Output     parser.Options
+	// Callbacks is for tools that answer later.
+	Callbacks Callbacks
 	// DataDir starts at the working directory and holds the audit log and the store.
 	DataDir string
 	Audit
@@ -40,6 +42,7 @@ type Server struct {
 	Listen, AdminListen string
 	MostInFlight        int           // requests that are answered at the same time
 	Drain               time.Duration // the longest that shutting down waits for them
+	Origins             []string      // of web pages that may ask, as browsers write them
 }
 
 // Audit says what the audit log holds, and how.
@@ -114,6 +117,7 @@ func readSettings(root node) Settings {
 					s.Server.MostInFlight = int(most)
 				}},
 				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.Drain) }},
+				field{"origins", func(n node) { n.origins(&s.Server.Origins) }},
 			)
 		}},
 		field{"auth", func(n node) {
@@ -161,6 +165,7 @@ func readSettings(root node) Settings {
 			)
 		}},
 		field{"store", func(n node) { n.store(&s.Store) }},
+		field{"callbacks", func(n node) { n.callbacks(&s.Callbacks) }},
 		field{"telemetry", func(n node) {
 			n.object(field{"traces", func(n node) { n.traces(&s.Traces) }})
 		}},

@@ -66,10 +66,30 @@ func readTool(n node) registry.Tool {
 					t.Run.Credential = s.String()
 				}},
 				field{"max_age", func(n node) { n.duration("how long the answer may take", &t.Run.MaxAge) }},
+				field{"method", func(n node) { n.text("a method of HTTP", &t.Run.Method) }},
+				field{"parameters", func(n node) { n.parameters(&t.Run.Parameters) }},
 			)
 		}},
 	)
 	return t
+}
+
+// parameters reads where the arguments of a request stand: an argument's place, or
+// a mapping that says more.
+func (n node) parameters(into *[]registry.Parameter) {
+	n.members("arguments, each with its place: path, query, header or body", func(key, value node) {
+		p := registry.Parameter{Argument: key.Value}
+		if value.Kind == yaml.MappingNode {
+			value.object(
+				field{"in", func(n node) { n.text("a place: path, query, header or body", &p.In) }},
+				field{"name", func(n node) { n.text("a name in the query or of a header", &p.Name) }},
+				field{"join", func(n node) { n.choice("how a list is one value", []string{"comma"}, &p.Join) }},
+			)
+		} else {
+			value.text("a place: path, query, header or body", &p.In)
+		}
+		*into = append(*into, p)
+	})
 }
 
 // schema reads a JSON Schema as JSON.

@@ -127,12 +127,13 @@ func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
 		}
 	}
 	return &Watch{
-		path:    path,
-		first:   first.Settings,
-		opts:    opts,
-		asked:   make(chan struct{}, 1),
-		open:    fsnotify.NewWatcher,
-		load:    func(s *sight) (*Config, error) { return load(s, path, "") },
+		path:  path,
+		first: first.Settings,
+		opts:  opts,
+		asked: make(chan struct{}, 1),
+		open:  fsnotify.NewWatcher,
+		// Another data_dir waits for a restart, and what was accepted there waits with it.
+		load:    func(s *sight) (*Config, error) { return (&loader{source: s, data: first.DataDir}).load(path, "") },
 		state:   State{Digest: first.Digest, Since: opts.Now()},
 		seen:    newSight(path),
 		written: first.Settings,

@@ -27,6 +27,13 @@ func readYAML(r *report, file string, data []byte) (node, bool) {
 		r.add(f)
 		return node{}, false
 	}
+	root, ok := parseYAML(r, file, data)
+	return root, ok && root.clean(0)
+}
+
+// parseYAML reads one document, and returns the node under it. What stands in it
+// was not looked at.
+func parseYAML(r *report, file string, data []byte) (node, bool) {
 	if f := checkDirectives(file, data); f != nil {
 		r.add(f)
 		return node{}, false
@@ -54,7 +61,7 @@ func readYAML(r *report, file string, data []byte) (node, bool) {
 		r.add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 		return node{}, false
 	}
-	return root, root.clean(0)
+	return root, true
 }
 
 // checkText holds what every configuration file must be before it is read.

@@ -177,11 +177,14 @@ func (b *bundle) close(s *subschema, st stand, out map[string]any) {
 	if st.ofRoot() && !b.open {
 		b.dropOthers(s, st, out)
 	}
+	b.shut(s, st, out)
+}
+
+// shut says of a place that it takes no other members.
+func (b *bundle) shut(s *subschema, st stand, out map[string]any) {
 	switch {
 	case st == asRoot:
-		if _, has := out["type"]; !has {
-			out["type"] = "object"
-		}
+		rooted(out)
 	case st != asPlace || !b.objectLike(s):
 		return
 	}

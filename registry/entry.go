@@ -64,7 +64,7 @@ func (e *Entry) Effect() string { return e.tool.Effect }
 // Run says how the tool is run, with its defaults filled in.
 func (e *Entry) Run() Run {
 	r := e.tool.Run
-	r.Addresses, r.Command = slices.Clone(r.Addresses), slices.Clone(r.Command)
+	r.Addresses, r.Command, r.Parameters = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters)
 	return r
 }
 
@@ -77,6 +77,10 @@ func (e *Entry) InputSchema() json.RawMessage { return slices.Clone(e.tool.Input
 // and extensions. It is what a model should be shown, as it promises nothing
 // that a call would be refused for.
 func (e *Entry) ClosedSchema() json.RawMessage { return slices.Clone(e.input.closed) }
+
+// WrittenSchema returns the schema of the arguments in its author's words, closed
+// as far as they allow, for readers that know dialects, anchors and extensions.
+func (e *Entry) WrittenSchema() json.RawMessage { return slices.Clone(e.input.written) }
 
 // OutputSchema returns the schema of results as its author wrote it, or nil.
 func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.OutputSchema) }

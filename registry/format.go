@@ -45,7 +45,8 @@ func formatNames() []string {
 	return names
 }
 
-func knownFormat(name string) bool {
+// KnownFormat tells whether schemas may state a format. Formats are asserted.
+func KnownFormat(name string) bool {
 	for _, f := range formats {
 		if f.name == name {
 			return true

@@ -61,7 +61,7 @@ func (l *library) lintKeyword(s *subschema, name string, value any) {
 	case "$schema":
 		l.lintDialect(s, at, value)
 	case "format":
-		if f, _ := value.(string); !l.silentFormats && !knownFormat(f) {
+		if f, _ := value.(string); !l.silentFormats && !KnownFormat(f) {
 			l.report(at, "found the unknown format "+quote(f)+"; expected one of "+strings.Join(formatNames(), ", "))
 		}
 	case "multipleOf":

@@ -11,6 +11,9 @@ type Alphabet struct {
 	Allowed    string
 	Substitute byte
 	MaxBytes   int
+	// Toolkit, where it is not empty, asks for names of two parts: the first dot of
+	// a name is kept, and a name without one stands behind this and a dot.
+	Toolkit string
 }
 
 const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -18,6 +21,12 @@ const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 // OpenAI is [A-Za-z0-9_-]{1,64}; RAP and OXP names have the same alphabet.
 func OpenAI() Alphabet {
 	return Alphabet{Allowed: lettersAndDigits + "_-", Substitute: '_', MaxBytes: 64}
+}
+
+// OXP is Toolkit.Tool, each part of [A-Za-z0-9_]+. Tools without a toolkit are
+// Callgate's.
+func OXP() Alphabet {
+	return Alphabet{Allowed: lettersAndDigits + "_", Substitute: '_', MaxBytes: 128, Toolkit: "callgate"}
 }
 
 // NameMap maps the names of tools one to one to the names that a face may use.
@@ -66,19 +75,45 @@ func newWireNames(a Alphabet) *wireNames {
 }
 
 func (w *wireNames) add(name string) (wire, fault string) {
-	b := []byte(name)
-	for i, c := range b {
-		if strings.IndexByte(w.alphabet.Allowed, c) < 0 {
-			b[i] = w.alphabet.Substitute
-		}
-	}
-	wire = string(b)
+	wire = w.alphabet.write(name)
 	if wire == "" || len(wire) > w.alphabet.MaxBytes {
 		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", quote(name), w.alphabet.MaxBytes)
 	}
 	if other, taken := w.taken[wire]; taken && other != name {
-		return "", fmt.Sprintf("found %s, which becomes %s like %s where dots are not allowed; expected names that stay apart", quote(name), quote(wire), quote(other))
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", quote(name), quote(wire), quote(other), w.alphabet.why())
 	}
 	w.taken[wire] = name
 	return wire, ""
+}
+
+// write is a name in the alphabet.
+func (a Alphabet) write(name string) string {
+	toolkit := ""
+	if a.Toolkit != "" {
+		first, rest, dotted := strings.Cut(name, ".")
+		if !dotted {
+			first, rest = a.Toolkit, name
+		}
+		toolkit, name = a.plain(first)+".", rest
+	}
+	return toolkit + a.plain(name)
+}
+
+// plain writes every byte that is not allowed as the substitute.
+func (a Alphabet) plain(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if strings.IndexByte(a.Allowed, c) < 0 {
+			b[i] = a.Substitute
+		}
+	}
+	return string(b)
+}
+
+// why says what makes two names one.
+func (a Alphabet) why() string {
+	if a.Toolkit != "" {
+		return "a name is Toolkit.Tool, of letters, digits and _"
+	}
+	return "dots are not allowed"
 }

@@ -80,7 +80,7 @@ func New(tools []Tool) (*Registry, error) {
 	workers.Wait()
 
 	r := &Registry{latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
-	wire := newWireNames(OpenAI())
+	wire, ids := newWireNames(OpenAI()), newWireNames(OXP())
 	first := make(map[versioned]int, len(tools))
 	for i, e := range loaded {
 		t := &tools[i]
@@ -94,7 +94,11 @@ func New(tools []Tool) (*Registry, error) {
 			continue
 		}
 		first[id] = i
-		if _, fault := wire.add(t.Name); fault != "" {
+		_, fault := wire.add(t.Name)
+		if fault == "" {
+			_, fault = ids.add(t.Name)
+		}
+		if fault != "" {
 			faults[i] = append(faults[i], &LoadError{Name: t.Name, Field: []string{"name"}, Message: fault})
 			continue
 		}

@@ -170,3 +170,45 @@ func TestNameMap(t *testing.T) {
 		t.Errorf("two versions of one tool: %v", err)
 	}
 }
+
+// TestNameMapOXP: names of OXP have a toolkit and a tool, and no other bytes than
+// letters, digits and _.
+func TestNameMapOXP(t *testing.T) {
+	want := map[string]string{
+		"web.search": "web.search", "data": "callgate.data", "a.b.c": "a.b_c", "a-b.c-d.e": "a_b.c_d_e", "a-b": "callgate.a_b", "A_1.b": "A_1.b",
+		strings.Repeat("a", 64): "callgate." + strings.Repeat("a", 64),
+	}
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	m, err := NewNameMap(names, OXP())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, id := range want {
+		if got, ok := m.Wire(name); !ok || got != id {
+			t.Errorf("%s becomes %s", name, got)
+		}
+		if got, ok := m.Name(id); !ok || got != name {
+			t.Errorf("%s came from %s", id, got)
+		}
+	}
+	for _, id := range []string{"data", "a.b.c", "a-b.c", "callgate.web.search", "Web.search", ""} {
+		if name, ok := m.Name(id); ok {
+			t.Errorf("%q resolves to %s", id, name)
+		}
+	}
+	for _, names := range [][]string{{"a.b-c", "a.b_c"}, {"a.b.c", "a.b-c"}, {"data", "callgate.data"}, {"a-b", "a_b"}} {
+		if _, err := NewNameMap(names, OXP()); err == nil || !strings.Contains(err.Error(), "Toolkit.Tool") {
+			t.Errorf("%v: %v", names, err)
+		}
+		var tools []Tool
+		for _, name := range names {
+			tools = append(tools, Tool{Name: name, InputSchema: []byte(`{"type":"object"}`), Run: Run{Type: "demo"}})
+		}
+		if _, err := New(tools); err == nil || !strings.Contains(err.Error(), "stay apart") {
+			t.Errorf("%v load: %v", names, err)
+		}
+	}
+}

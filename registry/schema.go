@@ -13,6 +13,7 @@ type schema struct {
 	root    *node
 	witness *witness
 	closed  json.RawMessage // for readers
+	written json.RawMessage // the same in its author's words
 	// secretOthers makes members secret that the root does not declare.
 	secretOthers bool
 }
@@ -111,7 +112,11 @@ func assemble(b *bundle, top *subschema, stand stand, r reading) (*schema, []fau
 	if err != nil {
 		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	return &schema{root: root, witness: w, closed: shown, secretOthers: b.secretOthers}, nil
+	written, err := json.Marshal(b.written(top, stand))
+	if err != nil {
+		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
+	}
+	return &schema{root: root, witness: w, closed: shown, written: written, secretOthers: b.secretOthers}, nil
 }
 
 // patterned tells whether any schema that can be reached has a pattern.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,9 +48,15 @@ type Run struct {
 	// and output, instead of a URL.
 	Command []string
 	// Credential is where what the server asks for stands: env:NAME, or file: and an
-	// absolute path.
+	// absolute path. It may be stated with http, too, and is sent as a bearer's token.
 	Credential string
 	MaxAge     time.Duration // callback only: how long the answer may take; 0 is 24 h
+
+	// Method, of http, makes a request in which each argument has its place: in the
+	// URL's path, where its name stands in braces, its query, a header, or as the
+	// body. Without one the request is a POST of the arguments.
+	Method     string // GET, HEAD, POST, PUT, PATCH or DELETE
+	Parameters []Parameter
 }
 
 const (
@@ -117,6 +124,7 @@ func complete(t Tool) (Tool, []*LoadError) {
 	t.Effect = defaulted(t.Effect, defaultEffect)
 	oneOf(report, t.Effect, effects, "effect")
 	t.Run = completeRun(t.Run, report)
+	checkRequest(t, report)
 	return t, faults
 }
 
@@ -153,6 +161,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 		report("found a url; expected none with the type "+quote(r.Type), "run", "url")
 	}
 	completeRemote(&r, remote, report)
+	r.Parameters = slices.Clone(r.Parameters)
 	if r.Timeout == 0 {
 		r.Timeout = defaultTimeout
 	}
@@ -176,6 +185,9 @@ func completeRun(r Run, report func(string, ...string)) Run {
 	return r
 }
 
+// oxpTool is the id of a tool of OXP with the version that it is pinned to.
+var oxpTool = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
+
 // completeRemote completes what is of tools that another server lists.
 func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	r.Command = slices.Clone(r.Command)
@@ -185,10 +197,13 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	if remote && r.Tool == "" {
 		report("found nothing; expected the tool's name on its server", "run", "tool")
 	}
+	if r.Type == "oxp" && r.Tool != "" && !oxpTool.MatchString(r.Tool) {
+		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", quote(r.Tool)), "run", "tool")
+	}
 	if !remote && r.Tool != "" {
 		report("found a tool; expected none with the type "+quote(r.Type), "run", "tool")
 	}
-	if !remote && r.Credential != "" {
+	if !remote && r.Type != "http" && r.Credential != "" {
 		report("found a credential; expected none with the type "+quote(r.Type), "run", "credential")
 	}
 	if r.Type != "callback" {

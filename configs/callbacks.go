@@ -1,0 +1,83 @@
+package configs
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Callbacks says where tools answer that take a call and answer later.
+type Callbacks struct {
+	// URL is this gateway as such tools see it; empty is server.listen.
+	URL string
+	// Keys is where the keys of the addresses stand that they are given. Absent, the
+	// gateway makes them itself, in its data folder.
+	Keys Secret
+}
+
+// CallbackKeys is the file of the keys that a gateway makes itself.
+func CallbackKeys(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
+
+func (n node) callbacks(into *Callbacks) {
+	n.object(
+		field{"url", func(n node) {
+			before := len(n.report.faults)
+			n.text("the URL of this gateway as tools see it", &into.URL)
+			if wrong := wrongBase(into.URL); wrong != "" && len(n.report.faults) == before {
+				n.fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
+			}
+		}},
+		field{"keys", func(n node) { n.secret("the keys of the addresses that tools are given", &into.Keys) }},
+	)
+}
+
+// wrongBase says why a path cannot be put behind a URL. It does not repeat it: it may
+// hold a password.
+func wrongBase(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" && u.Opaque == "":
+		return "what is no absolute URL"
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "a URL of another scheme"
+	case u.User != nil:
+		return "a URL with user info"
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "a URL with a query or a fragment"
+	case strings.HasSuffix(u.Path, "/"):
+		return "a URL that ends with a slash"
+	}
+	return ""
+}
+
+// callbacks holds the rules between its keys and the others, which matter where
+// there are tools that call back.
+func (l *loader) callbacks(root node, c *Config, entries []toolEntry) {
+	i := slices.IndexFunc(entries, func(e toolEntry) bool { return e.definition.Run.Type == ServerCallback })
+	if i < 0 && !slices.ContainsFunc(c.Servers, func(s ToolServer) bool { return s.Type == ServerCallback }) {
+		return
+	}
+	at := root.at("/callbacks")
+	if c.Callbacks.URL == "" && unspecified(c.Server.Listen) {
+		at.fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
+	}
+	if !c.Callbacks.Keys.Given() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
+		at.fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
+	}
+	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
+		root.at("/callbacks/url").warn("tools call back without TLS: whoever can read what they send can answer in their place")
+	}
+}
+
+// unspecified tells whether an address is that of no host.
+func unspecified(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
+}

@@ -1,0 +1,342 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// OpenAPI says what a document of OpenAPI does not, or not for this gateway.
+type OpenAPI struct {
+	Prefix string // of every name
+	// URL is the server; empty is the one that the document states.
+	URL string
+	// Addresses are those that the tools may connect to; none means public ones.
+	Addresses []string
+}
+
+// ImportOpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2,
+// JSON or YAML) into a tool file. Each is a tool of type http whose arguments are
+// its parameters and, as one member, its body. GET and HEAD get the effect read,
+// PUT and DELETE idempotent, others once. Left out is what has no strict form, with
+// the reason; what an operation can do without is left out of it, which Changed
+// says, as it names who asks for credentials.
+//
+// The error is Faults where the document cannot be read at all, or does not say
+// where its server is.
+func ImportOpenAPI(file string, data []byte, o OpenAPI) (*Import, error) {
+	r := report{all: true}
+	root, ok := readForeign(&r, file, data)
+	if !ok {
+		return nil, r.err()
+	}
+	d := &document{root: root, importer: newImporter(&r), options: o, left: maxImported, asking: map[string][]string{}}
+	return d.translate()
+}
+
+// maxImported bounds what all schemas of an import hold together, and
+// maxOperation what one of them does.
+const (
+	maxImported  = 500_000
+	maxOperation = 50_000
+)
+
+// document is an OpenAPI document that is being translated.
+type document struct {
+	root     node
+	importer *importer
+	options  OpenAPI
+	old      bool   // 3.0: its schemas are not yet JSON Schema
+	base     string // the URL before every path
+	left     int    // of maxImported
+	asking   map[string][]string
+}
+
+func (d *document) translate() (*Import, error) {
+	if !d.version() || !d.server() {
+		return nil, d.importer.report.err()
+	}
+	_, paths, ok := d.root.child("paths")
+	if !ok || paths.Kind != yaml.MappingNode {
+		d.root.fail("found no paths; expected a mapping of paths to what can be done there")
+		return nil, d.importer.report.err()
+	}
+	paths.members("paths", d.path)
+	im, err := d.importer.finish()
+	if err == nil {
+		d.credentials()
+	}
+	return im, err
+}
+
+var versions = regexp.MustCompile(`^3\.[012]\.[0-9]+$`)
+
+func (d *document) version() bool {
+	if d.root.Kind != yaml.MappingNode {
+		return d.root.fail("found %s; expected an OpenAPI document", d.root.what())
+	}
+	if _, old, ok := d.root.child("swagger"); ok {
+		return old.fail("found Swagger %s; expected OpenAPI 3, which converters make of it", old.excerpt())
+	}
+	_, version, ok := d.root.child("openapi")
+	if !ok {
+		return d.root.fail("found no member openapi; expected an OpenAPI document, with openapi: 3.0.x, 3.1.x or 3.2.x")
+	}
+	if !version.isString() || !versions.MatchString(version.Value) {
+		return version.fail("found %s; expected the version 3.0.x, 3.1.x or 3.2.x", version.found())
+	}
+	d.old = strings.HasPrefix(version.Value, "3.0.")
+	const base = "https://spec.openapis.org/oas/3."
+	if _, dialect, ok := d.root.child("jsonSchemaDialect"); ok && !strings.HasPrefix(dialect.Value, base) && !isDraft2020(dialect.Value) {
+		return dialect.fail("found %s; expected schemas of JSON Schema 2020-12", dialect.found())
+	}
+	return true
+}
+
+func isDraft2020(uri string) bool {
+	return strings.TrimSuffix(uri, "#") == "https://json-schema.org/draft/2020-12/schema"
+}
+
+// server finds the URL before every path, and looks at the addresses.
+func (d *document) server() bool {
+	for _, a := range d.options.Addresses {
+		_, prefix := netip.ParsePrefix(a)
+		if _, address := netip.ParseAddr(a); prefix != nil && address != nil {
+			return d.root.fail("--addresses: found %q; expected an address or a prefix such as 127.0.0.1/32", a)
+		}
+	}
+	if d.options.URL != "" {
+		base, problem := baseURL(d.options.URL)
+		if problem != "" {
+			return d.root.fail("--url: %s", problem)
+		}
+		d.base = base
+		return true
+	}
+	_, servers, ok := d.root.child("servers")
+	if !ok {
+		return d.root.fail("found no servers; expected one: state it with --url")
+	}
+	base, problem := servers.soleServer()
+	if problem != "" {
+		return servers.fail("%s: choose it with --url", problem)
+	}
+	d.base = base
+	return true
+}
+
+// soleServer reads a list of one server.
+func (n node) soleServer() (base, problem string) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) != 1 {
+		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
+	}
+	server := n.with(n.Content[0])
+	_, raw, ok := server.child("url")
+	if !ok || !raw.isString() {
+		return "", "found a server without a URL; expected an absolute one"
+	}
+	full := raw.Value
+	if _, variables, ok := server.child("variables"); ok && variables.Kind == yaml.MappingNode {
+		variables.members("variables", func(key, value node) {
+			if _, standard, ok := value.child("default"); ok && standard.Kind == yaml.ScalarNode {
+				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
+			}
+		})
+	}
+	return baseURL(full)
+}
+
+// baseURL takes a URL that paths can be appended to.
+func baseURL(raw string) (base, problem string) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(raw, "?#{}") {
+		return "", "found what is not the absolute URL of a server; expected http or https, without user info, a query or a fragment"
+	}
+	return strings.TrimSuffix(raw, "/"), ""
+}
+
+// path translates what can be done at one path.
+func (d *document) path(key, value node) {
+	if strings.HasPrefix(key.Value, "x-") {
+		return
+	}
+	item, problem := d.follow(value)
+	switch {
+	case problem != "":
+		value.fail("%s: %s", key.Value, problem)
+		return
+	case item.Kind != yaml.MappingNode:
+		value.fail("%s: found %s; expected what can be done at the path", key.Value, value.what())
+		return
+	case !strings.HasPrefix(key.Value, "/"):
+		key.fail("found the path %s; expected one that starts with /", key.excerpt())
+		return
+	}
+	item.members("methods", func(method, stated node) {
+		name := method.Value
+		switch {
+		case slices.Contains([]string{"get", "head", "post", "put", "patch", "delete"}, name):
+			d.importer.tool(method, func(_ node, t *importedTool) {
+				o := &operation{document: d, tool: t, at: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
+				o.read()
+			})
+		case slices.Contains([]string{"options", "trace", "query", "additionalOperations"}, name):
+			method.fail("%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
+		case slices.Contains([]string{"summary", "description", "servers", "parameters", "$ref"}, name), strings.HasPrefix(name, "x-"):
+		default:
+			method.fail("%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.excerpt())
+		}
+	})
+}
+
+// maxHops bounds references to references.
+const maxHops = 32
+
+// follow returns what a value or the reference in its place stands for.
+func (d *document) follow(n node) (target node, problem string) {
+	for range maxHops {
+		_, ref, ok := n.child("$ref")
+		if !ok || n.Kind != yaml.MappingNode {
+			return n, ""
+		}
+		if n, _, problem = d.find(ref); problem != "" {
+			return node{}, problem
+		}
+	}
+	return node{}, "found references that lead to one another; expected what they stand for"
+}
+
+// find returns the place that a reference leads to, and its pointer.
+func (d *document) find(ref node) (target node, pointer, problem string) {
+	if !ref.isString() {
+		return node{}, "", "found " + ref.what() + " for a $ref; expected a reference such as #/components/schemas/name"
+	}
+	fragment, local := strings.CutPrefix(ref.Value, "#")
+	if !local {
+		return node{}, "", "found the $ref " + ref.excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
+	}
+	pointer, err := url.PathUnescape(fragment)
+	target = d.root
+	ok := err == nil && strings.HasPrefix(pointer, "/")
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if ok {
+			_, target, ok = target.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		}
+	}
+	if !ok {
+		return node{}, "", "found the $ref " + ref.excerpt() + ", which leads nowhere; expected a place of this document"
+	}
+	return target, pointer, ""
+}
+
+// credentials says who of the imported tools asks for what.
+func (d *document) credentials() {
+	schemes := map[string][]string{}
+	var order []string
+	for _, tool := range d.importer.out.Names {
+		for _, scheme := range d.asking[tool] {
+			if len(schemes[scheme]) == 0 {
+				order = append(order, scheme)
+			}
+			schemes[scheme] = append(schemes[scheme], tool)
+		}
+	}
+	slices.Sort(order)
+	for _, scheme := range order {
+		at, what, bearer := d.scheme(scheme)
+		tools := schemes[scheme]
+		said := strings.Join(tools[:min(len(tools), 3)], ", ")
+		if len(tools) > 3 {
+			said += fmt.Sprintf(" and %d more", len(tools)-3)
+		}
+		how := "the gateway does not send it"
+		if bearer {
+			how = "state in run.credential where it stands (env:NAME or file:PATH), and it is sent as Authorization: Bearer"
+		}
+		d.importer.out.Changed = append(d.importer.out.Changed, &Fault{
+			File: at.file, Line: at.Line, Column: at.Column,
+			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", said, scheme, what, how),
+		})
+	}
+}
+
+// scheme says what a security scheme is, and whether its credential is sent as
+// Authorization: Bearer.
+func (d *document) scheme(name string) (at node, what string, bearer bool) {
+	n := d.root
+	for _, key := range []string{"components", "securitySchemes", name} {
+		next, value, ok := n.child(key)
+		if !ok {
+			return d.root, "of which the document says nothing", false
+		}
+		at, n = next, value
+	}
+	n, problem := d.follow(n)
+	if problem != "" {
+		return at, "of which the document says nothing", false
+	}
+	member := func(key string) string {
+		_, value, _ := n.child(key)
+		if value.Node == nil {
+			return ""
+		}
+		return value.Value
+	}
+	kind := member("type")
+	switch kind {
+	case "http":
+		return at, "http " + member("scheme"), strings.EqualFold(member("scheme"), "bearer")
+	case "oauth2", "openIdConnect":
+		return at, kind, true
+	case "apiKey":
+		return at, "an API key in " + member("in") + " " + member("name"), false
+	}
+	return at, cmp.Or(kind, "of no type"), false
+}
+
+// keyed tells whether a parameter is where a security scheme puts an API key.
+func (d *document) keyed(in, name string) bool {
+	_, components, ok := d.root.child("components")
+	if !ok {
+		return false
+	}
+	_, schemes, ok := components.child("securitySchemes")
+	if !ok || schemes.Kind != yaml.MappingNode {
+		return false
+	}
+	found := false
+	schemes.members("security schemes", func(_, value node) {
+		scheme, problem := d.follow(value)
+		if problem != "" {
+			return
+		}
+		_, kind, isKey := scheme.child("type")
+		_, place, placed := scheme.child("in")
+		_, called, named := scheme.child("name")
+		if isKey && placed && named && kind.Value == "apiKey" && place.Value == in {
+			found = found || called.Value == name || in == "header" && strings.EqualFold(called.Value, name)
+		}
+	})
+	return found
+}
+
+// toolName makes a name of the registry's grammar: / and : become dots, and runs of
+// other characters that it does not have _.
+func toolName(s string) string {
+	var parts []string
+	for part := range strings.SplitSeq(strings.NewReplacer("/", ".", ":", ".").Replace(s), ".") {
+		words := strings.FieldsFunc(part, func(r rune) bool { return !registry.ValidName(string(r)) })
+		if len(words) > 0 {
+			parts = append(parts, strings.Join(words, "_"))
+		}
+	}
+	return strings.Join(parts, ".")
+}

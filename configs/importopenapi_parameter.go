@@ -1,0 +1,219 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/registry"
+)
+
+// parameter is one parameter of an operation.
+type parameter struct {
+	node     // the parameter
+	in, name string
+	required bool
+}
+
+// parameters reads the parameters of the operation and those of its path that it
+// does not state itself. Those of the path come first: their names stay.
+func (o *operation) parameters() {
+	var all []parameter
+	for _, from := range []node{o.node, o.item} {
+		own := len(all)
+		_, list, ok := from.child("parameters")
+		if !ok {
+			continue
+		}
+		list.list("parameters", func(_ int, item node) {
+			p, ok := o.parameter(item)
+			same := slices.IndexFunc(all, func(q parameter) bool { return q.in == p.in && q.name == p.name })
+			switch {
+			case !ok || same >= 0 && same < own:
+			case same >= own:
+				o.fail(item, "found the parameter %q of %s a second time; expected it once", p.name, p.in)
+			default:
+				all = append(all, p)
+			}
+		})
+	}
+	for _, in := range []string{"path", "query", "header"} {
+		for _, p := range all {
+			if p.in == in {
+				o.place(p)
+			}
+		}
+	}
+	for _, p := range all {
+		if p.in == "cookie" {
+			o.without(p.node, p.required, fmt.Sprintf("found the cookie %q, and no argument is sent as one; expected a query or a header", p.name))
+		}
+	}
+}
+
+// parameter reads what every parameter has.
+func (o *operation) parameter(item node) (p parameter, ok bool) {
+	n, problem := o.follow(item)
+	if problem != "" {
+		o.fail(item, "%s", problem)
+		return p, false
+	}
+	if !o.known(n, "a parameter", "name", "in", "description", "required", "deprecated", "allowEmptyValue", "style", "explode",
+		"allowReserved", "schema", "content", "example", "examples") {
+		return p, false
+	}
+	p.node = n
+	for key, into := range map[string]*string{"name": &p.name, "in": &p.in} {
+		if _, value, ok := n.child(key); ok && value.isString() {
+			*into = value.Value
+		}
+	}
+	if p.name == "" || !slices.Contains([]string{"path", "query", "header", "cookie"}, p.in) {
+		o.fail(n, "found a parameter without a name, or in no known place; expected a name and in: path, query, header or cookie")
+		return p, false
+	}
+	p.required = o.flag(n, "required", false)
+	return p, true
+}
+
+// ignoredHeaders are no parameters, says OpenAPI, even where they are stated.
+var ignoredHeaders = []string{"accept", "content-type", "authorization"}
+
+// place makes an argument of a parameter.
+func (o *operation) place(p parameter) {
+	switch {
+	case o.keyed(p.in, p.name):
+		o.changed(p.node, "found the %s parameter %q, which a security scheme names; it was left out: no argument is a credential", p.in, p.name)
+		return
+	case p.in == "header" && slices.Contains(ignoredHeaders, strings.ToLower(p.name)):
+		o.changed(p.node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
+		return
+	case p.in == "header" && registry.KeptHeader(p.name):
+		o.without(p.node, p.required, fmt.Sprintf("found the header %q, which no argument may give; expected another", p.name))
+		return
+	case p.in == "path" && (!registry.ValidPlaceholder(p.name) || strings.Count(o.path, "{"+p.name+"}") != 1):
+		o.fail(p.node, "found the path parameter %q; expected a name of letters, digits, _, - and dots, which stands in braces in the path once", p.name)
+		return
+	}
+	argument := registry.Parameter{Argument: p.name, In: p.in}
+	if o.taken[p.name] {
+		argument.Argument, argument.Name = p.in+"_"+p.name, p.name
+		o.changed(p.node, "found two parameters %q; that of the %s is the argument %q", p.name, p.in, argument.Argument)
+	}
+	_, stated, ok := p.child("schema")
+	if !ok {
+		o.fail(p.node, "found the parameter %q without a schema; expected a schema of its value: what a content says of it is not read", p.name)
+		return
+	}
+	list, ok := o.list(p, stated)
+	if !ok || !o.styled(p) {
+		return
+	}
+	if list && (p.in != "query" || !o.flag(p.node, "explode", true)) {
+		argument.Join = "comma"
+	}
+	if o.taken[argument.Argument] {
+		o.fail(p.node, "found the parameter %q, for which no name is free; expected other names", p.name)
+		return
+	}
+	if p.required || p.in == "path" {
+		o.required = append(o.required, argument.Argument)
+	}
+	o.add(argument, p.node, o.described(o.schemas.translate(stated, 0), p.node))
+}
+
+// styled tells whether a parameter is written in the one style of its place.
+func (o *operation) styled(p parameter) bool {
+	expected := "simple"
+	if p.in == "query" {
+		expected = "form"
+	}
+	_, style, ok := p.child("style")
+	if ok && style.Value != expected {
+		o.fail(style, "found the style %s of the %s parameter %q; expected %s", style.excerpt(), p.in, p.name, expected)
+		return false
+	}
+	return true
+}
+
+// list tells whether the value of a parameter may be a list. It reports what has no
+// form outside of JSON.
+func (o *operation) list(p parameter, schema node) (list, ok bool) {
+	if _, problem := o.follow(schema); problem != "" {
+		o.fail(schema, "%s", problem)
+		return false, false
+	}
+	kinds, ok := o.kinds(schema, 0)
+	if !ok {
+		o.fail(p.node, "found the %s parameter %q without a type; expected a string, a number, a boolean, or a list of them", p.in, p.name)
+		return false, false
+	}
+	if slices.Contains(kinds, "object") {
+		o.fail(p.node, "found the %s parameter %q, which is or holds an object, or a list of lists; expected a string, a number, a boolean, or a list of them", p.in, p.name)
+		return false, false
+	}
+	return slices.Contains(kinds, "array"), true
+}
+
+// kinds are the types that a schema allows; ok is false where it does not say. A
+// list of anything but plain values counts as an object.
+func (o *operation) kinds(n node, depth int) (kinds []string, ok bool) {
+	n, problem := o.follow(n)
+	if problem != "" || n.Kind != yaml.MappingNode || depth > maxHops {
+		return nil, false
+	}
+	if _, stated, has := n.child("type"); has {
+		types := stated.Content
+		if stated.Kind == yaml.ScalarNode {
+			types = []*yaml.Node{stated.Node}
+		}
+		for _, t := range types {
+			kinds = append(kinds, t.Value)
+		}
+		if !slices.Contains(kinds, "array") {
+			return kinds, len(kinds) > 0
+		}
+		_, items, has := n.child("items")
+		if !has {
+			return nil, false
+		}
+		inner, ok := o.kinds(items, depth+1)
+		if slices.Contains(inner, "array") || slices.Contains(inner, "object") {
+			kinds = append(kinds, "object")
+		}
+		return kinds, ok
+	}
+	if _, values, has := n.child("enum"); has && values.Kind == yaml.SequenceNode {
+		for _, v := range values.Content {
+			switch v.Kind {
+			case yaml.ScalarNode:
+				kinds = append(kinds, strings.TrimPrefix(v.ShortTag(), "!!"))
+			default:
+				kinds = append(kinds, "object")
+			}
+		}
+		return kinds, true
+	}
+	for _, key := range []string{"oneOf", "anyOf"} {
+		if _, branches, has := n.child(key); has && branches.Kind == yaml.SequenceNode {
+			for _, b := range branches.Content {
+				more, ok := o.kinds(branches.with(b), depth+1)
+				if !ok {
+					return nil, false
+				}
+				kinds = append(kinds, more...)
+			}
+			return kinds, true
+		}
+	}
+	if _, branches, has := n.child("allOf"); has && branches.Kind == yaml.SequenceNode {
+		for _, b := range branches.Content {
+			if kinds, ok := o.kinds(branches.with(b), depth+1); ok {
+				return kinds, true
+			}
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,168 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// leastDocuments is what the folder must hold: a loader that finds less is broken.
+const leastDocuments = 40
+
+// TestImportOpenAPI imports every document of testdata/openapi. An archive holds
+// the document (document.yaml or document.json), the options of the command line
+// as its comment, and what comes of it: the tool file (tools.yaml), unless there is
+// none, and what is said (said), if anything.
+func TestImportOpenAPI(t *testing.T) {
+	cases, err := filepath.Glob(filepath.Join("testdata", "openapi", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < leastDocuments {
+		t.Fatalf("found %d cases; expected at least %d", len(cases), leastDocuments)
+	}
+	for _, path := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Files) == 0 || !strings.HasPrefix(a.Files[0].Name, "document.") {
+				t.Fatal("the archive does not start with a document")
+			}
+			found := &txtar.Archive{Comment: a.Comment, Files: a.Files[:1:1]}
+			im, err := ImportOpenAPI(a.Files[0].Name, a.Files[0].Data, openAPIOptions(t, string(a.Comment)))
+			var said strings.Builder
+			var faults Faults
+			switch {
+			case errors.As(err, &faults):
+				said.WriteString("fault: " + strings.ReplaceAll(err.Error(), "\n", "\nfault: ") + "\n")
+			case err != nil:
+				t.Fatal(err)
+			default:
+				for _, f := range im.Changed {
+					fmt.Fprintf(&said, "changed: %v\n", f)
+				}
+				for _, f := range im.Refused {
+					fmt.Fprintf(&said, "left out: %v\n", f)
+					if f.Line < 1 {
+						t.Errorf("it has no line: %v", f)
+					}
+				}
+				if im.YAML != nil {
+					found.Files = append(found.Files, txtar.File{Name: "tools.yaml", Data: im.YAML})
+					loads(t, with(t, map[string]string{"tools/web.yaml": string(im.YAML), "limits.yaml": "{}\n# end\n", "policy.csv": "# end\n"}))
+				}
+			}
+			if said.Len() > 0 {
+				found.Files = append(found.Files, txtar.File{Name: "said", Data: []byte(said.String())})
+			}
+			if *update {
+				if err := os.WriteFile(path, txtar.Format(found), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, want := txtar.Format(found), txtar.Format(a); !bytes.Equal(got, want) {
+				t.Errorf("found\n%s\nexpected\n%s", got, want)
+			}
+		})
+	}
+}
+
+func openAPIOptions(t *testing.T, comment string) (o OpenAPI) {
+	t.Helper()
+	f := flag.NewFlagSet("options", flag.ContinueOnError)
+	f.StringVar(&o.Prefix, "prefix", "", "")
+	f.StringVar(&o.URL, "url", "", "")
+	addresses := f.String("addresses", "", "")
+	var words []string
+	for line := range strings.Lines(comment) {
+		if strings.HasPrefix(line, "-") {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	if err := f.Parse(words); err != nil {
+		t.Fatal(err)
+	}
+	if *addresses != "" {
+		o.Addresses = strings.Split(*addresses, ",")
+	}
+	return o
+}
+
+// TestImportOpenAPIIsBounded: what is too large is left out and said, and nothing
+// comes of half a schema.
+func TestImportOpenAPIIsBounded(t *testing.T) {
+	operation := func(path, schema string) string {
+		return fmt.Sprintf(`%q:{"post":{"requestBody":{"content":{"application/json":{"schema":%s}}}}}`, path, schema)
+	}
+	large := `{"enum":[` + strings.Repeat("1,", maxOperation) + `2]}`
+	small := `{"type":"string"}`
+	data := `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{` +
+		operation("/small", small) + "," + operation("/large", large) + "," + operation("/next", small) + `}}`
+	im, err := ImportOpenAPI("document.json", []byte(data), OpenAPI{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(im.Names) != "[post.small post.next]" || len(im.Refused) != 1 || !strings.Contains(im.Refused[0].Message, "POST /large: found more than 50000 values") {
+		t.Errorf("found %v, refused %v", im.Names, im.Refused)
+	}
+
+	var paths []string
+	for i := range 100 {
+		paths = append(paths, operation(fmt.Sprintf("/p%d", i), small))
+	}
+	r := report{all: true}
+	root, ok := readForeign(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
+	if !ok {
+		t.Fatal(r.err())
+	}
+	d := &document{root: root, importer: newImporter(&r), left: 50, asking: map[string][]string{}}
+	im, err = d.translate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(im.Names) == 0 || len(im.Names) > 50 || len(im.Names)+len(im.Refused) != 100 {
+		t.Errorf("%d are imported and %d refused", len(im.Names), len(im.Refused))
+	}
+}
+
+// FuzzImportOpenAPI: whatever a document holds, what comes of it loads.
+func FuzzImportOpenAPI(f *testing.F) {
+	cases, err := filepath.Glob(filepath.Join("testdata", "openapi", "*.txtar"))
+	if err != nil || len(cases) == 0 {
+		f.Fatal("found no cases", err)
+	}
+	for _, path := range cases {
+		a, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(a.Files[0].Data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		im, err := ImportOpenAPI("document", data, OpenAPI{})
+		if err != nil {
+			var faults Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("it is not said where: %v", err)
+			}
+			return
+		}
+		if im.YAML == nil {
+			return
+		}
+		var r report
+		entries := readTools(&r, "tools.yaml", im.YAML)
+		if buildRegistry(&r, entries); r.err() != nil {
+			t.Fatalf("%v\n%s", r.err(), im.YAML)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package configs
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// origins reads a list of origins of web pages, each as a browser writes it: any
+// other way to write it would never be met.
+func (n node) origins(into *[]string) {
+	n.list("origins of web pages", func(_ int, item node) {
+		if !item.isString() || !originForm(item.Value) {
+			item.fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.found())
+			return
+		}
+		*into = append(*into, item.Value)
+	})
+}
+
+// usual are the ports that a browser leaves out; read only.
+var usual = map[string]string{"http": "80", "https": "443"}
+
+func originForm(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || usual[u.Scheme] == "" || u.Scheme+"://"+u.Host != s || strings.ToLower(s) != s {
+		return false
+	}
+	// Names beyond ASCII are written in their ASCII form, and no origin has a space
+	// or a star.
+	if strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyz0123456789-.:") != "" {
+		return false
+	}
+	if !strings.Contains(strings.TrimPrefix(u.Host, "["+u.Hostname()+"]"), ":") {
+		return true
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && strconv.FormatUint(port, 10) == u.Port() && u.Port() != usual[u.Scheme]
+}

@@ -1,0 +1,247 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Parameter says where an argument stands in the request of an http tool. It is an
+// alias, so that who runs a tool needs no copy of its parameters.
+type Parameter = struct {
+	Argument string // a member of the arguments
+	In       string // path, query, header or body
+	Name     string // in the query or of the header; "" is the argument's
+	Join     string // comma: a list is one value, with commas between its items
+}
+
+// Fixed vocabularies; read only.
+var (
+	methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+	places  = []string{"path", "query", "header", "body"}
+
+	// keptHeaders are those that no argument may give: they say how the message is
+	// read, who asks and for whom, what is asked instead of what the head says, or
+	// they are the gateway's own. Names that begin with one of keptPrefixes are, too.
+	keptHeaders = []string{
+		"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "host", "expect", "via",
+		"authorization", "cookie", "set-cookie", "forwarded", "x-real-ip",
+		"x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",
+		"accept", "accept-encoding", "user-agent", "idempotency-key", "traceparent", "tracestate", "baggage",
+	}
+	keptPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "callgate-"}
+)
+
+// KeptHeader tells whether a name is of a header that no argument may give.
+func KeptHeader(name string) bool {
+	// Some servers take _ for -.
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return slices.Contains(keptHeaders, name) || slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// ValidPlaceholder tells whether an argument's name may stand in braces in a path.
+func ValidPlaceholder(name string) bool {
+	for i := range len(name) {
+		if !nameByte(name[i]) && name[i] != '.' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxNameBytes
+}
+
+// template is a URL in which arguments stand, and what is said of them.
+type template struct {
+	report func(message string, field ...string)
+	braced []string // names in braces
+	fixed  url.Values
+	taken  map[string]string // by place and name: the argument
+}
+
+// checkRequest reports what is wrong with how the request of an http tool is made:
+// every argument that the schema declares has one place, and only these have.
+func checkRequest(t Tool, report func(string, ...string)) {
+	r := t.Run
+	switch {
+	case r.Type != "http" && r.Method != "":
+		report("found a method; expected none with the type "+quote(r.Type), "run", "method")
+	case r.Type != "http" && len(r.Parameters) > 0:
+		report("found parameters; expected none with the type "+quote(r.Type), "run", "parameters")
+	case r.Method == "" && len(r.Parameters) > 0:
+		report("found parameters without a method; expected a method: "+strings.Join(methods, ", "), "run", "parameters")
+	}
+	if r.Type != "http" || r.Method == "" {
+		return
+	}
+	oneOf(report, r.Method, methods, "run", "method")
+	if t.Open {
+		report("found open: true beside a method; expected none: each argument needs its place in the request", "open")
+	}
+	w := template{report: report, taken: map[string]string{}}
+	if !w.read(r.URL) {
+		return
+	}
+	for _, p := range r.Parameters {
+		w.place(p, r.Method)
+	}
+	for _, name := range w.braced {
+		if w.taken["path "+name] == "" {
+			report("found {"+name+"}, which no parameter fills; expected the parameter "+quote(name)+" with the place path", "run", "url")
+		}
+	}
+	w.declared(t.InputSchema, r.Parameters)
+}
+
+// read reads the URL. What is wrong with it apart from its braces was reported.
+func (w *template) read(raw string) bool {
+	if checkURL(raw) != "" {
+		return false
+	}
+	before, query, _ := strings.Cut(raw, "?")
+	_, path, _ := strings.Cut(before, "://")
+	if at := strings.IndexByte(path, '/'); at >= 0 {
+		path = path[at:]
+	} else {
+		path = ""
+	}
+	const expected = "; expected a path as it is sent, escaped, with arguments as {name}"
+	for segment := range strings.SplitSeq(path, "/") {
+		literal := ""
+		for rest := segment; ; {
+			text, after, opened := strings.Cut(rest, "{")
+			literal += text
+			if !opened {
+				break
+			}
+			name, behind, closed := strings.Cut(after, "}")
+			if !closed || !ValidPlaceholder(name) {
+				w.report("found braces in the path that hold no name of letters, digits, _, - and dots"+expected, "run", "url")
+				return false
+			}
+			if slices.Contains(w.braced, name) {
+				w.report("found {"+name+"} a second time; expected each argument once", "run", "url")
+				return false
+			}
+			w.braced = append(w.braced, name)
+			rest = behind
+		}
+		if plain, err := url.PathUnescape(literal); err != nil || !sendable(literal, "!$&'()*+,;=:@") || plain == "." || plain == ".." {
+			w.report("found characters in the path that have to be escaped, or a part . or .."+expected, "run", "url")
+			return false
+		}
+	}
+	var err error
+	if w.fixed, err = url.ParseQuery(query); err != nil || !sendable(query, "!$&'()*+,=:@/?") {
+		w.report("found characters in the query that have to be escaped; expected it as it is sent, and arguments as parameters", "run", "url")
+		return false
+	}
+	return true
+}
+
+// sendable tells whether a text stands in a URL as it is: letters, digits, -._~,
+// escapes, and some more.
+func sendable(s, more string) bool {
+	for i := range len(s) {
+		if c := s[i]; !letter(c) && !digit(c) && strings.IndexByte("-._~%", c) < 0 && strings.IndexByte(more, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// place checks where one argument is put.
+func (w *template) place(p Parameter, method string) {
+	report := func(format string, args ...any) {
+		w.report(fmt.Sprintf(format, args...), "run", "parameters", p.Argument)
+	}
+	name := p.Name
+	if name == "" {
+		name = p.Argument
+	}
+	key := p.In + " " + name
+	switch p.In {
+	case "path":
+		key = p.In + " " + p.Argument
+		if !slices.Contains(w.braced, p.Argument) {
+			report("found the place path; expected {%s} in the path of the url", shorten(p.Argument))
+		}
+	case "query":
+		if name == "" {
+			report("found no name; expected one for the query")
+		}
+		if w.fixed.Has(name) {
+			report("found %s, which stands in the url already; expected each name of the query once", quote(name))
+		}
+	case "header":
+		key = p.In + " " + strings.ReplaceAll(strings.ToLower(name), "_", "-")
+		switch {
+		case !headerName(name):
+			report("found %s; expected the name of a header", quote(name))
+		case KeptHeader(name):
+			report("found the header %s, which no argument may give; expected another", quote(name))
+		}
+	case "body":
+		key = p.In
+		if method == "GET" || method == "HEAD" {
+			report("found the place body; expected none with the method %s", method)
+		}
+	default:
+		report("found the place %s; expected one of %s", quote(p.In), strings.Join(places, ", "))
+		return
+	}
+	if p.Name != "" && (p.In == "path" || p.In == "body") {
+		report("found a name; expected one in query and header alone")
+	}
+	if p.Join != "" && (p.Join != "comma" || p.In == "body") {
+		report("found join: %s; expected comma, and none with the place body", shorten(p.Join))
+	}
+	if other, twice := w.taken[key]; twice {
+		report("found the place of the argument %s; expected each place for one argument", quote(other))
+	}
+	w.taken[key] = p.Argument
+}
+
+func headerName(name string) bool {
+	for i := range len(name) {
+		if !nameByte(name[i]) && strings.IndexByte("!#$%&'*+.^`|~", name[i]) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// declared compares the parameters with what the root of the schema declares. A
+// schema that cannot be read was reported, or will be.
+func (w *template) declared(schema json.RawMessage, parameters []Parameter) {
+	var root map[string]json.RawMessage
+	if json.Unmarshal(schema, &root) != nil {
+		return
+	}
+	var (
+		properties map[string]json.RawMessage
+		required   []string
+	)
+	_ = json.Unmarshal(root["properties"], &properties) // what is none declares nothing
+	_ = json.Unmarshal(root["required"], &required)
+	if _, has := root["patternProperties"]; has {
+		w.report("found patternProperties beside a method; expected none at the root: each argument needs its place in the request", "input_schema")
+	}
+	placed := map[string]bool{}
+	for _, p := range parameters {
+		if placed[p.Argument] {
+			w.report("found a second place for the argument; expected one", "run", "parameters", p.Argument)
+		}
+		placed[p.Argument] = true
+		if _, ok := properties[p.Argument]; !ok {
+			w.report("found a parameter that input_schema does not declare; expected it among the properties at its root", "run", "parameters", p.Argument)
+		} else if p.In == "path" && !slices.Contains(required, p.Argument) {
+			w.report("found a part of the path that input_schema does not require; expected it in required at its root", "run", "parameters", p.Argument)
+		}
+	}
+	for _, name := range sortedKeys(properties) {
+		if !placed[name] {
+			w.report("found no place for the argument "+quote(name)+"; expected it among the parameters", "run", "parameters")
+		}
+	}
+}
