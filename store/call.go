@@ -23,8 +23,8 @@
 //
 // What an opened call loses in a crash is nothing: it has done nothing, so its
 // key may start another. File therefore keeps opened calls in memory, and so
-// does Redis those without a key. Dispatch, Again, Pend, Finish and Deliver are
-// on disk when they return nil. Settle, Drop and Sweep may be lost in a crash,
+// does Redis those without a key. Dispatch, Again, Pend, Note, Finish and
+// Deliver are on disk when they return nil. Settle, Drop and Sweep may be lost in a crash,
 // which costs work and breaks no promise: what was not settled is looked up in
 // the audit log, what was not swept is swept again.
 //
@@ -126,6 +126,8 @@ type Call struct {
 	Ended time.Time
 	// Delivered tells that the result has entered its thread.
 	Delivered bool
+	// Note is what else is known of a call that waits or has ended; nil is nothing.
+	Note []byte
 
 	attempt string // that finished it
 }
@@ -163,6 +165,8 @@ type Ending struct {
 	Attempt string
 	// Deliver tells that who finishes also hands the result to its thread.
 	Deliver bool
+	// Note stands in place of the one that the call had.
+	Note []byte
 }
 
 // The errors of a store. Others are the operator's, and wrap ErrUnavailable.

@@ -16,7 +16,11 @@ import (
 // with the fields in the order in which call lists them. The result is kept
 // beside it.
 
-const codecVersion = 1
+// The versions of records. A call of version 1 has no note.
+const (
+	codecVersion = 1
+	callVersion  = 2
+)
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -28,6 +32,7 @@ var (
 type fields struct {
 	reading bool
 	out, in []byte
+	version byte
 	bad     bool
 }
 
@@ -100,6 +105,12 @@ func (f *fields) call(c *Call) {
 		f.time(t)
 	}
 	f.flag(&c.Delivered)
+	if f.version >= callVersion {
+		f.bytes(&c.Note)
+		if len(c.Note) == 0 {
+			c.Note = nil
+		}
+	}
 	c.State, c.Step = State(state), Step(step)
 }
 
@@ -115,18 +126,18 @@ func seal(f fields) []byte {
 }
 
 func unseal(b []byte) (fields, error) {
-	if len(b) < 5 || b[0] != codecVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > callVersion {
 		return fields{}, errRecord
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
 		return fields{}, errRecord
 	}
-	return fields{reading: true, in: body[1:]}, nil
+	return fields{reading: true, in: body[1:], version: b[0]}, nil
 }
 
 func encodeCall(c Call) []byte {
-	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)), codecVersion)}
+	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Note)), callVersion), version: callVersion}
 	f.call(&c)
 	return seal(f)
 }

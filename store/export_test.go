@@ -22,9 +22,7 @@ func NewRedisOf(ctx context.Context, o RedisOptions, now func() time.Time, lease
 	if lease == 0 {
 		lease = leaseTime
 	}
-	w := usualWaits()
-	long := waits{5 * w.decision, 5 * w.reply, 5 * w.ackReply}
-	return newRedis(ctx, o, seams{now: now, lease: lease, standIn: standIn, waits: long})
+	return newRedis(ctx, o, seams{now: now, lease: lease, standIn: standIn, waits: usualWaits().of(10 * decisionWait)})
 }
 
 // SpareOf is Spare with bounds for its memory.
@@ -32,4 +30,11 @@ func SpareOf(f *File, b Bounds) *Sparing {
 	s := Spare(f)
 	s.brief = newMemory(f.now, b)
 	return s
+}
+
+// Orphans is how many calls are to be given back.
+func (r *Redis) Orphans() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.orphans)
 }

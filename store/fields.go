@@ -36,6 +36,9 @@ func all(c *Call) []any {
 	if c.Delivered {
 		f = append(f, "delivered", "journal")
 	}
+	if len(c.Note) > 0 {
+		f = append(f, "note", c.Note)
+	}
 	return f
 }
 
@@ -53,6 +56,16 @@ func hashes(c *Call) (key, principal string) {
 		key = hex.EncodeToString(keyHash(c.Scope, c.Key))
 	}
 	return key, hex.EncodeToString(principalHash(c.Scope.Principal))
+}
+
+// has tells whether a call in Redis has a field.
+func has(flat []string, name string) bool {
+	for i := 0; i < len(flat); i += 2 {
+		if flat[i] == name {
+			return true
+		}
+	}
+	return false
 }
 
 // callOf reads a call from the names and values that Redis answers with.
@@ -91,6 +104,9 @@ func callOf(flat []string) (c Call, err error) {
 		if f["arguments"] != "" {
 			c.Task.Arguments = []byte(f["arguments"])
 		}
+	}
+	if f["note"] != "" {
+		c.Note = []byte(f["note"])
 	}
 	if c.Step == Ended {
 		c.State, c.Answer = State(f["state"]), Answer{Result: []byte(f["result"]), Status: int(number("status"))}

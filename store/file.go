@@ -18,7 +18,8 @@ import (
 // FileOptions say how a file is kept. The zero value is the strict one.
 type FileOptions struct {
 	Bounds Bounds
-	// Wait bounds how long a transition waits for the disk; 0 is 250 ms.
+	// Wait bounds how long a transition waits for the disk; 0 is 225 ms, with which
+	// it is refused within 250.
 	Wait time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -30,7 +31,7 @@ type FileOptions struct {
 const FileName = "store.db"
 
 const (
-	defaultWait = 250 * time.Millisecond
+	defaultWait = 225 * time.Millisecond
 	lockWait    = time.Second
 	// The bounds of a File, by default.
 	fileCalls = 1_000_000

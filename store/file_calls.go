@@ -228,6 +228,16 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 	return <-result, err
 }
 
+// Note puts a note in place of the one that a call has, which waits or has ended,
+// as at says.
+func (f *File) Note(ctx context.Context, id string, at Step, note []byte) error {
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, note) })
+	if err == nil {
+		f.watched.tell(id)
+	}
+	return err
+}
+
 // Settle notes that the outcome of a call stands in the audit log. A crash may
 // lose that.
 func (f *File) Settle(id string) {

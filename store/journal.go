@@ -43,12 +43,21 @@ func (f *File) noting(c Call) change {
 	}
 }
 
-// settled is Settle, after which a call without a key is not needed, unless
-// another journal holds an earlier step of it.
+// annotate is Note, where this journal has the call.
+func (f *File) annotate(ctx context.Context, id string, at Step, note []byte) error {
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, note) })
+	if errors.Is(err, ErrAbsent) || errors.Is(err, errEarly) {
+		return nil
+	}
+	return err
+}
+
+// settled is Settle, after which a call without a key is not needed where its answer
+// was handed over, unless another journal holds an earlier step of it.
 func (f *File) settled(id string) {
 	f.writer.later(func(t *tables) (func(), error) {
 		c, err := t.load(id)
-		if err == nil && c.spare() && strings.HasPrefix(c.Owner, f.identity+"/") {
+		if err == nil && c.Delivered && f.brief(&c) {
 			t.remove(&c)
 			return func() { f.uncount(&c) }, nil
 		}
@@ -57,18 +66,29 @@ func (f *File) settled(id string) {
 	})
 }
 
-// delivered notes that a result has entered its thread.
+// delivered notes that a result has entered its thread. Where it is settled, a call
+// without a key is not needed any more.
 func (f *File) delivered(id string) {
 	f.writer.later(func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil || c.Step != Ended {
 			return nil, err
 		}
+		if f.brief(&c) && t.tx.Bucket(owedTable).Get([]byte(id)) == nil {
+			t.remove(&c)
+			return func() { f.uncount(&c) }, nil
+		}
 		was := c
 		c.Delivered = true
 		t.save(&was, &c)
 		return nil, nil
 	})
+}
+
+// brief tells whether a call can be forgotten once nobody waits for it: nobody comes
+// back for it with a key, and it was dispatched here.
+func (f *File) brief(c *Call) bool {
+	return c.spare() && strings.HasPrefix(c.Owner, f.identity+"/")
 }
 
 // unfinished returns calls without an outcome, a limited number in the order of

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/store"
 )
 
@@ -24,5 +25,5 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		must(t, g.Close())
 		w.Stop()
 	}
-	goleak.VerifyNone(t, before)
+	leaks.None(t, before)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/callgate/callgate/internal/replies"
 )
 
 // Sentinel is a master watched by sentinels, host:port each.
@@ -25,8 +27,9 @@ type Sentinel struct {
 type Cluster struct{ Addresses []string }
 
 const (
-	// decisionWait bounds a decision, with all that is asked for it.
-	decisionWait = 240 * time.Millisecond
+	// decisionWait bounds a decision, with all that is asked for it: with what is
+	// around it, it is refused within 250 ms.
+	decisionWait = 225 * time.Millisecond
 	// replyWait bounds one question: there is time for a second.
 	replyWait = 110 * time.Millisecond
 	// ackWait is how long replicas have to confirm. Redis looks at the clock of
@@ -54,7 +57,7 @@ type link struct {
 type part struct {
 	epochKey string
 	client   *redis.Client
-	run      string
+	run      string // which instance, and which history of its data
 	epoch    string
 }
 
@@ -78,6 +81,17 @@ type waits struct{ decision, reply, ackReply time.Duration }
 
 func usualWaits() waits { return waits{decisionWait, replyWait, ackReplyWait} }
 
+// of are waits of which a decision takes so long; 0 changes nothing.
+func (w waits) of(decision time.Duration) waits {
+	if decision <= 0 {
+		return w
+	}
+	scaled := func(d time.Duration) time.Duration {
+		return time.Duration(float64(d) * float64(decision) / float64(w.decision))
+	}
+	return waits{decision, scaled(w.reply), scaled(w.ackReply)}
+}
+
 // dial makes the client. Nothing is asked of Redis yet. It repeats nothing by
 // itself: a question that was sent twice must be one that may be.
 func (o *RedisOptions) dial(w waits) (*link, error) {
@@ -86,7 +100,7 @@ func (o *RedisOptions) dial(w waits) (*link, error) {
 	switch {
 	case len(o.Cluster.Addresses) > 0:
 		l.client = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
@@ -95,7 +109,7 @@ func (o *RedisOptions) dial(w waits) (*link, error) {
 		su, sp := secret(o.Sentinel.Credentials)
 		l.client = redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
-			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2,
+			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
@@ -110,7 +124,7 @@ func (o *RedisOptions) dial(w waits) (*link, error) {
 		}
 		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
 		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = w.reply, w.ackReply, w.reply, w.reply
-		opt.PoolSize, opt.PipelinePoolSize = poolSize, -1
+		opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(w.reply, opt.TLSConfig)
 		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
 		l.client = redis.NewClient(opt)
 	}
@@ -217,13 +231,14 @@ func (l *link) inspect(ctx context.Context, prefix string, standIn bool) error {
 			p.client = l.client.(*redis.Client)
 		}
 		if p.run = seen[p.client]; p.run == "" {
-			var err error
-			if p.run, err = instance(ctx, p.client, standIn); err != nil {
+			run, history, err := instance(ctx, p.client, standIn)
+			if err != nil {
 				return err
 			}
+			runs[run] = true
+			p.run = run + history
 			seen[p.client] = p.run
 		}
-		runs[p.run] = true
 		l.parts = append(l.parts, p)
 	}
 	l.mu.Lock()
@@ -234,17 +249,18 @@ func (l *link) inspect(ctx context.Context, prefix string, standIn bool) error {
 	return nil
 }
 
-// instance is what a node says of itself. One that stands in for Redis in tests
-// says nothing.
-func instance(ctx context.Context, c *redis.Client, standIn bool) (run string, err error) {
+// instance is what a node says of itself: which process it is, and, where it has
+// followed another, which history of its data it goes by since. That its replicas come
+// and go is no other history. One that stands in for Redis in tests says nothing.
+func instance(ctx context.Context, c *redis.Client, standIn bool) (run, history string, err error) {
 	if standIn {
-		return "standin", c.Ping(ctx).Err()
+		return "standin", "", c.Ping(ctx).Err()
 	}
 	said := map[string]string{}
 	for _, section := range []string{"server", "memory", "replication"} {
 		info, err := c.Info(ctx, section).Result()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		for name, value := range lines(info) {
 			said[name] = value
@@ -252,13 +268,16 @@ func instance(ctx context.Context, c *redis.Client, standIn bool) (run string, e
 	}
 	major, _, _ := strings.Cut(said["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 6 {
-		return "", fault(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
+		return "", "", fault(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
 	}
 	if policy := said["maxmemory_policy"]; policy != "noeviction" {
-		return "", fault(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
+		return "", "", fault(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
 	}
 	if said["role"] != "master" || said["run_id"] == "" {
-		return "", errors.New("the node is no master")
+		return "", "", errors.New("the node is no master")
 	}
-	return said["run_id"], nil
+	if strings.Trim(said["master_replid2"], "0") != "" {
+		history = said["master_replid"]
+	}
+	return said["run_id"], history, nil
 }

@@ -161,6 +161,19 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 	return call, err
 }
 
+// Note puts a note in place of the one that a call has, which waits or has ended,
+// as at says.
+func (m *Memory) Note(_ context.Context, id string, at Step, note []byte) error {
+	err := m.change(id, func(k *kept) error {
+		_, err := k.call.note(at, note)
+		return err
+	})
+	if err == nil {
+		m.watched.tell(id)
+	}
+	return err
+}
+
 // Settle notes that the outcome of a call stands in the audit log. Here that is
 // of no use.
 func (*Memory) Settle(string) {}

@@ -10,7 +10,9 @@ import (
 // proxy stands between a gateway and Redis and does harm. While dropUp or
 // dropDown is set, bytes towards Redis or from it vanish and the connection
 // stays: a half-open network. delay holds back each piece from Redis, and
-// rewrite changes it; cutNext cuts the connection instead of the next piece.
+// rewrite changes it; cutNext cuts the connection instead of the next piece. What is
+// said to Redis while there is a late arrives when that is closed, whether who sent it
+// has hung up or not.
 type proxy struct {
 	to string
 	l  net.Listener
@@ -20,6 +22,7 @@ type proxy struct {
 	cutNext          bool
 	delay            time.Duration
 	rewrite          func([]byte) []byte
+	late             chan struct{}
 	conns            map[net.Conn]bool
 }
 
@@ -67,7 +70,7 @@ func (p *proxy) pump(to, from net.Conn, drop func() bool, fromRedis bool) {
 			return
 		}
 		p.mu.Lock()
-		dropped, delay, rewrite, cut := drop(), p.delay, p.rewrite, p.cutNext && fromRedis
+		dropped, delay, rewrite, late, cut := drop(), p.delay, p.rewrite, p.late, p.cutNext && fromRedis
 		p.cutNext = p.cutNext && !cut
 		p.mu.Unlock()
 		if cut {
@@ -77,6 +80,9 @@ func (p *proxy) pump(to, from net.Conn, drop func() bool, fromRedis bool) {
 			continue
 		}
 		piece := buf[:n]
+		if late != nil && !fromRedis {
+			<-late
+		}
 		if fromRedis {
 			time.Sleep(delay)
 			if rewrite != nil {

@@ -43,6 +43,8 @@ type RedisOptions struct {
 	// tool is called. 0 is for a Redis that has none.
 	Acknowledged int
 	Bounds       Bounds
+	// Wait bounds how long a decision waits for Redis; 0 is 225 ms.
+	Wait time.Duration
 	// OnChange, if not nil, is called in order, from one goroutine, when the
 	// store can be relied on again, or cannot: then cause says why.
 	OnChange func(ready bool, cause error)
@@ -74,9 +76,9 @@ type seams struct {
 // question whose answer was lost is asked once more, by the same name, and is
 // then answered the same; the client repeats nothing by itself. What is still
 // not answered within 250 ms is refused, and given back when Redis answers
-// again. A dispatch makes sure that the key is still its call's, and with
-// Acknowledged, that so many replicas of Redis have it; else it is refused and
-// given back.
+// again; each second it is looked whether anything has come back since. A
+// dispatch makes sure that the key is still its call's, and with Acknowledged,
+// that so many replicas of Redis have it; else it is refused and given back.
 //
 // The calls of one principal lie in one slot, so that each transition is one
 // script on one node. A cluster therefore spreads principals, not calls.
@@ -85,10 +87,11 @@ type seams struct {
 //
 // Redis may lose what it has confirmed: it is emptied, starts again with an old
 // state, or a replica is promoted that was behind. So there is an epoch in it,
-// bound to the instance, which every script compares. Where the epoch is
-// missing, or another instance answers than the one that it is bound to, all
-// claims are refused until Journals gateways have read their own journals in;
-// the last one sets the next epoch. A journal holds what its process has
+// bound to the instance and to the history of its data, which every script
+// compares. Where the epoch is missing, or another instance answers than the one
+// that it is bound to, or one that has followed another meanwhile, all claims are
+// refused until Journals gateways have read their own journals in; the last one
+// sets the next epoch. A journal holds what its process has
 // dispatched and finished, and is synced beside each. What remains is said in
 // docs/failure-behaviour.md: a gateway whose disk is lost together with Redis'
 // memory, and Journals or Acknowledged set lower than what there is.
@@ -115,6 +118,7 @@ type Redis struct {
 
 	mu         sync.Mutex
 	opened     opening
+	asking     map[string]bool   // ids of calls that are being opened in Redis
 	mine       map[string]string // principals of the calls that this process runs, by id
 	orphans    []orphan
 	dirty      bool   // calls may have been taken over without being told
@@ -136,7 +140,7 @@ type orphan struct{ id, principal, nonce string }
 // before 6.0, or a maxmemory-policy other than noeviction. No text holds a
 // secret.
 func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	return newRedis(ctx, options, seams{lease: leaseTime, waits: usualWaits()})
+	return newRedis(ctx, options, seams{lease: leaseTime, waits: usualWaits().of(options.Wait)})
 }
 
 func newRedis(ctx context.Context, options RedisOptions, s seams) (*Redis, error) {
@@ -152,7 +156,7 @@ func newRedis(ctx context.Context, options RedisOptions, s seams) (*Redis, error
 		options: options, prefix: options.Prefix, seams: s, journal: options.Journal,
 		owner:  options.Journal.identity + "/" + options.Journal.epoch,
 		bounds: [4]any{b.Calls, b.Bytes, b.share().Calls, b.share().Bytes},
-		lost:   make(chan struct{}, 1), mine: map[string]string{},
+		lost:   make(chan struct{}, 1), asking: map[string]bool{}, mine: map[string]string{},
 	}
 	if r.prefix == "" {
 		r.prefix = defaultPrefix

@@ -36,9 +36,26 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	case call.Key == "":
 		return nil, nil
 	}
-	key, principal := hashes(&c)
+	return r.openKey(ctx, &c)
+}
+
+// openKey claims the key of a call in Redis.
+func (r *Redis) openKey(ctx context.Context, c *Call) (prior *Call, err error) {
+	r.mu.Lock()
+	r.asking[c.ID] = true
+	r.mu.Unlock()
+	claimed := false
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.asking, c.ID)
+		if claimed {
+			r.opened.add(c)
+		}
+	}()
+	key, principal := hashes(c)
 	args := append([]any{c.ID, key, principal, r.owner, r.seams.lease.Milliseconds(), c.size()}, r.bounds[:]...)
-	said, err := r.ask(ctx, c.Scope.Principal, openScript, append(args, born(&c)...)...)
+	said, err := r.ask(ctx, c.Scope.Principal, openScript, append(args, born(c)...)...)
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		r.giveBack(orphan{c.ID, c.Scope.Principal, ""})
@@ -52,9 +69,7 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 		}
 		return &found, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.opened.add(&c)
+	claimed = true
 	return nil, nil
 }
 
@@ -201,6 +216,7 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 		delivered = ending.Attempt
 	}
 	args := append([]any{id, ending.Attempt, string(ending.State), ending.Answer.Status, ending.Answer.Result, delivered}, r.bounds[:]...)
+	args = append(args, ending.Note)
 	said, err := r.ask(ctx, principal, finishScript, args...)
 	c, err := r.step(id, said, err)
 	if err != nil && !errors.Is(err, ErrEnded) {
@@ -214,6 +230,24 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	r.mu.Unlock()
 	r.watched.tell(id)
 	return c, err
+}
+
+// Note puts a note in place of the one that a call has, which waits or has ended,
+// as at says.
+func (r *Redis) Note(ctx context.Context, id string, at Step, note []byte) error {
+	if at.rank() < Waiting.rank() {
+		return errEarly
+	}
+	principal, err := r.home(ctx, id)
+	if err != nil {
+		return err
+	}
+	said, err := r.ask(ctx, principal, noteScript, id, string(at), note)
+	if _, err := r.step(id, said, err); err != nil {
+		return err
+	}
+	r.watched.tell(id)
+	return r.journal.annotate(ctx, id, at, note)
 }
 
 // Settle notes that the outcome of a call stands in the audit log. A crash may

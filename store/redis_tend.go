@@ -42,7 +42,7 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 	return calls, nil
 }
 
-// taken lists calls that are this process's without its having dispatched them.
+// taken lists calls that this process has taken over, and not told of yet.
 func (r *Redis) taken(ctx context.Context, l *link, at, limit int) (calls []Call, all bool, err error) {
 	ids, err := r.askAt(ctx, l, at, 0, openedScript, r.owner)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Redis) taken(ctx context.Context, l *link, at, limit int) (calls []Call
 		if err != nil {
 			return calls, false, err
 		}
-		if c.Owner != r.owner || c.Step == Ended || !r.adopt(&c) {
+		if c.Owner != r.owner || !has(said, "taken") || c.Step == Ended || !r.adopt(&c) {
 			continue
 		}
 		r.journal.writer.later(r.journal.noting(c))

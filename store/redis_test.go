@@ -56,10 +56,11 @@ func (s *slowest) time(f func()) {
 	}
 }
 
-// check allows for a machine that is busy: the bound itself is 250 ms.
+// check is for what waits without an end: the bound itself is 250 ms, ten times that
+// here, and nothing tells how long a busy machine takes beside it.
 func (s *slowest) check(t testing.TB) {
 	t.Helper()
-	if d := time.Duration(s.d.Load()); d > 2*time.Second {
+	if d := time.Duration(s.d.Load()); d > patient {
 		t.Errorf("a decision took %v", d)
 	}
 }
@@ -171,9 +172,9 @@ func TestAPause(t *testing.T) {
 	ended(t, g, newCall("before", "before"))
 	c := s.client()
 	defer c.Close()
-	must(t, c.Do(ctx, "client", "pause", "1200", "all").Err())
+	must(t, c.Do(ctx, "client", "pause", "6000", "all").Err())
 	var slow slowest
-	for i := range 40 {
+	for i := range 40 { // the first of them waits its time, the others are told at once
 		slow.time(func() {
 			if prior, err := g.Open(ctx, newCall(fmt.Sprint(i), "k")); err == nil && prior == nil {
 				t.Error("claimed in a Redis that stands still")
@@ -589,9 +590,6 @@ func TestTakeover(t *testing.T) {
 	group.Wait()
 	if len(taken) != want {
 		t.Errorf("%d of %d calls were taken over", len(taken), want)
-	}
-	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("after %v", d)
 	}
 	for id, n := range taken {
 		if n != 1 {

@@ -180,6 +180,14 @@ if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched' and f[3] == ARG
 return say('ok')
 `)
 
+// strayScript: id, owner. It takes back what its process was refused, whatever it has
+// been told of that, and leaves what came from another.
+var strayScript = guarded(`
+local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'taken')
+if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] then remove(ARGV[5]) end
+return say('ok')
+`)
+
 // againScript: id, owner, nonce.
 var againScript = guarded(`
 local f = redis.call('HMGET', at(ARGV[5]), 'step', 'owner', 'effect', 'again', 'attempts')
@@ -210,15 +218,28 @@ redis.call('ZADD', base .. 'due', ARGV[7], id)
 return say('ok', whole(id))
 `)
 
-// finishScript: id, attempt, state, status, result, delivered, bounds (4).
+// noteScript: id, the step at which the call must be, note.
+var noteScript = guarded(`
+local id = ARGV[5]
+local f = redis.call('HMGET', at(id), 'step', 'p', 'size', 'spare', 'note')
+if not f[1] then return say('absent') end
+if f[1] ~= ARGV[6] then return say(f[1] == 'ended' and 'ended' or 'early') end
+local more = #ARGV[7] - #(f[5] or '')
+redis.call('HSET', at(id), 'note', ARGV[7], 'size', plain(tonumber(f[3]) + more))
+count(f[2], 0, more, f[4] and {calls = 0, bytes = more})
+return say('ok', whole(id))
+`)
+
+// finishScript: id, attempt, state, status, result, delivered, bounds (4), note.
 var finishScript = guarded(`
 local id = ARGV[5]
-local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments')
+local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments', 'note')
 if not f[1] then return say('absent') end
 if f[1] == 'opened' then return say('early') end
 if f[1] == 'ended' then return say(f[2] == ARGV[6] and 'ok' or 'ended', whole(id)) end
-local size = tonumber(f[6]) - #(f[7] or '') + #ARGV[9]
-redis.call('HDEL', at(id), 'arguments')
+local size = tonumber(f[6]) - #(f[7] or '') + #ARGV[9] - #(f[8] or '') + #ARGV[15]
+redis.call('HDEL', at(id), 'arguments', 'note')
+if ARGV[15] ~= '' then redis.call('HSET', at(id), 'note', ARGV[15]) end
 redis.call('HSET', at(id), 'step', 'ended', 'attempt', ARGV[6], 'state', ARGV[7], 'status', ARGV[8], 'result', ARGV[9], 'ended', plain(now), 'size', plain(size))
 if ARGV[10] ~= '' then redis.call('HSET', at(id), 'delivered', ARGV[10]) end
 redis.call('ZREM', base .. 'due', id)
@@ -255,10 +276,14 @@ if #call == 0 then return say('absent') end
 return say('ok', call)
 `)
 
-// stepsScript: ids. It says of each how far it has come, or nothing.
+// stepsScript: ids. It says of each how far it has come, and then whether it has a
+// note, or nothing.
 var stepsScript = guarded(`
 local steps = {}
-for i = 5, #ARGV do steps[#steps + 1] = redis.call('HGET', at(ARGV[i]), 'step') or '' end
+for i = 5, #ARGV do
+  local f = redis.call('HMGET', at(ARGV[i]), 'step', 'note')
+  steps[#steps + 1] = (f[1] or '') .. ((f[2] or '') ~= '' and ' noted' or '')
+end
 return say('ok', steps)
 `)
 
@@ -295,7 +320,7 @@ for _, owner in ipairs(redis.call('SMEMBERS', base .. 'owners')) do
         remove(id)
       else
         redis.call('SREM', base .. 'open:' .. owner, id)
-        redis.call('HSET', at(id), 'owner', me)
+        redis.call('HSET', at(id), 'owner', me, 'taken', '1')
         own(me, id)
         taken = taken + 1
       end
@@ -309,6 +334,11 @@ return say('ok', {plain(taken)})
 // openedScript: owner. It lists the calls without an outcome of a process.
 var openedScript = guarded(`
 return say('ok', redis.call('SMEMBERS', base .. 'open:' .. ARGV[5]))
+`)
+
+// drawScript: owner, limit. It draws some of them.
+var drawScript = guarded(`
+return say('ok', redis.call('SRANDMEMBER', base .. 'open:' .. ARGV[5], ARGV[6]))
 `)
 
 // seedScript: id, k, p, size, rank of the step, then the fields. It puts in
@@ -343,16 +373,19 @@ return say('ok')
 `)
 
 // beginScript: the run, a new epoch, the journal that was read in, how many must
-// be, lease. It returns the epoch that holds for the run, once there is one.
+// be, lease. It returns the epoch that holds for the run, once there is one. One of
+// another run holds for nobody from now on.
 var beginScript = redis.NewScript(common + `
 local run = ARGV[5] .. '/'
 local epoch = redis.call('GET', KEYS[1])
 if epoch and string.sub(epoch, 1, #run) == run then return say('ok', {epoch}) end
+if epoch then redis.call('DEL', KEYS[1]) end
 local seeded = base .. 'seeded:' .. ARGV[5]
 redis.call('SADD', seeded, ARGV[7])
 redis.call('PEXPIRE', seeded, 86400000)
 local n = redis.call('SCARD', seeded)
 if n < tonumber(ARGV[8]) then return say('waiting', {plain(n)}) end
+redis.call('DEL', seeded)
 redis.call('SET', base .. 'grace', '1', 'PX', ARGV[9])
 redis.call('SET', KEYS[1], ARGV[6])
 return say('ok', {ARGV[6]})

@@ -17,6 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/store"
 )
 
@@ -58,17 +59,12 @@ func installed() bool {
 	return err == nil
 }
 
+// freePort is held until this process ends, and the one above it where a server of
+// a cluster listens for the others: what starts there finds it free, as often as it
+// starts.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	if port > 50_000 { // a cluster's bus listens 10000 above
-		return freePort()
-	}
-	return port, nil
+	port, _, err := ports.Take(10_000)
+	return port, err
 }
 
 func startServer(args ...string) (*server, error) {
@@ -101,7 +97,7 @@ func (s *server) start() error {
 	}
 	c := s.client()
 	defer c.Close()
-	for range 500 {
+	for range 6000 {
 		if c.Ping(context.Background()).Err() == nil {
 			return nil
 		}
@@ -170,7 +166,7 @@ var cluster = sync.OnceValues(func() ([]string, error) {
 	var nodes []string
 	var clients []*redis.Client
 	for range 3 {
-		s, err := startServer("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		s, err := startServer("--cluster-enabled", "yes", "--cluster-node-timeout", "30000")
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +196,7 @@ var cluster = sync.OnceValues(func() ([]string, error) {
 			if err == nil && len(shards) == 3 && len(info) > 16 && info[:16] == "cluster_state:ok" {
 				break
 			}
-			if tries > 500 {
+			if tries > 6000 {
 				return nil, errors.New("the cluster does not come together")
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -232,7 +228,7 @@ func watching(master *server) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf := fmt.Sprintf("port %d\nbind 127.0.0.1\nlogfile %s\nsentinel monitor calls 127.0.0.1 %d 1\nsentinel down-after-milliseconds calls 1000\nsentinel failover-timeout calls 3000\n",
+	conf := fmt.Sprintf("port %d\nbind 127.0.0.1\nlogfile %s\nsentinel monitor calls 127.0.0.1 %d 1\nsentinel down-after-milliseconds calls 2000\nsentinel failover-timeout calls 3000\n",
 		port, filepath.Join(dir, "log"), master.port)
 	if err := os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(conf), 0o600); err != nil {
 		return nil, err

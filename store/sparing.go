@@ -122,6 +122,17 @@ func (s *Sparing) Settle(id string) {
 	}
 }
 
+// Note puts a note in place of the one that a call has, which waits or has ended,
+// as at says.
+func (s *Sparing) Note(ctx context.Context, id string, at Step, note []byte) error {
+	s.moving.RLock()
+	defer s.moving.RUnlock()
+	if s.brief.has(id) {
+		return s.brief.Note(ctx, id, at, note)
+	}
+	return s.File.Note(ctx, id, at, note)
+}
+
 // Drop forgets a call that was not dispatched; its key is free again. Others
 // stay.
 func (s *Sparing) Drop(ctx context.Context, id string) error {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -54,8 +55,21 @@ func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 		return false, errEarly
 	}
 	c.Step, c.State, c.Answer, c.attempt, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
-	c.Delivered, c.Task.Arguments = e.Deliver, nil
+	c.Delivered, c.Task.Arguments, c.Note = e.Deliver, nil, e.Note
 	return false, nil
+}
+
+// note puts a note in place of the one before, where that changes anything.
+func (c *Call) note(at Step, note []byte) (same bool, err error) {
+	if at.rank() < Waiting.rank() {
+		return false, errEarly
+	}
+	if err := c.at(at); err != nil {
+		return false, err
+	}
+	same = bytes.Equal(c.Note, note)
+	c.Note = note
+	return same, nil
 }
 
 // deliver tells whether this is the first time.
@@ -115,7 +129,7 @@ func (t *Task) size() int64 {
 
 // size is what a call counts for, beside being one.
 func (c *Call) size() int64 {
-	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result))
+	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Note))
 }
 
 // spare tells whether a call may be forgotten to make room.

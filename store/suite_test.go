@@ -21,6 +21,7 @@ type calls interface {
 	Again(context.Context, string) (int, error)
 	Pend(context.Context, string, time.Time) error
 	Finish(context.Context, string, store.Ending) (store.Call, error)
+	Note(context.Context, string, store.Step, []byte) error
 	Settle(string)
 	Drop(context.Context, string) error
 	Get(ctx context.Context, id, principal string) (store.Call, error)
@@ -75,7 +76,7 @@ var backends = map[string]backend{
 }
 
 // patient is how long a test waits for the disk: it is not what is tested.
-const patient = 10 * time.Second
+const patient = 30 * time.Second
 
 func openFile(t testing.TB, dir string, o store.FileOptions) *store.File {
 	t.Helper()
@@ -626,6 +627,59 @@ func TestAKeyIsFreeInTime(t *testing.T) {
 		}
 		if prior, err := s.Open(ctx, newCall("third", "39")); err != nil || prior == nil || prior.ID != "second" {
 			t.Errorf("got %+v, %v", prior, err)
+		}
+	})
+}
+
+// TestNotes: what is noted of a call that waits, or has ended, stands there until
+// something else does; the end takes the place of what was noted before it.
+func TestNotes(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		is := func(when, id, want string) {
+			t.Helper()
+			if got, err := s.Find(ctx, id); err != nil || string(got.Note) != want {
+				t.Errorf("%s: found the note %q and %v, expected %q", when, got.Note, err, want)
+			}
+		}
+		for _, key := range []string{"", "k"} {
+			id := dispatched(t, s, newCall("noted"+key, key), once)
+			if err := s.Note(ctx, id, store.Waiting, []byte("early")); err == nil {
+				t.Error("a call that neither waits nor has ended was noted of")
+			}
+			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			watch, err := s.Watch(id)
+			must(t, err)
+			must(t, s.Note(ctx, id, store.Waiting, []byte("first")))
+			<-watch.Changed
+			watch.Stop()
+			is("first", id, "first")
+			must(t, s.Note(ctx, id, store.Waiting, []byte("second, and longer")))
+			is("second", id, "second, and longer")
+			if err := s.Note(ctx, id, store.Ended, []byte("of an end")); err == nil {
+				t.Error("a call that waits was noted of as one that has ended")
+			}
+			e := ending("a", "r")
+			e.Note = []byte("last")
+			if got, err := s.Finish(ctx, id, e); err != nil || string(got.Note) != "last" {
+				t.Errorf("finish: %+v, %v", got, err)
+			}
+			s.Settle(id)
+			refused(t, s.Note(ctx, id, store.Waiting, []byte("late")), store.ErrEnded)
+			must(t, s.Note(ctx, id, store.Ended, []byte("after")))
+			is("after the end", id, "after")
+			must(t, s.Note(ctx, id, store.Ended, nil))
+			is("nothing", id, "")
+
+			id = dispatched(t, s, newCall("replaced"+key, key+key), once)
+			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Note(ctx, id, store.Waiting, []byte("before the end")))
+			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
+				t.Fatal(err)
+			}
+			is("an end without a note", id, "")
+		}
+		if err := s.Note(ctx, "nobody", store.Ended, []byte("x")); !errors.Is(err, store.ErrAbsent) {
+			t.Errorf("a call that is not there: %v", err)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // tend keeps the link: it renews the lease, by which it sees that Redis has lost
-// something though nobody asks, gives back what is to be given back,
-// looks at what is watched, and looks for Redis while it is away.
+// something though nobody asks, gives back what is to be given back, or has come back
+// though it was, looks at what is watched, and looks for Redis while it is away.
 func (r *Redis) tend() {
 	beat := time.NewTicker(min(r.seams.lease/3, time.Second))
 	defer beat.Stop()
@@ -29,6 +29,7 @@ func (r *Redis) tend() {
 			r.again()
 		case <-beat.C:
 			r.beat()
+			r.returnStrays()
 		case <-look.C:
 			if r.phase.Load().link == nil {
 				r.again()
@@ -129,7 +130,12 @@ func (r *Redis) seed(ctx context.Context, l *link) error {
 			return err
 		}
 		for i := range calls {
-			if err := r.seedOne(ctx, l, &calls[i]); err != nil {
+			c := &calls[i]
+			p := &l.parts[l.partOf(c.Scope.Principal)]
+			if p.epoch != "" {
+				continue
+			}
+			if err := r.restore(ctx, p, c); err != nil {
 				return err
 			}
 		}
@@ -140,11 +146,8 @@ func (r *Redis) seed(ctx context.Context, l *link) error {
 	}
 }
 
-func (r *Redis) seedOne(ctx context.Context, l *link, c *Call) error {
-	p := &l.parts[l.partOf(c.Scope.Principal)]
-	if p.epoch != "" {
-		return nil
-	}
+// restore puts a call of the journal in, unless Redis knows of a later step.
+func (r *Redis) restore(ctx context.Context, p *part, c *Call) error {
 	key, principal := hashes(c)
 	args := append([]any{c.ID, key, principal, c.size(), c.Step.rank()}, all(c)...)
 	code, _, err := r.question(ctx, p, 0, seedScript, args)
@@ -236,7 +239,9 @@ func (r *Redis) lookAtWatched() {
 				return
 			}
 			for i, step := range steps {
-				if Step(step) == Ended {
+				// Whose note is whose is not known here: who watches a call with a note
+				// looks at it each time.
+				if s, noted := strings.CutSuffix(step, " noted"); noted || Step(s) == Ended {
 					r.watched.tell(some[i])
 				}
 			}

@@ -5,7 +5,8 @@ import "sync"
 // Watch waits for one change of one call. A change after Watch returned is not
 // missed: who watches first and asks then, sees it in one of the two.
 type Watch struct {
-	// Changed is closed when the call has been finished, or has begun to wait.
+	// Changed is closed when the call has been finished, has begun to wait, or has
+	// another note.
 	Changed <-chan struct{}
 	watched *watched
 	id      string

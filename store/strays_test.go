@@ -1,0 +1,284 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/store"
+)
+
+// state is what Redis held at some moment.
+type state map[string]string
+
+// stateOf is what it holds now, below a prefix.
+func stateOf(t testing.TB, c *redis.Client, prefix string) state {
+	t.Helper()
+	keys, err := c.Keys(ctx, prefix+"*").Result()
+	must(t, err)
+	s := state{}
+	for _, key := range keys {
+		// What has expired meanwhile is not there.
+		if s[key], err = c.Dump(ctx, key).Result(); errors.Is(err, redis.Nil) {
+			delete(s, key)
+		} else {
+			must(t, err)
+		}
+	}
+	return s
+}
+
+// again puts Redis back to a state, at once, as where a replica is promoted that was
+// behind.
+func (s state) again(t testing.TB, c *redis.Client, prefix string) {
+	t.Helper()
+	keys, err := c.Keys(ctx, prefix+"*").Result()
+	must(t, err)
+	_, err = c.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		for _, key := range keys {
+			if _, known := s[key]; !known {
+				tx.Del(ctx, key)
+			}
+		}
+		for key, value := range s {
+			tx.RestoreReplace(ctx, key, 0, value)
+		}
+		return nil
+	})
+	must(t, err)
+}
+
+// What was taken back, or has ended, is so again after Redis has forgotten it.
+func TestWhatComesBack(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := at(p.address())
+	g := join(t, o, seams{})
+	o.URL = at(s.address()).URL
+	other := join(t, o, seams{})
+	c := s.client()
+	defer c.Close()
+
+	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
+	opened(t, g, newCall("opened", "k1"))
+	before := stateOf(t, c, o.Prefix)
+	must(t, g.Drop(ctx, "opened"))
+	before.again(t, c, o.Prefix)
+	freed(t, other, newCall("after opened", "k1"))
+
+	// Redis hears the dispatch and is not heard. A question may need a new
+	// connection, which then fails before it is asked.
+	heard := false
+	for try := 0; !heard; try++ {
+		if try == 50 {
+			t.Fatal("Redis does not hear it")
+		}
+		id := fmt.Sprint("refused", try)
+		claimed(t, g, newCall(id, id))
+		p.set(func() { p.dropDown = true })
+		refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable)
+		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
+		if heard = err == nil && step == string(store.Dispatched); heard {
+			before = stateOf(t, c, o.Prefix)
+		}
+		p.heal()
+		g.wait(t, true)
+		g.Drop(ctx, id)
+		freed(t, other, newCall("second "+id, id))
+		must(t, other.Drop(ctx, "second "+id))
+		if heard {
+			before.again(t, c, o.Prefix)
+			freed(t, other, newCall("after "+id, id))
+		}
+	}
+
+	dispatched(t, g, newCall("ended", "k3"), once)
+	before = stateOf(t, c, o.Prefix)
+	for {
+		if _, err := g.Finish(ctx, "ended", ending("a", "r")); err == nil {
+			break
+		}
+		g.wait(t, true)
+	}
+	before.again(t, c, o.Prefix)
+	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		prior := claimed(t, other, newCall("after ended", "k3"))
+		if prior == nil || prior.ID != "ended" {
+			t.Fatalf("the key of a call that has ended started another: %+v", prior)
+		}
+		if prior.Step == store.Ended && string(prior.Answer.Result) == "r" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %+v", prior)
+		}
+	}
+
+	// What runs is nobody's stray.
+	running := dispatched(t, g, newCall("runs", "k4"), once)
+	free := dispatched(t, g, newCall("free", ""), once)
+	must(t, g.Pend(ctx, dispatched(t, g, newCall("waits", "k5"), once), time.Now().Add(time.Hour)))
+	opened(t, g, newCall("judged", "k6"))
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if calls, err := g.Recover(ctx, 100); len(calls) > 0 || err != nil {
+			t.Fatalf("recovered %+v, %v", calls, err)
+		}
+	}
+	for _, id := range []string{running, free} {
+		if _, err := g.Finish(ctx, id, ending("a", "r")); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	for id, step := range map[string]store.Step{"waits": store.Waiting, "runs": store.Ended} {
+		if c, err := other.Find(ctx, id); err != nil || c.Step != step {
+			t.Errorf("%s is %s, %v", id, c.Step, err)
+		}
+	}
+	must(t, g.Dispatch(ctx, "judged", once))
+}
+
+// A question that arrives long after it was given up, and after the call was taken
+// back, holds its key for a moment only.
+func TestALateQuestion(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := at(p.address())
+	g := join(t, o, seams{})
+	o.URL = at(s.address()).URL
+	other := join(t, o, seams{})
+	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
+	late := make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(late) })
+	defer arrive()
+	p.set(func() { p.late = late })
+	_, err := g.Open(ctx, newCall("1", "k"))
+	refused(t, err, store.ErrUnavailable)
+	p.set(func() { p.late = nil }) // for what is asked from now on
+	g.wait(t, true)
+	for end := time.Now().Add(patient); g.Orphans() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the call is not taken back")
+		}
+	}
+	arrive()
+	c := s.client()
+	defer c.Close()
+	// It arrives now, unless it has and was seen to in the same moment.
+	key := o.Prefix + "{store/0}:call:1"
+	for end := time.Now().Add(2 * time.Second); c.Exists(ctx, key).Val() == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	freed(t, other, newCall("2", "k"))
+}
+
+// An instance that is the master again, with what the other one held meanwhile, is
+// used once every journal was read in since.
+func TestBackOnTheFirst(t *testing.T) {
+	s := started(t)
+	o := at(s.address())
+	o.Journals = 2
+	a := joining(t, t.TempDir(), o, seams{})
+	b := join(t, o, seams{})
+	a.wait(t, true)
+	dispatched(t, b, newCall("1", "k"), once)
+	must(t, b.Close())
+	c := s.client()
+	defer c.Close()
+	must(t, c.Del(ctx, o.Prefix+"{store/0}:call:1").Err())
+	must(t, c.Set(ctx, o.Prefix+"{store/0}:epoch", "another/epoch", 0).Err())
+	a.wait(t, false)
+	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		ready, cause := a.Ready()
+		if ready {
+			t.Fatal("used without the journal of the other")
+		}
+		if strings.Contains(cause.Error(), "1 of 2 journals") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(cause)
+		}
+	}
+	again := joining(t, b.journal, o, seams{})
+	again.wait(t, true)
+	a.wait(t, true)
+	if prior := claimed(t, a, newCall("2", "k")); prior == nil || prior.ID != "1" {
+		t.Errorf("the key started a second call: %+v", prior)
+	}
+}
+
+// An answer that nobody was given outlives a loss, though its call has no key.
+func TestWhatWasNotHandedOver(t *testing.T) {
+	s := started(t)
+	g := join(t, at(s.address()), seams{})
+	c := s.client()
+	defer c.Close()
+	g.Settle(ended(t, g, newCall("owed", "")))
+	given := dispatched(t, g, newCall("given", ""), once)
+	e := ending("a", "r")
+	e.Deliver = true
+	if _, err := g.Finish(ctx, given, e); err != nil {
+		t.Fatal(err)
+	}
+	g.Settle(given)
+	ended(t, g, newCall("later", "k")) // with which what is lazy is written
+	must(t, c.FlushAll(ctx).Err())
+	found := func(id string) (store.Call, error) {
+		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+			call, err := g.Get(context.Background(), id, "p")
+			if !errors.Is(err, store.ErrUnavailable) || time.Now().After(end) {
+				return call, err
+			}
+		}
+	}
+	if call, err := found("owed"); err != nil || string(call.Answer.Result) != "r" {
+		t.Errorf("got %+v, %v", call, err)
+	}
+	if _, err := found("given"); !errors.Is(err, store.ErrAbsent) {
+		t.Errorf("what is not needed is kept: %v", err)
+	}
+	if _, err := g.Deliver(ctx, "owed", "p"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A master that was a replica for a moment, and has lost by that what its replica had
+// not heard, is used once every journal was read in since, though it is the same.
+func TestThereAndBack(t *testing.T) {
+	master, replica, between := behind(t)
+	o := at(master.address())
+	o.Journals = 2
+	a := joining(t, t.TempDir(), o, seams{})
+	b := join(t, o, seams{})
+	a.wait(t, true)
+	between.set(func() { between.dropDown = true })
+	dispatched(t, b, newCall("1", "k"), once)
+	first, second := master.client(), replica.client()
+	defer first.Close()
+	defer second.Close()
+	must(t, second.ReplicaOf(ctx, "no", "one").Err())
+	must(t, first.ReplicaOf(ctx, "127.0.0.1", fmt.Sprint(replica.port)).Err())
+	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		info, err := first.Info(ctx, "replication").Result()
+		if err == nil && strings.Contains(info, "master_link_status:up") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the master does not follow: %v", err)
+		}
+	}
+	a.wait(t, false)
+	b.wait(t, false)
+	must(t, first.ReplicaOf(ctx, "no", "one").Err())
+	for _, g := range []*gateway{a, b} {
+		if prior := claimed(t, g, newCall("2", "k")); prior == nil || prior.ID != "1" {
+			t.Errorf("the key started a second call: %+v", prior)
+		}
+	}
+}
