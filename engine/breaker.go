@@ -174,6 +174,9 @@ func newBreakers(tell func(BreakerEvent)) *breakers {
 // of returns the breaker of a call's tool.
 func (bs *breakers) of(call Call) *breaker {
 	s := subject{call.Tool, call.Version, call.Run.URL, strings.Join(call.Run.Addresses, " ")}
+	if s.url == "" {
+		s.url = strings.Join(call.Run.Command, " ")
+	}
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b, ok := bs.all[s]

@@ -5,10 +5,25 @@
 //
 //	demo    a built-in tool (web.search, files.read, time.now, math.evaluate);
 //	        any other name returns {"echo": <the arguments>} and changes nothing
-//	http    one POST of the argument bytes, as application/json, to the URL
+//	http    one POST of the argument bytes, as application/json, to the URL; or,
+//	        where the tool states a method, a request of that method in which
+//	        each argument has its place
 //	client  tool_unavailable: the application runs it, not the gateway
+//	oxp     one POST to a server of the Open eXecution Protocol, of one exact version
 //
+// Other types are those of Options.Transports, such as mcp, which engine/mcp runs.
 // Anything else, and a nil engine, is tool_unavailable.
+//
+// # Requests with places
+//
+// A value stands in a path or a query with everything escaped but the unreserved
+// characters of RFC 3986, so that the number of segments and the members of the query
+// are the template's. A path takes no empty value, no control characters, and no .
+// or .. between slashes or backslashes, escaped or not. A header takes visible ASCII,
+// and spaces and tabs inside. Numbers are sent as they were written, lists in a query
+// as one member for each item or joined by commas, null as nothing, and a body byte by
+// byte. What does not fit is tool_failed, and nothing was sent. An argument without a
+// place, or a place without an argument in braces, is tool_unavailable.
 //
 // # Effects
 //
@@ -65,7 +80,10 @@
 // says can change it, so ports are not restricted further.
 //
 // Requests use no proxy, keep no cookies and carry only Content-Type, Accept,
-// Accept-Encoding, User-Agent, Callgate-Call-Id and, for idempotent tools,
-// Idempotency-Key. Connections are shared only between calls of the same
+// Accept-Encoding, User-Agent, Callgate-Call-Id, for idempotent tools
+// Idempotency-Key, Authorization where the tool has a credential, and the headers
+// that the tool's parameters name. A request of the effect once, and one without a
+// body whose method has one, is sent on a connection of its own and never repeated by
+// the transport. Connections are shared only between calls of the same
 // origin and the same allowed addresses.
 package engine

@@ -42,6 +42,11 @@ type Run struct {
 	Command    []string      // of mcp, instead of a URL
 	Credential string        // where it stands; see Options.Secret
 	MaxAge     time.Duration // of callback: how long the answer may take
+
+	// Method makes a request of http in which each argument has its place. Without
+	// one it is a POST of the arguments.
+	Method     string
+	Parameters []Parameter
 }
 
 // Result is what a tool gave.
@@ -57,6 +62,8 @@ type Result struct {
 	// Until at the latest; there is no body then.
 	Pending bool
 	Until   time.Time
+	// Challenges come with a refusal that a person can lift.
+	Challenges []Challenge
 }
 
 // Options are what an engine needs of its surroundings. The zero value is
@@ -79,6 +86,8 @@ type Options struct {
 	// Callback makes the address at which the answer of a call is taken until a
 	// time; nil takes none, and tools that answer later are tool_unavailable.
 	Callback func(callID string, until time.Time) (string, error)
+	// Base is where a server stands, by its name; nil knows none.
+	Base func(server string) string
 }
 
 const (
@@ -92,6 +101,7 @@ type Engine struct {
 	pool     *pool
 	breakers *breakers
 	demos    map[string]demo
+	secret   func(place string) (string, error) // may be nil
 	// transports run what this package does not.
 	transports map[string]Transport
 }
@@ -104,14 +114,19 @@ func New(options Options) *Engine {
 	if options.Interfaces == nil {
 		options.Interfaces = net.InterfaceAddrs
 	}
-	return &Engine{
+	e := &Engine{
 		now:      options.Now,
 		pool:     newPool(options),
 		breakers: newBreakers(options.Breaker),
 		demos:    newDemos(options.Now),
+		secret:   options.Secret,
 
-		transports: maps.Clone(options.Transports),
+		transports: map[string]Transport{},
 	}
+	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.Secret}, options.Secret, options.Callback, options.Base}
+	e.transports["oxp"] = &oxp{&Outbound{e.now, e.pool, e.breakers, options.Secret}}
+	maps.Copy(e.transports, options.Transports)
+	return e
 }
 
 // Close closes idle connections. Calls in flight go on, and the engine can
@@ -139,7 +154,7 @@ func (e *Engine) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	result, refused := e.run(ctx, call)
 	if refused != nil {
-		return Result{Attempts: result.Attempts}, refused
+		return Result{Attempts: result.Attempts, Challenges: result.Challenges}, refused
 	}
 	return result, nil
 }

@@ -113,8 +113,11 @@ func describe(err error) string {
 		cert    *tls.CertificateVerificationError
 		op      *net.OpError
 		record  tls.RecordHeaderError
+		reason  Reason
 	)
 	switch {
+	case errors.As(err, &reason):
+		return string(reason)
 	case errors.As(err, &name) && name.IsNotFound:
 		return "the host's name does not exist"
 	case errors.As(err, &name):

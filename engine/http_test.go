@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -166,7 +167,7 @@ func TestRetries(t *testing.T) {
 		"date that is far":          {"Thu, 01 Jan 2026 12:01:00 GMT", 2, patient, 1, refusal.ToolUnavailable},
 		"unreadable":                {"soon", 2, patient, 2, ""},
 		"negative":                  {"-5", 2, patient, 2, ""},
-		"wait longer than the time": {"2", 2, time.Second, 1, refusal.ToolUnavailable},
+		"wait longer than the time": {"2", 2, 1900 * time.Millisecond, 1, refusal.ToolUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,12 +194,6 @@ func TestRetries(t *testing.T) {
 }
 
 func TestNotDispatched(t *testing.T) {
-	closed, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing := closed.Addr().String()
-	closed.Close()
 	silent, err := net.Listen("tcp4", "127.0.0.1:0") // accepts in its queue, never speaks
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +225,7 @@ func TestNotDispatched(t *testing.T) {
 		want refusal.Code
 		read int // attempts of a read call
 	}{
-		"nobody listens":        {strict, "http://" + refusing, refusal.ToolUnavailable, 3},
+		"nobody listens":        {strict, "http://" + ports.Hold(t), refusal.ToolUnavailable, 3},
 		"handshake hangs":       {strict, "https://" + silent.Addr().String(), refusal.ToolTimeout, 1},
 		"certificate untrusted": {strict, untrusted.URL, refusal.ToolUnavailable, 1},
 		"certificate of other":  {trusting, strings.Replace(untrusted.URL, "127.0.0.1", "other.example.test", 1), refusal.ToolUnavailable, 1},
@@ -245,7 +240,7 @@ func TestNotDispatched(t *testing.T) {
 			call := loopback(c.url, effect)
 			call.Run.Addresses = []string{"127.0.0.0/8"}
 			if c.want == refusal.ToolTimeout {
-				call.Run.Timeout = 300 * time.Millisecond
+				call.Run.Timeout = time.Second
 			}
 			attempts := min(c.read, 1)
 			if effect == "read" {

@@ -16,13 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // patient is a timeout that no test is meant to reach.
 const patient = 30 * time.Second

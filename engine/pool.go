@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,9 +72,13 @@ func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http
 	if len(p.transports) >= maxTransports {
 		p.evict()
 	}
+	dial := g.dial
+	if fresh {
+		dial = unsent(dial)
+	}
 	t := &http.Transport{
 		Proxy:                  nil,
-		DialContext:            g.dial,
+		DialContext:            dial,
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      fresh,
 		DisableCompression:     true, // decoded here, within bounds
@@ -86,6 +93,25 @@ func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http
 	}
 	p.transports[key] = &pooled{t, p.uses}
 	return t, nil
+}
+
+// dispatchedKey is under what the context of a request holds whether it was
+// dispatched: an *atomic.Bool.
+type dispatchedKey struct{}
+
+// errDispatched is a second connection for one request.
+var errDispatched = errors.New("the request was dispatched before")
+
+// unsent dials for requests that were not dispatched. For others the transport
+// asks where it would send one a second time, by itself: a request without a body
+// to a server of HTTP/2 that says it has done nothing.
+func unsent(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dispatched, ok := ctx.Value(dispatchedKey{}).(*atomic.Bool); ok && dispatched.Load() {
+			return nil, errDispatched
+		}
+		return dial(ctx, network, address)
+	}
 }
 
 // evict drops the transport used longest ago. Its requests in flight go on.

@@ -41,6 +41,8 @@ type Definition struct {
 	// The schemas are JSON, as near to the server's bytes as the protocol allows;
 	// nil where it states none.
 	InputSchema, OutputSchema json.RawMessage
+	// Unusable is why it cannot be called from here; empty where it can.
+	Unusable string
 }
 
 // Discover lists what a server has, and its error is for the operator. It returns

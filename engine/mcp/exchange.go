@@ -1,0 +1,73 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// exchange is one request and what came of it. It goes with the request's context
+// from a session, through the SDK, to the connection that carries it out: there the
+// server's bytes are kept, of which the SDK itself is told nothing.
+type exchange struct {
+	limit   int64             // of the answer, in bytes
+	once    bool              // the request must not be sent twice
+	greets  bool              // the SDK reads the answer itself, as that of a handshake
+	headers map[string]string // beside those of every request
+	// sent tells that the request may have reached the server.
+	sent   atomic.Bool
+	answer atomic.Pointer[answer]
+}
+
+// answer is how an exchange ended: by one of its members.
+type answer struct {
+	result json.RawMessage
+	failed *failed
+	lost   error  // there is no whole answer
+	bad    string // it is in no form that can be used; none of it is the server's
+	large  bool
+	gone   bool // the server has forgotten the session, and has not taken the request
+	status int  // of HTTP, where it is not 2xx and says nothing else
+	after  string
+}
+
+type exchangeKey struct{}
+
+func (e *exchange) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, e)
+}
+
+// exchangeOf is that of a request that the SDK sends; one of its own has a small
+// answer.
+func exchangeOf(ctx context.Context) *exchange {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return e
+	}
+	return &exchange{limit: maxGreeting}
+}
+
+// settle keeps how the exchange ended, and returns what the SDK is told of it: as
+// little as ends its wait.
+func (e *exchange) settle(id jsonrpc.ID, a *answer) *jsonrpc.Response {
+	e.answer.Store(a)
+	response := &jsonrpc.Response{ID: id, Result: json.RawMessage("{}")}
+	switch {
+	case e.greets && a.result != nil:
+		response.Result = a.result
+	case e.greets && a.failed != nil:
+		response.Result, response.Error = nil, &jsonrpc.Error{Code: a.failed.code, Message: "refused", Data: a.failed.data}
+	case e.greets:
+		response.Result, response.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "not answered"}
+	}
+	return response
+}
+
+// answerOf is what a message says to the request that it answers.
+func answerOf(m *message) *answer {
+	if m.failed != nil {
+		return &answer{failed: m.failed}
+	}
+	return &answer{result: m.result}
+}

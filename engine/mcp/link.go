@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	openTime    = 30 * time.Second // for a session to begin
+	firstRest   = 200 * time.Millisecond
+	longestRest = 5 * time.Second
+	maxWait     = time.Second // for a rest to end; where it takes longer, a call is refused at once
+)
+
+// link holds the one session with a server, and opens another where it has ended.
+type link struct {
+	client *Client
+	place  place
+	used   atomic.Int64 // when, in nanoseconds
+
+	mu       sync.Mutex
+	closed   bool
+	current  *session
+	opening  *opening
+	failures int // in a row
+	rest     time.Time
+}
+
+// opening is a session that is being opened, for all who wait for it.
+type opening struct {
+	done    chan struct{}
+	session *session
+	err     error
+}
+
+// errResting is a server that is given time after it failed.
+const errResting engine.Reason = "it has failed lately and is given some time"
+
+// errClosed is a link whose client, or whose server's entry, is gone.
+const errClosed engine.Reason = "the gateway has ended the session"
+
+func (l *link) use()                         { l.used.Store(time.Now().UnixNano()) }
+func (l *link) lastUse() time.Time           { return time.Unix(0, l.used.Load()) }
+func (l *link) usedBefore(at time.Time) bool { return l.lastUse().Before(at) }
+
+// session returns the session, once it is open. Whoever stops waiting for it does
+// not stop it from being opened for others.
+func (l *link) session(ctx context.Context) (*session, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errClosed
+	}
+	if s := l.current; s != nil {
+		l.mu.Unlock()
+		return s, nil
+	}
+	o := l.opening
+	if o == nil {
+		rest := max(time.Until(l.rest), 0)
+		if rest > maxWait {
+			l.mu.Unlock()
+			return nil, errResting
+		}
+		o = &opening{done: make(chan struct{})}
+		l.opening = o
+		if !l.client.spawn(func() { l.open(o, rest) }) {
+			l.opening = nil
+			l.mu.Unlock()
+			return nil, errClosed
+		}
+	}
+	l.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// open opens a session after a rest.
+func (l *link) open(o *opening, rest time.Duration) {
+	defer close(o.done)
+	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+rest)
+	defer cancel()
+	if rest > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+	o.session, o.err = l.begin(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opening = nil
+	if o.err != nil {
+		l.failed()
+		return
+	}
+	s := o.session
+	if l.closed || !l.client.spawn(func() { l.watch(s) }) {
+		o.session, o.err = nil, errClosed
+		s.close()
+		return
+	}
+	l.current = s
+}
+
+// begin contains what goes wrong where a session begins.
+func (l *link) begin(ctx context.Context) (s *session, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s, err = nil, engine.Reason(engine.Panicked(p))
+		}
+	}()
+	return newSession(ctx, l)
+}
+
+// failed is told, under the lock, of a session that did not begin, or that ended
+// without an answer.
+func (l *link) failed() {
+	pause := min(firstRest<<min(l.failures, 10), longestRest)
+	l.failures++
+	l.rest = time.Now().Add(pause)
+}
+
+// watch waits for a session to end, and sees to its end.
+func (l *link) watch(s *session) {
+	<-s.connection.ended()
+	l.drop(s)
+	s.close()
+}
+
+// drop forgets a session that has ended.
+func (l *link) drop(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != s {
+		return
+	}
+	l.current = nil
+	if s.answered.Load() {
+		l.failures = 0
+	} else {
+		l.failed()
+	}
+}
+
+// close ends the session, and the link with it.
+func (l *link) close() {
+	l.mu.Lock()
+	s := l.current
+	l.closed, l.current = true, nil
+	l.mu.Unlock()
+	if s != nil {
+		s.end()
+	}
+}
+
+// reason is why a session could not begin, for an operator.
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it did not answer in time"
+	}
+	return engine.Describe(err)
+}

@@ -1,0 +1,369 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	minLine   = 1 << 20  // bytes that a line may have whatever is waited for
+	maxLine   = 16 << 20 // beyond what may be kept; then the program is given up
+	replyTime = 5 * time.Second
+	probeTime = 10 * time.Second // for a program to know the newest revision, or to say that it does not
+)
+
+// local carries a session over the standard input and output of a program, one
+// message a line. Calls of all callers go through the one program.
+type local struct {
+	client  *Client
+	server  string
+	program *program
+
+	incoming chan jsonrpc.Message
+	done     chan struct{}
+	once     sync.Once
+	turn     chan struct{} // held by who writes
+
+	mu      sync.Mutex
+	waiting map[int64]*waiting
+	why     error
+	heard   uint64 // lines
+}
+
+// waiting is a request that was written and not answered.
+type waiting struct {
+	*exchange
+	heard uint64 // lines that had come when it was written
+}
+
+// errEnded is a program that went away.
+const errEnded engine.Reason = "its program ended"
+
+func startLocal(l *link) (*local, error) {
+	p, err := start(l.place.command)
+	if err != nil {
+		return nil, err
+	}
+	c := &local{
+		client: l.client, server: l.place.server, program: p,
+		incoming: make(chan jsonrpc.Message), done: make(chan struct{}), turn: make(chan struct{}, 1),
+		waiting: map[int64]*waiting{},
+	}
+	if !l.client.spawn(func() { p.keep(c.done) }) {
+		p.kill()
+		return nil, errClosed
+	}
+	if !l.client.spawn(c.listen) {
+		c.fail(errClosed)
+		return nil, errClosed
+	}
+	return c, nil
+}
+
+// Read returns the end of one of the SDK's requests.
+func (l *local) Read(context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-l.incoming:
+		return m, nil
+	case <-l.done:
+		return nil, io.EOF
+	}
+}
+
+// Write writes a request. A call is answered later.
+func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
+	defer contain(&err)
+	request, ok := m.(*jsonrpc.Request)
+	if !ok {
+		return nil // nothing is passed on that the SDK would answer
+	}
+	line, err := jsonrpc.EncodeMessage(request)
+	if err != nil {
+		return engine.Reason("the request could not be written")
+	}
+	if request.Method == noticeCancelled {
+		l.abandon(request)
+	}
+	var e *exchange
+	// The answer to listening is its end, which nobody waits for.
+	if request.IsCall() && request.Method != methodListen {
+		e = exchangeOf(ctx)
+		l.await(request, e)
+	}
+	return l.write(ctx, append(line, '\n'), e)
+}
+
+// await expects the answer to a request.
+func (l *local) await(request *jsonrpc.Request, e *exchange) {
+	id := request.ID.Raw().(int64)
+	l.mu.Lock()
+	l.waiting[id] = &waiting{e, l.heard}
+	l.mu.Unlock()
+	if request.Method != methodDiscover {
+		return
+	}
+	// Programs of before that revision may say nothing to what they do not know.
+	time.AfterFunc(probeTime, func() {
+		l.settle(id, &answer{failed: &failed{code: jsonrpc.CodeMethodNotFound}})
+	})
+}
+
+// abandon forgets a request that nobody waits for. Where nothing at all came while
+// it was waited for, and nothing else is, the program may hang.
+func (l *local) abandon(request *jsonrpc.Request) {
+	members, _ := object(request.Params)
+	id, err := strconv.ParseInt(string(members["requestId"]), 10, 64)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	w := l.waiting[id]
+	delete(l.waiting, id)
+	silent := w != nil && w.heard == l.heard && len(l.waiting) == 0
+	l.mu.Unlock()
+	if silent {
+		l.client.spawn(func() { l.rouse(w.heard) })
+	}
+}
+
+// rouse asks a program for a sign of life, whatever it is, and gives one up that
+// gives none.
+func (l *local) rouse(heard uint64) {
+	ctx, cancel := context.WithTimeout(l.client.ctx, replyTime)
+	defer cancel()
+	if l.write(ctx, []byte(`{"jsonrpc":"2.0","id":"alive","method":"ping"}`+"\n"), nil) == nil {
+		select {
+		case <-l.done:
+			return
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	silent := l.heard == heard
+	l.mu.Unlock()
+	if silent {
+		l.fail(engine.Reason("its program did not say anything any longer"))
+	}
+}
+
+// write writes a line, one at a time. Part of one leaves a program that cannot be
+// spoken to.
+func (l *local) write(ctx context.Context, line []byte, e *exchange) error {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.done:
+		return errEnded
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	deadline, _ := ctx.Deadline()
+	if e != nil {
+		e.sent.Store(true)
+	}
+	_ = l.program.input.SetWriteDeadline(deadline)
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(late)
+		_ = l.program.input.SetWriteDeadline(time.Now())
+	})
+	n, err := l.program.input.Write(line)
+	if !stop() {
+		<-late // or it would end the next
+	}
+	if err != nil {
+		if n > 0 || ctx.Err() == nil {
+			l.fail(engine.Reason("its program does not read what it is sent"))
+		}
+		return err
+	}
+	return nil
+}
+
+// listen reads what the program says, to its end.
+func (l *local) listen() {
+	defer func() {
+		if p := recover(); p != nil {
+			l.fail(engine.Reason(engine.Panicked(p)))
+		}
+	}()
+	lines := bufio.NewReaderSize(l.program.output, envelope)
+	for {
+		line, g, err := l.line(lines)
+		if err != nil {
+			var said engine.Reason
+			if !errors.As(err, &said) {
+				said = errEnded
+			}
+			l.fail(said)
+			return
+		}
+		l.mu.Lock()
+		l.heard++
+		l.mu.Unlock()
+		if g != nil {
+			// It is too long. Whom it answers is told so; nobody misses another.
+			if id, ok := g.id(); ok {
+				l.settle(id, &answer{large: true})
+			}
+			continue
+		}
+		if line = bytes.TrimRight(line, "\r"); len(line) == 0 {
+			continue
+		}
+		if err := l.take(line); err != nil {
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// line reads a line without its end. Of one that is longer than any answer that is
+// waited for, all that is returned is what passed.
+func (l *local) line(lines *bufio.Reader) (line []byte, g *glance, err error) {
+	read := 0
+	for {
+		part, err := lines.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, nil, err
+		}
+		whole := err == nil
+		if whole {
+			part = part[:len(part)-1]
+		}
+		limit := l.limit()
+		if read += len(part); g == nil && int64(read) > limit {
+			g = &glance{}
+			g.see(line)
+			line = nil
+		}
+		switch {
+		case g == nil:
+			line = append(line, part...)
+		case int64(read) > limit+maxLine:
+			return nil, nil, errLarge
+		default:
+			g.see(part)
+		}
+		if whole {
+			return line, g, nil
+		}
+	}
+}
+
+// limit is how long a line may be: as any answer that is waited for.
+func (l *local) limit() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limit := int64(minLine)
+	for _, w := range l.waiting {
+		limit = max(limit, w.limit)
+	}
+	return limit
+}
+
+// take takes one line. An error ends the session: what is no message tells nothing
+// of where the next one begins.
+func (l *local) take(line []byte) error {
+	m, err := readMessage(line)
+	switch {
+	case err != nil:
+		var g glance
+		g.see(line)
+		id, ok := g.id()
+		if !ok || !l.settle(id, &answer{bad: err.Error()}) {
+			return err
+		}
+	case m.asks && m.id == nil:
+		if m.method == noticeChanged {
+			l.client.ring(l.server)
+		}
+	case m.asks:
+		ctx, cancel := context.WithTimeout(l.client.ctx, replyTime)
+		defer cancel()
+		return l.write(ctx, append(reply(m), '\n'), nil)
+	case m.id != nil:
+		// One that is not waited for is late, or was never asked for: nobody is given it.
+		if id, err := strconv.ParseInt(string(m.id), 10, 64); err == nil {
+			a := answerOf(m)
+			if w := l.waits(id); w != nil && int64(len(line)) > w.limit {
+				a = &answer{large: true}
+			}
+			l.settle(id, a)
+		}
+	}
+	return nil
+}
+
+func (l *local) waits(id int64) *waiting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting[id]
+}
+
+// settle ends the exchange of an id, and tells whether one was waited for.
+func (l *local) settle(id int64, a *answer) bool {
+	l.mu.Lock()
+	w := l.waiting[id]
+	delete(l.waiting, id)
+	l.mu.Unlock()
+	if w == nil {
+		return false
+	}
+	name, _ := jsonrpc.MakeID(float64(id))
+	l.deliver(w.settle(name, a))
+	return true
+}
+
+func (l *local) deliver(m jsonrpc.Message) {
+	select {
+	case l.incoming <- m:
+	case <-l.done:
+	}
+}
+
+// fail ends the session. The first reason stays.
+func (l *local) fail(why error) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.why = why
+		l.mu.Unlock()
+		close(l.done)
+	})
+}
+
+// Close ends the session. It does not wait for the program.
+func (l *local) Close() error {
+	l.fail(errClosed)
+	return nil
+}
+
+// SessionID is for the SDK's information.
+func (l *local) SessionID() string { return "" }
+
+func (l *local) ended() <-chan struct{} { return l.done }
+
+func (l *local) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+func (l *local) farewell() {}
+
+func (l *local) keeps() bool { return false }
+
+func (l *local) modern() bool { return false }

@@ -1,0 +1,166 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/refusal"
+)
+
+// patient is a timeout that no test is meant to reach.
+const patient = 60 * time.Second
+
+// TestMain runs the tests, or, started by one of them, a server.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "server" {
+		os.Exit(serve(os.Args[2], os.Args[3:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// program is the command that starts a server of serve's.
+func program(t testing.TB, arguments ...string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{self, "server"}, arguments...)
+}
+
+var loopback = []string{"127.0.0.1/32"}
+
+// house is an engine with a client of MCP.
+type house struct {
+	*engine.Engine
+	client   *mcp.Client
+	outbound *engine.Outbound
+}
+
+func newHouse(t testing.TB, options engine.Options, changed func(string)) *house {
+	t.Helper()
+	h := &house{outbound: engine.NewOutbound(options)}
+	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, Changed: changed})
+	options.Transports = map[string]engine.Transport{"mcp": h.client}
+	h.Engine = engine.New(options)
+	t.Cleanup(func() {
+		h.client.Close()
+		h.Engine.Close()
+		h.outbound.Close()
+	})
+	return h
+}
+
+// call is one of a tool at a URL.
+func call(url, tool, effect string) engine.Call {
+	return engine.Call{
+		Tool: "sample", Version: "1.0.0", Effect: effect, ID: "call-1", Arguments: []byte(`{"text":"hello"}`),
+		Run: engine.Run{Type: "mcp", Server: "s", URL: url, Tool: tool, Timeout: patient, MaxResultBytes: 1 << 20, Addresses: loopback},
+	}
+}
+
+// local is one of a tool of a program.
+func local(command []string, tool, effect string) engine.Call {
+	c := call("", tool, effect)
+	c.Run.Command, c.Run.Addresses = command, nil
+	return c
+}
+
+// code is the code of a refusal, "" for none. An error of another type fails.
+func code(t testing.TB, err error) refusal.Code {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	var refused *refusal.Error
+	if !errors.As(err, &refused) {
+		t.Fatalf("the error is a %T, not a refusal: %v", err, err)
+	}
+	return refused.Code
+}
+
+func (h *house) run(t testing.TB, c engine.Call) (engine.Result, *refusal.Error) {
+	t.Helper()
+	result, err := h.Run(context.Background(), c)
+	if code(t, err) == "" {
+		return result, nil
+	}
+	var refused *refusal.Error
+	errors.As(err, &refused)
+	return result, refused
+}
+
+// echoInput is what the tools of the sample server take.
+type echoInput struct {
+	Text string `json:"text"`
+}
+
+// sample is a server of the official SDK.
+func sample() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "sample", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "echo", Title: "Echo", Description: "says it again"},
+		func(_ context.Context, _ *sdk.CallToolRequest, in echoInput) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Text}}}, nil, nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "structured"},
+		func(_ context.Context, _ *sdk.CallToolRequest, in echoInput) (*sdk.CallToolResult, echoInput, error) {
+			return nil, in, nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "fails"},
+		func(_ context.Context, _ *sdk.CallToolRequest, in echoInput) (*sdk.CallToolResult, any, error) {
+			return nil, nil, errors.New("no such " + in.Text)
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "image"},
+		func(context.Context, *sdk.CallToolRequest, echoInput) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "see"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte("x")}}}, nil, nil
+		})
+	var grown atomic.Int64
+	sdk.AddTool(s, &sdk.Tool{Name: "grow"},
+		func(context.Context, *sdk.CallToolRequest, echoInput) (*sdk.CallToolResult, any, error) {
+			sdk.AddTool(s, &sdk.Tool{Name: fmt.Sprint("grown", grown.Add(1))},
+				func(context.Context, *sdk.CallToolRequest, echoInput) (*sdk.CallToolResult, any, error) {
+					return nil, nil, nil
+				})
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "ok"}}}, nil, nil
+		})
+	return s
+}
+
+// note keeps which methods a server was sent.
+func note(seen *sync.Map) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			seen.Store(method, true)
+			return next(ctx, method, r)
+		}
+	}
+}
+
+// eras are the ways in which the SDK serves one server over HTTP.
+var eras = map[string]*sdk.StreamableHTTPOptions{
+	"2026-07-28":         {Stateless: true},
+	"2026-07-28 as JSON": {Stateless: true, JSONResponse: true},
+	"2025-11-25":         {},
+	"2025-11-25 as JSON": {JSONResponse: true},
+}
+
+func serveSample(t testing.TB, s *sdk.Server, options *sdk.StreamableHTTPOptions) string {
+	t.Helper()
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}

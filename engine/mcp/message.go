@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	maxDepth   = 512 // of a message
+	maxIDBytes = 256 // of an id that a server chose
+)
+
+// message is what a server sent, read strictly. Its parts are the server's bytes.
+type message struct {
+	id     json.RawMessage // nil where there is none, or it is null
+	method string          // of a request or a notification
+	asks   bool            // it has a method: it is no answer
+	params json.RawMessage
+	result json.RawMessage
+	failed *failed
+}
+
+// failed is the error of JSON-RPC that a server answered with.
+type failed struct {
+	code    int64
+	message string
+	data    json.RawMessage
+}
+
+// What is wrong with a message; none of it is the server's.
+const (
+	errNoJSON    engine.Reason = "it sent something that is not strict JSON"
+	errTooDeep   engine.Reason = "it sent JSON that nests too deep"
+	errNoMessage engine.Reason = "it sent something that is not a message of JSON-RPC"
+)
+
+// readMessage reads one message, and nothing beside it.
+func readMessage(b []byte) (*message, error) {
+	if err := strict(b); err != nil {
+		return nil, err
+	}
+	members, ok := object(b)
+	if !ok || !isString(members["jsonrpc"], "2.0") {
+		return nil, errNoMessage
+	}
+	m := &message{id: present(members["id"]), params: members["params"], result: members["result"]}
+	if len(m.id) > maxIDBytes || m.id != nil && m.id[0] != '"' && !number(m.id) {
+		return nil, errNoMessage
+	}
+	method, asks := members["method"]
+	failure, fails := members["error"]
+	switch {
+	case asks:
+		m.asks = true
+		if fails || m.result != nil || json.Unmarshal(method, &m.method) != nil || method[0] != '"' {
+			return nil, errNoMessage
+		}
+	case fails == (m.result != nil):
+		return nil, errNoMessage
+	case fails:
+		if m.failed, ok = readFailure(failure); !ok {
+			return nil, errNoMessage
+		}
+	}
+	return m, nil
+}
+
+func readFailure(b json.RawMessage) (*failed, bool) {
+	members, ok := object(b)
+	if !ok {
+		return nil, false
+	}
+	code, err := strconv.ParseInt(string(members["code"]), 10, 64)
+	f := &failed{code: code, data: members["data"]}
+	if err != nil || !optionalString(members["message"], &f.message) {
+		return nil, false
+	}
+	return f, true
+}
+
+// answers tells whether a message is the answer to a request of ours.
+func (m *message) answers(id int64) bool {
+	return !m.asks && string(m.id) == strconv.FormatInt(id, 10)
+}
+
+// strict tells whether there is one JSON value in valid UTF-8, in which no name
+// stands twice.
+func strict(b []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	for {
+		if _, err := d.ReadToken(); err != nil {
+			return errNoJSON
+		}
+		if depth := d.StackDepth(); depth > maxDepth {
+			return errTooDeep
+		} else if depth == 0 {
+			break
+		}
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return errNoJSON
+	}
+	return nil
+}
+
+// object returns the members of an object that was read strictly, by their exact
+// names.
+func object(b json.RawMessage) (map[string]json.RawMessage, bool) {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if len(b) == 0 || b[0] != '{' {
+		return nil, false
+	}
+	var members map[string]json.RawMessage
+	return members, json.Unmarshal(b, &members) == nil
+}
+
+// array returns the elements of an array that was read strictly.
+func array(b json.RawMessage) ([]json.RawMessage, bool) {
+	if len(b) == 0 || b[0] != '[' {
+		return nil, false
+	}
+	var elements []json.RawMessage
+	return elements, json.Unmarshal(b, &elements) == nil
+}
+
+// optionalString reads a string that may be absent.
+func optionalString(b json.RawMessage, into *string) bool {
+	return b == nil || b[0] == '"' && json.Unmarshal(b, into) == nil
+}
+
+func isString(b json.RawMessage, want string) bool {
+	var s string
+	return b != nil && optionalString(b, &s) && s == want
+}
+
+// present is a value, or nil where it is null.
+func present(b json.RawMessage) json.RawMessage {
+	if string(b) == "null" {
+		return nil
+	}
+	return b
+}
+
+func number(b json.RawMessage) bool { return b[0] == '-' || b[0] >= '0' && b[0] <= '9' }

@@ -1,0 +1,136 @@
+package mcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+// The official SDK's own server, in all the ways in which it can be served.
+func TestServersOfTheSDK(t *testing.T) {
+	for name, options := range eras {
+		t.Run(name, func(t *testing.T) {
+			var seen sync.Map // what the server was told of the protocol's version
+			server := sample()
+			server.AddReceivingMiddleware(note(&seen))
+			url := serveSample(t, server, options)
+			peer(t, func(tool string) engine.Call { return call(url, tool, "once") }, engine.Server{Name: "s", Type: "mcp", URL: url, Addresses: loopback})
+			version, _, _ := strings.Cut(name, " ")
+			_, greeted := seen.Load("initialize")
+			if modern := version == "2026-07-28"; modern == greeted {
+				t.Errorf("spoke another revision than %s", version)
+			}
+		})
+	}
+	t.Run("stdio", func(t *testing.T) {
+		command := program(t, "sample")
+		peer(t, func(tool string) engine.Call { return local(command, tool, "once") }, engine.Server{Name: "s", Type: "mcp", Command: command})
+	})
+}
+
+func peer(t *testing.T, of func(tool string) engine.Call, server engine.Server) {
+	h := newHouse(t, engine.Options{}, nil)
+	server.Timeout = patient
+	found, err := h.Discover(t.Context(), server)
+	if err != nil || len(found) != 5 {
+		t.Fatalf("found %d tools: %v", len(found), err)
+	}
+	for _, c := range []struct {
+		tool, body string
+		json       bool
+		code       refusal.Code
+		message    string
+	}{
+		{"echo", "hello", false, "", ""},
+		{"structured", `{"text":"hello"}`, true, "", ""},
+		{"image", `{"content":[{"type":"text","text":"see"},{"type":"image","mimeType":"image/png","data":"eA=="}]}`, true, "", ""},
+		{"fails", "", false, refusal.ToolFailed, "sample failed: no such hello"},
+		{"absent", "", false, refusal.ToolFailed, `sample failed: unknown tool "absent"`},
+	} {
+		result, refused := h.run(t, of(c.tool))
+		if c.code == "" && (refused != nil || string(result.Body) != c.body || result.JSON != c.json || result.Attempts != 1) {
+			t.Errorf("%s: %q %v, %d attempts, %v", c.tool, result.Body, result.JSON, result.Attempts, refused)
+		}
+		if c.code != "" && (refused == nil || refused.Code != c.code || refused.Message != c.message) {
+			t.Errorf("%s: %v", c.tool, refused)
+		}
+	}
+	// Many at once, each with its own answer.
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			c := of("echo")
+			c.Effect, c.Arguments = []string{"once", "read"}[i%2], fmt.Appendf(nil, `{"text":"%d"}`, i)
+			if result, refused := h.run(t, c); refused != nil || string(result.Body) != fmt.Sprint(i) {
+				t.Errorf("%d: %q, %v", i, result.Body, refused)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// MCP-23, MCH-10, MCL-02: a change of the list is heard, from servers of both eras.
+func TestMCP23ChangesAreHeard(t *testing.T) {
+	places := map[string]func(t *testing.T) (engine.Server, engine.Call){
+		"stdio": func(t *testing.T) (engine.Server, engine.Call) {
+			command := program(t, "sample")
+			return engine.Server{Name: "files", Type: "mcp", Command: command}, local(command, "grow", "once")
+		},
+	}
+	for name, options := range eras {
+		places[name] = func(t *testing.T) (engine.Server, engine.Call) {
+			url := serveSample(t, sample(), options)
+			return engine.Server{Name: "files", Type: "mcp", URL: url, Addresses: loopback}, call(url, "grow", "once")
+		}
+	}
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			server, c := place(t)
+			heard := make(chan string, 100)
+			h := newHouse(t, engine.Options{}, func(server string) { heard <- server })
+			server.Timeout = patient
+			c.Run.Server = "files"
+			before, err := h.Discover(t.Context(), server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The stream may open after the session has, so that the first change may be
+			// missed: there is always another.
+			eventually(t, func() bool {
+				must(t, h, c)
+				select {
+				case name := <-heard:
+					return name == "files"
+				default:
+					return false
+				}
+			})
+			after, err := h.Discover(t.Context(), server)
+			if err != nil || len(after) <= len(before) {
+				t.Errorf("%d tools before, %d after: %v", len(before), len(after), err)
+			}
+			if !slices.ContainsFunc(after, func(d engine.Definition) bool { return strings.HasPrefix(d.Name, "grown") }) {
+				t.Error("the new tool is not there")
+			}
+		})
+	}
+}
+
+// A callback that panics ends nothing.
+func TestChangedMayPanic(t *testing.T) {
+	command := program(t, "sample")
+	heard := make(chan string, 100)
+	h := newHouse(t, engine.Options{}, func(server string) { heard <- server; panic("SECRET") })
+	c := local(command, "grow", "once")
+	for range 2 {
+		must(t, h, c)
+		if got := <-heard; got != "s" {
+			t.Errorf("heard of %q", got)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/callgate/callgate/engine"
+)
+
+// graceTime is how long a program has to end by itself, and again after it was asked.
+const graceTime = time.Second
+
+// passedOn are the variables of the environment that a program is given. Whatever
+// else is in it is the gateway's own.
+var passedOn = []string{"PATH", "HOME", "LANG"}
+
+// program is one that runs, with the ends of its standard input and output.
+type program struct {
+	command       *exec.Cmd
+	input, output *os.File
+	exited        chan struct{}
+}
+
+// start starts a program in a group of its own. What it writes to its standard
+// error goes nowhere.
+func start(command []string) (_ *program, err error) {
+	var files []*os.File
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+		}
+	}()
+	pipe := func() (r, w *os.File, err error) {
+		if r, w, err = os.Pipe(); err == nil {
+			files = append(files, r, w)
+		}
+		return r, w, err
+	}
+	stdin, input, err := pipe()
+	if err != nil {
+		return nil, err
+	}
+	output, stdout, err := pipe()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(command[0], command[1:]...)
+	c.Stdin, c.Stdout, c.Env = stdin, stdout, environment()
+	apart(c)
+	if err := c.Start(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, engine.Reason("its program was not found")
+		}
+		return nil, err
+	}
+	stdin.Close()
+	stdout.Close()
+	return &program{command: c, input: input, output: output, exited: make(chan struct{})}, nil
+}
+
+func environment() []string {
+	all := []string{}
+	for _, name := range passedOn {
+		if value, ok := os.LookupEnv(name); ok {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
+}
+
+// keep waits for the program, and sees to its end once its session is done.
+func (p *program) keep(done <-chan struct{}) {
+	go func() {
+		_ = p.command.Wait()
+		close(p.exited)
+	}()
+	select {
+	case <-done:
+	case <-p.exited:
+		// What it has written is read to its end, which comes once nobody can write.
+		signal(p.command, true)
+		select {
+		case <-done:
+		case <-time.After(graceTime):
+		}
+	}
+	p.end()
+}
+
+// end ends the program: its input is closed, then it is asked, then it is killed,
+// and whatever it has started with it.
+func (p *program) end() {
+	p.input.Close()
+	if !p.gone(graceTime) {
+		signal(p.command, false)
+		if !p.gone(graceTime) {
+			signal(p.command, true)
+		}
+	}
+	<-p.exited
+	signal(p.command, true)
+	p.output.Close()
+}
+
+func (p *program) gone(within time.Duration) bool {
+	select {
+	case <-p.exited:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// kill ends a program that nobody keeps.
+func (p *program) kill() {
+	signal(p.command, true)
+	_ = p.command.Wait()
+	p.input.Close()
+	p.output.Close()
+}

@@ -1,0 +1,359 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+// serve is a server on standard input and output, of a kind.
+func serve(kind string, arguments []string) int {
+	switch kind {
+	case "sample":
+		if err := sample().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
+		return 0
+	case "script":
+		new(script).serve()
+		return 0
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		new(script).serve()
+		select {}
+	case "chatty":
+		fmt.Println("Server started. SECRET")
+		new(script).serve()
+		return 0
+	case "silent":
+		select {}
+	case "gone":
+		f, err := os.OpenFile(arguments[0], os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			f.WriteString("x")
+		}
+		return 3
+	}
+	return 2
+}
+
+// script is a server below the SDK, whose tools are ways to misbehave.
+type script struct {
+	mu      sync.Mutex
+	release chan struct{}
+}
+
+func (s *script) serve() {
+	s.release = make(chan struct{})
+	lines := bufio.NewReader(os.Stdin)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		if json.Unmarshal(line, &m) != nil {
+			os.Exit(4)
+		}
+		id := string(m.ID)
+		switch m.Method {
+		case "server/discover", "ping":
+			s.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"SECRET"}}`)
+		case "initialize":
+			s.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`)
+		case "tools/list":
+			s.say(`{"result":{"tools":` + oneTool + `},"jsonrpc":"2.0","id":` + id + `}`)
+		case "tools/call":
+			if m.Params.Name == "deaf" {
+				select {} // it reads no more
+			}
+			go s.act(m.Params.Name, id)
+		case "":
+			s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+			if id == `"asked"` {
+				os.Stderr.WriteString(string(line))
+				close(s.release)
+			}
+		}
+	}
+}
+
+func (s *script) say(parts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		io.WriteString(os.Stdout, p)
+	}
+	io.WriteString(os.Stdout, "\n")
+}
+
+// act does what a tool is named for.
+func (s *script) act(tool, id string) {
+	head := `{"jsonrpc":"2.0","id":` + id + `,"result":`
+	switch tool {
+	case "echo":
+		s.say(head, text("hi"), "}")
+	case "pid":
+		s.say(head, text(strconv.Itoa(os.Getpid())), "}")
+	case "environment":
+		s.say(head, text(strings.Join(os.Environ(), "\n")), "}")
+	case "carriage return":
+		s.say(head, text("hi"), "}\r\n")
+	case "duplicate":
+		s.say(head, `{"content":[{"type":"text","text":"SECRET","text":"SECRET"}]}}`)
+	case "duplicate, id last":
+		s.say(`{"result":{"id":99,"content":[],"content":[{"id":98}]},"x":"\"id\":97","jsonrpc":"2.0","id":` + id + `}`)
+	case "bad text":
+		s.say(head, "{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}}")
+	case "large":
+		s.say(head, text(strings.Repeat("x", 8<<20)), "}")
+	case "large, id last":
+		s.say(`{"result":{"id":99,"content":[{"type":"text","text":"`, strings.Repeat(`"id\\\":98,`[1:], 1<<20), `"}]},"jsonrpc":"2.0","id":`, id, `}`)
+	case "a little large":
+		s.say(head, text(strings.Repeat("x", 1<<20+1)), "}")
+	case "endless":
+		for {
+			if _, err := io.WriteString(os.Stdout, strings.Repeat("x", 1<<16)); err != nil {
+				return
+			}
+		}
+	case "die":
+		os.Stdout.WriteString(head)
+		os.Exit(3)
+	case "answer and die":
+		s.say(head, text("last words"), "}")
+		os.Exit(3)
+	case "garbage":
+		s.say("SECRET")
+	case "batch":
+		s.say("[", head, text("SECRET"), "}]")
+	case "hang":
+	case "noise":
+		for range 1000 {
+			s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"SECRET"}}`)
+		}
+		s.say(head, text("hi"), "}")
+	case "stderr":
+		noise := strings.Repeat("SECRET\n", 1<<10)
+		for range 1000 {
+			os.Stderr.WriteString(noise)
+		}
+		s.say(head, text("hi"), "}")
+	case "asks":
+		s.say(`{"jsonrpc":"2.0","id":"asked","method":"roots/list"}`)
+		<-s.release
+		s.say(head, text("hi"), "}")
+	case "wrong id":
+		s.say(`{"jsonrpc":"2.0","id":12345,"result":` + text("SECRET") + "}")
+		s.say(`{"jsonrpc":"2.0","id":"` + id + `","result":` + text("SECRET") + "}")
+		s.say(head, text("hi"), "}")
+		s.say(head, text("SECRET"), "}")
+	case "wait":
+		<-s.release
+		s.say(head, text("hi"), "}")
+	case "release":
+		close(s.release)
+		s.say(head, text("hi"), "}")
+	case "child":
+		// It holds the standard output of its parent, and outlives it.
+		c := exec.Command(os.Args[0], "server", "stubborn")
+		c.Stdout = os.Stdout
+		stdin, _ := c.StdinPipe()
+		_ = stdin
+		if err := c.Start(); err != nil {
+			os.Exit(5)
+		}
+		s.say(head, text(fmt.Sprint(os.Getpid(), " ", c.Process.Pid)), "}")
+	}
+}
+
+// Every way in which a program can misbehave. It is sent a call that acts once at
+// most once; what it says is in no cause.
+func TestHostilePrograms(t *testing.T) {
+	const (
+		away    = refusal.ToolUnavailable // outcome_unknown for once
+		late    = refusal.ToolTimeout     // outcome_unknown for once
+		invalid = refusal.InvalidResult
+		large   = refusal.ResultTooLarge
+	)
+	for tool, want := range map[string]refusal.Code{
+		"echo": "", "carriage return": "", "noise": "", "stderr": "", "asks": "", "wrong id": "", "answer and die": "",
+		"duplicate": invalid, "duplicate, id last": invalid, "bad text": invalid,
+		"large": large, "large, id last": large, "a little large": large,
+		"endless": away, "die": away, "garbage": away, "batch": away,
+		"hang": late, "deaf": late,
+	} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			for _, effect := range []string{"read", "once"} {
+				h := newHouse(t, engine.Options{}, nil)
+				c := local(program(t, "script"), tool, effect)
+				want, attempts := want, 1
+				if want == late {
+					c.Run.Timeout = 3 * time.Second
+					open := local(c.Run.Command, "echo", "once")
+					must(t, h, open)
+				}
+				switch {
+				case effect == "read" && want == away:
+					attempts = 3
+				case effect == "once" && (want == late || want == away):
+					want = refusal.OutcomeUnknown
+				}
+				result, refused := h.run(t, c)
+				got := refusal.Code("")
+				if refused != nil {
+					got = refused.Code
+					if strings.Contains(fmt.Sprint(refused.Cause), "SECRET") {
+						t.Errorf("%s: %v", effect, refused.Cause)
+					}
+				}
+				if got != want || result.Attempts != attempts || got == "" && strings.Contains(string(result.Body), "SECRET") {
+					t.Errorf("%s: %q, %v after %d attempts, want %q after %d", effect, result.Body, refused, result.Attempts, want, attempts)
+				}
+			}
+		})
+	}
+}
+
+// What one call gets wrong does not cost another its answer: the program lives on.
+func TestOneCallsFaultIsItsOwn(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	command := program(t, "script")
+	first := must(t, h, local(command, "pid", "once"))
+	waiting := make(chan *refusal.Error, 1)
+	go func() {
+		_, refused := h.run(t, local(command, "wait", "once"))
+		waiting <- refused
+	}()
+	for _, tool := range []string{"duplicate", "duplicate, id last", "bad text", "large", "large, id last", "a little large", "wrong id", "noise"} {
+		h.run(t, local(command, tool, "once"))
+	}
+	must(t, h, local(command, "release", "once"))
+	if refused := <-waiting; refused != nil {
+		t.Errorf("the call that waited: %v", refused)
+	}
+	if again := must(t, h, local(command, "pid", "once")); string(again.Body) != string(first.Body) {
+		t.Errorf("the program %s was followed by %s", first.Body, again.Body)
+	}
+}
+
+// The program is given nothing of the gateway's environment but three variables.
+func TestEnvironmentOfPrograms(t *testing.T) {
+	t.Setenv("CALLGATE_SECRET", "SECRET")
+	t.Setenv("LANG", "C.UTF-8")
+	t.Setenv("HOME", "/nonexistent")
+	h := newHouse(t, engine.Options{}, nil)
+	got := strings.Split(string(must(t, h, local(program(t, "script"), "environment", "once")).Body), "\n")
+	for _, variable := range got {
+		if name, _, _ := strings.Cut(variable, "="); name != "PATH" && name != "HOME" && name != "LANG" {
+			t.Errorf("given %s", name)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("given %d variables", len(got))
+	}
+}
+
+// A program that ends is started anew, and one that cannot be is left alone for some
+// time.
+func TestProgramsAreStartedAnew(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	command := program(t, "script")
+	first := must(t, h, local(command, "pid", "once"))
+	h.run(t, local(command, "die", "once"))
+	if second := must(t, h, local(command, "pid", "read")); string(second.Body) == string(first.Body) {
+		t.Errorf("the program %s is still there", second.Body)
+	}
+	counter := t.TempDir() + "/starts"
+	if err := os.WriteFile(counter, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attempts := 0
+	eventually(t, func() bool {
+		c := local(program(t, "gone", counter), "echo", "once")
+		c.Tool = fmt.Sprint("sample-", attempts) // of which no breaker is open
+		_, refused := h.run(t, c)
+		attempts++
+		if refused == nil || refused.Code != refusal.ToolUnavailable {
+			t.Fatalf("%v", refused)
+		}
+		return strings.Contains(refused.Error(), "given some time")
+	})
+	starts, err := os.ReadFile(counter)
+	if err != nil || len(starts) == 0 || len(starts) >= attempts {
+		t.Errorf("%d starts for %d calls: %v", len(starts), attempts, err)
+	}
+}
+
+// A program that says nothing at all any longer is given up.
+func TestHangingProgramIsGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, engine.Options{}, nil)
+	command := program(t, "script")
+	first := must(t, h, local(command, "pid", "once"))
+	c := local(command, "deaf", "once")
+	c.Run.Timeout = 3 * time.Second
+	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.OutcomeUnknown {
+		t.Errorf("%v", refused)
+	}
+	eventually(t, func() bool {
+		c := local(command, "pid", "read")
+		c.Run.Timeout = time.Second
+		again, refused := h.run(t, c)
+		return refused == nil && string(again.Body) != string(first.Body)
+	})
+}
+
+// One that is slow with a call, and answers others, is not.
+func TestSlowProgramIsKept(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	command := program(t, "script")
+	first := must(t, h, local(command, "pid", "once"))
+	c := local(command, "hang", "once")
+	c.Run.Timeout = 300 * time.Millisecond
+	h.run(t, c)
+	for range 3 {
+		if again := must(t, h, local(command, "pid", "once")); string(again.Body) != string(first.Body) {
+			t.Errorf("the program %s was given up for %s", first.Body, again.Body)
+		}
+	}
+}
+
+// A program that never greets is ended when its time is over, and one whose first
+// words are no message as soon as they are read.
+func TestProgramsThatDoNotGreet(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, engine.Options{}, nil)
+	c := local(program(t, "silent"), "echo", "once")
+	c.Run.Timeout = 300 * time.Millisecond
+	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolTimeout {
+		t.Errorf("silent: %v", refused)
+	}
+	if _, refused := h.run(t, local(program(t, "chatty"), "echo", "once")); refused == nil || refused.Code != refusal.ToolUnavailable || strings.Contains(refused.Error(), "SECRET") {
+		t.Errorf("chatty: %v", refused)
+	}
+	if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: program(t, "chatty"), Timeout: patient}); err == nil || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("chatty: %v", err)
+	}
+}

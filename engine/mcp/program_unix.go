@@ -1,0 +1,21 @@
+//go:build unix
+
+package mcp
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// apart puts a program into a group of its own, so that signals of the terminal do
+// not reach it, and those of the gateway reach whatever it starts.
+func apart(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// signal asks a program's group to end, or kills it.
+func signal(c *exec.Cmd, kill bool) {
+	s := syscall.SIGTERM
+	if kill {
+		s = syscall.SIGKILL
+	}
+	_ = syscall.Kill(-c.Process.Pid, s)
+}

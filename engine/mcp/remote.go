@@ -1,0 +1,431 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	maxRefusal  = 64 << 10 // bytes that are read of an answer of 4xx
+	maxAsked    = 64       // requests of a server while it answers one of ours
+	maxSession  = 1 << 10  // bytes of a session's id
+	maxVersion  = 32
+	partingTime = 2 * time.Second
+)
+
+// Names of the protocol.
+const (
+	methodInitialize  = "initialize"
+	methodListen      = "subscriptions/listen"
+	methodCall        = "tools/call"
+	methodPing        = "ping"
+	methodDiscover    = "server/discover"
+	noticeCancelled   = "notifications/cancelled"
+	noticeInitialized = "notifications/initialized"
+	noticeChanged     = "notifications/tools/list_changed"
+	metaVersion       = "io.modelcontextprotocol/protocolVersion"
+
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+	headerMethod  = "Mcp-Method"
+	headerName    = "Mcp-Name"
+	headerParam   = "Mcp-Param-"
+)
+
+// remote carries a session over Streamable HTTP. Each request is one POST, whose
+// answer is read to its end before it is believed.
+type remote struct {
+	client   *Client
+	place    place
+	ctx      context.Context
+	cancel   context.CancelFunc
+	incoming chan jsonrpc.Message
+
+	mu      sync.Mutex
+	version string // that was agreed on by initialize; empty with a modern server
+	session string
+	changes bool // the server tells of changes on a stream of its own
+}
+
+func newRemote(l *link) (*remote, error) {
+	if l.client.options.Outbound == nil {
+		return nil, engine.Reason("nothing is reached by URL here")
+	}
+	r := &remote{client: l.client, place: l.place, incoming: make(chan jsonrpc.Message)}
+	r.ctx, r.cancel = context.WithCancel(l.client.ctx)
+	return r, nil
+}
+
+// Read returns the end of one of the SDK's requests.
+func (r *remote) Read(context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-r.incoming:
+		return m, nil
+	case <-r.ctx.Done():
+		return nil, io.EOF
+	}
+}
+
+// Write carries a request out. A call is answered when it returns.
+func (r *remote) Write(ctx context.Context, m jsonrpc.Message) (err error) {
+	defer contain(&err)
+	request, ok := m.(*jsonrpc.Request)
+	if !ok {
+		return nil // nothing is passed on that the SDK would answer
+	}
+	if request.Method == methodListen {
+		r.client.spawn(func() { r.follow(request) })
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
+	if !request.IsCall() {
+		return r.notify(ctx, request)
+	}
+	e := exchangeOf(ctx)
+	r.deliver(e.settle(request.ID, r.exchange(ctx, request, e)))
+	return nil
+}
+
+func (r *remote) deliver(m jsonrpc.Message) {
+	select {
+	case r.incoming <- m:
+	case <-r.ctx.Done():
+	}
+}
+
+// Close ends what is under way. It does not wait.
+func (r *remote) Close() error {
+	r.cancel()
+	return nil
+}
+
+// SessionID is for the SDK's information.
+func (r *remote) SessionID() string { return "" }
+
+func (r *remote) ended() <-chan struct{} { return r.ctx.Done() }
+
+func (r *remote) cause() error { return nil }
+
+func (r *remote) modern() bool {
+	version, _ := r.agreed()
+	return version == ""
+}
+
+func (r *remote) keeps() bool {
+	_, session := r.agreed()
+	return session != ""
+}
+
+func (r *remote) agreed() (version, session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.version, r.session
+}
+
+// exchange sends a request once, and reads the answer.
+func (r *remote) exchange(ctx context.Context, request *jsonrpc.Request, e *exchange) *answer {
+	response, err := r.send(ctx, request, e)
+	if err != nil {
+		return &answer{lost: err}
+	}
+	defer response.Body.Close()
+	a := r.read(ctx, response, request, e.limit)
+	if request.Method == methodInitialize && a.result != nil {
+		if !r.begun(a.result, response.Header) {
+			return &answer{bad: "it answered the greeting in a form that cannot be used"}
+		}
+	}
+	return a
+}
+
+// begun takes what a server said when it was greeted.
+func (r *remote) begun(result json.RawMessage, header http.Header) bool {
+	session := header.Get(headerSession)
+	members, _ := object(result)
+	var version string
+	if !optionalString(members["protocolVersion"], &version) || version == "" || len(version) > maxVersion || !visible(version) ||
+		len(session) > maxSession || !visible(session) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.version, r.session, r.changes = version, session, tellsOfChanges(members["capabilities"])
+	return true
+}
+
+// tellsOfChanges reads the capabilities of a server.
+func tellsOfChanges(capabilities json.RawMessage) bool {
+	all, _ := object(capabilities)
+	tools, _ := object(all["tools"])
+	return string(tools["listChanged"]) == "true"
+}
+
+func visible(s string) bool {
+	return strings.IndexFunc(s, func(c rune) bool { return c < '!' || c > '~' }) < 0
+}
+
+// notify sends what needs no answer.
+func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
+	if request.Method == noticeCancelled {
+		if r.modern() {
+			return nil // that the request was closed says it
+		}
+		// Whether it arrives changes nothing here.
+		r.post(ctx, request)
+		return nil
+	}
+	status := r.post(ctx, request)
+	if status < 200 || status > 299 {
+		return engine.Reason("it did not take a notification")
+	}
+	if r.mu.Lock(); request.Method == noticeInitialized && r.changes && r.client.options.Changed != nil && r.place.server != "" {
+		r.client.spawn(func() { r.follow(nil) })
+	}
+	r.mu.Unlock()
+	return nil
+}
+
+// post sends a message, and returns the status of the answer; 0 if there was none.
+func (r *remote) post(ctx context.Context, m jsonrpc.Message) int {
+	response, err := r.send(ctx, m, &exchange{})
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// send makes the POST of a message.
+func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *exchange) (*http.Response, error) {
+	body, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return nil, engine.Reason("the request could not be written")
+	}
+	request, err := r.request(ctx, http.MethodPost)
+	if err != nil {
+		return nil, err
+	}
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if call, ok := m.(*jsonrpc.Request); ok {
+		mirror(request.Header, call, e.headers)
+	}
+	response, sent, err := r.client.options.Outbound.Send(request, r.place.addresses, e.once)
+	if sent {
+		e.sent.Store(true)
+	}
+	return response, err
+}
+
+// request begins a request with what all have in common.
+func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.place.target.String(), nil)
+	if err != nil {
+		return nil, engine.Reason("no request can be made of its URL")
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	request.Header.Set("User-Agent", "callgate")
+	if version, session := r.agreed(); version != "" {
+		request.Header.Set(headerVersion, version)
+		if session != "" {
+			request.Header.Set(headerSession, session)
+		}
+	}
+	token, err := r.client.options.Outbound.Credential(r.place.credential)
+	if err != nil {
+		return nil, engine.Reason(err.Error())
+	}
+	if token != "" {
+		request.Header.Set("Authorization", token)
+	}
+	return request, nil
+}
+
+// read reads the answer to a request.
+func (r *remote) read(ctx context.Context, response *http.Response, request *jsonrpc.Request, limit int64) *answer {
+	id := request.ID.Raw().(int64)
+	status := response.StatusCode
+	media := mediaType(response.Header)
+	switch {
+	case status == http.StatusNotFound && response.Request.Header.Get(headerSession) != "":
+		return &answer{gone: true}
+	case status >= 400 && status < 500:
+		return refused(response, id, media)
+	case status < 200 || status > 299:
+		return &answer{status: status, after: response.Header.Get("Retry-After")}
+	}
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return &answer{bad: "its answer is encoded, which was not asked for"}
+	}
+	switch media {
+	case "application/json":
+		return r.whole(response, id, limit)
+	case "text/event-stream":
+		return r.stream(ctx, response, id, limit)
+	}
+	return &answer{bad: "its answer is neither JSON nor a stream of events by its content type"}
+}
+
+// mediaType is the one content type, without its parameters.
+func mediaType(header http.Header) string {
+	values := header.Values("Content-Type")
+	if len(values) != 1 {
+		return ""
+	}
+	media, parameters, err := mime.ParseMediaType(values[0])
+	if charset := strings.ToLower(parameters["charset"]); err != nil || charset != "" && charset != "utf-8" && charset != "us-ascii" {
+		return ""
+	}
+	return media
+}
+
+// refused reads an answer of 4xx, which may say more in JSON-RPC.
+func refused(response *http.Response, id int64, media string) *answer {
+	a := &answer{status: response.StatusCode, after: response.Header.Get("Retry-After")}
+	if media != "application/json" || response.Header.Get("Content-Encoding") != "" {
+		return a
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1))
+	if err != nil || len(body) > maxRefusal {
+		return a
+	}
+	if m, err := readMessage(body); err == nil && m.failed != nil && (m.id == nil || m.answers(id)) {
+		a.failed = m.failed
+	}
+	return a
+}
+
+// What a server does wrong on a connection.
+const (
+	wrongID   = "it answered a request that was not sent"
+	wrongAsk  = "it asked more of the gateway than is answered"
+	wrongSpan = "it sent something beside its answer"
+)
+
+// whole reads an answer that is one message.
+func (r *remote) whole(response *http.Response, id, limit int64) *answer {
+	if response.ContentLength > limit {
+		return &answer{large: true}
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case err != nil:
+		return &answer{lost: err}
+	case int64(len(body)) > limit:
+		return &answer{large: true}
+	}
+	m, err := readMessage(body)
+	switch {
+	case err != nil:
+		return &answer{bad: err.Error()}
+	case m.asks:
+		return &answer{bad: wrongSpan}
+	case !m.answers(id) && (m.failed == nil || m.id != nil):
+		return &answer{bad: wrongID}
+	}
+	return answerOf(m)
+}
+
+// stream reads a stream up to the answer. All of it together is no longer than an
+// answer may be.
+func (r *remote) stream(ctx context.Context, response *http.Response, id, limit int64) *answer {
+	stream := newEvents(&bounded{response.Body, limit})
+	for asked := 0; ; {
+		data, err := stream.next()
+		switch {
+		case errors.Is(err, errLarge):
+			return &answer{large: true}
+		case errors.Is(err, io.EOF):
+			return &answer{lost: io.ErrUnexpectedEOF}
+		case err != nil:
+			return &answer{lost: err}
+		}
+		m, err := readMessage(data)
+		switch {
+		case err != nil:
+			return &answer{bad: err.Error()}
+		case m.asks && m.id == nil:
+			r.notice(m)
+		case m.asks:
+			if asked++; r.modern() || asked > maxAsked {
+				return &answer{bad: wrongAsk}
+			}
+			r.reply(ctx, m)
+		case m.answers(id):
+			return answerOf(m)
+		default:
+			return &answer{bad: wrongID}
+		}
+	}
+}
+
+// notice takes a notification. All but one are of no use here: nothing was asked for
+// that they could tell of.
+func (r *remote) notice(m *message) {
+	if m.method == noticeChanged {
+		r.client.ring(r.place.server)
+	}
+}
+
+// reply answers what a server of the older revisions asks.
+func (r *remote) reply(ctx context.Context, m *message) {
+	request, err := r.request(ctx, http.MethodPost)
+	if err != nil {
+		return
+	}
+	body := reply(m)
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if response, _, err := r.client.options.Outbound.Send(request, r.place.addresses, false); err == nil {
+		response.Body.Close()
+	}
+}
+
+// reply is the answer to what a server asks: ping, and nothing else.
+func reply(m *message) []byte {
+	head := []byte(`{"jsonrpc":"2.0","id":`)
+	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`
+	if m.method == methodPing {
+		tail = `,"result":{}}`
+	}
+	return append(append(head, m.id...), tail...)
+}
+
+// farewell ends a session that the server keeps.
+func (r *remote) farewell() {
+	if !r.keeps() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	request, err := r.request(ctx, http.MethodDelete)
+	if err != nil {
+		return
+	}
+	if response, _, err := r.client.options.Outbound.Send(request, r.place.addresses, false); err == nil {
+		response.Body.Close()
+	}
+}
+
+// contain keeps a panic from goroutines of the SDK, where it would end the process.
+func contain(err *error) {
+	if p := recover(); p != nil {
+		*err = engine.Reason(engine.Panicked(p))
+	}
+}

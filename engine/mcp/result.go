@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	maxSaid  = 2 << 10 // bytes of a tool's own words about its failure
+	envelope = 64 << 10
+)
+
+// wire is how long the answer to a call may be on the wire. A result stands in it
+// escaped, and often twice: structured, and as text.
+func wire(limit int64) int64 { return 4*limit + envelope }
+
+// content is one block of a result.
+type content struct {
+	kind string
+	text string
+}
+
+// resultOf reads a result of tools/call.
+func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Error) {
+	members, ok := object(raw)
+	if !ok {
+		return engine.Result{}, engine.Invalid(call, "its result is not an object")
+	}
+	if !complete(members) {
+		return engine.Result{}, unfinished(call, members["resultType"])
+	}
+	blocks, ok := array(members["content"])
+	if !ok {
+		return engine.Result{}, engine.Invalid(call, "its result has no content")
+	}
+	contents := make([]content, len(blocks))
+	for i, b := range blocks {
+		if contents[i], ok = readContent(b); !ok {
+			return engine.Result{}, engine.Invalid(call, "its result has a block of content that cannot be read")
+		}
+	}
+	switch failed := members["isError"]; {
+	case string(failed) == "true":
+		return engine.Result{}, said(call, texts(contents), "the tool says that it failed")
+	case failed != nil && string(failed) != "false":
+		return engine.Result{}, engine.Invalid(call, "its result does not say whether it is an error")
+	}
+	result := bodyOf(members["content"], present(members["structuredContent"]), contents)
+	if int64(len(result.Body)) > call.Run.MaxResultBytes {
+		return engine.Result{}, engine.TooLarge(call)
+	}
+	return result, nil
+}
+
+// bodyOf is what of a result is passed on.
+func bodyOf(blocks, structured json.RawMessage, contents []content) engine.Result {
+	plain := true
+	for _, c := range contents {
+		plain = plain && c.kind == "text"
+	}
+	switch {
+	case structured != nil && plain:
+		return engine.Result{Body: structured, JSON: true}
+	case structured == nil && plain && len(contents) == 1:
+		return engine.Result{Body: []byte(contents[0].text)}
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"content":`)
+	b.Write(blocks)
+	if structured != nil {
+		b.WriteString(`,"structuredContent":`)
+		b.Write(structured)
+	}
+	b.WriteByte('}')
+	return engine.Result{Body: b.Bytes(), JSON: true}
+}
+
+func readContent(b json.RawMessage) (content, bool) {
+	members, ok := object(b)
+	var c content
+	if !ok || members["type"] == nil || !optionalString(members["type"], &c.kind) {
+		return c, false
+	}
+	if c.kind != "text" {
+		return c, true
+	}
+	return c, members["text"] != nil && optionalString(members["text"], &c.text)
+}
+
+func texts(contents []content) string {
+	var all []string
+	for _, c := range contents {
+		if c.kind == "text" {
+			all = append(all, c.text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// said is a tool's own account of its failure. The model reads the tool's words; the
+// operator is told that there are some.
+func said(call engine.Call, words, cause string) *refusal.Error {
+	message := call.Tool + " failed."
+	if words = shorten(strings.TrimSpace(words)); words != "" {
+		message = call.Tool + " failed: " + words
+	}
+	return engine.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
+}
+
+// shorten cuts a text that is valid UTF-8 where a code point ends.
+func shorten(s string) string {
+	if len(s) <= maxSaid {
+		return s
+	}
+	cut := maxSaid - len("…")
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// unfinished is a result that is none yet.
+func unfinished(call engine.Call, kind json.RawMessage) *refusal.Error {
+	cause := "its result is of a type that is not known here"
+	switch {
+	case isString(kind, "input_required"):
+		cause = "it asks for input, which it is not given here"
+	case isString(kind, "task"):
+		cause = "it answers with a task, which is not waited for here"
+	}
+	return engine.Failed("The tool asks for something that is not supported here; continue without it.").
+		WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
+}

@@ -1,0 +1,66 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+func TestResults(t *testing.T) {
+	const block = `{"type":"text","text":"hi","annotations":{"priority":1.00}}`
+	for name, c := range map[string]struct {
+		result, body string
+		json         bool
+	}{
+		"text":                        {`{"content":[` + block + `]}`, "hi", false},
+		"empty text":                  {`{"content":[{"type":"text","text":""}]}`, "", false},
+		"text that is JSON":           {`{"content":[{"type":"text","text":"{\"a\":1}"}]}`, `{"a":1}`, false},
+		"structured":                  {`{"content":[],"structuredContent":{"n":9007199254740993.10}}`, `{"n":9007199254740993.10}`, true},
+		"structured, and as text":     {`{"content":[` + block + `,` + block + `],"structuredContent": [1, 2]}`, `[1, 2]`, true},
+		"structured, and null":        {`{"content":[` + block + `],"structuredContent":null}`, "hi", false},
+		"nothing":                     {`{"content":[]}`, `{"content":[]}`, true},
+		"two texts":                   {`{"content":[` + block + `, ` + block + `]}`, `{"content":[` + block + `, ` + block + `]}`, true},
+		"an image":                    {`{"content":[{"type":"image","data":"eA==","mimeType":"image/png"}]}`, `{"content":[{"type":"image","data":"eA==","mimeType":"image/png"}]}`, true},
+		"a link, text and structured": {`{"structuredContent":{"a":1},"content":[{"type":"resource_link","uri":"x:y"},` + block + `]}`, `{"content":[{"type":"resource_link","uri":"x:y"},` + block + `],"structuredContent":{"a":1}}`, true},
+		"a block of tomorrow":         {`{"content":[{"type":"hologram","text":7}]}`, `{"content":[{"type":"hologram","text":7}]}`, true},
+		"other members":               {`{"_meta":{"a":1},"x":2,"resultType":"complete","isError":false,"content":[` + block + `]}`, "hi", false},
+	} {
+		f := newFake(t, false, answering(c.result))
+		result, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if refused != nil || string(result.Body) != c.body || result.JSON != c.json || result.Attempts != 1 {
+			t.Errorf("%s: %s %v, %v", name, result.Body, result.JSON, refused)
+		}
+	}
+}
+
+// What a tool says of its failure is for the model, within bounds; the operator is
+// told that it failed.
+func TestFailures(t *testing.T) {
+	long := strings.Repeat("x", 2047) + "é" + strings.Repeat("y", 2000)
+	quoted, _ := json.Marshal(long)
+	for name, c := range map[string]struct{ answer, message string }{
+		"text":         {`"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}`, "sample failed: no such file"},
+		"texts":        {`"result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b\n"}]}`, "sample failed: a\nb"},
+		"nothing":      {`"result":{"isError":true,"content":[]}`, "sample failed."},
+		"structured":   {`"result":{"isError":true,"content":[],"structuredContent":{"a":1}}`, "sample failed."},
+		"long":         {`"result":{"isError":true,"content":[{"type":"text","text":` + string(quoted) + `}]}`, "sample failed: " + strings.Repeat("x", 2045) + "…"},
+		"JSON-RPC":     {`"error":{"code":-32602,"message":"Unknown tool: echo"}`, "sample failed: Unknown tool: echo"},
+		"without text": {`"error":{"code":-32603}`, "sample failed."},
+		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, "sample failed: " + strings.Repeat("x", 2045) + "…"},
+	} {
+		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
+		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if refused == nil || refused.Code != refusal.ToolFailed || refused.Message != c.message || !utf8.ValidString(refused.Message) {
+			t.Errorf("%s: %v", name, refused)
+			continue
+		}
+		if cause := fmt.Sprint(refused.Cause); !strings.HasPrefix(cause, "sample: ") || strings.Contains(cause, "xx") || strings.Contains(cause, "echo") || strings.Contains(cause, "file") {
+			t.Errorf("%s: the cause is %q", name, cause)
+		}
+	}
+}

@@ -1,0 +1,611 @@
+package mcp_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+func discover(t testing.TB, h *house, f *fake) ([]engine.Definition, error) {
+	t.Helper()
+	return h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient})
+}
+
+func must(t testing.TB, h *house, c engine.Call) engine.Result {
+	t.Helper()
+	result, refused := h.run(t, c)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	return result
+}
+
+// MCP-02, from the client's side: every request of a modern session says its version
+// and the capabilities, of which there are none.
+func TestMCP02EveryRequestSaysItsVersion(t *testing.T) {
+	f := newFake(t, false, answering(text("hi")))
+	must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	for _, method := range []string{"server/discover", "tools/list", "tools/call"} {
+		_, body := f.last(t, method)
+		var m struct {
+			Params struct {
+				Meta map[string]json.RawMessage `json:"_meta"`
+			}
+		}
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			t.Fatal(err)
+		}
+		meta := m.Params.Meta
+		if string(meta["io.modelcontextprotocol/protocolVersion"]) != `"2026-07-28"` || string(meta["io.modelcontextprotocol/clientCapabilities"]) != "{}" ||
+			string(meta["io.modelcontextprotocol/clientInfo"]) != `{"name":"callgate","version":"1.2.3"}` {
+			t.Errorf("%s: %s", method, body)
+		}
+	}
+}
+
+// MCP-06, from the client's side: a result without a type is complete, and one of a
+// type that is not known is none.
+func TestMCP06ResultTypes(t *testing.T) {
+	for kind, want := range map[string]refusal.Code{`"resultType":"complete",`: "", ``: "", `"resultType":"partial",`: refusal.ToolFailed, `"resultType":null,`: refusal.ToolFailed} {
+		f := newFake(t, false, answering(`{`+kind+`"content":[{"type":"text","text":"hi"}]}`))
+		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if got := refusal.Code(""); refused != nil && refused.Code != want || refused == nil && got != want {
+			t.Errorf("%s: %v", kind, refused)
+		}
+	}
+}
+
+// MCP-20: input is asked for of a client that can give none, so the call fails and
+// is not sent again.
+func TestMCP20InputIsNotGiven(t *testing.T) {
+	f := newFake(t, false, answering(`{"resultType":"input_required","inputRequests":{},"requestState":"x"}`))
+	_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "read"))
+	if refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != 1 {
+		t.Errorf("%v after %d calls", refused, f.count("tools/call"))
+	}
+}
+
+// MCP-24: what a server says of its tools' effects is not even read.
+func TestMCP24AnnotationsGrantNothing(t *testing.T) {
+	f := newFake(t, false, cut)
+	f.tools = `[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"idempotentHint":true,"destructiveHint":false}}]`
+	h := newHouse(t, engine.Options{}, nil)
+	found, err := discover(t, h, f)
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	if b, _ := json.Marshal(found[0]); strings.Contains(string(b), "Hint") {
+		t.Errorf("the definition holds the hints: %s", b)
+	}
+	_, refused := h.run(t, call(f.url, "echo", "once"))
+	if refused == nil || refused.Code != refusal.OutcomeUnknown || f.count("tools/call") != 1 {
+		t.Errorf("a tool that says it only reads was sent its call %d times: %v", f.count("tools/call"), refused)
+	}
+}
+
+// MCP-16: schemas come as the server wrote them.
+func TestMCP16SchemasAreTheServersBytes(t *testing.T) {
+	const schema = `{ "type":"object","$schema":"https://json-schema.org/draft/2020-12/schema", "properties":{"b":{"maximum":9007199254740993.10},"a":{"const":1e2}},"$defs":{"x":{"$anchor":"y"}},"if":{},"additionalProperties":false}`
+	f := newFake(t, false, nil)
+	f.tools = `[{"name":"echo","title":"T","description":"D\u200b","inputSchema":` + schema + `,"outputSchema":` + schema + `},{"name":"b","inputSchema":true,"outputSchema":null}]`
+	found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+	if err != nil || len(found) != 2 {
+		t.Fatal(found, err)
+	}
+	d := found[0]
+	if string(d.InputSchema) != schema || string(d.OutputSchema) != schema || d.Name != "echo" || d.Title != "T" || d.Description != "D\u200b" || d.Version != "" || d.Unusable != "" {
+		t.Errorf("found %+v", d)
+	}
+	if d := found[1]; string(d.InputSchema) != "true" || d.OutputSchema != nil {
+		t.Errorf("found %+v", d)
+	}
+}
+
+// MCP-09: pages are put together, cursors are given back as they came.
+func TestMCP09Pages(t *testing.T) {
+	const cursor = "ü \\\" opaque="
+	quoted, _ := json.Marshal(cursor)
+	f := newFake(t, false, nil)
+	f.page = func(at string) string {
+		switch at {
+		case "":
+			return `{"tools":[{"name":"a","inputSchema":{}}],"nextCursor":` + string(quoted) + `}`
+		case cursor:
+			return `{"tools":[{"name":"b","inputSchema":{}}],"nextCursor":null}`
+		}
+		return `{"tools":"no such cursor"}`
+	}
+	h := newHouse(t, engine.Options{}, nil)
+	for range 2 { // nothing of a list is kept for the next
+		found, err := discover(t, h, f)
+		if err != nil || len(found) != 2 || found[0].Name != "a" || found[1].Name != "b" {
+			t.Errorf("found %v: %v", found, err)
+		}
+	}
+}
+
+// A list that cannot be read whole is no list.
+func TestListsThatAreNone(t *testing.T) {
+	page := 0
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,{"name":"t%d","inputSchema":{}}`, i)
+		}
+		return `{"tools":[` + b.String()[1:] + `]}`
+	}
+	fixed := func(s string) func(string) string { return func(string) string { return s } }
+	for name, c := range map[string]struct {
+		page func(string) string
+		want string
+	}{
+		"no object":         {fixed(`[]`), "cannot be read"},
+		"no tools":          {fixed(`{}`), "cannot be read"},
+		"tools null":        {fixed(`{"tools":null}`), "cannot be read"},
+		"unfinished":        {fixed(`{"tools":[],"resultType":"task"}`), "cannot be read"},
+		"a tool null":       {fixed(`{"tools":[null]}`), "a tool that cannot be read"},
+		"no name":           {fixed(`{"tools":[{"inputSchema":{}}]}`), "a tool that cannot be read"},
+		"an empty name":     {fixed(`{"tools":[{"name":"","inputSchema":{}}]}`), "a tool that cannot be read"},
+		"a number":          {fixed(`{"tools":[{"name":"a","inputSchema":{},"description":1}]}`), "a tool that cannot be read"},
+		"twice":             {fixed(`{"tools":[{"name":"a","inputSchema":{}},{"name":"a","inputSchema":{}}]}`), `the tool "a" twice`},
+		"a name twice":      {fixed(`{"tools":[{"name":"a","name":"b","inputSchema":{}}]}`), "not strict JSON"},
+		"a number, cursor":  {fixed(`{"tools":[],"nextCursor":7}`), "cannot be read"},
+		"a long cursor":     {fixed(`{"tools":[],"nextCursor":"` + strings.Repeat("x", 5000) + `"}`), "cannot be read"},
+		"a circle":          {fixed(`{"tools":[],"nextCursor":"x"}`), "in a circle"},
+		"pages without end": {func(string) string { page++; return fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, page) }, "more than 1000 pages"},
+		"too many":          {fixed(many(10_001)), "more than 10000 tools"},
+		"too large":         {fixed(`{"tools":[],"x":"` + strings.Repeat("x", 33<<20) + `"}`), "more than is allowed"},
+	} {
+		f := newFake(t, true, nil) // which lists nothing by itself
+		f.page = c.page
+		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 {
+			t.Errorf("%s: %d tools, %v", name, len(found), err)
+		}
+	}
+}
+
+// MCH-03: what a POST carries, and MCH-05: the headers that repeat what it says.
+func TestMCH05Headers(t *testing.T) {
+	for _, name := range []string{"echo", "größe", " a", "=?base64?eA==?=", "=?base64?"} {
+		f := newFake(t, false, answering(text("hi")))
+		must(t, newHouse(t, engine.Options{}, nil), call(f.url, name, "once"))
+		header, body := f.last(t, "tools/call")
+		want := name // MCH-06
+		if name != "echo" && name != "=?base64?" {
+			want = "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
+		}
+		for key, value := range map[string]string{
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": want, "Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "User-Agent": "callgate", "Mcp-Session-Id": "", "Authorization": "", "Cookie": "",
+		} {
+			if header.Get(key) != value {
+				t.Errorf("%q: %s is %q, want %q", name, key, header.Get(key), value)
+			}
+		}
+		if !strings.Contains(body, `"arguments":{"text":"hello"}`) {
+			t.Errorf("the body is %s", body)
+		}
+	}
+}
+
+// MCH-07: arguments that a schema marks go into headers, too.
+func TestMCH07ParameterHeaders(t *testing.T) {
+	const schema = `{"type":"object","properties":{
+		"region":{"type":"string","x-mcp-header":"Region"},
+		"count":{"type":"integer","x-mcp-header":"Count"},
+		"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}},
+		"x-mcp-header":{"type":"string"},
+		"plain":{"type":"string","default":{"x-mcp-header":1}}}}`
+	f := newFake(t, false, answering(text("hi")))
+	f.tools = `[{"name":"echo","inputSchema":` + schema + `}]`
+	h := newHouse(t, engine.Options{}, nil)
+	for arguments, want := range map[string][3]string{
+		`{"region":"us","count":7,"in":{"deep":true},"plain":"x"}`: {"us", "7", "true"},
+		`{"region":"größe","count":1.0,"in":{}}`:                   {"=?base64?Z3LDtsOfZQ==?=", "1", ""},
+		`{"region":null,"count":1e2,"in":{"deep":false}}`:          {"", "100", "false"},
+		`{"region":"","count":-9007199254740991}`:                  {"", "-9007199254740991", ""},
+		`{"region":"a\r\nX-Evil: 1"}`:                              {"=?base64?YQ0KWC1FdmlsOiAx?=", "", ""},
+		`{}`:                                                       {"", "", ""},
+	} {
+		c := call(f.url, "echo", "once")
+		c.Arguments = []byte(arguments)
+		must(t, h, c)
+		header, _ := f.last(t, "tools/call")
+		if got := [3]string{header.Get("Mcp-Param-Region"), header.Get("Mcp-Param-Count"), header.Get("Mcp-Param-Deep")}; got != want {
+			t.Errorf("%s: %q, want %q", arguments, got, want)
+		}
+		if header.Get("X-Evil") != "" || header.Get("Mcp-Param-Plain") != "" {
+			t.Errorf("%s: %v", arguments, header)
+		}
+	}
+	c := call(f.url, "echo", "once")
+	c.Arguments = []byte(`{"region":"` + strings.Repeat("x", 9000) + `"}`)
+	before := f.count("tools/call")
+	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != before {
+		t.Errorf("a long header: %v", refused)
+	}
+}
+
+// MCH-08: a tool whose marks break the rules cannot be taken; the others can.
+func TestMCH08ToolsThatBreakTheRules(t *testing.T) {
+	for name, schema := range map[string]string{
+		"a number":       `{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`,
+		"an object":      `{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}`,
+		"types":          `{"properties":{"a":{"type":["string","null"],"x-mcp-header":"A"}}}`,
+		"no type":        `{"properties":{"a":{"x-mcp-header":"A"}}}`,
+		"empty":          `{"properties":{"a":{"type":"string","x-mcp-header":""}}}`,
+		"no text":        `{"properties":{"a":{"type":"string","x-mcp-header":1}}}`,
+		"no token":       `{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}`,
+		"a line break":   `{"properties":{"a":{"type":"string","x-mcp-header":"A\r\nB"}}}`,
+		"not ASCII":      `{"properties":{"a":{"type":"string","x-mcp-header":"Ä"}}}`,
+		"the same":       `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}`,
+		"the same, deep": `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"object","properties":{"c":{"type":"string","x-mcp-header":"a"}}}}}`,
+		"at the root":    `{"type":"string","x-mcp-header":"A"}`,
+		"in items":       `{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}`,
+		"in anyOf":       `{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}`,
+		"in $defs":       `{"$defs":{"a":{"type":"string","x-mcp-header":"A"}}}`,
+		"in then":        `{"then":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`,
+		"no schema":      ``,
+	} {
+		f := newFake(t, false, nil)
+		input := `,"inputSchema":` + schema
+		if schema == "" {
+			input = ""
+		}
+		f.tools = `[{"name":"bad"` + input + `},{"name":"good","inputSchema":{"type":"object"}}]`
+		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+		if err != nil || len(found) != 2 || found[0].Unusable == "" || found[1].Unusable != "" {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// MCH-11: a modern server is told that a call was given up by the end of its stream,
+// one of before by a message.
+func TestMCH11Cancelling(t *testing.T) {
+	for _, legacy := range []bool{false, true} {
+		gone := make(chan struct{})
+		f := newFake(t, legacy, func(_ http.ResponseWriter, r *http.Request, _ string) {
+			<-r.Context().Done()
+			close(gone)
+		})
+		h := newHouse(t, engine.Options{}, nil)
+		if _, err := discover(t, h, f); err != nil {
+			t.Fatal(err)
+		}
+		c := call(f.url, "echo", "once")
+		c.Run.Timeout = 3 * time.Second
+		if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.OutcomeUnknown {
+			t.Errorf("legacy %v: %v", legacy, refused)
+		}
+		<-gone
+		if legacy {
+			eventually(t, func() bool { return f.count("notifications/cancelled") == 1 })
+		} else if n := f.count("notifications/cancelled"); n != 0 {
+			t.Errorf("a modern server was sent %d cancellations", n)
+		}
+	}
+}
+
+// eventually waits for what comes about by itself.
+func eventually(t testing.TB, true_ func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patient); !true_(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come about")
+		}
+	}
+}
+
+// MCH-12: a modern server's session id is not taken up.
+func TestMCH12NoSessionWithModernServers(t *testing.T) {
+	f := newFake(t, false, func(w http.ResponseWriter, _ *http.Request, id string) {
+		w.Header().Set("Mcp-Session-Id", "x")
+		result(w, id, text("hi"))
+	})
+	h := newHouse(t, engine.Options{}, nil)
+	for range 2 {
+		must(t, h, call(f.url, "echo", "once"))
+	}
+	if header, _ := f.last(t, "tools/call"); header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("sent %v", header)
+	}
+}
+
+// MCL-01, 03 and 04: the greeting of the older revisions, once for all calls, and
+// the session's id and version with each request after it.
+func TestMCL01TheGreeting(t *testing.T) {
+	f := newFake(t, true, answering(text("hi")))
+	h := newHouse(t, engine.Options{}, nil)
+	for range 3 {
+		must(t, h, call(f.url, "echo", "once"))
+	}
+	f.mu.Lock()
+	got := fmt.Sprint(f.methods)
+	f.mu.Unlock()
+	if want := "[server/discover initialize notifications/initialized tools/call tools/call tools/call]"; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	header, body := f.last(t, "initialize")
+	if header.Get("Mcp-Session-Id") != "" || !strings.Contains(body, `"capabilities":{}`) || !strings.Contains(body, `"protocolVersion":"2025-11-25"`) {
+		t.Errorf("greeted with %v %s", header, body)
+	}
+	for _, method := range []string{"notifications/initialized", "tools/call"} {
+		if header, body := f.last(t, method); header.Get("Mcp-Session-Id") != "session-1" || header.Get("Mcp-Protocol-Version") != "2025-11-25" || header.Get("Mcp-Name") != "" || strings.Contains(body, "_meta") {
+			t.Errorf("%s: %v %s", method, header, body)
+		}
+	}
+	h.client.Close()
+	if header, _ := f.last(t, "DELETE"); header.Get("Mcp-Session-Id") != "session-1" {
+		t.Errorf("the session was not ended: %v", header)
+	}
+}
+
+// MCL-03: where the server has forgotten the session, another is begun. A session
+// that was quiet for long is tried by a ping before a call is sent through it.
+func TestMCL03ForgottenSessions(t *testing.T) {
+	var gone atomic.Bool
+	answer := answering(text("hi"))
+	f := newFake(t, true, func(w http.ResponseWriter, r *http.Request, id string) {
+		if gone.CompareAndSwap(true, false) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		answer(w, r, id)
+	})
+	h := newHouse(t, engine.Options{}, nil)
+	for _, effect := range []string{"read", "once"} {
+		must(t, h, call(f.url, "echo", effect))
+		gone.Store(true)
+		before := f.count("tools/call")
+		result, refused := h.run(t, call(f.url, "echo", effect))
+		calls := f.count("tools/call") - before
+		if effect == "read" && (refused != nil || result.Attempts != 2 || calls != 2) {
+			t.Errorf("read: %v after %d attempts, %d calls", refused, result.Attempts, calls)
+		}
+		if effect == "once" && (refused == nil || refused.Code != refusal.ToolUnavailable || calls != 1) {
+			t.Errorf("once: %v after %d calls", refused, calls)
+		}
+	}
+	must(t, h, call(f.url, "echo", "once"))
+	if n := f.count("ping"); n != 0 {
+		t.Errorf("%d pings of a session that was not quiet", n)
+	}
+	h.client.Age(time.Minute)
+	must(t, h, call(f.url, "echo", "once"))
+	must(t, h, call(f.url, "echo", "once"))
+	if n := f.count("ping"); n != 1 {
+		t.Errorf("%d pings of a session that was quiet once", n)
+	}
+}
+
+// MCL-04 and 05: what a server says when it is greeted is not believed as it is.
+func TestGreetingsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct{ header, result string }{
+		"no version":            {"s", `{"capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
+		"a version of tomorrow": {"s", `{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
+		"a version with breaks": {"s", `{"protocolVersion":"2025-11-25\r\nX-Evil: 1","capabilities":{}}`},
+		"a long version":        {"s", `{"protocolVersion":"` + strings.Repeat("2", 100) + `","capabilities":{}}`},
+		"a session not visible": {"a b", `{"protocolVersion":"2025-11-25","capabilities":{}}`},
+		"a long session":        {strings.Repeat("s", 2000), `{"protocolVersion":"2025-11-25","capabilities":{}}`},
+		"duplicates":            {"s", `{"protocolVersion":"2025-11-25","protocolVersion":"2025-11-25","capabilities":{}}`},
+	} {
+		hits := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m)
+			switch m.Method {
+			case "initialize":
+				w.Header().Set("Mcp-Session-Id", c.header)
+				result(w, string(m.ID), c.result)
+			case "tools/call":
+				hits++
+			default:
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		}))
+		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(server.URL, "echo", "once"))
+		server.Close()
+		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "2099") {
+			t.Errorf("%s: %v", name, refused)
+		}
+	}
+}
+
+// MCP-25, and requests of servers in general: nothing is offered, so all but a ping
+// is refused, and the call goes on.
+func TestMCP25WhatServersAskIsRefused(t *testing.T) {
+	var asked []string
+	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "anything"} {
+		asked = append(asked, `data: {"jsonrpc":"2.0","id":"q-`+method+`","method":"`+method+`","params":{}}`+"\n\n")
+	}
+	f := newFake(t, true, streaming(append(asked, `data: {"jsonrpc":"2.0","id":ID,"result":`+text("hi")+"}\n\n")...))
+	must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var replies []string
+	for i, body := range f.bodies {
+		if strings.Contains(body, `"id":"q-`) {
+			replies = append(replies, body)
+			if f.headers[i].Get("Mcp-Session-Id") != "session-1" {
+				t.Error("a reply without its session")
+			}
+		}
+	}
+	if len(replies) != 5 {
+		t.Fatalf("replied %q", replies)
+	}
+	for _, reply := range replies {
+		if refuses := strings.Contains(reply, `"code":-32601`); refuses == strings.Contains(reply, `q-ping`) {
+			t.Errorf("replied %s", reply)
+		}
+	}
+}
+
+// What a call that acts once is sent on has carried nothing before, and is not used
+// again: nothing can repeat it by itself.
+func TestOnceIsSentOnce(t *testing.T) {
+	for effect, want := range map[string]int{"once": 1, "whatever": 1, "read": 3, "idempotent": 3} {
+		f := newFake(t, false, cut)
+		h := newHouse(t, engine.Options{}, nil)
+		_, refused := h.run(t, call(f.url, "echo", effect))
+		if refused == nil || f.count("tools/call") != want {
+			t.Errorf("%s: %v after %d calls", effect, refused, f.count("tools/call"))
+		}
+	}
+	// Each has a connection of its own, though others were kept open.
+	kept := newFake(t, true, answering(text("hi")))
+	h := newHouse(t, engine.Options{}, nil)
+	for range 3 {
+		must(t, h, call(kept.url, "echo", "read"))
+		must(t, h, call(kept.url, "echo", "once"))
+	}
+	calls, connections := 0, map[string]bool{}
+	for i, method := range kept.methods {
+		if method == "tools/call" {
+			calls++
+			if calls%2 == 0 && connections[kept.from[i]] {
+				t.Errorf("call %d was sent on a connection that had been used", calls)
+			}
+		}
+		connections[kept.from[i]] = true
+	}
+	// Tried again, a call can succeed.
+	n := 0
+	f := newFake(t, false, func(w http.ResponseWriter, r *http.Request, id string) {
+		if n++; n < 3 {
+			cut(w, r, id)
+		}
+		result(w, id, text("hi"))
+	})
+	if result := must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "read")); result.Attempts != 3 {
+		t.Errorf("%d attempts", result.Attempts)
+	}
+}
+
+// The breaker of a tool opens as that of any other.
+func TestBreaker(t *testing.T) {
+	f := newFake(t, false, cut)
+	h := newHouse(t, engine.Options{}, nil)
+	for range 10 {
+		h.run(t, call(f.url, "echo", "once"))
+	}
+	// It lets one through every two seconds, which may have passed by now.
+	eventually(t, func() bool {
+		before := f.count("tools/call")
+		result, refused := h.run(t, call(f.url, "echo", "once"))
+		return refused.Code == refusal.ToolUnavailable && result.Attempts == 0 && f.count("tools/call") == before
+	})
+	if n := f.count("tools/call"); n < 10 || h.outbound.OpenBreakers() != 1 {
+		t.Errorf("%d calls, %d open", n, h.outbound.OpenBreakers())
+	}
+}
+
+// A credential is read when it is used, and sent with every request.
+func TestCredentials(t *testing.T) {
+	secret, fails := "token-1", false
+	h := newHouse(t, engine.Options{Secret: func(place string) (string, error) {
+		if fails {
+			return "", errors.New("nothing at " + place)
+		}
+		return secret, nil
+	}}, nil)
+	f := newFake(t, false, answering(text("hi")))
+	c := call(f.url, "echo", "once")
+	c.Run.Credential = "env:TOKEN"
+	must(t, h, c)
+	for _, method := range []string{"server/discover", "tools/list", "tools/call"} {
+		if header, _ := f.last(t, method); header.Get("Authorization") != "Bearer token-1" {
+			t.Errorf("%s: %v", method, header)
+		}
+	}
+	secret = "token-2"
+	must(t, h, c)
+	if header, _ := f.last(t, "tools/call"); header.Get("Authorization") != "Bearer token-2" {
+		t.Errorf("sent %v", header)
+	}
+	before := f.count("tools/call")
+	for _, bad := range []string{"", "with space", "line\nbreak", "größe"} {
+		secret = bad
+		if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolUnavailable || bad != "" && strings.Contains(refused.Error(), bad) {
+			t.Errorf("%q: %v", bad, refused)
+		}
+	}
+	fails = true
+	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolUnavailable || !strings.Contains(refused.Error(), "env:TOKEN") {
+		t.Errorf("%v", refused)
+	}
+	if n := f.count("tools/call"); n != before {
+		t.Errorf("%d calls were sent without their credential", n-before)
+	}
+	// Another credential is another session.
+	fails, secret = false, "token-3"
+	c.Run.Credential = "env:OTHER"
+	must(t, h, c)
+	if n := f.count("server/discover"); n != 2 {
+		t.Errorf("%d sessions for two credentials", n)
+	}
+}
+
+// What cannot be a server's place is refused before anything is sent.
+func TestPlaces(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	for name, run := range map[string]engine.Run{
+		"nothing":               {Tool: "a"},
+		"no tool":               {URL: "http://127.0.0.1:1/"},
+		"a file":                {URL: "file:///etc/passwd", Tool: "a"},
+		"user info":             {URL: "http://user:SECRET@127.0.0.1:1/", Tool: "a"},
+		"no host":               {URL: "http:///x", Tool: "a"},
+		"both":                  {URL: "http://127.0.0.1:1/", Command: []string{"x"}, Tool: "a"},
+		"a program's secret":    {Command: []string{"x"}, Credential: "env:A", Tool: "a"},
+		"addresses unread":      {URL: "http://127.0.0.1:1/", Addresses: []string{"x"}, Tool: "a"},
+		"a program that is not": {Command: []string{"/nonexistent/program"}, Tool: "a"},
+		"none of that name":     {Command: []string{"nonexistent-program"}, Tool: "a"},
+	} {
+		c := call("", "a", "once")
+		run.Type, run.Timeout = "mcp", patient
+		c.Run = run
+		if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolUnavailable || strings.Contains(refused.Error(), "SECRET") {
+			t.Errorf("%s: %v", name, refused)
+		}
+		if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: run.URL, Command: run.Command, Credential: run.Credential, Addresses: run.Addresses, Timeout: patient}); name != "no tool" && (err == nil || strings.Contains(err.Error(), "SECRET")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Links that nobody uses are given up, and opened anew when they are needed.
+func TestIdleLinks(t *testing.T) {
+	f := newFake(t, true, answering(text("hi")))
+	h := newHouse(t, engine.Options{}, nil)
+	must(t, h, call(f.url, "echo", "once"))
+	h.client.Sweep()
+	if h.client.Links() != 1 {
+		t.Error("a link in use was given up")
+	}
+	h.client.Age(time.Hour)
+	h.client.Sweep()
+	if h.client.Links() != 0 {
+		t.Error("an idle link was kept")
+	}
+	eventually(t, func() bool { return f.count("DELETE") == 1 })
+	must(t, h, call(f.url, "echo", "once"))
+	h.client.Close()
+	if _, refused := h.run(t, call(f.url, "echo", "once")); refused == nil || refused.Code != refusal.ToolUnavailable {
+		t.Errorf("after the end: %v", refused)
+	}
+}

@@ -1,0 +1,159 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	maxGreeting = 1 << 20 // bytes of an answer to a request of the SDK's own
+	quietTime   = 30 * time.Second
+)
+
+// connection carries the requests of one session. What the server asks is answered
+// there, and the SDK is shown nothing but the end of its own requests: it keeps no
+// bound on what a server may send.
+type connection interface {
+	sdk.Connection
+	// ended is closed once nothing can be carried any longer.
+	ended() <-chan struct{}
+	// cause is why it ended.
+	cause() error
+	// farewell tells the server that the session is over.
+	farewell()
+	// keeps tells whether the server keeps a state that it may forget by itself.
+	keeps() bool
+	// modern tells of a server that needs no greeting, and reads its headers.
+	modern() bool
+}
+
+// session is one with a server: with the SDK, which agrees on a version and sends
+// requests, and the connection that carries them.
+type session struct {
+	*sdk.ClientSession
+	connection connection
+	answered   atomic.Bool  // it has answered anything at all
+	used       atomic.Int64 // when, in nanoseconds
+	headers    atomic.Pointer[map[string][]binding]
+}
+
+// dialer gives the SDK a connection that stands.
+type dialer struct{ connection connection }
+
+func (d dialer) Connect(context.Context) (sdk.Connection, error) { return d.connection, nil }
+
+// newSession begins a session. It offers the server nothing: no sampling, no
+// elicitation, no roots.
+func newSession(ctx context.Context, l *link) (*session, error) {
+	c, err := l.connect()
+	if err != nil {
+		return nil, err
+	}
+	options := &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	}
+	if l.client.options.Changed != nil && l.place.server != "" {
+		// The connection tells of changes. Without a handler, none are asked for.
+		options.ToolListChangedHandler = func(context.Context, *sdk.ToolListChangedRequest) {}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "callgate", Version: l.client.options.Version}, options)
+	greeting := &exchange{limit: maxGreeting, greets: true}
+	agreed, err := client.Connect(greeting.within(ctx), dialer{c}, nil)
+	if err != nil {
+		err = unopened(ctx, c, greeting.answer.Load(), err)
+		_ = c.Close()
+		return nil, err
+	}
+	s := &session{ClientSession: agreed, connection: c}
+	if c.modern() {
+		// Which arguments go into headers, too, is said by the tools' schemas alone.
+		// Without the list, a server that wants such headers refuses the call.
+		listing, cancel := context.WithTimeout(ctx, openTime/6)
+		defer cancel()
+		_, _ = s.list(listing)
+	}
+	s.used.Store(time.Now().UnixNano())
+	return s, nil
+}
+
+// connect makes the connection of a new session.
+func (l *link) connect() (connection, error) {
+	if l.place.target != nil {
+		return newRemote(l)
+	}
+	return startLocal(l)
+}
+
+// unopened says why a session did not begin.
+func unopened(ctx context.Context, c connection, a *answer, err error) error {
+	var said engine.Reason
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case a == nil, a.result != nil:
+		if cause := c.cause(); cause != nil {
+			return cause
+		}
+		if errors.As(err, &said) {
+			return said
+		}
+		return engine.Reason("it could not agree on a version of the protocol")
+	}
+	return a.trouble()
+}
+
+// trouble is an answer without a result, as an error for an operator.
+func (a *answer) trouble() error {
+	switch {
+	case a.lost != nil:
+		return a.lost
+	case a.large:
+		return errLarge
+	case a.failed != nil:
+		return engine.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.failed.code))
+	case a.gone:
+		return errGone
+	case a.status != 0:
+		return engine.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
+	}
+	return engine.Reason(a.bad)
+}
+
+// errGone is a session that the server has forgotten.
+const errGone engine.Reason = "it has ended the session"
+
+// ready asks a server that may have forgotten a session that was quiet whether it
+// still knows it, so that no call is lost to it.
+func (s *session) ready(ctx context.Context) error {
+	now := time.Now()
+	last := time.Unix(0, s.used.Swap(now.UnixNano()))
+	if !s.connection.keeps() || now.Sub(last) < quietTime {
+		return nil
+	}
+	e := &exchange{limit: maxGreeting}
+	err := s.Ping(e.within(ctx), nil)
+	if a := e.answer.Load(); a != nil && a.gone {
+		return errGone
+	} else if a == nil {
+		return err
+	}
+	return nil
+}
+
+// close ends the session. Its connection has ended, or ends now.
+func (s *session) close() {
+	s.end()
+	_ = s.Close()
+	s.connection.farewell()
+}
+
+// end ends the session's connection. It waits for nothing.
+func (s *session) end() { _ = s.connection.Close() }

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/parser"
+)
+
+const (
+	maxSaidBytes      = 1 << 10 // of one text of a server's that goes on
+	maxChallenges     = 8
+	maxChallengeBytes = 2 << 10 // of an address
+	maxChallengeID    = 128
+	maxParameters     = 16
+	maxLaterTime      = time.Hour // a tool that asks for more does not say when
+)
+
+// readOXP reads the answer of a tool that ran: a closed object that is the answer
+// to this very call, and either a success or a failure.
+func readOXP(call Call, id string, body []byte) (oxpAnswer, *fault) {
+	wrong := func(what string) (oxpAnswer, *fault) { return oxpAnswer{}, Answered(invalid(call, what)) }
+	value, err := parser.ReadValue(body, maxOXPDepth)
+	if err != nil {
+		return wrong("its answer is not strict JSON")
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return wrong("its answer is no object")
+	}
+	for name := range object {
+		if !slices.Contains([]string{"call_id", "success", "duration", "value", "error"}, name) {
+			return wrong("its answer has a member that the protocol does not know")
+		}
+	}
+	if _, number := object["duration"].(json.Number); object["duration"] != nil && !number {
+		return wrong("the duration of its answer is no number")
+	}
+	success, ok := object["success"].(bool)
+	if !ok {
+		return wrong("its answer does not say whether it is a success")
+	}
+	if answered, ok := object["call_id"].(string); !ok || answered != id {
+		return wrong("its answer is not to this call")
+	}
+	_, hasValue := object["value"]
+	said, hasError := object["error"]
+	switch {
+	case success && hasError:
+		return wrong("its answer is a success with an error")
+	case !success && hasValue:
+		return wrong("its answer is a failure with a value")
+	case !success:
+		f, ok := toolError(call, said)
+		if !ok {
+			return wrong("the error of its answer is not one of the protocol")
+		}
+		return oxpAnswer{failed: true}, f
+	}
+	raw := json.RawMessage("null")
+	if hasValue {
+		members, err := members(body)
+		if err != nil {
+			return wrong("its answer is not strict JSON")
+		}
+		raw = members["value"]
+	}
+	if int64(len(raw)) > call.Run.MaxResultBytes {
+		return oxpAnswer{}, Answered(tooLarge(call))
+	}
+	return oxpAnswer{result: Result{Body: raw, JSON: true}}, nil
+}
+
+// toolError is the failure of a tool that ran. Its message, and what it would add to
+// a prompt, are for the model, and what it says to developers for the operator.
+// When to try again is listened to where that does no harm.
+func toolError(call Call, said any) (*fault, bool) {
+	object, ok := said.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	t := wording{object: object}
+	message := t.text("message", true)
+	developer := t.text("developer_message", false)
+	more := t.text("additional_prompt_content", false)
+	retry, stated := object["can_retry"].(bool)
+	if _, there := object["can_retry"]; there && !stated {
+		t.wrong = true
+	}
+	after, ok := wait(object["retry_after_ms"])
+	if t.wrong || !ok {
+		return nil, false
+	}
+	words := "The tool ran and failed. It says: " + quoted(message)
+	if more != "" {
+		words += " It adds: " + quoted(more)
+	}
+	refused := failed(words)
+	cause := fmt.Errorf("%s ran and says that it failed", call.Tool)
+	if developer != "" {
+		cause = fmt.Errorf("%w, and to developers %s", cause, quoted(developer))
+	}
+	f := Answered(refused.WithCause(cause))
+	if retry && retried(call.Effect) {
+		f.again, f.after = true, after
+		if after > 0 && after <= maxLaterTime {
+			f.refused.RetryAfterMS = after.Milliseconds()
+		}
+	}
+	return f, true
+}
+
+// wait reads a whole number of milliseconds; absent, it is none.
+func wait(v any) (time.Duration, bool) {
+	if v == nil {
+		return 0, true
+	}
+	number, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(number.String(), 10, 64)
+	if errors.Is(err, strconv.ErrRange) && ms > 0 || ms > time.Hour.Milliseconds()*24*365 {
+		return 24 * 365 * time.Hour, true
+	}
+	return time.Duration(ms) * time.Millisecond, err == nil && ms >= 0
+}
+
+// wording reads the texts of an object. One that is wrong makes all so.
+type wording struct {
+	object map[string]any
+	wrong  bool
+}
+
+func (t *wording) text(name string, required bool) string {
+	v, there := t.object[name]
+	if !there && !required || v == nil && !required {
+		return ""
+	}
+	s, ok := v.(string)
+	t.wrong = t.wrong || !ok
+	return s
+}
+
+// quoted is a text of a server's as it goes on: bounded, between quotes that it
+// cannot end, and with nothing in it that does not show.
+func quoted(s string) string {
+	if len(s) > maxSaidBytes {
+		cut := maxSaidBytes
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// said is what a server answers that did not run the tool, as it may go on.
+type said struct {
+	message, developer, parameters string // between quotes; the last two may be empty
+	challenges                     []Challenge
+	dropped                        bool // there were challenges that cannot go on
+	user                           bool // it must be told for whom the call is
+}
+
+var errSaid = errors.New("not an error of the protocol")
+
+// readSaid reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
+func readSaid(came Result) (said, error) {
+	value, err := parser.ReadValue(came.Body, maxOXPDepth)
+	object, ok := value.(map[string]any)
+	if err != nil || !ok || !came.JSON {
+		return said{}, errSaid
+	}
+	t := wording{object: object}
+	s := said{message: quoted(t.text("message", true))}
+	if d := t.text("developer_message", false); d != "" {
+		s.developer = quoted(d)
+	}
+	if t.wrong {
+		return said{}, errSaid
+	}
+	s.parameters = parameters(object["parameter_errors"])
+	missing, _ := object["missing_requirements"].(map[string]any)
+	s.user, _ = missing["user_id"].(bool)
+	list, _ := missing["authorization"].([]any)
+	for _, item := range list {
+		if c, ok := challenge(item); ok && len(s.challenges) < maxChallenges {
+			s.challenges = append(s.challenges, c)
+		} else {
+			s.dropped = true
+		}
+	}
+	return s, nil
+}
+
+// parameters says what a server has against each argument.
+func parameters(v any) string {
+	object, _ := v.(map[string]any)
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names[:min(len(names), maxParameters)] {
+		why, ok := object[name].(string)
+		if ok && b.Len() < maxSaidBytes {
+			fmt.Fprintf(&b, " %.200q: %.200q.", name, why)
+		}
+	}
+	return b.String()
+}
+
+// challenge reads one. What a person is sent to must be what it seems; what is asked
+// is looked at by whoever asks.
+func challenge(item any) (Challenge, bool) {
+	object, _ := item.(map[string]any)
+	t := wording{object: object}
+	c := Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
+	if t.wrong || len(c.ID) > maxChallengeID || !Presentable(c.URL) {
+		return Challenge{}, false
+	}
+	for name := range object {
+		if name != "id" && name != "url" && name != "check_url" {
+			return Challenge{}, false
+		}
+	}
+	return c, true
+}
+
+// Presentable tells whether an address that a server gave may be shown to a person:
+// https, at a name of the DNS, in visible ASCII, without user info. Nothing is
+// fetched from it.
+func Presentable(address string) bool {
+	if address == "" || len(address) > maxChallengeBytes {
+		return false
+	}
+	for i := range len(address) {
+		if c := address[i]; c <= ' ' || c > '~' || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(address, "https://") {
+		return false
+	}
+	return named(u.Hostname())
+}
+
+// named tells whether a host is a name that the DNS may have: of two labels at
+// least, and no address in any spelling.
+func named(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || oldSpelling(host) || len(host) > 253 {
+		return false
+	}
+	labels := strings.Split(host, ".")
+	if last := strings.ToLower(labels[len(labels)-1]); len(labels) < 2 || last == "localhost" {
+		return false
+	}
+	return !slices.ContainsFunc(labels, func(l string) bool {
+		return l == "" || len(l) > 63 || l[0] == '-' || strings.Trim(strings.ToLower(l), "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
+	})
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+const maxCheckBytes = 16 << 10
+
+// The states of an authorization.
+const (
+	authorizationPending   = "pending"
+	authorizationCompleted = "completed"
+	authorizationFailed    = "failed"
+)
+
+// Authorization asks the server of a tool how an authorization stands, at the
+// address that came with its challenge: pending, completed or failed. It is asked
+// only where that is on the very server of the tool, so that nothing which a server
+// says leads anywhere else. The error is a *refusal.Error.
+func (e *Engine) Authorization(ctx context.Context, run Run, address string) (status string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = broken(panicked(p))
+		}
+	}()
+	o, ok := e.transports["oxp"].(*oxp)
+	base, bad := url.Parse(run.URL)
+	if !ok || run.Type != "oxp" || bad != nil || !within(base, address) {
+		return "", unasked()
+	}
+	target, _ := url.Parse(address) // it has been, just now
+	if run.Timeout <= 0 {
+		run.Timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, run.Timeout)
+	defer cancel()
+	body, err := o.get(ctx, target, run.Credential, run.Addresses, maxCheckBytes)
+	if err != nil {
+		return "", unavailable("how an authorization stands was not answered: %w", err)
+	}
+	value, err := parser.ReadValue(body, maxListDepth)
+	object, _ := value.(map[string]any)
+	status, _ = object["status"].(string)
+	switch status {
+	case authorizationPending, authorizationCompleted, authorizationFailed:
+		return status, nil
+	}
+	if err == nil {
+		err = Reason("there is no status that the protocol knows")
+	}
+	return "", unavailable("how an authorization stands was not answered: %w", err)
+}
+
+// within tells whether an address is on a server, in its very spelling.
+func within(server *url.URL, address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && site(u) == site(server) && u.User == nil
+}
+
+// unasked refuses to ask about an authorization.
+func unasked() *refusal.Error {
+	return refusal.New(refusal.NotFound, "There is no authorization that could be asked about here.")
+}

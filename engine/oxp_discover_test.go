@@ -1,0 +1,300 @@
+package engine_test
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/refusal"
+)
+
+func discoverOXP(t testing.TB, e *engine.Engine, url string) ([]engine.Definition, error) {
+	t.Helper()
+	return e.Discover(t.Context(), engine.Server{Name: "s", Type: "oxp", URL: url, Credential: "env:TOKEN", Addresses: []string{"127.0.0.1/32"}, Timeout: patient})
+}
+
+const tool = `{"id":"Web.Search","name":"Web_Search","description":"Searches.","version":"1.2.3"}`
+
+// TestOXP02And03Lists: every item is a definition as the protocol has them, and no id
+// stands twice.
+func TestOXP02And03Lists(t *testing.T) {
+	e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+	full := `{"items":[
+	{"id":"Web.Search@1.2.3","name":"Web_Search","description":"Se\u0061rches.","version":"1.2.3","input_schema":{"type":"object","properties":{"q":{"type":"string"}}},"output_schema":{"type":"object"},"requirements":{"user_id":true,"authorization":[{"id":"google","oauth2":{"scopes":["a"]}}]}},
+	{"id":"Web.Search@1","name":"Web_Search","description":"Old.","version":"1.0.0","output_schema":null,"input_schema":{}},
+	{"id":"Mail.Send","name":"Mail-Send","description":"","version":"0.1.0","requirements":{"secrets":[{"id":"smtp"}]}}]}`
+	s := newOXPServer(t, oxpReply{status: 200, body: full})
+	found, err := discoverOXP(t, e, s.URL+"/base")
+	if err != nil || len(found) != 3 {
+		t.Fatalf("%v %v", found, err)
+	}
+	seen := s.asked()[0]
+	if seen.method != "GET" || seen.path != "/base/tools" || seen.header.Get("Authorization") != "Bearer token" || seen.header.Get("OXP-Version") != "1.0" || len(seen.header) != 5 {
+		t.Errorf("asked %+v", seen)
+	}
+	for i, want := range []string{
+		`Web.Search 1.2.3 Web_Search "Searches." {"type":"object","properties":{"q":{"type":"string"}}} {"type":"object"} ""`,
+		`Web.Search 1.0.0 Web_Search "Old." {} {"type":"null"} ""`,
+		`Mail.Send 0.1.0 Mail-Send ""   "it needs 1 secrets with each call, which Callgate does not have; give them to its server"`,
+	} {
+		d := found[i]
+		if got := fmt.Sprintf("%s %s %s %q %s %s %q", d.Name, d.Version, d.Title, d.Description, d.InputSchema, d.OutputSchema, d.Unusable); got != want {
+			t.Errorf("found %s\nwant  %s", got, want)
+		}
+	}
+	with := func(change ...string) string {
+		return `{"items":[` + strings.NewReplacer(change...).Replace(tool) + `]}`
+	}
+	for name, c := range map[string]struct{ body, fault string }{
+		"none":                   {`{"items":[]}`, ""},
+		"one":                    {with(), ""},
+		"other members beside":   {`{"items":[],"$schema":"https://example.org/"}`, ""},
+		"null":                   {`{"items":null}`, "no items that are a list"},
+		"absent":                 {`{}`, "no items that are a list"},
+		"in capitals":            {`{"Items":[]}`, "no items that are a list"},
+		"a list alone":           {`[]`, "no object"},
+		"no JSON":                {`{"items":[`, "not strict JSON"},
+		"twice":                  {`{"items":[],"items":[]}`, "stands twice"},
+		"no object":              {`{"items":[1]}`, "tool 1 of its list: found no object"},
+		"another member":         {with(`"id"`, `"annotations":{},"id"`), `found the member "annotations"`},
+		"no id":                  {with(`"id"`, `"name"`), "twice"},
+		"no name":                {with(`"name":"Web_Search",`, ``), "no name that is a string"},
+		"no description":         {with(`,"description":"Searches."`, ``), "no description that is a string"},
+		"a description of null":  {with(`"Searches."`, `null`), "no description that is a string"},
+		"no version":             {with(`,"version":"1.2.3"`, ``), "no version that is a string"},
+		"a version of two parts": {with(`"1.2.3"`, `"1.2"`), "not x.y.z"},
+		"a version of letters":   {with(`"1.2.3"`, `"1.2.3-beta"`), "not x.y.z"},
+		"an id without a dot":    {with(`Web.Search`, `Search`), "not Toolkit.Tool"},
+		"an id of two dots":      {with(`Web.Search`, `Web.a.Search`), "not Toolkit.Tool"},
+		"an id with a dash":      {with(`Web.Search`, `Web.Se-arch`), "not Toolkit.Tool"},
+		"an id and a line":       {with(`Web.Search`, `Web.Search\n`), "not Toolkit.Tool"},
+		"an id of two parts":     {with(`Web.Search`, `Web.Search@1.2`), "not Toolkit.Tool"},
+		"an id of another one":   {with(`Web.Search`, `Web.Search@1.2.4`), "another version"},
+		"an id of a major one":   {with(`Web.Search`, `Web.Search@1`), "another version"},
+		"a name with a dot":      {with(`Web_Search`, `Web.S`), "found a name"},
+		"a long name":            {with(`Web_Search`, strings.Repeat("x", 65)), "found a name"},
+		"a schema of true":       {with(`"id"`, `"input_schema":true,"id"`), "input_schema that is no object"},
+		"a schema of null":       {with(`"id"`, `"input_schema":null,"id"`), "input_schema that is no object"},
+		"a schema of results":    {with(`"id"`, `"output_schema":[],"id"`), "output_schema that is no object"},
+		"requirements of null":   {with(`"id"`, `"requirements":null,"id"`), "requirements that is no object"},
+		"secrets without id":     {with(`"id"`, `"requirements":{"secrets":[{}]},"id"`), "secret without an id"},
+		"secrets of text":        {with(`"id"`, `"requirements":{"secrets":["x"]},"id"`), "no list of objects"},
+		"authorization of text":  {with(`"id"`, `"requirements":{"authorization":"x"},"id"`), "no list of objects"},
+		"a user in words":        {with(`"id"`, `"requirements":{"user_id":"yes"},"id"`), "no boolean"},
+		"the same":               {`{"items":[` + tool + `,` + tool + `]}`, "the id of one before it"},
+		"the same by version":    {`{"items":[` + tool + `,` + strings.Replace(tool, "Search\"", "Search@1.2.3\"", 1) + `]}`, "the id of one before it"},
+		"the same id":            {`{"items":[` + tool + `,` + strings.Replace(tool, "1.2.3", "2.0.0", 1) + `]}`, "the id of one before it"},
+		"too many":               {`{"items":[` + strings.Repeat(`1,`, 1024) + `1]}`, "at most 1024"},
+	} {
+		s := newOXPServer(t, oxpReply{status: 200, body: c.body})
+		found, err := discoverOXP(t, e, s.URL)
+		switch {
+		case c.fault == "" && (err != nil || found == nil):
+			t.Errorf("%s: %v", name, err)
+		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault) || found != nil):
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.fault == "" {
+			if s.schema.Check("ToolDefinition", []byte(tool)) != nil {
+				t.Errorf("%s: is no definition by the schema", name)
+			}
+		}
+	}
+	for name, reply := range map[string]oxpReply{
+		"unknown":         {401, `{"message":"x"}`, nil},
+		"away":            {503, ``, nil},
+		"moved":           {302, ``, []string{"Location", "/x"}},
+		"text":            {200, `{"items":[]}`, []string{"Content-Type", "text/plain"}},
+		"another version": {200, `{"items":[]}`, []string{"OXP-Version", "2.0"}},
+		"too large":       {200, `{"items":["` + strings.Repeat("x", 8<<20) + `"]}`, nil},
+	} {
+		s := newOXPServer(t, reply)
+		if found, err := discoverOXP(t, e, s.URL); err == nil || strings.Contains(err.Error(), "xx") {
+			t.Errorf("%s: %v %.200v", name, found, err)
+		}
+	}
+}
+
+// TestOXP03Definitions: what is taken for a definition is one by the schema, and what
+// the schema refuses is refused.
+func TestOXP03Definitions(t *testing.T) {
+	schema := corpora.OpenAPI(t, "oxp", "openapi-header-version.json")
+	schema.Require(t)
+	e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+	members := []string{`"id":"A.B"`, `"id":"A.B@1"`, `"id":"A-B.C"`, `"name":"A_B"`, `"name":"A B"`, `"description":"d"`, `"description":1`, `"version":"1.0.0"`, `"version":"1"`, `"input_schema":{}`, `"input_schema":[]`, `"output_schema":null`, `"output_schema":"x"`, `"requirements":{}`, `"requirements":[]`, `"more":1`}
+	random := 0
+	for round := range 600 {
+		var parts []string
+		names := map[string]bool{}
+		for i, m := range members {
+			random = (random*1103515245 + 12345 + round) & 0x7fffffff
+			name, _, _ := strings.Cut(m, ":")
+			if random>>16%3 != 0 && !names[name] && (i < 9 || random>>18%4 == 0) {
+				names[name] = true
+				parts = append(parts, m)
+			}
+		}
+		item := "{" + strings.Join(parts, ",") + "}"
+		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + item + `]}`})
+		_, err := discoverOXP(t, e, s.URL)
+		if valid := schema.Check("ToolDefinition", []byte(item)) == nil; valid != (err == nil) {
+			t.Errorf("%s: the schema says %v, and we %v", item, valid, err)
+		}
+		s.Close()
+	}
+}
+
+// authorize is a refusal that asks for an authorization.
+func authorize(challenges string) oxpReply {
+	return oxpReply{400, `{"message":"not authorized","missing_requirements":{"authorization":[` + challenges + `]}}`, nil}
+}
+
+// TestOXP50Challenges: where a person can lift a refusal, where to do so is for the
+// person: the model reads nothing of it.
+func TestOXP50Challenges(t *testing.T) {
+	e := newEngine(t, engine.Options{})
+	for name, c := range map[string]struct {
+		reply oxpReply
+		want  string
+	}{
+		"one":                     {authorize(`{"id":"google","url":"https://accounts.example.com/o?state=s-1","check_url":"SERVER/c/1"}`), "[{google https://accounts.example.com/o?state=s-1 SERVER/c/1}]"},
+		"no check":                {authorize(`{"id":"google","url":"https://accounts.example.com/o"}`), "[{google https://accounts.example.com/o }]"},
+		"a check that may not be": {authorize(`{"id":"g","url":"https://accounts.example.com/o","check_url":"http://169.254.169.254/"}`), "[{g https://accounts.example.com/o }]"},
+		"two":                     {authorize(`{"id":"a","url":"https://a.example.com/"},{"id":"b","url":"https://b.example.com/"}`), "[{a https://a.example.com/ } {b https://b.example.com/ }]"},
+		"one of two":              {authorize(`{"id":"a","url":"javascript:alert(1)"},{"id":"b","url":"https://b.example.com/"}`), "[{b https://b.example.com/ }]"},
+		"none that may be":        {authorize(`{"id":"a","url":"http://a.example.com/"}`), "[]"},
+		"another member":          {authorize(`{"id":"a","url":"https://a.example.com/","html":"<b>"}`), "[]"},
+		"no id":                   {authorize(`{"url":"https://a.example.com/"}`), "[]"},
+		"too many":                {authorize(strings.TrimSuffix(strings.Repeat(`{"id":"a","url":"https://a.example.com/"},`, 9), ",")), "[" + strings.TrimSuffix(strings.Repeat("{a https://a.example.com/ } ", 8), " ") + "]"},
+	} {
+		for _, effect := range []string{"read", "once"} {
+			s := newOXPServer(t, c.reply)
+			s.answers[0].body = strings.ReplaceAll(c.reply.body, "SERVER", s.URL)
+			result, err := e.Run(t.Context(), oxpCall(s.URL, effect))
+			if code(t, err) != refusal.ToolFailed || fmt.Sprint(result.Challenges) != strings.ReplaceAll(c.want, "SERVER", s.URL) || len(s.asked()) != 1 || result.Attempts != 1 {
+				t.Errorf("%s: %v %v after %d requests", name, err, result.Challenges, len(s.asked()))
+				continue
+			}
+			refused := err.(*refusal.Error)
+			if strings.Contains(err.Error(), "example.com") || strings.Contains(err.Error(), "alert") || !strings.Contains(refused.Message, "authorize") || !strings.Contains(refused.Message, "did not run") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestOXPPresentable: nobody is sent to what is not what it seems.
+func TestOXPPresentable(t *testing.T) {
+	for _, good := range []string{
+		"https://accounts.example.com/o/oauth2?client_id=1&state=a%20b#x", "https://a.b", "https://xn--bcher-kva.example/", "https://login.corp.internal:8443/", "https://a_b.example.org/~x?y=!$'()*+,;=:@",
+	} {
+		if !engine.Presentable(good) {
+			t.Errorf("%q is refused", good)
+		}
+	}
+	bad := []string{
+		"", "https://", "https:///x", "https:example.com", "http://example.com/", "HTTPS://example.com/", "ftp://example.com/", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "//example.com/", "/x",
+		"https://user@example.com/", "https://user:pass@example.com/", "https://example.com@evil.example/", "https://localhost/", "https://a.localhost/", "https://intranet/", "https://.example.com/", "https://example..com/", "https://-a.example/",
+		"https://example.com/ x", "https://example.com/\n", "https://example.com/\u202e", "https://ex\u0430mple.com/", "https://bücher.example/", "https://example.com\\@evil.example/", "https://example.com/<script>", "https://example.com/\"x",
+		"https://exa mple.com/", "https://example.com:x/", "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://%31%32%37.0.0.1/", " https://example.com/", "https://example.com/" + strings.Repeat("x", 2048), "https://" + strings.Repeat("a", 64) + ".example/",
+	}
+	for _, row := range rows(t, "hosts.txt", 2) {
+		if !strings.HasSuffix(row[1], ".example.test") || strings.Contains(row[1], "@") {
+			bad = append(bad, "https://"+row[1]+"/")
+		}
+	}
+	for _, url := range bad {
+		if engine.Presentable(url) {
+			t.Errorf("%q is taken", url)
+		}
+	}
+	if len(bad) < 70 {
+		t.Errorf("the table has shrunk to %d", len(bad))
+	}
+}
+
+// TestOXP19Authorization: how an authorization stands is asked of the tool's own
+// server, by its rules, and nowhere else.
+func TestOXP19Authorization(t *testing.T) {
+	var body atomic.Value
+	var hits atomic.Int64
+	var header http.Header
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		header = r.Header
+		w.Header().Set("Content-Type", "application/json")
+		switch said := body.Load().(string); said {
+		case "moved":
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		default:
+			fmt.Fprint(w, said)
+		}
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = quiet()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &names{answers: map[string][][]string{"example.com": {{"127.0.0.1"}}, "www.example.com": {{"127.0.0.1"}}}}
+	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), Secret: func(string) (string, error) { return "token", nil }})
+	base := "https://example.com:" + port
+	own := engine.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
+	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
+	for _, want := range []string{"pending", "completed", "failed"} {
+		said := `{"status":"` + want + `","more":1}`
+		body.Store(said)
+		if got, err := e.Authorization(t.Context(), own, base+"/check?id=1"); err != nil || got != want {
+			t.Errorf("%q %v, want %q", got, err, want)
+		}
+		if err := schema.Check("AuthorizationChallengeCheckResponse", []byte(said)); err != nil {
+			t.Error(err)
+		}
+	}
+	if header.Get("Authorization") != "Bearer token" {
+		t.Errorf("asked with %v", header)
+	}
+	for _, said := range []string{`{"status":"done"}`, `{"status":1}`, `{}`, `[]`, `{"status":"pending","status":"completed"}`, ``, "moved", `{"status":"` + strings.Repeat("x", 20<<10) + `"}`} {
+		body.Store(said)
+		if got, err := e.Authorization(t.Context(), own, base+"/check"); code(t, err) != refusal.ToolUnavailable || got == "completed" {
+			t.Errorf("%.100q: %q %v", said, got, err)
+		}
+	}
+	hits.Store(0)
+	c := newCanary(t)
+	elsewhere := []string{
+		c.URL, "https://127.0.0.1:" + port + "/", "https://www.example.com:" + port + "/", "https://example.com/", "http://example.com:" + port + "/", "https://u@example.com:" + port + "/", "", "//example.com:" + port + "/", "https://EXAMPLE.com:" + port + "/", "https://example.com:" + port + ".evil.example/",
+	}
+	for _, row := range rows(t, "hosts.txt", 2) {
+		elsewhere = append(elsewhere, "http://"+row[1]+":"+c.port()+"/", "https://"+row[1]+":"+c.port()+"/")
+	}
+	for _, address := range elsewhere {
+		if got, err := e.Authorization(t.Context(), own, address); code(t, err) != refusal.NotFound {
+			t.Errorf("%s: %q %v", address, got, err)
+		}
+	}
+	blocked := own
+	blocked.Addresses = nil
+	if _, err := e.Authorization(t.Context(), blocked, base+"/check"); code(t, err) != refusal.ToolUnavailable {
+		t.Errorf("an address that is not allowed: %v", err)
+	}
+	for name, change := range map[string]func(*engine.Run){"another type": func(r *engine.Run) { r.Type = "http" }, "no URL": func(r *engine.Run) { r.URL = "" }} {
+		other := own
+		change(&other)
+		if _, err := e.Authorization(t.Context(), other, base+"/check"); code(t, err) != refusal.NotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if hits.Load() != 0 || c.hits.Load() != 0 {
+		t.Errorf("%d and %d requests", hits.Load(), c.hits.Load())
+	}
+}
