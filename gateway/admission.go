@@ -51,6 +51,12 @@ func (a *Admission) Name(wire string) (name string, ok bool) {
 	return a.kernel.state.Load().wire.Name(wire)
 }
 
+// Name returns the registry's name for one of an alphabet, by the configuration of
+// now. A name that stands for no tool is not ok.
+func (k *Kernel) Name(of Alphabet, wire string) (name string, ok bool) {
+	return k.state.Load().alphabet(of).Name(wire)
+}
+
 // Tools lists what the agent may use now, as Kernel.Tools does.
 func (a *Admission) Tools() ([]Tool, error) {
 	if a.kernel == nil {
@@ -61,6 +67,42 @@ func (a *Admission) Tools() ([]Tool, error) {
 		return nil, err
 	}
 	return c.tools()
+}
+
+// Tool returns one of the tools that Tools would list; nil where it would not.
+func (a *Admission) Tool(name string) (*Tool, error) {
+	if a.kernel == nil {
+		return nil, notAdmitted()
+	}
+	c, err := a.kernel.enter(context.Background(), a.request, a) // nothing in it waits
+	if err != nil {
+		return nil, err
+	}
+	entry, known := c.state.Tools.Lookup(name)
+	if !known || c.subject.Agent == "" {
+		return nil, nil
+	}
+	may, err := c.mayUse(entry)
+	if err != nil {
+		return nil, refusal.From(refusal.Permission, err)
+	}
+	if !may {
+		return nil, nil
+	}
+	tool := c.shown(entry)
+	return &tool, nil
+}
+
+// Handle judges one input of the request and executes its call, as Kernel.Handle
+// does.
+func (a *Admission) Handle(ctx context.Context, input Input, key string) Outcome {
+	if a.kernel == nil {
+		refused := notAdmitted()
+		return Outcome{Result: refusedResult(Report{}, refused), Refusal: refused, Status: refused.Status()}
+	}
+	request := a.request
+	request.Inputs = []Input{input}
+	return a.kernel.handle(ctx, a.kernel.open(request, ModeCall, a), key)
 }
 
 // Judge judges inputs of the request, all or none, as Kernel.Judge does. A

@@ -28,7 +28,7 @@ const (
 func (c *call) conclude(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.kernel.attempt(), Deliver: ctx.Err() == nil && c.stored == nil,
+		Attempt: c.kernel.attempt(), Deliver: ctx.Err() == nil && c.stored == nil, Note: c.note,
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown

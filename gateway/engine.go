@@ -37,4 +37,6 @@ type Output struct {
 	Pending bool
 	// Until is by when it will; zero is the end of the tool's timeout.
 	Until time.Time
+	// Challenges come with an error that a person can lift.
+	Challenges []Challenge
 }

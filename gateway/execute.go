@@ -30,6 +30,15 @@ type Outcome struct {
 	// became of the call is not yet sure: it can be asked for by its id.
 	Pending bool
 
+	// Again says that this is the answer of a call that its key has started before.
+	Again bool
+	// Wrapped says that the tool's own answer stands in the result as the member
+	// value.
+	Wrapped bool
+	// Challenges are what a person has to do before such a call can pass. They are
+	// not for the model.
+	Challenges []Challenge
+
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
 	deadline time.Time
 }
@@ -127,6 +136,9 @@ func (c *call) execute(ctx context.Context) Outcome {
 		return c.undispatched(acting, refusal.From(refusal.Execute, err))
 	}
 	start := c.kernel.parts.Now()
+	if c.later() {
+		return c.handOut(ctx, start)
+	}
 	output, err := c.dispatch(acting)
 	if err == nil && output.Pending {
 		return c.pend(ctx, output, start)
@@ -158,6 +170,10 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 		o.Result = refusedResult(Report{Tool: c.parsed.Name, Named: true}, o.Refusal)
 	}
 	o.Status = status(o.Refusal)
+	if o.Refusal != nil && len(output.Challenges) > 0 {
+		c.remember(func(n *Note) { n.Challenges = output.Challenges })
+	}
+	o.recall(c.note)
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.repeats+max(output.Attempts, 1)
 	if o.Refusal != nil {
@@ -271,7 +287,9 @@ func (c *call) wrap(output Output) ([]byte, error) {
 		return nil, invalid(errors.New("the text is not UTF-8"))
 	}
 	if faults := c.tool.JudgeOutput(value); len(faults) > 0 {
-		return nil, invalid(fmt.Errorf("the output schema is not met at %s: %s", pointer(faults[0].Path)[len(argumentsPath):], faults[0].Code))
+		// Where it is not met is not said: the names on the way there may be the tool's
+		// own words, which do not belong into a log.
+		return nil, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
 	}
 	wrap := func() ([]byte, error) { return wrapper.Text(name, string(output.Body)) }
 	if output.JSON {
@@ -280,6 +298,9 @@ func (c *call) wrap(output Output) ([]byte, error) {
 	result, err := wrap()
 	if err != nil {
 		return nil, invalid(err)
+	}
+	if !output.JSON || wrapper.Wraps(output.Body) {
+		c.remember(func(n *Note) { n.Wrapped = true })
 	}
 	return result, nil
 }

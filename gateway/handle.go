@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 )
 
@@ -19,7 +20,11 @@ import (
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
 func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcome {
-	d := k.open(request, ModeCall, nil)
+	return k.handle(ctx, k.open(request, ModeCall, nil), key)
+}
+
+// handle takes a decision that was opened to its end.
+func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	c := d.calls[0]
 	if d.run(ctx, pipeline[:1], false) {
 		return k.refuse(ctx, d)
@@ -77,7 +82,9 @@ func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, erro
 	if err := k.deliver(ctx, prior); err != nil {
 		return nil, err
 	}
-	return &Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status}, nil
+	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Again: true}
+	o.recall(prior.Note)
+	return &o, nil
 }
 
 func noStore(cause error) error {
@@ -96,6 +103,12 @@ func (c *call) asked() string {
 	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
 	if n := c.input.Native; n != nil {
 		asked = fmt.Appendf(asked, " %q %q", n.Name, n.Wire)
+		if n.Version != "" {
+			asked = fmt.Appendf(asked, " %q", n.Version)
+		}
+	}
+	if c.request.User != "" { // the tool may be told for whom it acts
+		asked = fmt.Appendf(asked, " for %q", c.request.User)
 	}
 	return digest(asked)
 }
@@ -161,11 +174,18 @@ type Tool struct {
 	Version     string          `json:"version"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
-	// Wire is the name in OpenAI's alphabet, Effect read, idempotent or once.
+	// Wire is the name in OpenAI's alphabet, ID that in OXP's, Effect read, idempotent or once, and Run
+	// how it is run.
 	Wire   string `json:"-"`
+	ID     string `json:"-"`
 	Effect string `json:"-"`
+	Run    string `json:"-"`
 	// Client says that the application runs the tool, not Callgate.
 	Client bool `json:"-"`
+	// WrittenSchema is the input schema in its author's words, closed; OutputSchema
+	// is what results are judged by, as it was written, or nil.
+	WrittenSchema json.RawMessage `json:"-"`
+	OutputSchema  json.RawMessage `json:"-"`
 }
 
 // Tools lists what an agent may use: each tool in the version that a call of its
@@ -188,19 +208,33 @@ func (c *call) tools() ([]Tool, error) {
 		if meant, _ := c.state.Tools.Lookup(entry.Name()); meant != entry {
 			continue
 		}
-		ever, err := c.reaches(entry.Name())
+		may, err := c.mayUse(entry)
 		if err != nil {
 			return nil, refusal.From(refusal.Permission, err)
 		}
-		if ever && !c.kernel.quarantined(entry.Name()) {
-			wire, _ := c.state.wire.Wire(entry.Name())
-			tools = append(tools, Tool{
-				Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
-				Wire: wire, Effect: entry.Effect(), Client: entry.Run().Type == "client",
-			})
+		if may {
+			tools = append(tools, c.shown(entry))
 		}
 	}
 	return tools, nil
+}
+
+// mayUse tells whether the agent of a call may be shown a tool.
+func (c *call) mayUse(entry *registry.Entry) (bool, error) {
+	ever, err := c.reaches(entry.Name())
+	return err == nil && ever && !c.kernel.quarantined(entry.Name()), err
+}
+
+// shown is what the agent of a call is told of a tool.
+func (c *call) shown(entry *registry.Entry) Tool {
+	wire, _ := c.state.wire.Wire(entry.Name())
+	id, _ := c.state.ids.Wire(entry.Name())
+	run := entry.Run().Type
+	return Tool{
+		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
+		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client",
+		WrittenSchema: entry.WrittenSchema(), OutputSchema: entry.OutputSchema(),
+	}
 }
 
 // enter lets a request in that brings no completion.

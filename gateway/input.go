@@ -76,13 +76,26 @@ type Input struct {
 // Native is a call that a provider has taken apart already.
 type Native struct {
 	Name string // in the registry
-	// Wire is the name as it stood on a wire of OpenAI's alphabet, such as
+	// Wire is the name as it stood on a wire of a smaller alphabet, such as
 	// web_search for web.search; empty where the wire has the registry's names.
 	// What is said to the model then has names of that alphabet, and a Wire that
 	// does not stand for Name is no tool.
-	Wire      string
+	Wire     string
+	Alphabet Alphabet // of Wire
+	// Version is the one that is called; empty is the highest. What holds of a tool
+	// holds of all its versions, but for what the version itself says.
+	Version   string
 	Arguments []byte // JSON
 }
+
+// Alphabet is that of a wire whose names are not the registry's.
+type Alphabet int
+
+// The alphabets.
+const (
+	OpenAI Alphabet = iota
+	OXP             // Toolkit.Tool
+)
 
 // Verdict is what was decided.
 type Verdict string

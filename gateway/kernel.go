@@ -59,6 +59,10 @@ type Kernel struct {
 	store shield
 	owed  debts
 	ends  ends
+	// disputes counts what the tools of calls have sent beside the one answer.
+	disputes disputes
+	feeds    feeds
+	cancels  chan struct{} // holds a token for each tool that is being told
 }
 
 // New returns a kernel that judges by a configuration.
@@ -69,7 +73,7 @@ func New(state *State, parts Parts) (*Kernel, error) {
 	if parts.NewID == nil {
 		parts.NewID = func() string { return "call_" + rand.Text() }
 	}
-	k := &Kernel{parts: parts, store: shield{parts.Store}, owed: debts{room: make(chan struct{}, maxHandedOver)}}
+	k := &Kernel{parts: parts, store: shield{parts.Store}, owed: debts{room: make(chan struct{}, maxHandedOver)}, cancels: make(chan struct{}, mostCancels)}
 	return k, k.Swap(state)
 }
 
@@ -153,6 +157,7 @@ type call struct {
 	repeats  int         // how often it was dispatched before
 	expired  bool        // its tool has not answered by the time that it had promised to
 	late     bool        // another has ended it before
+	note     []byte      // what is kept of its end beside the result
 	told     func()      // is called once the store has said how it ended; may be nil
 	trace    *trace      // its span; nil where it is not traced
 

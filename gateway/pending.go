@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -37,11 +36,7 @@ func (c *call) pend(ctx context.Context, output Output, start time.Time) Outcome
 			}
 		})
 	}
-	deadline := start.Add(c.tool.Run().Timeout)
-	if until.Before(deadline) {
-		deadline = until
-	}
-	return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted, deadline: deadline}
+	return c.pending(start, until)
 }
 
 func (c *call) noteWaiting(ctx context.Context, until time.Time) error {
@@ -85,7 +80,7 @@ func (k *Kernel) Complete(ctx context.Context, callID string, output Output, err
 	return o, nil
 }
 
-func notPending() error {
+func notPending() *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.")
 }
 

@@ -18,7 +18,7 @@ func reach(_ context.Context, c *call) error {
 	if !ever {
 		return denied(c.written())
 	}
-	if c.kernel.quarantined(c.tool.Name()) {
+	if c.kernel.quarantined(c.tool.Name()) || c.overtaken() {
 		return quarantine(c.written())
 	}
 	return nil

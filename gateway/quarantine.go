@@ -1,6 +1,9 @@
 package gateway
 
-import "maps"
+import (
+	"bytes"
+	"maps"
+)
 
 // Quarantine says which tools may not be called until an operator has accepted
 // their definitions: those of which a server says something else than what was
@@ -15,4 +18,17 @@ func (k *Kernel) Quarantine(names map[string]bool) {
 func (k *Kernel) quarantined(name string) bool {
 	names := k.apart.Load()
 	return names != nil && (*names)[name]
+}
+
+// overtaken tells whether something else was accepted of the tool of a call since
+// its judgement pinned a configuration. Quarantine goes by what is accepted now, and
+// the tool's server may say no more what the call would be judged by.
+func (c *call) overtaken() bool {
+	now := c.kernel.state.Load()
+	if now == c.state || c.tool.Run().Server == "" {
+		return false
+	}
+	tool, ok := now.Tools.LookupVersion(c.tool.Name(), c.tool.Version())
+	return !ok || tool.Run().Server != c.tool.Run().Server || tool.Description() != c.tool.Description() ||
+		!bytes.Equal(tool.InputSchema(), c.tool.InputSchema()) || !bytes.Equal(tool.OutputSchema(), c.tool.OutputSchema())
 }

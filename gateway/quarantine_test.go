@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 )
 
 func TestQuarantine(t *testing.T) {
@@ -53,5 +55,53 @@ func TestQuarantine(t *testing.T) {
 	k.Quarantine(nil)
 	if r := k.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
 		t.Errorf("refused after: %v", r.Refusal)
+	}
+}
+
+// TestAcceptedMeanwhile: a call that is judged by what was accepted when it began is
+// refused where something else was accepted before it ends: its server says that now.
+func TestAcceptedMeanwhile(t *testing.T) {
+	accepted := func(server, schema string) *gateway.State {
+		run := registry.Run{Type: "http", URL: "https://example.com/"}
+		if server != "" {
+			run = registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "search", Server: server}
+		}
+		tools, err := registry.New([]registry.Tool{{Name: "web.search", InputSchema: json.RawMessage(schema), Run: run}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := loose(t)
+		s.Tools = tools
+		return s
+	}
+	const (
+		first = `{"type":"object","properties":{"query":{"type":"string"}}}`
+		other = `{"type":"object","properties":{"query":{"type":"string","maxLength":9}}}`
+	)
+	for why, c := range map[string]struct {
+		server, now, schema string
+		code                refusal.Code
+	}{
+		"the same":         {"hub", "hub", first, ""},
+		"another":          {"hub", "hub", other, refusal.ToolQuarantined},
+		"of another":       {"hub", "far", first, refusal.ToolQuarantined},
+		"of the operator":  {"hub", "", first, refusal.ToolQuarantined},
+		"of no server":     {"", "", other, ""},
+		"taken by another": {"", "hub", other, ""},
+	} {
+		k := kernelWith(t, accepted(c.server, first), ratelimit.NewLocal(time.Now))
+		s, err := k.Stream(context.Background(), gateway.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write([]byte(search))
+		if err := k.Swap(accepted(c.now, c.schema)); err != nil {
+			t.Fatal(err)
+		}
+		d := s.Close(context.Background(), false)
+		if got := codeOf(d); got != c.code {
+			t.Errorf("%s: found %q; expected %q", why, got, c.code)
+		}
+		d.Release()
 	}
 }

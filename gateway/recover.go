@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -214,9 +215,11 @@ func lost(tool string) error {
 // beside the arguments.
 func (c *call) rerun() (*policy.Project, error) {
 	switch {
+	case c.tool != nil && c.later():
+		return nil, errors.New("its tool calls back, and may have the call")
 	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
 		return nil, errors.New("its effect may not be had twice")
-	case c.tool == nil, c.kernel.quarantined(c.parsed.Name):
+	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.fits():
 		return nil, errors.New("its tool is not what it was")
 	case c.stored.Attempts >= mostDispatches:
 		return nil, errors.New("it was dispatched too often")
@@ -226,6 +229,13 @@ func (c *call) rerun() (*policy.Project, error) {
 		err = errors.New("no project was entered")
 	}
 	return project, err
+}
+
+// fits tells whether the arguments are such as the tool asks for now.
+func (c *call) fits() bool {
+	value, err := parser.ReadValue(c.parsed.Arguments, c.state.Output.MaxDepth)
+	arguments, ok := value.(map[string]any)
+	return err == nil && ok && len(c.tool.Judge(arguments)) == 0
 }
 
 // again dispatches a call once more.

@@ -152,6 +152,7 @@ func TestRecovery(t *testing.T) {
 		"it reads":                {reads, store.Dispatched, want{audit.Result, "", 1, store.Done}},
 		"another version":         {changed(func(t *store.Task) { t.Version = "0.9.0" }), store.Dispatched, unknown},
 		"another effect":          {changed(func(t *store.Task) { t.Effect = "idempotent" }), store.Dispatched, unknown},
+		"other arguments now":     {changed(func(t *store.Task) { t.Arguments = []byte(`{"query":1}`) }), store.Dispatched, unknown},
 		"no such tool":            {changed(func(t *store.Task) { t.Tool = "web.gone" }), store.Dispatched, unknown},
 		"it waits":                {actsOnce, store.Waiting, want{state: store.Pending}},
 		"it has ended":            {reads, store.Ended, want{audit.Result, "", 0, store.Done}},

@@ -31,23 +31,44 @@ type State struct {
 	Identity Authenticator
 	Digest   string // of the configuration
 
-	wire *registry.NameMap // of the tools, to OpenAI's alphabet
+	wire   *registry.NameMap // of the tools, to OpenAI's alphabet
+	ids    *registry.NameMap // likewise, to OXP's
+	answer int64             // the longest result of a tool that calls back
 }
 
 // named returns the state with the map of its tools' names. The state itself is
 // not changed: others may judge by it.
 func (s *State) named() (*State, error) {
-	names := []string{}
+	names, answer := []string{}, int64(0)
 	for _, entry := range s.Tools.Entries() {
 		names = append(names, entry.Name())
+		if run := entry.Run(); run.Type == callsBack {
+			answer = max(answer, run.MaxResultBytes)
+		}
 	}
 	wire, err := registry.NewNameMap(names, registry.OpenAI())
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
+	ids, err := registry.NewNameMap(names, registry.OXP())
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	own := *s
-	own.wire = wire
+	own.wire, own.ids, own.answer = wire, ids, answer
 	return &own, nil
+}
+
+// alphabet is the map to the names of an alphabet. Of one that is not known there
+// are no names.
+func (s *State) alphabet(of Alphabet) *registry.NameMap {
+	switch of {
+	case OpenAI:
+		return s.wire
+	case OXP:
+		return s.ids
+	}
+	return &registry.NameMap{}
 }
 
 // whole tells what a state lacks: a part that is missing would be a check that

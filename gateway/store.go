@@ -19,6 +19,7 @@ type Store interface {
 	Again(ctx context.Context, id string) (attempt int, err error)
 	Pend(ctx context.Context, id string, until time.Time) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
+	Note(ctx context.Context, id string, at store.Step, note []byte) error
 	Settle(id string)
 	Drop(ctx context.Context, id string) error
 
@@ -71,6 +72,10 @@ func (s shield) Pend(ctx context.Context, id string, until time.Time) error {
 func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (call store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { call, err = of.Finish(ctx, id, ending); return err })
 	return call, err
+}
+
+func (s shield) Note(ctx context.Context, id string, at store.Step, note []byte) error {
+	return s.ask(func(of Store) error { return of.Note(ctx, id, at, note) })
 }
 
 func (s shield) Settle(id string) {

@@ -31,13 +31,16 @@ func find(_ context.Context, c *call) error {
 		}
 		return quarantine(c.written())
 	}
+	if _, known := c.state.Tools.Lookup(c.parsed.Name); known && c.version() != "" && c.terms().offers(c.parsed.Name) && c.stands() {
+		return noVersion(c.written(), c.version())
+	}
 	near := c.state.Tools.Near(c.written(), func(name string) bool {
 		ever, err := c.reaches(name)
 		return ever && err == nil && c.terms().offers(name) && !c.kernel.quarantined(name)
 	}, maxNear)
 	if c.wired() {
 		for i, name := range near {
-			near[i], _ = c.state.wire.Wire(name)
+			near[i], _ = c.names().Wire(name)
 		}
 	}
 	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.written()))
@@ -53,12 +56,41 @@ func find(_ context.Context, c *call) error {
 // lookup returns the tool that the call names. A name of a smaller alphabet is
 // that of the tool which it stands for, and of no other.
 func (c *call) lookup() (*registry.Entry, bool) {
-	if c.wired() {
-		if name, ok := c.state.wire.Name(c.input.Native.Wire); !ok || name != c.parsed.Name {
-			return nil, false
-		}
+	if !c.stands() {
+		return nil, false
+	}
+	if version := c.version(); version != "" {
+		return c.state.Tools.LookupVersion(c.parsed.Name, version)
 	}
 	return c.state.Tools.Lookup(c.parsed.Name)
+}
+
+// stands tells whether the name on the wire stands for the one that is judged.
+func (c *call) stands() bool {
+	if !c.wired() {
+		return true
+	}
+	name, ok := c.names().Name(c.input.Native.Wire)
+	return ok && name == c.parsed.Name
+}
+
+// names are those of the wire that the call came by.
+func (c *call) names() *registry.NameMap { return c.state.alphabet(c.input.Native.Alphabet) }
+
+// version is the one that is called; empty is the highest.
+func (c *call) version() string {
+	if c.input.Native == nil {
+		return ""
+	}
+	return c.input.Native.Version
+}
+
+// noVersion refuses a version that a tool does not have.
+func noVersion(tool, version string) error {
+	message := fmt.Sprintf("There is no version %s of %s. Use a version that you were given, or name none.", parser.Quote(version), parser.Quote(tool))
+	refused := refusal.New(refusal.UnknownTool, message)
+	refused.Violations = []refusal.Violation{{Code: refusal.UnknownTool, Path: "/tool/name", Offset: -1, Message: message}}
+	return refused
 }
 
 // wired tells whether the model knows tools by names of a smaller alphabet.

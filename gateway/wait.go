@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -37,7 +38,9 @@ func (k *Kernel) await(ctx context.Context, c *call, pending Outcome) (o Outcome
 
 // answered is the outcome of a call that has ended.
 func answered(call *store.Call) Outcome {
-	return Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
+	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
+	o.recall(call.Note)
+	return o
 }
 
 // change returns a principal's call once it is as it should be.
@@ -67,6 +70,7 @@ type Follower struct {
 	admission *Admission
 	id        string
 	seen      bool
+	note      []byte // of the call as it was seen
 }
 
 // Follow lets a request in that follows a call until it has ended. As with
@@ -83,11 +87,12 @@ func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follo
 }
 
 // Next returns the call as it stands, and from the second time on once it has
-// ended. Its result, if it has one, is delivered by that, as by Lookup.
+// ended, or something else is noted of it. Its result, if it has one, is delivered by that, as by Lookup.
 func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 	k, principal := f.admission.kernel, f.admission.principal
 	if f.seen {
-		if _, err := k.change(ctx, f.id, principal, func(call *store.Call) bool { return call.Step == store.Ended }); err != nil && !errors.Is(err, store.ErrAbsent) {
+		changed := func(call *store.Call) bool { return call.Step == store.Ended || !bytes.Equal(call.Note, f.note) }
+		if _, err := k.change(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrAbsent) {
 			return store.Call{}, unfollowed(err)
 		}
 	}
@@ -95,7 +100,9 @@ func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 	if _, err := k.enter(ctx, f.admission.request, f.admission); err != nil {
 		return store.Call{}, err
 	}
-	return k.look(ctx, f.id, principal)
+	call, err := k.look(ctx, f.id, principal)
+	f.note = call.Note
+	return call, err
 }
 
 // unfollowed is the refusal for a call that cannot be waited for.

@@ -45,6 +45,9 @@ func bad(format string, args ...any) *refusal.Error {
 // readHead reads who asks, and for whom as far as headers say it.
 func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 	r, known := c.Request, headers(route)
+	if route.Open {
+		r.Header.Del("Authorization")
+	}
 	// Two readers of two values might each take another.
 	for _, name := range slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}) {
 		if len(r.Header[name]) > 1 {
@@ -72,7 +75,7 @@ func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 		Caller: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
 	}}
 	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
-		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" {
+		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" && !route.AnyScheme {
 			return Asked{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
 		}
 	}

@@ -15,6 +15,14 @@ type Route struct {
 	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
 	// and aborts; nil is the door's.
 	Refuse func(*gin.Context, *refusal.Error)
+	// Open says that nobody need say who asks: a header Authorization is for somebody
+	// else, and not looked at.
+	Open bool
+	// AnyScheme says that a header Authorization of another form than a credential's
+	// is none, and no fault by itself: whether one is needed, the kernel asks.
+	AnyScheme bool
+	// Admit refuses requests by their head, before their body is read; nil admits all.
+	Admit func(*gin.Context) *refusal.Error
 	// Serve answers a request that was read.
 	Serve func(*gin.Context, Asked)
 	// MaxBody is how long a body may be, at this moment; nil reads none.
@@ -56,6 +64,9 @@ func (d *Door) Mount(r Route) {
 func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		asked, refused := readHead(c, r)
+		if refused == nil && r.Admit != nil {
+			refused = r.Admit(c)
+		}
 		if refused == nil && r.MaxBody != nil {
 			body := &counted{ReadCloser: c.Request.Body, held: &d.held, most: d.mostHeld(r)}
 			defer func() { d.held.Add(-body.read) }()

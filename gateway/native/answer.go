@@ -73,10 +73,23 @@ type state struct {
 	// its thread again.
 	Delivered *bool           `json:"delivered,omitempty"`
 	Result    json.RawMessage `json:"tool_result,omitempty"`
+	// AuthURL is where a person must go before the tool goes on.
+	AuthURL string `json:"auth_url,omitempty"`
+	// Display is how the tool would show its result to people. No model is to read it.
+	Display json.RawMessage `json:"display_as,omitempty"`
+	// Subscription says that the tool tells of events.
+	Subscription bool `json:"subscription,omitempty"`
 }
 
+// authorization is the state of a call that waits for a person.
+const authorization store.State = "authorization"
+
 func stateOf(call store.Call) (state, error) {
-	s := state{CallID: call.ID, State: call.State}
+	note := gateway.NoteOf(&call)
+	s := state{CallID: call.ID, State: call.State, Display: note.Display, Subscription: note.Subscribed}
+	if call.Step == store.Waiting && note.AuthURL != "" {
+		s.State, s.AuthURL = authorization, note.AuthURL
+	}
 	if call.Answer.Result == nil {
 		return s, nil
 	}

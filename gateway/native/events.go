@@ -46,19 +46,55 @@ func (f *Face) events(c *gin.Context, a door.Asked) {
 	c.Header("Cache-Control", "no-cache")
 	c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
 	c.Status(http.StatusOK)
-	if !f.event(c, call) || call.Step == store.Ended {
-		return
-	}
-	if call, err = f.next(c, follower); err != nil {
-		if ctx.Err() == nil {
-			door.Note(c, refusal.From(refusal.Request, err))
+	for f.event(c, call) && call.Step != store.Ended {
+		if call, err = f.next(c, follower); err != nil {
+			if ctx.Err() == nil {
+				door.Note(c, refusal.From(refusal.Request, err))
+			}
+			return
 		}
-		return
 	}
-	f.event(c, call)
+	if call.Step == store.Ended && ctx.Err() == nil {
+		f.subscription(c, follower, call)
+	}
 }
 
-// next waits for the end of a call, and keeps the stream alive meanwhile.
+// subscription passes on what the tool of a call tells of, where it does, until that
+// ends.
+func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call store.Call) {
+	events, stop, err := follower.Events(call)
+	defer stop()
+	if err != nil {
+		door.Note(c, refusal.From(refusal.Request, err))
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for events != nil {
+		select {
+		case <-c.Request.Context().Done():
+			return
+		case <-beat.C:
+			if write(c, []byte(": waiting\n\n")) != nil {
+				return
+			}
+		case e, more := <-events:
+			if !more {
+				return
+			}
+			if err := follower.Admitted(c.Request.Context()); err != nil {
+				door.Note(c, refusal.From(refusal.Request, err))
+				return
+			}
+			data, err := wrapper.Marshal(e)
+			if err != nil || write(c, fmt.Appendf(nil, "event: subscription\ndata: %s\n\n", data)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// next waits until a call stands otherwise, and keeps the stream alive meanwhile.
 func (f *Face) next(c *gin.Context, follower *gateway.Follower) (store.Call, error) {
 	type answer struct {
 		call store.Call

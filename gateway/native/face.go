@@ -5,6 +5,7 @@
 //	POST /v1/calls              judges and executes
 //	GET  /v1/calls/{id}         what became of a call
 //	GET  /v1/calls/{id}/events  the same, as it happens
+//	POST /v1/calls/{id}/cancel  calls one off whose tool is to call back
 //	GET  /v1/tools              what an agent may use
 //
 // Bodies are read strictly and never bound. What is refused comes back in the one
@@ -20,6 +21,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // Options are what a face works with.
@@ -47,12 +49,13 @@ func (f *Face) routes() []door.Route {
 		{Method: http.MethodPost, Path: "/v1/calls", Serve: completion(f.calls)},
 		{Method: http.MethodGet, Path: "/v1/calls/:id", Lane: door.Reserved, Serve: f.lookup},
 		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Lane: door.Streams, Serve: f.events},
+		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Lane: door.Reserved, Serve: f.cancel},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
 		r := &routes[i]
 		r.Refuse, r.Headers = Refuse, []string{headerFinish}
-		if r.Method == http.MethodPost {
+		if r.Method == http.MethodPost && r.Lane == door.Calls {
 			r.MaxBody = func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }
 			r.Media, r.Expected = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
@@ -96,6 +99,16 @@ func (f *Face) calls(c *gin.Context, a asked) {
 
 func (f *Face) lookup(c *gin.Context, a door.Asked) {
 	call, err := f.options.Kernel.Lookup(c.Request.Context(), a.Request, c.Param("id"))
+	f.stands(c, call, err)
+}
+
+func (f *Face) cancel(c *gin.Context, a door.Asked) {
+	call, err := f.options.Kernel.Cancel(c.Request.Context(), a.Request, c.Param("id"))
+	f.stands(c, call, err)
+}
+
+// stands answers with how a call stands.
+func (f *Face) stands(c *gin.Context, call store.Call, err error) {
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
@@ -27,6 +26,7 @@ import (
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // ledger is a journal that a test reads.

@@ -3,13 +3,13 @@ package openai_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -235,12 +235,8 @@ func TestUpstreamFaults(t *testing.T) {
 			}
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	h := open(t, nil, plan{definition: func(d *upstream.Definition) { d.BaseURL = "http://" + l.Addr().String() }})
+	nobody := ports.Hold(t)
+	h := open(t, nil, plan{definition: func(d *upstream.Definition) { d.BaseURL = "http://" + nobody }})
 	if w := h.post(asks("")); w.Code != 502 || reads(t, w).Error.Code != "upstream_unavailable" {
 		t.Errorf("refused: %d %s", w.Code, w.Body)
 	}

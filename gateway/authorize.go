@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
+)
+
+// Authorizer is an Engine that can ask how an authorization stands which the server
+// of a tool has asked for. Its error is a *refusal.Error.
+type Authorizer interface {
+	Authorization(ctx context.Context, run registry.Run, address string) (status string, err error)
+}
+
+// Authorization asks how the nth authorization stands that a principal's call was
+// refused for: pending, completed or failed. As with Lookup, nothing of the request
+// but its credential and its caller is looked at. What is not there, and what its
+// tool's server cannot be asked, is not_found. The result of the call is not
+// delivered by that.
+func (k *Kernel) Authorization(ctx context.Context, request Request, id string, nth int) (status string, err error) {
+	c, err := k.enter(ctx, request, nil)
+	if err != nil {
+		return "", err
+	}
+	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
+	found, err := k.store.Get(ctx, id, owner(c.principal))
+	if err != nil && !errors.Is(err, store.ErrAbsent) {
+		return "", notNow(err)
+	}
+	challenges := NoteOf(&found).Challenges
+	if err != nil || nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
+		return "", absent
+	}
+	tool, ok := c.state.Tools.LookupVersion(found.Task.Tool, found.Task.Version)
+	if !ok {
+		return "", absent
+	}
+	if k.quarantined(tool.Name()) {
+		return "", quarantine(tool.Name())
+	}
+	asker, ok := k.parts.Engine.(Authorizer)
+	if !ok {
+		return "", absent
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			status, err = "", refusal.From(refusal.Execute, panicked(p))
+		}
+	}()
+	return asker.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)
+}

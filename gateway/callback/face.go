@@ -1,0 +1,100 @@
+// Package callback is the face at which tools answer that have taken a call: the
+// runtime's side of the callback tool protocol. It translates what they post for
+// the kernel, and decides nothing.
+//
+//	POST /v1/callbacks/{token}
+//
+// Whoever has the token of a call may answer it, and needs nothing else: it is keyed,
+// names the one call, ends with the time that the call may take, and stands in no
+// log. What matches no call that waits, for whatever reason, is answered alike. A
+// body is read strictly, but for members that nothing here knows: a tool may speak
+// of more.
+package callback
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Options are what a face works with.
+type Options struct {
+	Kernel *gateway.Kernel
+	// Verify returns the call that a token stands for now, or "".
+	Verify func(token string) (callID string)
+}
+
+// Face answers requests. It is safe for concurrent use.
+type Face struct{ options Options }
+
+// New returns the face of a kernel.
+func New(options Options) *Face { return &Face{options: options} }
+
+// keyCall is under what a request carries the call that its token stands for.
+const keyCall = "callgate.callback"
+
+// beside is what a message may be longer than its text: the rest of it, and what
+// people are shown.
+const beside = 1 << 20
+
+// Mount puts the face behind a door.
+func (f *Face) Mount(d *door.Door) {
+	d.Mount(door.Route{
+		Method: http.MethodPost, Path: "/v1/callbacks/:token", Lane: door.Reserved, Open: true,
+		// Every byte of a result may be an escape of six.
+		MaxBody: func() int { return int(6*f.options.Kernel.LongestAnswer() + beside) },
+		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
+	})
+}
+
+// admit looks at the token before anything is read of what comes with it.
+func (f *Face) admit(c *gin.Context) *refusal.Error {
+	id := f.options.Verify(c.Param("token"))
+	if id == "" {
+		return unmatched()
+	}
+	c.Set(keyCall, id)
+	return nil
+}
+
+// unmatched is the one refusal for all that matches nothing.
+func unmatched() *refusal.Error {
+	return refusal.New(refusal.NotFound, "Nothing is waited for here.")
+}
+
+func (f *Face) serve(c *gin.Context, a door.Asked) {
+	m, refused := read(a.Body)
+	if refused != nil {
+		refuse(c, refused)
+		return
+	}
+	p := gateway.Post{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
+	if err := m.post(c.Request.Context(), f.options.Kernel, p); err != nil {
+		refuse(c, refusal.From(refusal.Execute, err))
+		return
+	}
+	c.Header(door.HeaderCallID, p.CallID)
+	c.Data(http.StatusOK, contentJSON, []byte("{}\n"))
+}
+
+const contentJSON = "application/json; charset=utf-8"
+
+// refuse answers with a code and what it means.
+func refuse(c *gin.Context, refused *refusal.Error) {
+	door.Note(c, refused)
+	door.RetryAfter(c, refused)
+	if refused.Code == refusal.NotFound {
+		refused = unmatched() // whoever has refused it
+	}
+	body, err := wrapper.Marshal(map[string]any{"error": map[string]string{"code": string(refused.Code), "message": refused.Message}})
+	if err != nil {
+		body = []byte(`{}`) // it always encodes: it holds text
+	}
+	c.Data(refused.Status(), contentJSON, append(body, '\n'))
+	c.Abort()
+}

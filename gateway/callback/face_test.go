@@ -1,0 +1,680 @@
+package callback_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/callback"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/telemetry"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// journal keeps what is written down.
+type journal struct {
+	mu      sync.Mutex
+	records []audit.Record
+	failing bool
+}
+
+func (j *journal) Append(_ context.Context, r audit.Record) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failing {
+		return refusal.New(refusal.AuditUnavailable, "m")
+	}
+	j.records = append(j.records, r)
+	return nil
+}
+
+// of are the records of a call that fit.
+func (j *journal) of(id string, fit func(audit.Record) bool) (found []audit.Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.records {
+		if r.CallID == id && fit(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func outcome(r audit.Record) bool { return r.Event == audit.Ending }
+func dispute(r audit.Record) bool { return r.Event == audit.Decision && r.Verdict == audit.Refused }
+
+// taker is an engine whose tools take every call, and say nothing more.
+type taker struct {
+	mu        sync.Mutex
+	tasks     []gateway.Task
+	cancelled []gateway.Task
+}
+
+func (e *taker) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tasks = append(e.tasks, t)
+	return gateway.Output{Pending: true, Attempts: 1}, nil
+}
+
+func (e *taker) Cancel(_ context.Context, t gateway.Task) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cancelled = append(e.cancelled, t)
+}
+
+// world is a gateway of three tools that call back, whose clock a test may move.
+type world struct {
+	*door.Door
+	t       testing.TB
+	kernel  *gateway.Kernel
+	keys    *identity.Capabilities
+	engine  *taker
+	journal *journal
+	log     *bytes.Buffer
+	mu      sync.Mutex
+	ahead   time.Duration
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.ahead)
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ahead += d
+}
+
+const maxAge = time.Hour
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	dir := t.TempDir()
+	tool := func(name, more string) string {
+		return fmt.Sprintf("  - {name: %s, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: callback, url: \"http://127.0.0.1:9/invoke\", tool: do, timeout: 1ms, max_age: 1h, max_result_bytes: 20000}%s}\n", name, more)
+	}
+	for name, text := range map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\ndata_dir: " + filepath.Join(dir, "data") + "\n",
+		"policy.csv":      "p, Analyst, *, *, , allow\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+		"limits.yaml":     "{}\n",
+		"tools.yaml": "tools:\n" + tool("later.do", "") + tool("later.look", ", effect: read") +
+			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"# end\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, keys: (*identity.Capabilities)(nil).Rotate(time.Now(), 0), engine: &taker{}, journal: &journal{}, log: &bytes.Buffer{}}
+	w.kernel, err = gateway.New(&gateway.State{
+		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
+		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+	}, gateway.Parts{
+		Limiter: ratelimit.NewLocal(w.now), Journal: w.journal, Store: store.NewMemory(w.now), Engine: w.engine, Now: w.now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewJSONHandler(w.log, nil))
+	w.Door = door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
+	native.New(native.Options{Kernel: w.kernel, Log: logger}).Mount(w.Door)
+	callback.New(callback.Options{Kernel: w.kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Door)
+	t.Cleanup(func() {
+		if err := w.kernel.Settle(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// waiting is a call that a tool has taken.
+type waiting struct {
+	w                *world
+	id, group, token string
+}
+
+// begin asks for a call, of a thread where one is named.
+func (w *world) begin(tool, thread string) waiting {
+	w.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/v1/calls", strings.NewReader(`{"tool":{"name":"`+tool+`","arguments":{"n":1}}}`))
+	r.Header.Set("Content-Type", "text/plain")
+	if thread != "" {
+		r.Header.Set("Callgate-Thread", thread)
+	}
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	if answer.Code != http.StatusAccepted {
+		w.t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	c := waiting{w: w, id: answer.Header().Get("Callgate-Call-Id"), group: thread}
+	if thread == "" {
+		c.group = c.id
+	}
+	token, err := w.keys.Issue(c.id, w.now(), w.now().Add(maxAge+store.Keep))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c.token = token
+	return c
+}
+
+// message is one of a type about a call, with more members, which may replace those
+// that it has.
+func (c waiting) message(kind string, more ...any) string {
+	m := map[string]any{"type": kind, "group_id": c.group, "id": c.id}
+	if kind == "subscription_event" {
+		m["tool_call_id"] = m["id"]
+		delete(m, "id")
+	}
+	for i := 0; i < len(more); i += 2 {
+		m[more[i].(string)] = more[i+1]
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (c waiting) result(more ...any) string { return c.message("tool_result", more...) }
+
+// post posts to the address of a token.
+func (w *world) post(token, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+token, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	return answer
+}
+
+// says posts a message, which is to be answered with a status.
+func (c waiting) says(status int, body string) {
+	c.w.t.Helper()
+	if r := c.w.post(c.token, body); r.Code != status {
+		c.w.t.Errorf("%.300s: answered %d %s, expected %d", body, r.Code, r.Body, status)
+	}
+}
+
+// state is how a call stands.
+type state struct {
+	State        string
+	AuthURL      string          `json:"auth_url"`
+	Display      json.RawMessage `json:"display_as"`
+	Subscription bool
+	Result       *struct {
+		Tool   string
+		Output map[string]json.RawMessage
+	} `json:"tool_result"`
+	raw string
+}
+
+func (c waiting) state() (s state) {
+	c.w.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/v1/calls/"+c.id, nil)
+	answer := httptest.NewRecorder()
+	c.w.ServeHTTP(answer, r)
+	if err := json.Unmarshal(answer.Body.Bytes(), &s); err != nil || answer.Code != http.StatusOK {
+		c.w.t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	s.raw = answer.Body.String()
+	return s
+}
+
+// pending tells that nothing has become of a call.
+func (c waiting) pending() {
+	c.w.t.Helper()
+	if s := c.state(); s.State != "pending" || s.Result != nil {
+		c.w.t.Errorf("the call stands as %s", s.raw)
+	}
+	if n := len(c.w.journal.of(c.id, outcome)); n > 0 {
+		c.w.t.Errorf("the call has %d outcomes", n)
+	}
+}
+
+// output is what a call has ended with, which is a result.
+func (c waiting) output() string {
+	c.w.t.Helper()
+	s := c.state()
+	if s.State == "pending" || s.Result == nil {
+		c.w.t.Fatalf("the call stands as %s", s.raw)
+	}
+	b, err := json.Marshal(s.Result.Output)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	if o := c.w.journal.of(c.id, outcome); len(o) != 1 {
+		c.w.t.Errorf("the call has %d outcomes", len(o))
+	}
+	return string(b)
+}
+
+// Each type that is accepted is answered with 200.
+func TestTIR01AcceptedIs200(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.message("oauth", "auth_url", "https://id.example/x"))
+	c.says(200, c.result("text", "done", "subscription", true, "call_id", nil))
+	c.says(200, c.message("subscription_event", "text", "news"))
+	c.says(200, c.message("subscription_event", "text", "last", "final", true))
+}
+
+// What is malformed is refused with 400, and nothing becomes of the call.
+func TestTIR02Malformed(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	bodies := []string{
+		"", "null", "[]", "7", `"x"`, "{", c.result("text", "x") + "x", c.result("text", "x") + c.result("text", "x"),
+		strings.Replace(c.result("text", "x"), `"text"`, `"text":"y","text"`, 1),
+		strings.Replace(c.result("text", "x"), `"x"`, "\"\xff\"", 1),
+		strings.Replace(c.result("text", "x"), `"x"`, `"\ud800"`, 1),
+		c.result("text", nil), c.result(), c.result("text", 7), c.result("text", map[string]any{}), c.result("text", "x", "type", nil),
+		c.result("text", "x", "type", "TOOL_RESULT"), c.result("text", "x", "type", "tool_results"), c.result("text", "x", "type", ""),
+		c.result("text", "x", "group_id", nil), c.result("text", "x", "group_id", 7), c.result("text", "x", "group_id", ""), c.result("text", "x", "id", nil), c.result("text", "x", "id", []string{c.id}),
+		c.result("text", "x", "call_id", 7), c.result("text", "x", "subscription", "true"), c.result("text", "x", "subscription", 1),
+		c.result("text", "x", "display_as", "x"), c.result("text", "x", "display_as", []any{"x"}), c.result("text", "x", "display_as", map[string]any{"type": "text", "content": "x"}),
+		c.result("text", "x", "display_as", []any{map[string]any{"type": "text"}}), c.result("text", "x", "display_as", []any{map[string]any{"content": "x"}}),
+		c.result("text", "x", "display_as", []any{map[string]any{"type": "text", "content": map[string]any{}}}),
+		c.result("text", "x", "display_as", []any{map[string]any{"type": "diff", "content": "x"}}),
+		c.result("text", "x", "display_as", []any{map[string]any{"type": "diff", "content": map[string]any{"path": "a"}}}),
+		c.result("content", "x"), c.result("content", []any{"x"}), c.result("content", []any{map[string]any{"type": "text"}}),
+		c.result("content", []any{map[string]any{"type": "sound", "data": "x"}}),
+		c.result("content", []any{map[string]any{"type": "image", "data": "!", "mediaType": "image/png"}}),
+		c.result("content", []any{map[string]any{"type": "image", "data": "AAAA", "mediaType": "text/html"}}),
+		c.result("content", []any{map[string]any{"type": "image", "data": "AAAA"}}),
+		c.message("oauth"), c.message("oauth", "auth_url", 7), c.message("oauth", "auth_url", ""),
+		c.message("subscription_event"), c.message("subscription_event", "text", 7), c.message("subscription_event", "text", "x", "final", "yes"),
+		c.message("subscription_event", "text", strings.Repeat("x", gateway.MaxEvent+1)),
+		c.result("text", json.RawMessage(strings.Repeat("[", 100)+strings.Repeat("]", 100))),
+	}
+	for _, body := range bodies {
+		c.says(400, body)
+	}
+	c.pending()
+	c.says(200, c.result("text", "x", "later_versions", map[string]any{"say": "more"}))
+}
+
+// unmatched is every way of not matching a call that waits.
+func unmatched(t testing.TB, w *world) (answers map[string]*httptest.ResponseRecorder, untouched []waiting) {
+	t.Helper()
+	mine, other, expired, ended, brief := w.begin("later.do", "t"), w.begin("later.do", "other"), w.begin("later.do", "t"), w.begin("later.look", "t"), w.begin("later.look", "t")
+	ended.says(200, ended.result("text", "x"))
+	body := mine.result("text", "forged")
+	issue := func(keys *identity.Capabilities, id string, until time.Time) string {
+		token, err := keys.Issue(id, w.now(), until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	soon := w.now().Add(time.Minute)
+	foreign := (*identity.Capabilities)(nil).Rotate(time.Now(), 0)
+	old := issue(w.keys, mine.id, w.now().Add(-time.Second))
+	middle := len(mine.token) / 2
+	swapped := mine.token[:middle] + string(mine.token[middle]^1) + mine.token[middle+1:]
+	answers = map[string]*httptest.ResponseRecorder{
+		"no token at all":               w.post("x", body),
+		"a token that is cut":           w.post(mine.token[:len(mine.token)-1], body),
+		"a token that is longer":        w.post(mine.token+"A", body),
+		"a token with a bit":            w.post(swapped, body),
+		"a long token":                  w.post(strings.Repeat("A", 4000), body),
+		"an id for a token":             w.post(mine.id, body),
+		"an unknown key":                w.post(issue(foreign, mine.id, soon), body),
+		"an expired token":              w.post(old, body),
+		"an unknown call":               w.post(issue(w.keys, "call_UNKNOWN", soon), mine.result("text", "x", "id", "call_UNKNOWN")),
+		"another call's token":          w.post(other.token, body),
+		"another id":                    w.post(mine.token, mine.result("text", "x", "id", other.id)),
+		"another group":                 w.post(mine.token, mine.result("text", "x", "group_id", "other")),
+		"its id for its group":          w.post(mine.token, mine.result("text", "x", "group_id", mine.id)),
+		"a group in other case":         w.post(mine.token, mine.result("text", "x", "group_id", "T")),
+		"an ended call's oauth":         w.post(ended.token, ended.message("oauth", "auth_url", "https://id.example/")),
+		"an event of no subscription":   w.post(ended.token, ended.message("subscription_event", "text", "x")),
+		"an event of a call that waits": w.post(mine.token, mine.message("subscription_event", "text", "x")),
+		"not JSON, and no token":        w.post("x", "not JSON"),
+	}
+	w.advance(maxAge)
+	answers["a call whose time is over"] = w.post(expired.token, expired.result("text", "x"))
+	answers["the same, once more"] = w.post(expired.token, expired.result("text", "x"))
+	answers["oauth when its time is over"] = w.post(brief.token, brief.message("oauth", "auth_url", "https://id.example/"))
+	w.advance(-maxAge)
+	return answers, []waiting{mine, other}
+}
+
+// An answer enters only where group, id and address are those of one call that waits.
+func TestTIR03OnlyACallThatWaits(t *testing.T) {
+	w := newWorld(t)
+	answers, untouched := unmatched(t, w)
+	for name, r := range answers {
+		if r.Code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", name, r.Code, r.Body)
+		}
+	}
+	for _, c := range untouched {
+		c.pending()
+		c.says(200, c.result("text", "good"))
+		if got := c.output(); got != `{"text":"good"}` {
+			t.Errorf("found %s", got)
+		}
+	}
+}
+
+// All that does not match is answered by the same bytes, and enters nothing. What
+// comes too late by the right address is written down.
+func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
+	w := newWorld(t)
+	answers, untouched := unmatched(t, w)
+	first := ""
+	for name, r := range answers {
+		h := r.Header().Clone()
+		h.Del("Traceparent")
+		said := fmt.Sprint(r.Code, h, r.Body)
+		if first == "" {
+			first = said
+		}
+		if said != first {
+			t.Errorf("%s: %s\nelsewhere: %s", name, said, first)
+		}
+	}
+	for _, c := range untouched {
+		if d := w.journal.of(c.id, dispute); len(d) > 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+	late := 0
+	for _, r := range w.journal.records {
+		if dispute(r) && r.Code == refusal.NotFound {
+			late++
+		}
+		if r.Outcome == audit.Result && !strings.HasPrefix(r.Tool, "later.look") {
+			t.Errorf("an answer has entered: %+v", r)
+		}
+	}
+	if late != 2 {
+		t.Errorf("%d answers that were too late are written down, expected 2", late)
+	}
+}
+
+// The same answer again changes nothing and is no fault, however it is written;
+// another one is refused, and written down without what it said.
+func TestTIR05Duplicates(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { c.says(200, c.result("text", `{"n": 1}`)) })
+	}
+	all.Wait()
+	c.says(200, fmt.Sprintf("  {\"id\":%q,\n\"text\":\"{\\u0022n\\u0022: 1}\", \"type\":\"tool_result\",\"group_id\":\"t\"} ", c.id))
+	if got := c.output(); got != `{"n":1}` {
+		t.Errorf("found %s", got)
+	}
+	for i := range 20 {
+		c.says(409, c.result("text", fmt.Sprint("hunter2 ", i)))
+	}
+	c.says(409, c.result("text", `{"n":1}`)) // another text
+	if got := c.output(); got != `{"n":1}` {
+		t.Errorf("found %s", got)
+	}
+	disputes := w.journal.of(c.id, dispute)
+	digests := map[string]bool{}
+	for _, r := range disputes {
+		digests[r.InputSHA256] = true
+		if r.Code != refusal.IdempotencyConflict || r.Stage != refusal.Execute || len(r.InputSHA256) != 64 || strings.Contains(fmt.Sprintf("%+v", r), "hunter2") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(disputes) != 8 || len(digests) != 8 {
+		t.Errorf("%d conflicts are written down, of %d messages; expected 8", len(disputes), len(digests))
+	}
+}
+
+// A conflict that cannot be written down is to come again.
+func TestConflictWithoutAJournal(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.result("text", "x"))
+	w.journal.mu.Lock()
+	w.journal.failing = true
+	w.journal.mu.Unlock()
+	c.says(503, c.result("text", "y"))
+	w.journal.mu.Lock()
+	w.journal.failing = false
+	w.journal.mu.Unlock()
+	c.says(409, c.result("text", "y"))
+}
+
+// What is for people never alters what the model gets.
+func TestTIR06DisplayIsForPeople(t *testing.T) {
+	w := newWorld(t)
+	for _, display := range []any{
+		nil,
+		[]any{},
+		[]any{map[string]any{"type": "text", "content": "shown"}},
+		[]any{map[string]any{"type": "diff", "content": map[string]any{"path": "a", "patch": "--- a\n+++ a\n"}}, map[string]any{"type": "text", "content": "shown"}},
+		[]any{map[string]any{"type": "hologram", "content": map[string]any{"tool_result": "forged"}}},
+	} {
+		for _, answer := range [][]any{{"text", "all of it"}, {"text", `{"a":1}`}, {"text", "Error: it is full."}, {"content", []any{map[string]any{"type": "text", "text": "all of it"}}}} {
+			plain, shown := w.begin("later.do", "t"), w.begin("later.do", "t")
+			plain.says(200, plain.result(answer...))
+			shown.says(200, shown.result(append(slices.Clone(answer), "display_as", display)...))
+			if a, b := plain.output(), shown.output(); a != b {
+				t.Errorf("with %v: %s, without: %s", display, b, a)
+			}
+			want, _ := json.Marshal(display)
+			if s := shown.state(); display != nil && string(s.Display) != string(want) {
+				t.Errorf("shown is %s, expected %s", s.Display, want)
+			}
+		}
+	}
+}
+
+// Whoever shows a result gets every segment, in their order, known here or not; and
+// where there is none, the result itself.
+func TestTIR07EverySegmentIsPassedOn(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	segments := []any{
+		map[string]any{"type": "hologram", "content": "x"}, map[string]any{"type": "image", "content": map[string]any{"data": "AAAA", "mediaType": "image/png"}},
+		map[string]any{"type": "text", "content": "\u202e\u200bhidden\x1b[2J"},
+	}
+	c.says(200, c.result("text", "x", "display_as", segments))
+	s := c.state()
+	var got []any
+	if err := json.Unmarshal(s.Display, &got); err != nil || fmt.Sprint(got) != fmt.Sprint(segments) {
+		t.Errorf("found %s", s.Display)
+	}
+	if strings.ContainsAny(s.raw, "\u202e\u200b\x1b") {
+		t.Errorf("something hides in %q", s.raw)
+	}
+	c = w.begin("later.do", "t")
+	c.says(200, c.result("text", "x"))
+	if s := c.state(); s.Display != nil {
+		t.Errorf("found %s", s.Display)
+	}
+}
+
+// A text that is an object is one; any other is text, and so is one that two readers
+// might read otherwise.
+func TestTIR08TextIsReadAsJSONWhereItIsAnObject(t *testing.T) {
+	w := newWorld(t)
+	for text, want := range map[string]string{
+		`{"a":{"b":[1,2.50,1e2]}}`:      `{"a":{"b":[1,2.50,1e2]}}`,
+		" {\"a\":1}\n":                  `{"a":1}`,
+		`{}`:                            `{}`,
+		``:                              `{"text":""}`,
+		`[1]`:                           `{"text":"[1]"}`,
+		`7`:                             `{"text":"7"}`,
+		`{"a":1,"a":2}`:                 `{"text":"{\"a\":1,\"a\":2}"}`,
+		`{"a":1} and more`:              `{"text":"{\"a\":1} and more"}`,
+		`{"error":{"code":"internal"}}`: `{"value":{"error":{"code":"internal"}}}`,
+		`{"tool":{"name":"x"}}`:         `{"tool":{"name":"x"}}`,
+		"error: not at the start":       `{"text":"error: not at the start"}`,
+	} {
+		c := w.begin("later.do", "")
+		c.says(200, c.result("text", text))
+		if got := c.output(); got != want {
+			t.Errorf("%q: found %s, expected %s", text, got, want)
+		}
+	}
+	c := w.begin("later.strict", "")
+	c.says(200, c.result("text", `{"id":"seven"}`))
+	if got := c.output(); !strings.Contains(got, `"code":"invalid_result"`) || strings.Contains(got, "seven") {
+		t.Errorf("found %s", got)
+	}
+	c = w.begin("later.strict", "")
+	c.says(200, c.result("text", `{"id":7}`))
+	if got := c.output(); got != `{"id":7}` {
+		t.Errorf("found %s", got)
+	}
+}
+
+// A text that says that something went wrong is the refusal, with its words.
+func TestErrorTexts(t *testing.T) {
+	w := newWorld(t)
+	for _, answer := range [][]any{{"text", "Error: it is full. Ask for less."}, {"content", []any{map[string]any{"type": "text", "text": "Error: it is full. Ask for less."}}}} {
+		c := w.begin("later.do", "")
+		c.says(200, c.result(answer...))
+		if got := c.output(); got != `{"error":{"code":"tool_failed","stage":"execute","message":"Error: it is full. Ask for less.","retryable":false}}` {
+			t.Errorf("found %s", got)
+		}
+		if o := w.journal.of(c.id, outcome); o[0].Outcome != audit.Failed || o[0].Code != refusal.ToolFailed {
+			t.Errorf("%+v", o)
+		}
+	}
+	for _, text := range []string{strings.Repeat("x", 30000), "Error: " + strings.Repeat("x", 30000)} {
+		c := w.begin("later.do", "")
+		c.says(200, c.result("text", text))
+		if got := c.output(); !strings.Contains(got, `"code":"result_too_large"`) || len(got) > 1000 {
+			t.Errorf("found %.200s", got)
+		}
+	}
+	if strings.Contains(w.log.String(), "it is full") {
+		t.Error("the log holds what a tool said")
+	}
+}
+
+// A model reads text here, and no image: there is a placeholder where each was, and
+// people are shown them.
+func TestTIR11ImagesArePlaceholders(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "")
+	c.says(200, c.result("text", "loses", "content", []any{
+		map[string]any{"type": "text", "text": "before"},
+		map[string]any{"type": "image", "data": "aHVudGVyMg==", "mediaType": "image/png"},
+		map[string]any{"type": "text", "text": "behind"},
+	}))
+	want := `{"content":[{"text":"before","type":"text"},{"text":"[an image of the type image/png, 7 bytes, which is not shown to you]","type":"text"},{"text":"behind","type":"text"}]}`
+	if got := c.output(); got != want {
+		t.Errorf("found %s", got)
+	}
+	if s := c.state(); string(s.Display) != `[{"content":{"data":"aHVudGVyMg==","mediaType":"image/png"},"type":"image"}]` {
+		t.Errorf("shown is %s", s.Display)
+	}
+}
+
+// A body is bounded, and read only where its token is good.
+func TestTIR16BodiesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "")
+	long := c.result("text", strings.Repeat("x", 2<<20))
+	c.says(413, long)
+	unread := &counter{}
+	r := httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+c.token[:20], unread)
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	if answer.Code != http.StatusNotFound || unread.n > 0 {
+		t.Errorf("%d, and %d bytes were read", answer.Code, unread.n)
+	}
+	c.pending()
+	for header, value := range map[string]string{"Content-Type": "text/plain", "Content-Encoding": "gzip"} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+c.token, strings.NewReader(c.result("text", "x")))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(header, value)
+		answer := httptest.NewRecorder()
+		if w.ServeHTTP(answer, r); answer.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("%s: %d", header, answer.Code)
+		}
+	}
+	// Who signs its requests for others is not asked for that here.
+	r = httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+c.token, strings.NewReader(c.result("text", "x")))
+	r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x, Signature=y")
+	answer = httptest.NewRecorder()
+	if w.ServeHTTP(answer, r); answer.Code != http.StatusOK {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
+type counter struct{ n int }
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
+
+// Neither tokens nor what tools say stand in the log.
+func TestTIR12NoTokenIsWrittenDown(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(400, "hunter2")
+	c.says(200, c.result("text", "hunter2"))
+	c.says(409, c.result("text", "hunter3"))
+	w.post(c.token+"x", "")
+	r := httptest.NewRequest(http.MethodGet, "/v1/callbacks/"+c.token, nil)
+	answer := httptest.NewRecorder()
+	if w.ServeHTTP(answer, r); answer.Code != http.StatusMethodNotAllowed {
+		t.Errorf("%d", answer.Code)
+	}
+	r = httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+c.token+"/x", nil)
+	answer = httptest.NewRecorder()
+	if w.ServeHTTP(answer, r); answer.Code != http.StatusNotFound {
+		t.Errorf("%d", answer.Code)
+	}
+	records, err := json.Marshal(w.journal.records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{w.log.String(), string(records)} {
+		for _, secret := range []string{c.token, c.token[:30], c.token[len(c.token)-30:], "hunter"} {
+			if strings.Contains(where, secret) {
+				t.Errorf("found %q in %s", secret, where)
+			}
+		}
+	}
+	if !strings.Contains(w.log.String(), `"route":"/v1/callbacks/:token"`) {
+		t.Error("the requests are not in the log at all")
+	}
+}

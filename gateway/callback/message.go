@@ -1,0 +1,296 @@
+package callback
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// maxDepth bounds how deep a message may nest.
+const maxDepth = 64
+
+// message is one that was read: what it is about, and what it does.
+type message struct {
+	id, group string
+	digest    string
+	post      func(context.Context, *gateway.Kernel, gateway.Post) error
+}
+
+func malformed(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.BadRequest, fmt.Sprintf("The message is not valid: "+format+".", args...))
+}
+
+// read reads a message by the rules of its type.
+func read(body []byte) (message, *refusal.Error) {
+	value, err := parser.ReadValue(body, maxDepth)
+	if err != nil {
+		return message{}, malformed("%v", err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return message{}, malformed("found no object")
+	}
+	r := reader{object: object}
+	m := message{digest: digest(object), group: r.text("group_id", true)}
+	switch kind := r.text("type", true); kind {
+	case "tool_result":
+		m.id = r.text("id", true)
+		a := r.answer()
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Answer(ctx, p, a) }
+	case "oauth":
+		m.id = r.text("id", true)
+		at := r.authorization()
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Authorize(ctx, p, at) }
+	case "subscription_event":
+		m.id = r.text("tool_call_id", true)
+		e := r.event()
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Notify(ctx, p, e) }
+	case "user_choice", "view_update":
+		return message{}, refusal.New(refusal.BadRequest, fmt.Sprintf("Messages of the type %s are not supported here. Answer the call without.", kind))
+	default:
+		r.fail("found the type %s; expected tool_result, oauth or subscription_event", parser.Quote(kind))
+	}
+	r.text("call_id", false)
+	return m, r.refused
+}
+
+// digest is of what a message says, however it is written: a tool that encodes it
+// anew says the same.
+func digest(object map[string]any) string {
+	canonical, err := json.Marshal(object)
+	if err != nil {
+		return "" // what was read always encodes
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// reader takes a message apart. The first fault stands.
+type reader struct {
+	object  map[string]any
+	refused *refusal.Error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.refused == nil {
+		r.refused = malformed(format, args...)
+	}
+}
+
+// text reads a member that is a string, and not empty where it is required; else it
+// may be absent, or null.
+func (r *reader) text(member string, required bool) string {
+	v, stated := r.object[member]
+	text, isText := v.(string)
+	switch {
+	case required && text == "":
+		r.fail("%s is missing, or no string with text", member)
+	case stated && v != nil && !isText:
+		r.fail("%s is no string", member)
+	}
+	return text
+}
+
+func (r *reader) flag(member string) bool {
+	v, stated := r.object[member]
+	flag, isFlag := v.(bool)
+	if stated && v != nil && !isFlag {
+		r.fail("%s is no boolean", member)
+	}
+	return flag
+}
+
+// list reads a member that is a list of objects; absent or null, it is nil.
+func (r *reader) list(member string) []map[string]any {
+	v := r.object[member]
+	if v == nil {
+		return nil
+	}
+	items, isList := v.([]any)
+	list := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		object, isObject := item.(map[string]any)
+		isList = isList && isObject
+		list = append(list, object)
+	}
+	if !isList {
+		r.fail("%s is no list of objects", member)
+		return nil
+	}
+	return list
+}
+
+// failed is how a text begins that says what went wrong.
+const failed = "Error: "
+
+// answer reads a tool_result. What people are shown never changes what the model
+// reads.
+func (r *reader) answer() gateway.Answer {
+	text, hasText := r.object["text"].(string)
+	if v := r.object["text"]; v != nil && !hasText {
+		r.fail("text is no string")
+	}
+	content := r.list("content")
+	if !hasText && content == nil {
+		r.fail("found neither text nor content; expected one of them")
+	}
+	a := gateway.Answer{Subscribed: r.flag("subscription")}
+	shown := r.display()
+	switch {
+	case content != nil: // which wins over text
+		items, images := r.content(content)
+		a.Output = output(map[string]any{"content": items})
+		if shown == nil {
+			shown = images
+		}
+		if text, alone := onlyText(items); alone && strings.HasPrefix(text, failed) {
+			a.Failure = text
+		}
+	case strings.HasPrefix(text, failed):
+		a.Failure = text
+	default:
+		a.Output = textOutput(text)
+	}
+	if shown != nil {
+		a.Display, _ = json.Marshal(shown) // what was read always encodes
+	}
+	return a
+}
+
+// textOutput is a text as an output: the object that it is, or an object with it.
+func textOutput(text string) gateway.Output {
+	if value, err := parser.ReadValue([]byte(text), maxDepth); err == nil {
+		if _, isObject := value.(map[string]any); isObject {
+			return gateway.Output{Body: []byte(text), JSON: true}
+		}
+	}
+	return output(map[string]any{"text": text})
+}
+
+func output(value map[string]any) gateway.Output {
+	body, err := json.Marshal(value)
+	if err != nil {
+		body = []byte("{}") // what was read always encodes
+	}
+	return gateway.Output{Body: body, JSON: true}
+}
+
+// content reads the items of a result. What a model reads here is text, so that an
+// image is a placeholder to it, and is kept for people.
+func (r *reader) content(list []map[string]any) (items []any, images []any) {
+	items = []any{}
+	for _, object := range list {
+		item := reader{object: object}
+		switch item.text("type", true) {
+		case "text":
+			text, isText := object["text"].(string)
+			if !isText {
+				item.fail("an item of content has no text")
+			}
+			items = append(items, map[string]any{"type": "text", "text": text})
+		case "image":
+			data, media, size := item.image(object)
+			items = append(items, map[string]any{"type": "text", "text": fmt.Sprintf("[an image of the type %s, %d bytes, which is not shown to you]", media, size)})
+			images = append(images, map[string]any{"type": "image", "content": map[string]any{"data": data, "mediaType": media}})
+		default:
+			item.fail("an item of content is neither text nor image")
+		}
+		if item.refused != nil && r.refused == nil {
+			r.refused = item.refused
+		}
+	}
+	return items, images
+}
+
+func (r *reader) image(object map[string]any) (data, media string, size int) {
+	data, isText := object["data"].(string)
+	decoded, err := base64.StdEncoding.DecodeString(data)
+	if !isText || err != nil {
+		r.fail("the data of an image is no base64")
+	}
+	media = r.text("mediaType", true)
+	if !strings.HasPrefix(media, "image/") || strings.ContainsFunc(media, func(c rune) bool { return c <= ' ' || c > '~' || c == '[' || c == ']' }) || len(media) > 64 {
+		r.fail("the mediaType of an image is none of images")
+	}
+	return data, media, len(decoded)
+}
+
+// onlyText is the text of a content that is one text.
+func onlyText(items []any) (string, bool) {
+	if len(items) != 1 {
+		return "", false
+	}
+	item, _ := items[0].(map[string]any)
+	text, isText := item["text"].(string)
+	return text, isText
+}
+
+// display reads what is for people. Segments of types that are not known here are
+// kept: who shows them may know more.
+func (r *reader) display() []any {
+	list := r.list("display_as")
+	if list == nil {
+		return nil
+	}
+	shown := []any{}
+	for _, object := range list {
+		kind, _ := object["type"].(string)
+		_, isText := object["content"].(string)
+		inner, isObject := object["content"].(map[string]any)
+		bad := kind == "" || !isText && !isObject
+		switch kind {
+		case "text":
+			bad = !isText
+		case "diff":
+			bad = bad || !texts(inner, "path", "patch")
+		case "image":
+			bad = bad || !texts(inner, "data", "mediaType")
+		}
+		if bad {
+			r.fail("a segment of display_as has no type, or no content that is of its type")
+		}
+		shown = append(shown, object)
+	}
+	return shown
+}
+
+func texts(object map[string]any, members ...string) bool {
+	for _, m := range members {
+		if _, isText := object[m].(string); !isText {
+			return false
+		}
+	}
+	return true
+}
+
+// event reads a subscription_event.
+func (r *reader) event() gateway.Event {
+	text, isText := r.object["text"].(string)
+	if !isText || len(text) > gateway.MaxEvent {
+		r.fail("text is missing, no string, or longer than %d bytes", gateway.MaxEvent)
+	}
+	return gateway.Event{Text: text, Associative: r.flag("associative"), Final: r.flag("final")}
+}
+
+// maxURL bounds where a person is sent.
+const maxURL = 8 << 10
+
+// authorization reads where a person must go. It is opened by people, so that
+// nothing but https is passed on.
+func (r *reader) authorization() string {
+	text := r.text("auth_url", true)
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(text) > maxURL || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		r.fail("auth_url is no https URL")
+	}
+	return text
+}

@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// Canceller is an Engine that can tell a tool which calls back that nobody waits for
+// its answer any more. It tells it once, and returns in bounded time.
+type Canceller interface {
+	Cancel(context.Context, Task)
+}
+
+const (
+	cancelTime  = 5 * time.Second
+	mostCancels = 32 // that are being told at once
+)
+
+// Cancel ends a principal's call whose tool is to call back, or the subscription of
+// one that has ended, and returns the call as it stands then. The tool is told so
+// once, beside; an answer that comes later is ignored. A call that has ended stays as
+// it is; one that runs elsewhere cannot be called off.
+func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.Call, error) {
+	c, err := k.enter(ctx, request, nil)
+	if err != nil {
+		return store.Call{}, err
+	}
+	principal := owner(c.principal)
+	call, err := k.store.Get(ctx, id, principal)
+	switch {
+	case errors.Is(err, store.ErrAbsent):
+		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
+	case err != nil:
+		return store.Call{}, notNow(err)
+	case call.Step == store.Ended && NoteOf(&call).Subscribed:
+		if err := k.unsubscribe(context.WithoutCancel(ctx), &call); err != nil {
+			return store.Call{}, err
+		}
+		k.feeds.stop(call.ID)
+		k.tellCancelled(&call)
+	case call.Step == store.Waiting:
+		if err := k.callOff(context.WithoutCancel(ctx), &call); err != nil {
+			return store.Call{}, err
+		}
+		k.tellCancelled(&call)
+	case call.Step != store.Ended:
+		return store.Call{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
+	}
+	return k.look(ctx, id, principal)
+}
+
+// callOff ends a call that waits, unless somebody does so.
+func (k *Kernel) callOff(ctx context.Context, call *store.Call) error {
+	c := k.restore(call)
+	if !k.ends.begin(c) {
+		return k.untilEnded(ctx, call)
+	}
+	refused := refusal.New(refusal.ToolUnavailable, fmt.Sprintf("The call of %s was called off before there was an answer.", c.parsed.Name))
+	if call.Task.Effect == "once" {
+		refused = refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("The call of %s was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.", c.parsed.Name))
+	}
+	if o := c.finish(ctx, Output{}, refused, call.Opened); o.Pending {
+		return notNow(errors.New("the store did not take the end in"))
+	}
+	return nil
+}
+
+// tellCancelled tells the tool of a call, where there is room for that.
+func (k *Kernel) tellCancelled(call *store.Call) {
+	engine, able := k.parts.Engine.(Canceller)
+	c := k.restore(call)
+	if !able || c.tool == nil || !c.later() {
+		return
+	}
+	task := Task{
+		CallID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: group(call),
+	}
+	select {
+	case k.cancels <- struct{}{}:
+	default:
+		return
+	}
+	k.owed.owe(func() {
+		defer func() { <-k.cancels }()
+		defer func() { _ = recover() }() // the call has ended, whatever becomes of this
+		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
+		defer cancel()
+		engine.Cancel(ctx, task)
+	})
+}

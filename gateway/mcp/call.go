@@ -1,0 +1,168 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// The members of _meta that are Callgate's own.
+const (
+	metaKey    = "callgate/idempotencyKey" // of a call
+	metaCallID = "callgate/callId"         // of a result
+)
+
+// maxKey bounds an idempotency key.
+const maxKey = 255
+
+// key is the idempotency key of a call: a member of its _meta, or a header.
+func (m *message) key(h http.Header) (string, *fault) {
+	said, has := m.meta()[metaKey]
+	key := text(said)
+	if values := h[door.HeaderKey]; len(values) > 0 {
+		if has && values[0] != key {
+			return "", faulty(codeRequest, "The header %s says another key than %s.", door.HeaderKey, metaKey)
+		}
+		key, has = values[0], true
+	}
+	if has && (key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' })) {
+		return "", faulty(codeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxKey)
+	}
+	return key, nil
+}
+
+// call has a tool called.
+func (f *Face) call(ctx context.Context, r asked) *answer {
+	for name := range r.params {
+		if name != "name" && name != "arguments" && name != "_meta" {
+			return &answer{fault: faulty(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
+		}
+	}
+	name, ok := r.params["name"].(string)
+	if !ok {
+		return &answer{fault: faulty(codeParams, "\"params.name\" must be the name of a tool.")}
+	}
+	arguments := r.arguments
+	if arguments == nil {
+		arguments = []byte("{}")
+	}
+	tool, err := r.admission.Tool(name)
+	if err != nil {
+		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
+	}
+	if tool != nil && r.modern && r.headers != nil {
+		if fault := repeated(tool.WrittenSchema, arguments, r.headers, f.options.Kernel.Output().MaxDepth); fault != nil {
+			return &answer{fault: fault}
+		}
+	}
+	o := r.admission.Handle(ctx, gateway.Input{Native: &gateway.Native{Name: name, Arguments: arguments}}, r.key)
+	a := r.outcome(o, tool)
+	a.callID = o.CallID
+	return a
+}
+
+// outcome is what became of a call.
+func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
+	refused := o.Refusal
+	switch {
+	case o.Pending:
+		refused = refusal.New(refusal.OutcomeUnknown, fmt.Sprintf(
+			"The tool has taken the call and has not answered yet. Do not send the call again: what became of it is asked for by its id, %s.", o.CallID))
+		o.Result, _ = wrapper.Refusal(nil, refused) // it holds text
+	case refused == nil:
+	case refused.Code == refusal.UnknownTool:
+		return &answer{fault: &fault{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+	case refused.Stage == refusal.Identity, refused.Stage == refusal.Request, refused.Code == refusal.Overloaded:
+		return &answer{fault: refuses(refused)}
+	default:
+		if lacking := r.lacks(refused); lacking != nil {
+			return &answer{fault: lacking}
+		}
+	}
+	output, err := outputOf(o.Result)
+	if err != nil {
+		return &answer{fault: refuses(refusal.From(refusal.Wrap, err))}
+	}
+	result := object{"_meta": object{metaCallID: o.CallID}}
+	if failed(output) {
+		result["isError"] = true
+		result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
+		return &answer{result: result, failed: refused}
+	}
+	if tool != nil && tool.Run == "mcp" {
+		if blocks, structured, ok := contentOf(output); ok {
+			result["content"] = blocks
+			if structured != nil {
+				result["structuredContent"] = structured
+			}
+			return &answer{result: result}
+		}
+	}
+	result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
+	return &answer{result: result}
+}
+
+// needs is an error of a tool's own server, which asks for something of the client
+// that the gateway has not promised it.
+type needs interface{ RequiredCapabilities() json.RawMessage }
+
+// lacks says what the client of a call has not declared, where its tool needs that.
+func (r asked) lacks(refused *refusal.Error) *fault {
+	var n needs
+	if !r.modern || !errors.As(refused.Cause, &n) {
+		return nil
+	}
+	asked := parser.DecodeObject(n.RequiredCapabilities())
+	has, _ := r.meta()[metaCapabilities].(map[string]any)
+	missing := object{}
+	for name, value := range asked {
+		if _, declared := has[name]; !declared {
+			missing[name] = value
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &fault{
+		code: codeCapability, message: "The tool needs something of the client that it has not declared.",
+		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
+	}
+}
+
+// outputOf is the output of a tool_result, as it was built.
+func outputOf(result []byte) (json.RawMessage, error) {
+	var r struct {
+		Result struct {
+			Output json.RawMessage `json:"output"`
+		} `json:"tool_result"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return nil, err
+	}
+	if len(r.Result.Output) == 0 {
+		return nil, errors.New("a result without an output")
+	}
+	return r.Result.Output, nil
+}
+
+// failed tells whether an output says why there is none. Its member error is always
+// Callgate's own.
+func failed(output json.RawMessage) bool {
+	var members map[string]json.RawMessage // names are compared as they are
+	if json.Unmarshal(output, &members) != nil {
+		return true
+	}
+	_, has := members["error"]
+	return has
+}
+
+func textBlock(s string) object { return object{"type": "text", "text": s} }

@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// contentOf takes the output of a tool of another MCP server apart, where it is
+// exactly {"content":[…]}, or that and structuredContent, and each block is one of
+// the protocol's: so that an image stays one. What was one text is one again. It is
+// not ok for anything else, which is given as every other output.
+func contentOf(output json.RawMessage) (blocks []object, structured json.RawMessage, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(output, &members) != nil {
+		return nil, nil, false
+	}
+	if said, isText := parser.Decode(members["value"]).(string); isText && len(members) == 1 {
+		return []object{textBlock(wrapper.Shown(said))}, nil, true
+	}
+	if members["content"] == nil {
+		return nil, nil, false
+	}
+	for name := range members {
+		if name != "content" && name != "structuredContent" {
+			return nil, nil, false
+		}
+	}
+	list, ok := parser.Decode(members["content"]).([]any)
+	if !ok {
+		return nil, nil, false
+	}
+	blocks = make([]object, 0, len(list))
+	for _, v := range list {
+		b, ok := blockOf(v)
+		if !ok {
+			return nil, nil, false
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, members["structuredContent"], true
+}
+
+// blockOf is a block of content with nothing in it but what the protocol says of
+// its kind. Text in which code points hide shows them.
+func blockOf(v any) (object, bool) {
+	from, _ := v.(map[string]any)
+	out := object{"type": from["type"]}
+	take := taker{from: from, out: out, ok: true}
+	switch text(from["type"]) {
+	case "text":
+		take.text("text", true)
+	case "image", "audio":
+		take.base64("data")
+		take.media("mimeType", true)
+	case "resource_link":
+		take.uri("uri")
+		take.text("name", true)
+		take.text("title", false)
+		take.text("description", false)
+		take.media("mimeType", false)
+	case "resource":
+		take.resource()
+	default:
+		return nil, false
+	}
+	return out, take.ok
+}
+
+// taker takes members of one object into another.
+type taker struct {
+	from map[string]any
+	out  object
+	ok   bool
+}
+
+func (t *taker) string(name string, required bool, valid func(string) bool) {
+	v, has := t.from[name]
+	s, isText := v.(string)
+	if !has && !required {
+		return
+	}
+	t.ok = t.ok && isText && valid(s)
+	t.out[name] = s
+}
+
+func (t *taker) text(name string, required bool) {
+	t.string(name, required, func(string) bool { return true })
+	if s, ok := t.out[name].(string); ok {
+		t.out[name] = wrapper.Shown(s)
+	}
+}
+
+func (t *taker) base64(name string) {
+	t.string(name, true, func(s string) bool {
+		_, err := base64.StdEncoding.Strict().DecodeString(s)
+		return err == nil
+	})
+}
+
+func (t *taker) media(name string, required bool) {
+	t.string(name, required, func(s string) bool { return s != "" && len(s) <= 256 && printable(s) })
+}
+
+func (t *taker) uri(name string) {
+	t.string(name, true, func(s string) bool { return strings.Contains(s, ":") && printable(s) })
+}
+
+// resource takes what is embedded: text, or bytes.
+func (t *taker) resource() {
+	from, _ := t.from["resource"].(map[string]any)
+	inner := taker{from: from, out: object{}, ok: from != nil}
+	inner.uri("uri")
+	inner.media("mimeType", false)
+	if _, has := from["text"]; has {
+		inner.text("text", true)
+	} else {
+		inner.base64("blob")
+	}
+	t.ok = t.ok && inner.ok
+	t.out["resource"] = inner.out
+}
+
+// printable tells whether a text is ASCII that shows, without spaces at its ends.
+func printable(s string) bool {
+	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
+}

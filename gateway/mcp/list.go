@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// maxPage is how many tools are listed at a time.
+const maxPage = 100
+
+// tools lists what the agent may use, in the order of the names. Tools that an
+// application runs itself cannot be called here and are left out.
+func (f *Face) tools(r asked) *answer {
+	after, fault := f.cursor(r)
+	if fault != nil {
+		return &answer{fault: fault}
+	}
+	all, err := r.admission.Tools()
+	if err != nil {
+		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
+	}
+	all = slices.DeleteFunc(all, func(t gateway.Tool) bool { return t.Client || t.Name <= after })
+	slices.SortFunc(all, func(a, b gateway.Tool) int { return strings.Compare(a.Name, b.Name) })
+	page := all[:min(len(all), maxPage)]
+	list := make([]object, 0, len(page))
+	for i := range page {
+		list = append(list, described(&page[i]))
+	}
+	result := r.cached(object{"tools": list})
+	if len(page) < len(all) {
+		result["nextCursor"] = f.mark(r, page[len(page)-1].Name)
+	}
+	return &answer{result: result}
+}
+
+// described is a tool as it is listed.
+func described(t *gateway.Tool) object {
+	d := object{
+		"name": t.Name, "inputSchema": t.WrittenSchema,
+		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
+	}
+	if t.Description != "" {
+		d["description"] = wrapper.Shown(t.Description)
+	}
+	if listsOutput(t) {
+		d["outputSchema"] = t.OutputSchema
+	}
+	return d
+}
+
+// listsOutput tells whether a tool's schema of results says what structuredContent
+// will be. That is an object, and a member error of it is Callgate's own.
+func listsOutput(t *gateway.Tool) bool {
+	if len(t.OutputSchema) == 0 {
+		return false
+	}
+	schema := parser.DecodeObject(bytes.TrimSpace(t.OutputSchema))
+	properties, _ := schema["properties"].(map[string]any)
+	_, own := properties["error"]
+	return schema["type"] == "object" && !own
+}
+
+// The cursor of a list is the last name that was given, sealed with what it was
+// given of: one of another configuration or agent, or that nobody was given, is
+// refused. It lets nobody see more.
+func (f *Face) cursor(r asked) (after string, _ *fault) {
+	for name := range r.params {
+		if name != "cursor" && name != "_meta" {
+			return "", faulty(codeParams, "There is an unknown parameter %s.", parser.Quote(name))
+		}
+	}
+	said, has := r.params["cursor"]
+	if !has {
+		return "", nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text(said))
+	if err != nil || len(b) <= sealBytes {
+		return "", badCursor()
+	}
+	after = string(b[sealBytes:])
+	if !bytes.Equal(b[:sealBytes], f.seal(r, after)) {
+		return "", badCursor()
+	}
+	return after, nil
+}
+
+func badCursor() *fault {
+	return faulty(codeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").at(http.StatusOK)
+}
+
+const sealBytes = 12
+
+func (f *Face) mark(r asked, name string) string {
+	return base64.RawURLEncoding.EncodeToString(append(f.seal(r, name), name...))
+}
+
+func (f *Face) seal(r asked, name string) []byte {
+	// Strings always encode.
+	of, _ := json.Marshal([]any{f.options.Kernel.Digest(), r.admission.Subject(), name})
+	sum := sha256.Sum256(of)
+	return sum[:sealBytes]
+}

@@ -1,0 +1,108 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+)
+
+const (
+	// maxDepth bounds how deep a message may nest beside the arguments of a call.
+	maxDepth = 64
+	// maxID bounds the id of a request.
+	maxID = 1024
+)
+
+// message is a request or a notification, as it was read.
+type message struct {
+	id     any // a string, or a json.Number with its digits; nil: a notification
+	method string
+	params map[string]any
+	// arguments are the bytes of params.arguments, which nobody has judged yet; nil
+	// where there are none.
+	arguments []byte
+}
+
+func (m *message) notification() bool { return m.id == nil }
+
+// meta is what the request says of itself.
+func (m *message) meta() map[string]any {
+	meta, _ := m.params["_meta"].(map[string]any)
+	return meta
+}
+
+// read reads one message strictly, but for the arguments of a call: those are the
+// kernel's to judge. The message is there beside a fault as far as it was read.
+func read(body []byte) (*message, *fault) {
+	m := &message{}
+	from, to := argumentsOf(body)
+	rest := body
+	if from < to {
+		m.arguments = body[from:to:to]
+		rest = append(append(append(make([]byte, 0, len(body)), body[:from]...), "{}"...), body[to:]...)
+	}
+	value, err := parser.ReadValue(rest, maxDepth)
+	if err != nil {
+		return m, faulty(codeParse, "The body is not a message: %v.", err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return m, faulty(codeRequest, "The body must be one JSON-RPC message; batches are not taken.")
+	}
+	if f := m.take(object); f != nil {
+		return m, f
+	}
+	if m.arguments != nil && (m.method != methodCall || m.notification()) {
+		// Nobody else reads them.
+		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
+			return m, faulty(codeParse, "The body is not a message: %v.", err)
+		}
+	}
+	return m, nil
+}
+
+// take reads the members of a message.
+func (m *message) take(object map[string]any) *fault {
+	id, has := object["id"]
+	if has {
+		if !validID(id) {
+			return faulty(codeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
+		}
+		m.id = id
+	}
+	if object["jsonrpc"] != "2.0" {
+		return faulty(codeRequest, "\"jsonrpc\" must be \"2.0\".")
+	}
+	for name, value := range object {
+		switch name {
+		case "jsonrpc", "id":
+		case "method":
+			m.method, _ = value.(string)
+		case "params":
+			params, ok := value.(map[string]any)
+			if !ok {
+				return faulty(codeRequest, "\"params\" must be an object.")
+			}
+			m.params = params
+		case "result", "error":
+			return faulty(codeRequest, "Nothing was asked of the client, so that it has nothing to answer.")
+		default:
+			return faulty(codeRequest, "There is an unknown member %s.", parser.Quote(name))
+		}
+	}
+	if m.method == "" {
+		return faulty(codeRequest, "\"method\" must be the name of a method.")
+	}
+	return nil
+}
+
+func validID(id any) bool {
+	switch v := id.(type) {
+	case string:
+		return len(v) <= maxID
+	case json.Number:
+		return !strings.ContainsAny(v.String(), ".eE")
+	}
+	return false
+}

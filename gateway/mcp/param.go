@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+)
+
+// keyHeader is the extension of a schema that has an argument repeated by a header.
+const keyHeader = "x-mcp-header"
+
+// repeats are the arguments of a tool that headers repeat.
+type repeats struct {
+	header string // as net/http writes its name
+	path   []string
+	kind   string // string, integer or boolean
+}
+
+// repeatsOf reads them from a tool's schema. Where one is not as the protocol asks,
+// clients must not know the tool, and none is looked for.
+func repeatsOf(schema []byte) []repeats {
+	if !bytes.Contains(schema, []byte(keyHeader)) {
+		return nil
+	}
+	var list []repeats
+	seen := map[string]bool{}
+	root, _ := parser.Decode(schema).(map[string]any)
+	if !collect(root, nil, seen, &list) {
+		return nil
+	}
+	return list
+}
+
+func collect(schema map[string]any, path []string, seen map[string]bool, into *[]repeats) bool {
+	properties, _ := schema["properties"].(map[string]any)
+	for name, v := range properties {
+		property, _ := v.(map[string]any)
+		at := append(path[:len(path):len(path)], name)
+		if said, has := property[keyHeader]; has {
+			header, kind := http.CanonicalHeaderKey(headerParam+text(said)), text(property["type"])
+			if !token(text(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
+				return false
+			}
+			seen[header] = true
+			*into = append(*into, repeats{header, at, kind})
+		}
+		if !collect(property, at, seen, into) {
+			return false
+		}
+	}
+	return true
+}
+
+// token tells whether a text can be part of a header's name (RFC 9110, 5.6.2).
+func token(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// repeated holds headers against the arguments that they repeat. Arguments that
+// cannot be read, or are of another type, are the kernel's to refuse.
+func repeated(schema, arguments []byte, h http.Header, depth int) *fault {
+	list := repeatsOf(schema)
+	if len(list) == 0 {
+		return nil
+	}
+	value, err := parser.ReadValue(arguments, depth)
+	if err != nil {
+		return nil
+	}
+	for _, r := range list {
+		value := value
+		for _, name := range r.path {
+			object, _ := value.(map[string]any)
+			value = object[name]
+		}
+		if !r.says(value, h[r.header]) {
+			return mismatch(r.header)
+		}
+	}
+	return nil
+}
+
+// says tells whether a header's values say what an argument is.
+func (r repeats) says(value any, headers []string) bool {
+	if value == nil {
+		return len(headers) == 0
+	}
+	var said string
+	if len(headers) == 1 {
+		var ok bool
+		if said, ok = decoded(headers[0]); !ok {
+			return false
+		}
+	}
+	switch v := value.(type) {
+	case string:
+		return r.kind != "string" || len(headers) == 1 && said == v
+	case bool:
+		return r.kind != "boolean" || len(headers) == 1 && said == strconv.FormatBool(v)
+	case json.Number:
+		return r.kind != "integer" || len(headers) == 1 && equal(said, v)
+	}
+	return true
+}
+
+// equal compares a number with one that was written elsewhere.
+func equal(said string, v json.Number) bool {
+	other, err := parser.ReadValue([]byte(said), 1)
+	n, ok := other.(json.Number)
+	if err != nil || !ok {
+		return false
+	}
+	a, okA := new(big.Rat).SetString(n.String())
+	b, okB := new(big.Rat).SetString(v.String())
+	return okA && okB && a.Cmp(b) == 0
+}

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"net/http"
+	"slices"
+)
+
+// The revisions, the latest first. Of the first, each request stands by itself; of
+// the others a client begins with initialize.
+const (
+	revision2026 = "2026-07-28"
+	revision2025 = "2025-11-25"
+)
+
+var revisions = []string{revision2026, revision2025, "2025-06-18"} // read only
+
+// The members of a request's _meta.
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
+)
+
+// unsupported refuses a revision that is not spoken here.
+func unsupported(asked string) *fault {
+	return faulty(codeVersion, "This revision of the protocol is not spoken here.").
+		with(map[string]any{"supported": revisions, "requested": asked})
+}
+
+// stateless tells whether a message is of the revision that needs no beginning,
+// as far as it says so itself.
+func (m *message) stateless() bool {
+	said, has := m.meta()[metaVersion]
+	return (has && !slices.Contains(revisions[1:], text(said))) || m.method == methodDiscover
+}
+
+// introduced says what a request of 2026-07-28 lacks.
+func (m *message) introduced() *fault {
+	meta := m.meta()
+	if text(meta[metaVersion]) == "" {
+		return faulty(codeParams, "\"params._meta\" must say %q.", metaVersion)
+	}
+	if _, ok := meta[metaCapabilities].(map[string]any); !ok {
+		return faulty(codeParams, "\"params._meta\" must say %q.", metaCapabilities)
+	}
+	return nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// agrees tells of which era a message over HTTP is, and what of its headers says
+// something else than its body.
+func (m *message) agrees(h http.Header) (modern bool, f *fault) {
+	stated, f := single(h, headerVersion)
+	if f != nil {
+		return true, f
+	}
+	if stated != revision2026 && !m.stateless() {
+		if stated != "" && !slices.Contains(revisions, stated) && m.method != methodInitialize {
+			return false, unsupported(stated)
+		}
+		return false, nil
+	}
+	if !m.notification() {
+		if f := m.introduced(); f != nil {
+			return true, f
+		}
+		said := text(m.meta()[metaVersion])
+		if stated != said {
+			return true, mismatch(headerVersion)
+		}
+		if said != revision2026 {
+			return true, unsupported(said)
+		}
+	}
+	return true, m.repeated(h)
+}
+
+// repeated holds the headers of 2026-07-28 that say what a message is against it.
+func (m *message) repeated(h http.Header) *fault {
+	if f := same(h, headerMethod, m.method); f != nil {
+		return f
+	}
+	switch m.method {
+	case methodCall, methodPrompt:
+		return same(h, headerName, text(m.params["name"]))
+	case methodResource:
+		return same(h, headerName, text(m.params["uri"]))
+	}
+	return nil
+}

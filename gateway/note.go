@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"encoding/json"
+
+	"github.com/callgate/callgate/store"
+)
+
+// Note is what is known of a call beside how far it has come, and beside its
+// result. None of it is for the model.
+type Note struct {
+	// AuthURL is where a person must go before a tool goes on. It is kept while the
+	// call waits, and no longer.
+	AuthURL string `json:"auth_url,omitempty"`
+	// Display is how the tool would show its result to people: a list of segments.
+	Display json.RawMessage `json:"display_as,omitempty"`
+	// Said is the digest of the message that ended the call.
+	Said string `json:"said,omitempty"`
+	// Subscribed says that the tool tells of events, though the call has ended.
+	Subscribed bool `json:"subscribed,omitempty"`
+	// Wrapped says that the tool's own answer stands in the result as its member value.
+	Wrapped bool `json:"wrapped,omitempty"`
+	// Challenges are what a person has to do before such a call can pass.
+	Challenges []Challenge `json:"challenges,omitempty"`
+}
+
+// Challenge is one authorization that a tool's server asks for.
+type Challenge struct {
+	ID  string `json:"id"`
+	URL string `json:"url"` // where a person goes
+	// CheckURL is where the server says how that stands; empty where it does not.
+	CheckURL string `json:"check_url,omitempty"`
+}
+
+// remember adds to what is kept of the end of a call beside its result.
+func (c *call) remember(add func(*Note)) {
+	n := NoteOf(&store.Call{Note: c.note})
+	add(&n)
+	c.note = n.encode()
+}
+
+// recall takes from a note what goes with an outcome.
+func (o *Outcome) recall(note []byte) {
+	n := NoteOf(&store.Call{Note: note})
+	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
+}
+
+// NoteOf is what is known of a call; what cannot be read is nothing.
+func NoteOf(call *store.Call) (n Note) {
+	if json.Unmarshal(call.Note, &n) != nil {
+		return Note{}
+	}
+	return n
+}
+
+// encode is the note as the store keeps it.
+func (n Note) encode() []byte {
+	b, err := json.Marshal(n)
+	if err != nil {
+		return nil // a note always encodes: its one raw part was read
+	}
+	return b
+}

@@ -1,0 +1,214 @@
+package oxp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+const contentJSON = "application/json; charset=utf-8"
+
+// members are those of an object that is written.
+type members map[string]json.RawMessage
+
+// set adds a member, which always encodes.
+func (m members) set(name string, value any) {
+	m[name], _ = wrapper.Marshal(value)
+}
+
+// answer writes a value as JSON in which nothing hides.
+func (f *Face) answer(c *gin.Context, status int, value any) {
+	body, err := wrapper.Marshal(value)
+	if err != nil {
+		f.options.Log.Error("an answer could not be encoded", "error", err)
+		status, body = http.StatusInternalServerError, []byte(`{"message":"Callgate failed."}`)
+	}
+	c.Header(headerVersion, Version)
+	c.Data(status, contentJSON, append(body, '\n'))
+}
+
+// refuse answers what was refused before it was a call.
+func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
+	door.Note(c, refused)
+	door.RetryAfter(c, refused)
+	raw, err := json.Marshal(refused)
+	var said members
+	if err != nil || json.Unmarshal(raw, &said) != nil {
+		said = members{"message": json.RawMessage(`"Callgate failed."`)} // a refusal always encodes: it holds text and numbers
+	}
+	f.fail(c, refused.Code, refused.Stage, said)
+	c.Abort()
+}
+
+// fail answers with an error of the protocol's for which nothing was run.
+func (f *Face) fail(c *gin.Context, code refusal.Code, stage refusal.Stage, said members) {
+	status := statusOf(code, stage)
+	switch status {
+	case http.StatusUnauthorized:
+		c.Header("WWW-Authenticate", "Bearer")
+	case http.StatusUnprocessableEntity:
+		if parameters := parametersOf(said); len(parameters) > 0 {
+			said.set("parameter_errors", parameters)
+		}
+	}
+	f.answer(c, status, said)
+}
+
+// statusOf is the class of an error for which nothing was run. The protocol knows
+// 400 and 422; a request that is none of its own, or that nobody is let in with, has
+// the status of HTTP.
+func statusOf(code refusal.Code, stage refusal.Stage) int {
+	switch code {
+	case refusal.Unauthenticated, refusal.NotFound, refusal.MethodNotAllowed, refusal.CallerRateLimited, refusal.Overloaded:
+		return code.Status()
+	case refusal.UnexpectedArgument, refusal.MissingArgument, refusal.InvalidValue:
+		return http.StatusUnprocessableEntity
+	case refusal.WrongType:
+		if stage == refusal.Schema {
+			return http.StatusUnprocessableEntity
+		}
+	}
+	return http.StatusBadRequest
+}
+
+// parametersOf maps each argument that is wrong to what is wrong with it.
+func parametersOf(said members) map[string]string {
+	var violations []struct{ Path, Message string }
+	if json.Unmarshal(said["violations"], &violations) != nil {
+		return nil
+	}
+	all := map[string]string{}
+	for _, v := range violations {
+		rest, inside := strings.CutPrefix(v.Path, "/tool/arguments/")
+		if !inside {
+			continue
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+		if all[name] != "" {
+			all[name] += " "
+		}
+		all[name] += v.Message
+	}
+	return all
+}
+
+// executed tells whether an error is one of a tool that was called, or may have
+// been: from its dispatch on a call has no other.
+func executed(code refusal.Code, stage refusal.Stage) bool {
+	switch code {
+	case refusal.StoreUnavailable, refusal.IdempotencyConflict:
+		return false
+	}
+	return stage == refusal.Execute || stage == refusal.Wrap
+}
+
+// success and failure are the two answers of a tool that was called. The protocol
+// closes them.
+type success struct {
+	CallID   string          `json:"call_id"`
+	Duration *float64        `json:"duration,omitempty"` // in milliseconds
+	Success  bool            `json:"success"`
+	Value    json.RawMessage `json:"value"`
+}
+
+type failure struct {
+	CallID   string   `json:"call_id"`
+	Duration *float64 `json:"duration,omitempty"`
+	Success  bool     `json:"success"`
+	Error    members  `json:"error"`
+}
+
+// outcome answers with what became of a call.
+func (f *Face) outcome(c *gin.Context, id string, o gateway.Outcome, took time.Duration) {
+	own := id == ""
+	if own {
+		id = o.CallID
+	}
+	var duration *float64
+	if ms := float64(took.Microseconds()) / 1000; !o.Again {
+		duration = &ms
+	}
+	if o.Pending {
+		f.answer(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: pending(own)})
+		return
+	}
+	value, said, err := taken(o)
+	if err != nil {
+		f.refuse(c, refusal.From(refusal.Wrap, err))
+		return
+	}
+	if said == nil {
+		f.answer(c, http.StatusOK, success{CallID: id, Duration: duration, Success: true, Value: value})
+		return
+	}
+	var code refusal.Code
+	var stage refusal.Stage
+	if err := errors.Join(json.Unmarshal(said["code"], &code), json.Unmarshal(said["stage"], &stage)); err != nil {
+		f.refuse(c, refusal.From(refusal.Wrap, err))
+		return
+	}
+	switch {
+	case len(o.Challenges) > 0:
+		said.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
+		f.answer(c, http.StatusBadRequest, said)
+	case executed(code, stage):
+		_, later := said["retry_after_ms"]
+		said.set("can_retry", later || code == refusal.CallInProgress)
+		f.answer(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: said})
+	default:
+		f.fail(c, code, stage, said)
+	}
+}
+
+// taken takes a result apart: the tool's own value, or the members of a refusal.
+func taken(o gateway.Outcome) (value json.RawMessage, said members, err error) {
+	var r struct {
+		Result struct {
+			Output json.RawMessage `json:"output"`
+		} `json:"tool_result"`
+	}
+	if err := json.Unmarshal(o.Result, &r); err != nil {
+		return nil, nil, err
+	}
+	var output members
+	if err := json.Unmarshal(r.Result.Output, &output); err != nil {
+		return nil, nil, err
+	}
+	if raw, refused := output["error"]; refused {
+		err := json.Unmarshal(raw, &said)
+		return nil, said, err
+	}
+	if o.Wrapped {
+		return output["value"], nil, nil
+	}
+	return r.Result.Output, nil, nil
+}
+
+// pending is the error of a call whose tool will answer later. Whoever has given it
+// an id of their own asks again by that; who has not must not, since that would be
+// another call.
+func pending(own bool) members {
+	message := "The tool has the call and has not answered yet. Send the same call with the same call_id again later, and you are told what became of it."
+	if own {
+		message = "The tool has the call and has not answered yet. Do not send it again; what becomes of it can be asked for by its call_id."
+	}
+	m := members{}
+	m.set("code", refusal.CallInProgress)
+	m.set("stage", refusal.Execute)
+	m.set("message", message)
+	m.set("can_retry", !own)
+	if !own {
+		m.set("retry_after_ms", time.Second.Milliseconds())
+	}
+	return m
+}

@@ -1,0 +1,51 @@
+package oxp
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+)
+
+// challenge is what a person has to do before a call can pass.
+type challenge struct {
+	ID       string `json:"id"`
+	URL      string `json:"url"`
+	CheckURL string `json:"check_url,omitempty"`
+}
+
+// challenges are those of a call, with our own places to ask how they stand: nobody
+// who calls a gateway is made to ask its tools' servers.
+func (f *Face) challenges(o gateway.Outcome) []challenge {
+	base := ""
+	if f.options.URL != nil {
+		base = f.options.URL()
+	}
+	all := make([]challenge, len(o.Challenges))
+	for i, c := range o.Challenges {
+		all[i] = challenge{ID: c.ID, URL: c.URL}
+		if base != "" && c.CheckURL != "" {
+			all[i].CheckURL = fmt.Sprintf("%s%s%s/%d", base, pathChecks, o.CallID, i)
+		}
+	}
+	return all
+}
+
+// authorization says how one stands.
+func (f *Face) authorization(c *gin.Context, a door.Asked) {
+	nth, err := strconv.Atoi(c.Param("nth"))
+	if err != nil || strconv.Itoa(nth) != c.Param("nth") {
+		nth = -1 // none
+	}
+	status, err := f.options.Kernel.Authorization(c.Request.Context(), a.Request, c.Param("id"), nth)
+	if err != nil {
+		f.refuse(c, refusal.From(refusal.Execute, err))
+		return
+	}
+	f.answer(c, http.StatusOK, map[string]string{"status": status})
+}

@@ -1,0 +1,161 @@
+package oxp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	maxBodyDepth = 500  // the kernel bounds the input itself, by its own rule
+	maxToolID    = 256  // in bytes
+	maxCallID    = 255  // likewise
+	maxText      = 1024 // of what is written down, or told to a tool
+)
+
+// MaxBody is the longest body, in bytes, for a longest input.
+func MaxBody(maxBytes int) int { return maxBytes + 64<<10 }
+
+// asked is the body of a call:
+//
+//	{"tool_id", "call_id"?, "trace_id"?, "input"?, "context"?: {"user_id"?, …}}
+type asked struct {
+	tool, version string // the version is exact, or empty for the highest
+	id            string // empty where the caller has none
+	trace, user   string
+	input         []byte // as it stood
+}
+
+var (
+	toolID       = regexp.MustCompile(`^([A-Za-z0-9_]+\.[A-Za-z0-9_]+)(?:@([0-9]+|[0-9]+\.[0-9]+\.[0-9]+))?$`)
+	plainVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
+)
+
+// readBody reads a body, which is closed. Its error says what is wrong.
+func readBody(data []byte) (asked, error) {
+	value, err := parser.ReadValue(data, maxBodyDepth)
+	if err != nil {
+		return asked{}, err
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return asked{}, errors.New("found no object; expected one with tool_id")
+	}
+	if _, there := object["tool_id"]; !there {
+		return asked{}, errors.New(`"tool_id" is missing`)
+	}
+	a := asked{input: []byte("{}")}
+	for name, v := range object {
+		switch name {
+		case "tool_id":
+			err = a.readTool(v)
+		case "call_id":
+			if a.id, err = text(name, v, maxCallID); err == nil && a.id == "" {
+				err = errors.New(`"call_id" is empty`)
+			}
+		case "trace_id":
+			a.trace, err = text(name, v, maxText)
+		case "input":
+			err = a.readInput(v, data)
+		case "context":
+			err = a.readContext(v)
+		case "request":
+			err = errors.New(`unknown member "request": the members of a call stand in the body itself`)
+		default:
+			err = fmt.Errorf("unknown member %s", parser.Quote(name))
+		}
+		if err != nil {
+			return asked{}, err
+		}
+	}
+	return a, nil
+}
+
+func (a *asked) readTool(v any) error {
+	id, ok := v.(string)
+	parts := toolID.FindStringSubmatch(id)
+	if !ok || len(id) > maxToolID || parts == nil {
+		return errors.New(`"tool_id" must be Toolkit.Tool, with @x or @x.y.z behind it or not`)
+	}
+	a.tool, a.version = parts[1], parts[2]
+	if a.version != "" && !strings.Contains(a.version, ".") {
+		a.version += ".0.0"
+	}
+	return nil
+}
+
+// readInput takes the bytes of the input out of the body, which is strict JSON.
+func (a *asked) readInput(v any, data []byte) error {
+	if _, ok := v.(map[string]any); !ok {
+		return errors.New(`"input" must be an object`)
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return errors.New("not strict JSON")
+	}
+	a.input = raw["input"]
+	return nil
+}
+
+// readContext reads for whom the call is. No tool asks for more here: what a tool
+// needs is the operator's, and what a caller would send is not passed on.
+func (a *asked) readContext(v any) (err error) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return errors.New(`"context" must be an object`)
+	}
+	for _, name := range []string{"authorization", "secrets"} {
+		given, there := object[name]
+		list, ok := given.([]any)
+		if there && !ok {
+			return fmt.Errorf(`"context.%s" must be a list`, name)
+		}
+		if len(list) > 0 {
+			return fmt.Errorf(`"context.%s" is not empty: no tool here asks for it, and nothing of it was passed on`, name)
+		}
+	}
+	if v, there := object["user_id"]; there {
+		a.user, err = text("context.user_id", v, maxText)
+	}
+	return err
+}
+
+// text reads a bounded string that shows as it is.
+func text(name string, v any, most int) (string, error) {
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("%q must be a string", name)
+	}
+	if len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "", fmt.Errorf("%q must be at most %d bytes of what can be printed", name, most)
+	}
+	return s, nil
+}
+
+// request is what is asked of the kernel. What a header says too must be the same.
+func (a *asked) request(r gateway.Request) (gateway.Request, *refusal.Error) {
+	for _, said := range []struct {
+		header *string
+		body   string
+		what   string
+	}{{&r.User, a.user, "context.user_id"}, {&r.ID, a.trace, "trace_id"}} {
+		if said.body != "" && *said.header != "" && *said.header != said.body {
+			return r, bad("A header says something else than %q of the body.", said.what)
+		}
+		if said.body != "" {
+			*said.header = said.body
+		}
+	}
+	return r, nil
+}
+
+func bad(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
+}

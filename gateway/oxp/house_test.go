@@ -1,0 +1,233 @@
+package oxp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/oxp"
+	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/telemetry"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// ledger is a journal that a test reads.
+type ledger struct {
+	mu      sync.Mutex
+	records []audit.Record
+}
+
+func (l *ledger) Append(_ context.Context, r audit.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = append(l.records, r)
+	return nil
+}
+
+// tool is an engine of one tool, which is asked about authorizations too.
+type tool struct {
+	mu    sync.Mutex
+	tasks []gateway.Task
+	run   func(gateway.Task) (gateway.Output, error)
+	asked []string
+	// status is what it says of an authorization.
+	status func() (string, error)
+}
+
+func (e *tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
+	e.mu.Lock()
+	e.tasks = append(e.tasks, t)
+	run := e.run
+	e.mu.Unlock()
+	return run(t)
+}
+
+func (e *tool) Authorization(_ context.Context, run registry.Run, address string) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = append(e.asked, run.Type+" "+address)
+	return e.status()
+}
+
+// ran are the tasks so far.
+func (e *tool) ran() []gateway.Task {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]gateway.Task(nil), e.tasks...)
+}
+
+func (e *tool) gives(run func(gateway.Task) (gateway.Output, error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.run = run
+}
+
+func value(body string) func(gateway.Task) (gateway.Output, error) {
+	return func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte(body), JSON: true}, nil }
+}
+
+func fails(err error) func(gateway.Task) (gateway.Output, error) {
+	return func(gateway.Task) (gateway.Output, error) { return gateway.Output{}, err }
+}
+
+// house is a face with all that stands behind it.
+type house struct {
+	*door.Door
+	t       testing.TB
+	kernel  *gateway.Kernel
+	tool    *tool
+	ledger  *ledger
+	log     *bytes.Buffer
+	schema  *corpora.Components
+	unready error
+}
+
+const tools = `tools:
+  - {name: web.search, version: 1.9.0, effect: read, description: "The old search.", input_schema: {type: object, required: [old], properties: {old: {type: string}}}, run: {type: demo}}
+  - {name: web.search, version: 1.10.0, effect: read, description: "Searches.", input_schema: {type: object, required: [query], properties: {query: {type: string, maxLength: 20}, n: {type: integer}, "a/b~c": {type: integer}, deep: {type: object, properties: {x: {type: integer}}}, site: {type: string, x-boundary: host}}}, output_schema: {type: object}, run: {type: demo}}
+  - {name: web.search, version: 1.0.0, effect: read, input_schema: {type: object}, run: {type: demo}}
+  - {name: data, effect: read, input_schema: {type: object}, run: {type: demo}}
+  - {name: files.read-all.now, version: 2.0.0, effect: once, input_schema: {type: object}, run: {type: demo}}
+  - {name: app.run, version: 1.0.0, input_schema: {type: object}, run: {type: client}}
+  - {name: odd.beta, version: 2.0.0-beta.1, input_schema: {type: object}, run: {type: demo}}
+  - {name: pay.refund, version: 1.0.0, input_schema: {type: object, required: [secret], properties: {secret: {type: string}}}, run: {type: demo}}
+  - {name: lone.null, version: 1.0.0, input_schema: {type: object}, output_schema: {type: "null"}, run: {type: demo}}
+# end
+`
+
+// open builds a house of some tools, as it may be changed.
+func open(t testing.TB, change func(*gateway.State, *gateway.Parts)) *house {
+	t.Helper()
+	return openWith(t, tools, change)
+}
+
+func openWith(t testing.TB, tools string, change func(*gateway.State, *gateway.Parts)) *house {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\n# end\n",
+		"tools.yaml":      tools,
+		"policy.csv":      "p, Analyst, *, *, , allow\np, Analyst, *, pay.*, , deny\n# end\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n# end\n",
+		"limits.yaml":     "{}\n# end\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := &gateway.State{
+		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
+		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+	}
+	h := &house{t: t, ledger: &ledger{}, log: &bytes.Buffer{}, tool: &tool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
+	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: h.tool}
+	if change != nil {
+		change(state, &parts)
+	}
+	if h.kernel, err = gateway.New(state, parts); err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewJSONHandler(h.log, nil))
+	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
+	oxp.New(oxp.Options{
+		Kernel: h.kernel, Log: logger, Unready: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
+	}).Mount(h.Door)
+	return h
+}
+
+// reply is an answer, taken apart.
+type reply struct {
+	status int
+	header http.Header
+	raw    string
+
+	CallID   string          `json:"call_id"`
+	Success  *bool           `json:"success"`
+	Duration *float64        `json:"duration"`
+	Value    json.RawMessage `json:"value"`
+	Error    *problem        `json:"error"`
+	problem
+}
+
+type problem struct {
+	Code, Stage, Message string
+	CanRetry             *bool             `json:"can_retry"`
+	After                int64             `json:"retry_after_ms"`
+	Parameters           map[string]string `json:"parameter_errors"`
+	DidYouMean           []string          `json:"did_you_mean"`
+	Missing              struct {
+		Authorization []json.RawMessage `json:"authorization"`
+	} `json:"missing_requirements"`
+}
+
+// code is the code of an error of any class.
+func (r reply) code() string {
+	if r.Error != nil {
+		return r.Error.Code
+	}
+	return r.problem.Code
+}
+
+// ask sends a request, and holds the answer against the protocol's schemas.
+func (h *house) ask(method, path, body string, headers ...string) reply {
+	h.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request)
+	r := reply{status: w.Code, header: w.Header(), raw: w.Body.String()}
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		h.t.Fatalf("%s %s: %d %s: %v", method, path, w.Code, w.Body, err)
+	}
+	component := map[int]string{200: "CallToolResponse", 422: "ValidationErrorResponse"}[w.Code]
+	if component == "" {
+		component = "ServerErrorResponse"
+	}
+	if path != "/tools/call" && w.Code == 200 {
+		component = ""
+	}
+	if component != "" && path != "/health" {
+		if err := h.schema.Check(component, w.Body.Bytes()); err != nil {
+			h.t.Errorf("%s: %v", w.Body, err)
+		}
+	}
+	if w.Header().Get("OXP-Version") != "1.0" || !strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		h.t.Errorf("%s %s: %v", method, path, w.Header())
+	}
+	return r
+}
+
+func (h *house) call(body string, headers ...string) reply {
+	h.t.Helper()
+	return h.ask(http.MethodPost, "/tools/call", body, append([]string{"Content-Type", "application/json"}, headers...)...)
+}

@@ -1,0 +1,216 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// Event is something that a tool tells of, after the call that subscribed to it has
+// ended. It is for the application: no model reads it here.
+type Event struct {
+	Text string `json:"text"`
+	// Associative says that the tool means it for the thread of the call itself.
+	Associative bool `json:"associative"`
+	Final       bool `json:"final"`
+}
+
+const (
+	// mostSubscriptions is how many of one thread are active, and mostFeeds of how
+	// many events are kept.
+	mostSubscriptions = 16
+	mostFeeds         = 1024
+	// keptEvents and keptBytes bound the latest events of one subscription that are
+	// kept for who follows it later.
+	keptEvents = 16
+	keptBytes  = 64 << 10
+	// MaxEvent bounds the text of an event, in bytes.
+	MaxEvent = 32 << 10
+	// mostUntold is how far who follows may be behind before being left behind.
+	mostUntold = 64
+)
+
+// Notify passes an event on to those who follow a call. What names no active
+// subscription is not_found.
+func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
+	ctx = context.WithoutCancel(ctx)
+	call, err := k.posted(ctx, p)
+	if err != nil {
+		return err
+	}
+	if call.Step != store.Ended || !NoteOf(&call).Subscribed {
+		return notPending()
+	}
+	if e.Final {
+		if err := k.unsubscribe(ctx, &call); err != nil {
+			return err
+		}
+	}
+	k.feeds.publish(&call, e, k.parts.Now())
+	return nil
+}
+
+// unsubscribe ends the subscription of a call.
+func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call) error {
+	note := NoteOf(call)
+	note.Subscribed = false
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	switch err := k.store.Note(ctx, call.ID, store.Ended, note.encode()); {
+	case errors.Is(err, store.ErrAbsent):
+		return notPending()
+	case err != nil:
+		return notNow(err)
+	}
+	return nil
+}
+
+// feeds are the active subscriptions that this process knows, with their latest
+// events. That a call has one stands in the store; its events stand here alone. The
+// zero value has none.
+type feeds struct {
+	mu     sync.Mutex
+	byCall map[string]*feed
+	count  map[string]int // of a thread
+}
+
+type feed struct {
+	thread    string
+	events    []Event
+	bytes     int
+	over      time.Time // the store keeps its call no longer
+	followers map[chan Event]bool
+}
+
+// threadOf names the thread of a call, which is its principal's.
+func threadOf(call *store.Call) string { return call.Scope.Principal + "\x00" + group(call) }
+
+// begin notes a subscription, unless its thread has enough of them.
+func (f *feeds) begin(call *store.Call, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, of := range f.byCall {
+		if !now.Before(of.over) {
+			f.end(id)
+		}
+	}
+	if f.count[threadOf(call)] >= mostSubscriptions {
+		return false
+	}
+	return f.of(call, now) != nil
+}
+
+// of is the feed of a call; nil where there is room for none.
+func (f *feeds) of(call *store.Call, now time.Time) *feed {
+	if found := f.byCall[call.ID]; found != nil {
+		return found
+	}
+	if len(f.byCall) >= mostFeeds {
+		return nil
+	}
+	if f.byCall == nil {
+		f.byCall, f.count = map[string]*feed{}, map[string]int{}
+	}
+	made := &feed{thread: threadOf(call), over: now.Add(store.Keep), followers: map[chan Event]bool{}}
+	f.byCall[call.ID] = made
+	f.count[made.thread]++
+	return made
+}
+
+// publish tells those who follow, and keeps an event for those who come later.
+func (f *feeds) publish(call *store.Call, e Event, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to := f.of(call, now)
+	if to == nil {
+		return
+	}
+	to.events, to.bytes = append(to.events, e), to.bytes+len(e.Text)
+	for len(to.events) > keptEvents || to.bytes > keptBytes {
+		to.bytes -= len(to.events[0].Text)
+		to.events = to.events[1:]
+	}
+	for follower := range to.followers {
+		select {
+		case follower <- e:
+		default:
+			close(follower)
+			delete(to.followers, follower)
+		}
+	}
+	if e.Final {
+		f.end(call.ID)
+	}
+}
+
+// end forgets a subscription: those who follow it have been told all.
+func (f *feeds) end(id string) {
+	of := f.byCall[id]
+	if of == nil {
+		return
+	}
+	for follower := range of.followers {
+		close(follower)
+	}
+	of.followers = map[chan Event]bool{}
+	delete(f.byCall, id)
+	if f.count[of.thread]--; f.count[of.thread] <= 0 {
+		delete(f.count, of.thread)
+	}
+}
+
+// stop is end for who is not told so by a final event.
+func (f *feeds) stop(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end(id)
+}
+
+// follow returns the events of a call, the latest that are kept first, and then as
+// they come. The channel ends with the subscription, or where who follows is too far
+// behind. Nil is a subscription that cannot be followed.
+func (f *feeds) follow(call *store.Call, now time.Time) (events chan Event, stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := f.of(call, now)
+	if of == nil {
+		return nil, func() {}
+	}
+	events = make(chan Event, keptEvents+mostUntold)
+	for _, e := range of.events {
+		events <- e
+	}
+	of.followers[events] = true
+	return events, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(of.followers, events)
+	}
+}
+
+// Events follows the subscription of a call that has ended, where it has one. The
+// channel ends with it; stop is to be called at the end.
+func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), err error) {
+	if call.Step != store.Ended || !NoteOf(&call).Subscribed {
+		return nil, func() {}, nil
+	}
+	k := f.admission.kernel
+	feed, stop := k.feeds.follow(&call, k.parts.Now())
+	if feed == nil {
+		return nil, stop, unfollowed(store.ErrFull)
+	}
+	return feed, stop, nil
+}
+
+// Admitted tells whether who follows may still be told something.
+func (f *Follower) Admitted(ctx context.Context) error {
+	_, err := f.admission.kernel.enter(ctx, f.admission.request, f.admission)
+	if err != nil {
+		return refusal.From(refusal.Identity, err)
+	}
+	return nil
+}

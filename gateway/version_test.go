@@ -1,0 +1,122 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+)
+
+// versionedState has a tool in three versions, each with a schema of its own, and
+// one that the policy denies.
+func versionedState(t testing.TB) *gateway.State {
+	t.Helper()
+	s := state(t, vectorConfig)
+	s.Limits = &ratelimit.Limits{Replicas: 1}
+	tool := func(name, version, member string) registry.Tool {
+		return registry.Tool{Name: name, Version: version, Run: registry.Run{Type: "demo"}, InputSchema: json.RawMessage(`{"type":"object","required":["` + member + `"],"properties":{"` + member + `":{}}}`)}
+	}
+	tools, err := registry.New([]registry.Tool{
+		tool("web.search", "1.0.0", "one"), tool("web.search", "1.9.0", "nine"), tool("web.search", "1.10.0", "ten"),
+		tool("files.delete", "1.0.0", "one"), tool("files.delete", "2.0.0", "two"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Tools = tools
+	return s
+}
+
+// TestVersions: a version is judged by its own schema; what holds of the name holds of
+// every version.
+func TestVersions(t *testing.T) {
+	k := kernelWith(t, versionedState(t), ratelimit.NewLocal(time.Now))
+	for _, c := range []struct {
+		name, wire string
+		alphabet   gateway.Alphabet
+		version    string
+		arguments  string
+		want       string // the version, or the code
+	}{
+		{"web.search", "", gateway.OpenAI, "", `{"ten":1}`, "1.10.0"},
+		{"web.search", "", gateway.OpenAI, "1.9.0", `{"nine":1}`, "1.9.0"},
+		{"web.search", "web.search", gateway.OXP, "1.0.0", `{"one":1}`, "1.0.0"},
+		{"web.search", "web_search", gateway.OpenAI, "1.0.0", `{"one":1}`, "1.0.0"},
+		{"web.search", "", gateway.OpenAI, "1.9.0", `{"ten":1}`, "missing_argument"},
+		{"web.search", "", gateway.OpenAI, "1.1.0", `{}`, "unknown_tool"},
+		{"web.search", "", gateway.OpenAI, "1.9", `{"nine":1}`, "unknown_tool"},
+		{"web.search", "", gateway.OpenAI, "v1.9.0", `{"nine":1}`, "unknown_tool"},
+		{"web.search", "web_search", gateway.OXP, "1.9.0", `{"nine":1}`, "unknown_tool"},
+		{"web.search", "web.search", gateway.OpenAI, "1.9.0", `{"nine":1}`, "unknown_tool"},
+		{"web.search", "web.search", gateway.Alphabet(7), "", `{"ten":1}`, "unknown_tool"},
+		{"web.serch", "", gateway.OpenAI, "1.9.0", `{}`, "unknown_tool"},
+		{"files.delete", "", gateway.OpenAI, "1.0.0", `{}`, "permission_denied"},
+		{"files.delete", "", gateway.OpenAI, "3.0.0", `{}`, "unknown_tool"},
+	} {
+		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
+		r := d.Reports[0]
+		d.Release()
+		var got string
+		if r.Refusal != nil {
+			got = string(r.Refusal.Code)
+			for _, schema := range []string{"nine", "two"} {
+				if c.want != "missing_argument" && strings.Contains(r.Refusal.Message, schema) {
+					t.Errorf("%+v: shows a schema: %s", c, r.Refusal.Message)
+				}
+			}
+		} else {
+			got = r.Call.Version
+		}
+		if got != c.want {
+			t.Errorf("%+v: %s %v", c, got, r.Refusal)
+		}
+	}
+	k.Quarantine(map[string]bool{"web.search": true})
+	for _, version := range []string{"", "1.0.0", "1.9.0", "7.0.0"} {
+		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})
+		if r.Refusal == nil || r.Refusal.Code != refusal.ToolQuarantined {
+			t.Errorf("in quarantine, %q: %v", version, r.Refusal)
+		}
+	}
+}
+
+// TestVersionsRun: the version that was judged is the one that is run, and a key is of
+// one version.
+func TestVersionsRun(t *testing.T) {
+	var last gateway.Task
+	tool := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+		last = task
+		return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
+	}}
+	k := kernelOf(t, versionedState(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
+	ask := func(version, arguments, key string) gateway.Outcome {
+		return k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: "web.search", Version: version, Arguments: []byte(arguments)}}}}, key)
+	}
+	for version, arguments := range map[string]string{"1.0.0": `{"one":1}`, "1.9.0": `{"nine":1}`, "1.10.0": `{"ten":1}`, "": `{"ten":1}`} {
+		if o := ask(version, arguments, ""); o.Refusal != nil {
+			t.Errorf("%q: %v", version, o.Refusal)
+		}
+		want := version
+		if want == "" {
+			want = "1.10.0"
+		}
+		if last.Version != want {
+			t.Errorf("%q was run as %q", version, last.Version)
+		}
+	}
+	if o := ask("1.10.0", `{"ten":1}`, "k"); o.Refusal != nil || o.Again {
+		t.Errorf("%+v", o)
+	}
+	if o := ask("1.10.0", `{"ten":1}`, "k"); !o.Again || len(o.Result) == 0 {
+		t.Errorf("%+v", o)
+	}
+	if o := ask("", `{"ten":1}`, "k"); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
+		t.Errorf("the highest, under the key of a version: %+v", o)
+	}
+}
