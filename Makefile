@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: all build replicas check test race fuzz mutate reload crash race2 overload drain soak redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos overload drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -48,6 +48,9 @@ crash: ## kill -9 under load, N (300) times: nothing that acts once may do so tw
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
 	CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
 
+redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load
+	CALLGATE_CHAOS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
+
 overload: ## three times what the gateway can do, for OVERLOAD (60s): what is shed and accepted, in figures
 	CALLGATE_OVERLOAD=$(or $(OVERLOAD),60s) $(GO) test -count=1 -v -run '^TestThreeTimesCapacity$$' -timeout 60m ./cmd/callgate
 
@@ -57,10 +60,13 @@ drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
 soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay flat
 	CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$' -timeout 120m ./cmd/callgate
 
+faults: ## every fault of docs/failure-behaviour.md against real processes, with a line for each at the end
+	CALLGATE_FAULTS=1 $(GO) test -count=1 -v -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
+
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit
 
-test-clients: ## real clients of OpenAI's chat completions, which are fetched; needs node and npm
+test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm
 	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients
 
 bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk

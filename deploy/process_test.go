@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,17 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+	"github.com/callgate/callgate/internal/ports"
+)
 
 // TestComposeAsProcesses starts the commands of docker-compose.yml as processes,
 // where no container engine is at hand: the addresses of containers become
@@ -57,9 +48,9 @@ func TestComposeAsProcesses(t *testing.T) {
 		if service.Build.Target != "callgate" {
 			continue
 		}
-		addresses[name], data[name] = freeAddress(t), t.TempDir()
+		addresses[name], data[name] = ports.Hold(t), t.TempDir()
 		main := filepath.Join(dir, name+".yaml")
-		own := strings.NewReplacer("0.0.0.0:8080", addresses[name], "127.0.0.1:9090", freeAddress(t), "/var/lib/callgate", data[name]).Replace(base)
+		own := strings.NewReplacer("0.0.0.0:8080", addresses[name], "127.0.0.1:9090", ports.Hold(t), "/var/lib/callgate", data[name]).Replace(base)
 		if err := os.WriteFile(main, []byte(own), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +64,7 @@ func TestComposeAsProcesses(t *testing.T) {
 		for i := range check {
 			check[i] = strings.ReplaceAll(check[i], "127.0.0.1:8080", addresses[name])
 		}
-		within(t, 10*time.Second, name+" does not become healthy", func() bool { return callgate(t, "", check...).code == 0 })
+		within(t, time.Minute, name+" does not become healthy", func() bool { return callgate(t, "", check...).code == 0 })
 	}
 	if len(gateways) != 2 {
 		t.Fatalf("%d gateways", len(gateways))
@@ -117,7 +108,7 @@ func TestComposeAsProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, address := range addresses {
-		within(t, 10*time.Second, name+" does not take the edit up", func() bool { return post(t, address, key, search) == http.StatusForbidden })
+		within(t, time.Minute, name+" does not take the edit up", func() bool { return post(t, address, key, search) == http.StatusForbidden })
 	}
 
 	for name, g := range gateways {

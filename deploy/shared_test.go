@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/ports"
 )
 
 // addition is what deploy/shared.yaml adds to a service.
@@ -83,7 +85,7 @@ func TestSharedAsProcesses(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: redis-server is not installed")
 	}
-	redis := freeAddress(t)
+	redis := ports.Hold(t)
 	_, port, err := net.SplitHostPort(redis)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +95,7 @@ func TestSharedAsProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Process.Kill(); r.Wait() })
-	within(t, 30*time.Second, "Redis does not come up", func() bool {
+	within(t, time.Minute, "Redis does not come up", func() bool {
 		c, err := net.Dial("tcp", redis)
 		if err == nil {
 			c.Close()
@@ -115,9 +117,9 @@ func TestSharedAsProcesses(t *testing.T) {
 	t.Setenv("REDIS_URL", "redis://"+redis)
 	var addresses []string
 	for name, more := range readShared(t) {
-		address := freeAddress(t)
+		address := ports.Hold(t)
 		main := filepath.Join(dir, name+".yaml")
-		own := strings.NewReplacer("0.0.0.0:8080", address, "127.0.0.1:9090", freeAddress(t), "/var/lib/callgate", t.TempDir()).Replace(text(t, filepath.Join(dir, "shared.yaml")))
+		own := strings.NewReplacer("0.0.0.0:8080", address, "127.0.0.1:9090", ports.Hold(t), "/var/lib/callgate", t.TempDir()).Replace(text(t, filepath.Join(dir, "shared.yaml")))
 		if err := os.WriteFile(main, []byte(own), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func TestSharedAsProcesses(t *testing.T) {
 			args[i] = strings.ReplaceAll(args[i], "/etc/callgate/shared.yaml", main)
 		}
 		start(t, args)
-		within(t, 30*time.Second, name+" does not become healthy", func() bool {
+		within(t, time.Minute, name+" does not become healthy", func() bool {
 			return callgate(t, "", "healthcheck", "--address", address).code == 0
 		})
 		addresses = append(addresses, address)

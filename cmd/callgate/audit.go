@@ -160,8 +160,8 @@ func writeKey(name string, content []byte) error {
 
 // openLog opens the audit log of a configuration. What fails in it and refuses
 // no call yet is logged; without a logger, nobody is told.
-func openLog(c *configs.Config, logger *slog.Logger) (*audit.Log, error) {
-	o := audit.Options{Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
+func openLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
+	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
 	if c.SignKey.Given() {
 		text, err := c.SignKey.Read()
 		if err != nil {

@@ -36,7 +36,7 @@ func signedLog(t *testing.T, dir, key string, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := openLog(c, nil)
+	log, err := openLog(c, nil, inTests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestALogIsNotOpenedWithoutItsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, err := openLog(c, nil)
+		log, err := openLog(c, nil, inTests)
 		if err == nil {
 			log.Close()
 			t.Fatalf("%s: it opened", place)

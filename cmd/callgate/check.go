@@ -17,10 +17,14 @@ type subject struct {
 }
 
 func (s *subject) flags(c *cobra.Command) {
+	s.whoFlags(c)
+	c.Flags().StringVar(&s.finish, "finish-reason", "", "why the model stopped, as its `reason`; with length or content_filter the completion is cut")
+}
+
+func (s *subject) whoFlags(c *cobra.Command) {
 	c.Flags().StringVar(&s.agent, "agent", "", "the `agent` that the completion is for (default: the configuration's)")
 	c.Flags().StringVar(&s.workspace, "workspace", "", "the `workspace` that the call acts in (default: the configuration's)")
 	c.Flags().StringVar(&s.project, "project", "", "the `project` that the call acts in (default: the configuration's)")
-	c.Flags().StringVar(&s.finish, "finish-reason", "", "why the model stopped, as its `reason`; with length or content_filter the completion is cut")
 }
 
 func newCheck(e env) *cobra.Command {

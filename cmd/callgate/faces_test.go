@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
@@ -31,7 +32,14 @@ var faces = []struct {
 	{"chat, held whole", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: atRandom(), held: true}) }},
 	{"chat, executed here", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate"}) }},
 	{"chat, executed here, by character", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate", cut: byCharacter}) }},
+	{callsOnly + "oxp", byOXP},
+	{callsOnly + "mcp, 2026-07-28", func(t *testing.T) carry { return byMCP(t, "2026-07-28") }},
+	{callsOnly + "mcp, 2025-11-25", func(t *testing.T) carry { return byMCP(t, "2025-11-25") }},
 }
+
+// callsOnly begins the names of faces whose calls come apart, and which bring nothing
+// else.
+const callsOnly = "calls: "
 
 // TestEveryFace brings the one file of vectors to every face, in order.
 func TestEveryFace(t *testing.T) {
@@ -39,8 +47,11 @@ func TestEveryFace(t *testing.T) {
 	for _, f := range faces {
 		t.Run(f.name, func(t *testing.T) {
 			carry := f.open(t)
-			carried := 0
+			carried, meant := 0, 0
 			for _, v := range vectors {
+				if _, _, call := called(t, v); call || !strings.HasPrefix(f.name, callsOnly) {
+					meant++
+				}
 				got, ok := carry(t, v)
 				if !ok {
 					continue
@@ -54,8 +65,12 @@ func TestEveryFace(t *testing.T) {
 					t.Errorf("%s: heard %+v, want %+v", v.ID, got, want)
 				}
 			}
-			if carried < len(vectors)*9/10 {
-				t.Errorf("the face carries only %d of %d vectors", carried, len(vectors))
+			least := meant * 9 / 10
+			if strings.HasPrefix(f.name, callsOnly) {
+				least = meant * 8 / 10 // not every name that a model makes up fits
+			}
+			if carried < least {
+				t.Errorf("the face carries only %d of %d vectors", carried, meant)
 			}
 		})
 	}

@@ -58,8 +58,7 @@ func newSaboteur(at string) *saboteur {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // one's own process can be killed
 		select {}
 	}}
-	now := false
-	at, now = strings.CutPrefix(at, "now ")
+	at, now := strings.CutPrefix(at, "now ")
 	how, point, _ := strings.Cut(at, " ")
 	if how == "panic" {
 		s.fail = func() { panic("a failure of the test") }

@@ -44,9 +44,10 @@ type fleet struct {
 type watched struct {
 	server configs.ToolServer
 	pins   []configs.Pin
-	offers []configs.Offer
+	says   statement
 	heard  time.Time // when it said last what it has; zero is never
 	fault  string    // why it did not the last time
+	told   []string  // the tools that the log says are in quarantine
 	asked  chan struct{}
 	once   sync.Once // closes asked
 	wake   chan struct{}
@@ -164,6 +165,7 @@ func (f *fleet) first(ctx context.Context) {
 // hear takes in what a server said. One that says nothing leaves things as they
 // were: what it cannot be asked, it cannot change.
 func (f *fleet) hear(w *watched, found []engine.Definition, err error) {
+	says := statementOf(offersOf(found)) // a long list holds nobody up
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -176,7 +178,7 @@ func (f *fleet) hear(w *watched, found []engine.Definition, err error) {
 	if w.fault != "" || w.heard.IsZero() {
 		f.logger.Info("a server says what tools it has", "server", w.server.Name, "tools", len(found))
 	}
-	w.offers, w.heard, w.fault = offersOf(found), time.Now(), ""
+	w.says, w.heard, w.fault = says, time.Now(), ""
 	f.judge()
 }
 
@@ -184,11 +186,17 @@ func (f *fleet) hear(w *watched, found []engine.Definition, err error) {
 func (f *fleet) judge() {
 	apart, held := map[string]bool{}, 0
 	for _, w := range f.servers {
+		var changed []string
 		for name, fit := range w.fit() {
 			if !fit {
 				apart[name] = true
 				held++
+				changed = append(changed, name)
 			}
+		}
+		if slices.Sort(changed); !w.heard.IsZero() && !slices.Equal(changed, w.told) {
+			f.logger.Warn("tools in quarantine: their server does not say what was accepted of it", "server", w.server.Name, "tools", changed)
+			w.told = changed
 		}
 		for _, name := range w.unknown() {
 			// A server cannot take a tool away that others have.
@@ -196,9 +204,6 @@ func (f *fleet) judge() {
 				apart[name] = true
 			}
 		}
-	}
-	if f.held != held {
-		f.logger.Warn("tools in quarantine", "before", f.held, "now", held)
 	}
 	maps.Copy(apart, f.between)
 	f.held, f.last = held, apart
@@ -214,8 +219,7 @@ func (w *watched) fit() map[string]bool {
 			continue
 		}
 		name := w.server.Tool(p.Name)
-		state, _ := stateOfPin(p, w.offers)
-		same := !w.heard.IsZero() && state == pinSame
+		same := !w.heard.IsZero() && w.says.state(p) == pinSame
 		if before, seen := fit[name]; seen {
 			same = same && before
 		}
@@ -227,15 +231,18 @@ func (w *watched) fit() map[string]bool {
 // unknown are the tools that may be accepted and were not, by their names in the
 // registry.
 func (w *watched) unknown() []string {
-	var names []string
-	for _, o := range w.offers {
-		name := w.server.Tool(o.Name)
-		known := slices.ContainsFunc(w.pins, func(p configs.Pin) bool { return p.Name == o.Name })
-		if !known && w.server.Allows(o.Name) && registry.ValidName(name) {
-			names = append(names, name)
+	pinned := map[string]bool{}
+	for _, p := range w.pins {
+		pinned[p.Name] = true
+	}
+	names := map[string]bool{} // of several versions one
+	for of := range w.says {
+		name := w.server.Tool(of.name)
+		if !pinned[of.name] && w.server.Allows(of.name) && registry.ValidName(name) {
+			names[name] = true
 		}
 	}
-	return names
+	return slices.Collect(maps.Keys(names))
 }
 
 // The states of a tool that was accepted.
@@ -245,16 +252,35 @@ const (
 	pinChanged = "changed"
 )
 
-// stateOfPin compares what was accepted with what is offered.
-func stateOfPin(p configs.Pin, offers []configs.Offer) (string, *configs.Offer) {
-	at := slices.IndexFunc(offers, func(o configs.Offer) bool { return o.Name == p.Name && o.Version == p.Version })
-	if at < 0 {
-		return pinGone, nil
+// statement is what a server says of its tools: of each version the digest, which is
+// empty where it cannot be called from here.
+type statement map[versioned]string
+
+type versioned struct{ name, version string }
+
+func statementOf(offers []configs.Offer) statement {
+	says := make(statement, len(offers))
+	for _, o := range offers {
+		of := versioned{o.Name, o.Version}
+		digest, err := o.Digest()
+		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
+			digest = ""
+		}
+		says[of] = digest
 	}
-	if digest, err := offers[at].Digest(); err != nil || digest != p.Digest || offers[at].Unusable != "" {
-		return pinChanged, &offers[at]
+	return says
+}
+
+// state compares what was accepted with what is said.
+func (s statement) state(p configs.Pin) string {
+	digest, has := s[versioned{p.Name, p.Version}]
+	switch {
+	case !has:
+		return pinGone
+	case digest == "" || digest != p.Digest:
+		return pinChanged
 	}
-	return pinSame, &offers[at]
+	return pinSame
 }
 
 // standings are how the servers are.
@@ -314,7 +340,7 @@ func offersOf(found []engine.Definition) []configs.Offer {
 	for i, d := range found {
 		offers[i] = configs.Offer{
 			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
-			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
+			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
 		}
 	}
 	return offers

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +29,9 @@ type house struct {
 	limits  limits
 	calls   keeping
 	tender  *gateway.Tender
-	models  atomic.Pointer[upstream.Set] // that can be asked now
+	// callbacks are the addresses at which tools answer.
+	callbacks *callbacks
+	models    atomic.Pointer[upstream.Set] // that can be asked now
 	// cut ends the calls that still run; that their outcome is not known is then
 	// written down.
 	cut context.CancelFunc
@@ -66,7 +67,7 @@ type witnesses struct {
 // openHouse opens the audit log of a configuration and makes the kernel that
 // executes.
 func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w witnesses) (h *house, err error) {
-	limits, err := newLimits(ctx, c, w.metrics, w.logger)
+	limits, err := newLimits(ctx, c, w.metrics, w.logger, e.wait)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +77,14 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 		}
 	}()
 	record := audit.Content(c.Record)
-	log, err := openLog(c, w.logger)
+	log, err := openLog(c, w.logger, e.wait)
 	if err != nil {
 		return nil, err
 	}
 	if err := unpack(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	calls, err := newKeeping(ctx, c, w.logger)
+	calls, err := newKeeping(ctx, c, w.logger, e.wait)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -91,8 +92,12 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
+	answers, err := newCallbacks(c, w.logger)
+	if err != nil {
+		return nil, errors.Join(err, calls.close(), log.Close())
+	}
 	var servers *fleet
-	tools := newTooling(engine.Options{Breaker: w.breaker}, func(server string) { servers.changed(server) })
+	tools := newTooling(engine.Options{Breaker: w.breaker, Callback: answers.address, Base: answers.base}, func(server string) { servers.changed(server) })
 	w.metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Parts{
@@ -117,7 +122,7 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 	servers.follow(c)
 	servers.followed()
 	tender := k.Tend(past, tending(w.logger))
-	return &house{kernel: k, log: log, engine: tools, servers: servers, limits: limits, calls: calls, tender: tender, cut: cut}, nil
+	return &house{kernel: k, log: log, engine: tools, servers: servers, limits: limits, calls: calls, tender: tender, callbacks: answers, cut: cut}, nil
 }
 
 // replica names this process beside others.
@@ -135,7 +140,12 @@ func unpack(c *configs.Config) error {
 	if !c.Embedded() {
 		return nil
 	}
-	return engine.Unpack(filepath.Join(c.DataDir, "projects", "alpha"))
+	for _, root := range c.Workspaces[c.Defaults.Workspace].Projects[c.Defaults.Project].Roots {
+		if err := engine.Unpack(root); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settleTime is how long closing waits for outcomes that are still owed.
@@ -179,7 +189,26 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
 		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
 	})
-	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}, err
+	o := gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}
+	for _, c := range result.Challenges {
+		o.Challenges = append(o.Challenges, gateway.Challenge(c))
+	}
+	return o, err
+}
+
+// Authorization asks the server of a tool how an authorization stands.
+func (r runner) Authorization(ctx context.Context, run registry.Run, address string) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.running, cancel)()
+	return r.engine.Authorization(ctx, toEngine(run), address)
+}
+
+// Cancel tells the server of a tool that a call was called off.
+func (r runner) Cancel(ctx context.Context, t gateway.Task) {
+	r.engine.Cancel(ctx, engine.Call{
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), ID: t.CallID, Thread: t.Thread,
+	})
 }
 
 func toEngine(r registry.Run) engine.Run { return engine.Run(r) }

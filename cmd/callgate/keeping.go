@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
@@ -20,8 +21,8 @@ type keeping struct {
 
 // newKeeping opens the store of a configuration in its data folder, which must be
 // locked. One that is shared is ready to refuse even while Redis is away.
-func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger) (keeping, error) {
-	file, err := store.OpenFile(c.DataDir, store.FileOptions{})
+func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (keeping, error) {
+	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait})
 	if err != nil {
 		return keeping{}, fmt.Errorf("store: %w", err)
 	}
@@ -35,7 +36,7 @@ func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger) (ke
 			URL: from.URL, Credentials: from.Credentials, TLS: from.TLS, Prefix: from.Prefix,
 			Sentinel: store.Sentinel{Master: from.Sentinel.Master, Addresses: from.Sentinel.Addresses, Credentials: from.Sentinel.Credentials},
 			Cluster:  store.Cluster{Addresses: from.Cluster.Addresses},
-			Journal:  file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged,
+			Journal:  file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged, Wait: wait,
 			OnChange: func(ready bool, cause error) {
 				if ready {
 					logger.Info("calls are kept on Redis")

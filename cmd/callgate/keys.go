@@ -16,7 +16,7 @@ var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 func newKeys(e env) *cobra.Command {
 	parent := &cobra.Command{
 		Use:   "keys",
-		Short: "Make keys for callers",
+		Short: "Make keys for callers, and for the addresses at which tools answer",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -47,6 +47,6 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `agents` that it stands for")
 	c.Flags().StringVar(&workspace, "workspace", "acme", "its `workspace`")
 	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `projects`")
-	parent.AddCommand(c)
+	parent.AddCommand(c, newCallbackKeys(e))
 	return parent
 }

@@ -24,7 +24,7 @@ type limits struct {
 
 // newLimits returns the limiter that a configuration asks for. One that is
 // shared is ready to refuse, or to stand in, even while Redis is away.
-func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) (limits, error) {
+func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limits, error) {
 	if c.Redis == nil {
 		return limits{Limiter: ratelimit.NewLocal(time.Now)}, nil
 	}
@@ -32,6 +32,7 @@ func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metric
 	if err != nil {
 		return limits{}, fmt.Errorf("redis: %w", err)
 	}
+	options.Wait = wait
 	var mu sync.Mutex
 	changed := false // what was told then is newer than what the start finds
 	options.OnChange = func(shared bool, cause error) {

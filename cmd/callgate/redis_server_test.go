@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/ports"
 )
 
 // redisServer is a redis-server of a test's own, which can be killed and started
@@ -22,6 +23,10 @@ type redisServer struct {
 	dir     string
 	args    []string
 	process *exec.Cmd
+	ended   chan struct{} // closed when the process has ended
+	// file, if there is one, holds what is not among the arguments: a sentinel
+	// remembers there what it knows.
+	file string
 }
 
 // newRedis is a server that does not run yet.
@@ -30,12 +35,15 @@ func newRedis(t testing.TB, args ...string) *redisServer {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("skipped: redis-server is not installed")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, held, err := net.SplitHostPort(ports.Hold(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	s := &redisServer{port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), args: args}
+	port, err := strconv.Atoi(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &redisServer{port: port, dir: t.TempDir(), args: args}
 	t.Cleanup(func() { s.kill(t) })
 	return s
 }
@@ -49,13 +57,17 @@ func (s *redisServer) start(t testing.TB) {
 	if s.secure {
 		port = []string{"--port", "0", "--tls-port", strconv.Itoa(s.port)}
 	}
-	s.process = exec.Command("redis-server", append(append(port,
-		"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--loglevel", "warning",
-	), s.args...)...)
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
+	line := append(append(port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--loglevel", "warning"), s.args...)
+	if s.file != "" {
+		line = append([]string{s.file}, s.args...)
 	}
+	s.run(t, line)
 	eventually(t, "redis-server answers", func() bool {
+		select {
+		case <-s.ended: // a connection of somebody else has had its port
+			s.run(t, line)
+		default:
+		}
 		c, err := net.DialTimeout("tcp", s.address(), time.Second)
 		if err != nil {
 			return false
@@ -73,16 +85,27 @@ func (s *redisServer) start(t testing.TB) {
 	})
 }
 
+func (s *redisServer) run(t testing.TB, line []string) {
+	t.Helper()
+	process, ended := exec.Command("redis-server", line...), make(chan struct{})
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.process, s.ended = process, ended
+	go func() {
+		defer close(ended)
+		_ = process.Wait() // however it ends
+	}()
+}
+
 // kill ends the server at once, as kill -9 does.
 func (s *redisServer) kill(t testing.TB) {
 	t.Helper()
-	if s.process == nil || s.process.ProcessState != nil {
+	if s.process == nil {
 		return
 	}
-	if err := s.process.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	_ = s.process.Wait() // it ends with the signal
+	_ = s.process.Process.Kill() // it may have ended
+	<-s.ended
 }
 
 func (s *redisServer) signal(t testing.TB, what os.Signal) {
@@ -95,15 +118,34 @@ func (s *redisServer) signal(t testing.TB, what os.Signal) {
 // ask sends commands and returns what is answered, up to where nothing more comes.
 func (s *redisServer) ask(t testing.TB, commands ...string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", s.address())
+	said, err := s.try(patience, commands...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return said
+}
+
+// try is ask for a server that may not answer. A PING shows where the answers end: a
+// sentinel knows no QUIT.
+func (s *redisServer) try(within time.Duration, commands ...string) (string, error) {
+	c, err := net.DialTimeout("tcp", s.address(), within)
+	if err != nil {
+		return "", err
 	}
 	defer c.Close()
-	fmt.Fprint(c, strings.Join(commands, "\r\n")+"\r\nQUIT\r\n")
-	said, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
+	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
+		return "", err
 	}
-	return strings.TrimSuffix(string(said), "+OK\r\n")
+	fmt.Fprint(c, strings.Join(commands, "\r\n")+"\r\nPING\r\n")
+	said, piece := "", make([]byte, 64<<10)
+	for {
+		n, err := c.Read(piece)
+		said += string(piece[:n])
+		if all, ended := strings.CutSuffix(said, "+PONG\r\n"); ended {
+			return all, nil
+		}
+		if err != nil {
+			return said, err
+		}
+	}
 }

@@ -24,6 +24,12 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 				offer.drop()
 				return fmt.Errorf("telemetry.traces: %w", err)
 			}
+			answers, err := h.callbacks.offer(c)
+			if err != nil {
+				drop()
+				offer.drop()
+				return err
+			}
 			h.servers.follow(c)
 			if err := h.kernel.Swap(stateOf(c, offer.Authenticator)); err != nil {
 				drop()
@@ -31,6 +37,7 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 				return err
 			}
 			h.servers.followed()
+			answers()
 			h.models.Store(c.Models)
 			offer.keep()
 			follow()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,10 @@ type env struct {
 	// process fail at a point that it names; the program has none, and nothing that
 	// it reads can give it one.
 	fit func(gateway.Parts) gateway.Parts
+	// wait is how long the disk and Redis are waited for; zero is as long as the
+	// packages that ask them say. A test has more patience, on a machine that is busy
+	// with others.
+	wait time.Duration
 }
 
 func newRoot(e env) *cobra.Command {
@@ -53,7 +58,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newServers(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
+	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newServers(e), newMCP(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
 }

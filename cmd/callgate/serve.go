@@ -17,9 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/callback"
 	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
 )
@@ -97,9 +100,13 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 
 	front := door.New(door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
+	built, _ := version()
+	mcp.New(mcp.Options{Kernel: h.kernel, Version: built, Origins: loaded.Server.Origins}).Mount(front)
 	h.models.Store(loaded.Models)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
+	callback.New(callback.Options{Kernel: h.kernel, Verify: h.callbacks.verify}).Mount(front)
+	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.stated}).Mount(front)
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)
@@ -108,6 +115,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))
 	}
+	h.callbacks.listening(listener.Addr().String())
 	adminListener, err := net.Listen("tcp", loaded.Server.AdminListen)
 	if err != nil {
 		listener.Close()

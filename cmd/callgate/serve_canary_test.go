@@ -103,6 +103,9 @@ func TestCanaries(t *testing.T) {
 		note(&own, g.ask(t, http.MethodPost, "/v1/calls", c, more...)) // a repeat
 		note(&own, g.ask(t, http.MethodPost, "/v1/calls", `{"tool":{"name":"hit","arguments":{}}}`, more...))
 		note(&others, g.ask(t, http.MethodGet, "/v1/calls/"+first.header.Get("Callgate-Call-Id"), "", "Authorization", "Bearer "+spy.key))
+		if params, isCall := strings.CutPrefix(strings.TrimSuffix(c, "}"), `{"tool":`); isCall {
+			note(&own, g.ask(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"`+text("id")+`","method":"tools/call","params":`+params+`}`, headers("Content-Type", "application/json")...))
+		}
 	}
 	note(&own, g.ask(t, http.MethodPost, "/v1/calls", `{"`+text("completion")+`":1}`, headers("Content-Type", "application/json")...))
 	note(&own, g.ask(t, http.MethodPost, "/v1/calls", "x", headers("Content-Type", "text/"+text("header"))...))

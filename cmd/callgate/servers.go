@@ -44,6 +44,11 @@ type row struct {
 	Description string `json:"description,omitempty"`
 }
 
+// cells are the row as a terminal may show it.
+func (r row) cells() []string {
+	return []string{r.Server, firstLine(r.Tool), firstLine(r.Version), strings.TrimSpace(r.State + " " + firstLine(r.Why)), firstLine(r.Description)}
+}
+
 // The states of a tool that was not accepted.
 const (
 	unaccepted = "new"
@@ -90,7 +95,7 @@ The exit code is 1 where a server cannot be asked.`,
 				}
 				for _, r := range rows(s, loaded.Pins[s.Name], offers) {
 					if !asJSON {
-						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Server, firstLine(r.Tool), firstLine(r.Version), strings.TrimSpace(r.State+" "+firstLine(r.Why)), firstLine(r.Description))
+						fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
 						continue
 					}
 					line, err := wrapper.Marshal(r)
@@ -144,25 +149,30 @@ func ask(ctx context.Context, of discoverer, s configs.ToolServer) ([]configs.Of
 
 // rows says how every tool stands that a server has, or that was accepted of it.
 func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.Offer) []row {
+	says := statementOf(offers)
+	accepted := map[versioned]configs.Pin{}
 	var all []row
 	for _, p := range pins {
+		accepted[versioned{p.Name, p.Version}] = p
 		if !s.Allows(p.Name) {
 			continue // it is listed as what it is now, below
 		}
-		if state, _ := stateOfPin(p, offers); state == pinGone {
+		if says.state(p) == pinGone {
 			all = append(all, row{Server: s.Name, Tool: s.Tool(p.Name), Version: p.Version, State: pinGone, Description: p.Description})
 		}
 	}
 	for _, o := range offers {
 		r := row{Server: s.Name, Tool: s.Tool(o.Name), Version: o.Version, State: unaccepted, Description: o.Description}
-		at := slices.IndexFunc(pins, func(p configs.Pin) bool { return p.Name == o.Name && p.Version == o.Version })
-		switch accepted := configs.Accept(s, []configs.Offer{o}); {
+		pin, pinned := accepted[versioned{o.Name, o.Version}]
+		switch {
 		case !s.Allows(o.Name):
 			r.State = forbidden
-		case at >= 0:
-			r.State, _ = stateOfPin(pins[at], offers)
-		case len(accepted.Refused) > 0:
-			r.State, r.Why = unusable, "("+accepted.Refused[0].Message+")"
+		case pinned:
+			r.State = says.state(pin)
+		default:
+			if alone := configs.Accept(s, []configs.Offer{o}); len(alone.Refused) > 0 {
+				r.State, r.Why = unusable, "("+alone.Refused[0].Message+")"
+			}
 		}
 		all = append(all, r)
 	}
@@ -179,7 +189,9 @@ func newServersAccept(e env) *cobra.Command {
 servers file allows, or of those that are named, as the server names them. What
 becomes of each is printed. A tool that cannot be judged strictly is left out,
 with the reason; then the exit code is 1. One that its server does not have any
-more is forgotten.
+more is forgotten. Where the configuration would not load with them, because of two
+names that are one where dots are not allowed or a condition of the policy, nothing
+is accepted, and the exit code is 2.
 
 An object that declares no members gets additionalProperties: true, which is said.
 
@@ -230,13 +242,14 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServerFile)
 		}
 	}
+	says := statementOf(offers)
 	var wanted []configs.Offer
-	var pins []configs.Pin // of tools that are not meant: they stay as they are
+	var pins, forgotten []configs.Pin // of tools that are not meant, which stay as they are, and that are gone
 	for _, p := range old {
 		if !meant(p.Name) {
 			pins = append(pins, p)
-		} else if state, _ := stateOfPin(p, offers); state == pinGone {
-			fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.Tool(p.Name), p.Version))
+		} else if says.state(p) == pinGone {
+			forgotten = append(forgotten, p)
 		}
 	}
 	taken := false
@@ -252,29 +265,42 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 		wanted = append(wanted, o)
 	}
 	accepted := configs.Accept(s, wanted)
-	all := sha256.New()
-	for _, p := range accepted.Pins {
-		fmt.Fprintf(all, "%s\n", p.Digest)
-	}
-	digest := hex.EncodeToString(all.Sum(nil))
+	digest := digestOf(accepted.Pins)
 	if how.expected != "" && how.expected != digest {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.expected)
 	}
+	pins = append(pins, accepted.Pins...)
+	faulty := loaded.TakesPins(s.Name, pins)
+	if faulty != nil {
+		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)
+		if !how.dry {
+			return faulty
+		}
+	}
+	for _, p := range forgotten {
+		fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.Tool(p.Name), p.Version))
+	}
+	before := make(map[versioned]string, len(old))
+	for _, p := range old {
+		before[versioned{p.Name, p.Version}] = p.Digest
+	}
 	for _, p := range accepted.Pins {
 		word := "accepted"
-		if at := slices.IndexFunc(old, func(q configs.Pin) bool { return q.Name == p.Name && q.Version == p.Version }); at >= 0 {
+		if digest, known := before[versioned{p.Name, p.Version}]; known {
 			word = "unchanged"
-			if old[at].Digest != p.Digest {
+			if digest != p.Digest {
 				word = "changed"
 			}
 		}
 		fmt.Fprintf(e.stdout, "%s\t%s\n", word, shown(s.Tool(p.Name), p.Version))
 	}
+	// Their texts hold what the server says, and Error shows nothing that a terminal
+	// would obey.
 	for _, f := range accepted.Changed {
-		fmt.Fprintf(e.stderr, "changed: %s\n", f.Message)
+		fmt.Fprintf(e.stderr, "changed: %v\n", f)
 	}
 	for _, f := range accepted.Refused {
-		fmt.Fprintf(e.stderr, "left out: %s\n", f.Message)
+		fmt.Fprintf(e.stderr, "left out: %v\n", f)
 	}
 	if how.dry {
 		fmt.Fprintf(e.stdout, "digest\t%s\n", digest)
@@ -285,15 +311,27 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 			}
 			fmt.Fprintf(e.stdout, "%s\n", line)
 		}
-	} else {
-		if err := configs.WritePins(loaded.DataDir, s.Name, append(pins, accepted.Pins...)); err != nil {
-			return fmt.Errorf("what was accepted could not be kept: %w", err)
-		}
+	} else if err := configs.WritePins(loaded.DataDir, s.Name, pins); err != nil {
+		return fmt.Errorf("what was accepted could not be kept: %w", err)
+	}
+	if faulty != nil {
+		return faulty
 	}
 	if taken || len(accepted.Refused) > 0 {
 		return status(exitRefused)
 	}
 	return nil
+}
+
+// digestOf is SHA-256, in hex, over what pins are of, whatever their order.
+func digestOf(pins []configs.Pin) string {
+	var digests []string
+	for _, p := range pins {
+		digests = append(digests, p.Digest)
+	}
+	slices.Sort(digests)
+	sum := sha256.Sum256([]byte(strings.Join(digests, "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 func shown(name, version string) string {

@@ -3,19 +3,34 @@ package main
 import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/mcp"
 )
 
 // tooling is the engine, with the transports that run what it does not run itself.
 type tooling struct {
 	*engine.Engine
+	outbound *engine.Outbound
+	mcp      *mcp.Client
 }
 
 // newTooling returns an engine. changed is told of servers that say that their
 // tools have changed; it may be nil.
 func newTooling(options engine.Options, changed func(server string)) *tooling {
 	options.Secret = configs.ReadSecret
-	return &tooling{engine.New(options)}
+	own, _ := version()
+	t := &tooling{outbound: engine.NewOutbound(options)}
+	t.mcp = mcp.New(mcp.Options{Version: own, Outbound: t.outbound, Changed: changed})
+	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
+	t.Engine = engine.New(options)
+	return t
 }
 
-// Close gives up its connections.
-func (t *tooling) Close() { t.Engine.Close() }
+// OpenBreakers is of how many tools the breaker is not closed.
+func (t *tooling) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
+
+// Close gives up its connections, and ends the programs that it has started.
+func (t *tooling) Close() {
+	t.mcp.Close()
+	t.Engine.Close()
+	t.outbound.Close()
+}

@@ -92,7 +92,7 @@ func newToolsImport(e env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	parent.AddCommand(newImportMCP(e), newImportOpenAI(e))
+	parent.AddCommand(newImportMCP(e), newImportOpenAI(e), newImportOpenAPI(e))
 	return parent
 }
 
@@ -138,6 +138,36 @@ left out, with the reason; then the exit code is 1.`,
 			return e.imports(c.Context(), args, configs.ImportOpenAI)
 		},
 	}
+}
+
+func newImportOpenAPI(e env) *cobra.Command {
+	var o configs.OpenAPI
+	c := &cobra.Command{
+		Use:   "openapi FILE|-",
+		Short: "Import the operations of an OpenAPI document",
+		Long: `Read an OpenAPI 3 document (JSON or YAML) and print a tool file for
+registry.files: one tool of run.type http for each operation, whose arguments are
+the parameters of the operation and, as one argument, its JSON body.
+
+A tool is named by the operation's operationId, or by its method and path. GET and
+HEAD get the effect read, PUT and DELETE idempotent, every other method once:
+change it where you know better. Where the document states no server, several, or
+one without a host, choose it with --url.
+
+What has no strict form is left out, with the reason: forms and other bodies that
+are not JSON, cookies, parameters that are objects, references to other files.
+Then the exit code is 1. A credential is never an argument: who asks for one is
+said, and run.credential states where it stands.`,
+		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.Import, error) { return configs.ImportOpenAPI(name, data, o) })
+		},
+	}
+	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
+	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
+	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`addresses` or prefixes that the tools may connect to; public ones by default")
+	return c
 }
 
 // imports reads a file of definitions and prints what became of it.

@@ -42,7 +42,7 @@ type router struct {
 	stderr io.Writer
 }
 
-func newHandler(tools []tool, counted *hits, stderr io.Writer) http.Handler {
+func newHandler(tools []tool, counted *hits, stderr io.Writer) router {
 	h := router{tools: map[string]http.HandlerFunc{}, hits: counted, stderr: stderr}
 	for _, t := range tools {
 		h.tools[t.path] = t.handler(stderr)

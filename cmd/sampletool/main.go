@@ -10,6 +10,7 @@
 //	POST /slow    {"seconds"}          -> {"waited"}, after that time; nothing if the client leaves
 //	POST /fail    {"status"?}          -> that status, 500 if absent
 //	POST /echo    any object           -> {"echo": its bytes}
+//	POST /later   an invocation        -> {}, and the answer by calling back
 //	GET  /hits                         -> {"total", "paths", "calls": [{"id", "path", "count"}], "forgotten"}
 //	GET  /healthz                      -> {"ok": true}
 //
@@ -17,6 +18,16 @@
 // read strictly: an unknown, missing, repeated or null member, a wrong type and
 // anything after the object are refused with 400. Every refusal is
 // {"error": "what was found; what was expected"}.
+//
+// # Calling back
+//
+// /later is a tool of the callback protocol: it acknowledges a call, and posts its
+// answer to the callback_url that came with it. How, the flag --later says, or the
+// argument "as" of one call: once, several times, after forgeries, too late, when
+// POST /later/release says so, never, or in other manners. GET
+// /.well-known/rap-toolset describes it, and GET /later/report counts what was
+// posted and how that was answered. /cancel_tool_call and /close_thread are always
+// taken.
 //
 // # Hits
 //

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,11 @@ type options struct {
 	listen string // host:port; port 0 is any free one
 	root   string // the folder of texts; empty is the bundled one
 	hits   string // the file that hits are appended to; empty is none
+
+	later    string        // how calls are answered later that do not say
+	delay    time.Duration // before such an answer
+	lateness time.Duration // before a late one
+	patience time.Duration // how long an answer is tried again
 }
 
 // run is the whole program. It serves until ctx ends and returns an exit code.
@@ -39,6 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.listen, "listen", defaultListen, "the `address` to listen on, host:port; port 0 is any free one")
 	flags.StringVar(&o.root, "root", "", "the `folder` of texts that is searched and read; a bundled one if absent")
 	flags.StringVar(&o.hits, "hits", "", "the `file` to append one line to for each request, before it is acted on")
+	flags.StringVar(&o.later, "later", "plain", "the `manners` in which calls of /later are answered: some of "+strings.Join(manners, ", ")+", joined by +")
+	flags.DurationVar(&o.delay, "later-delay", 0, "the `time` before such an answer")
+	flags.DurationVar(&o.lateness, "later-late", 3*time.Second, "the `time` before a late one")
+	flags.DurationVar(&o.patience, "later-patience", time.Minute, "the `time` for which an answer is tried again")
 	if code, ok := parse(flags, args, stderr); !ok {
 		return code
 	}
@@ -101,6 +111,14 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		defer f.Close()
 		file = f
 	}
+	as, err := parseManners(o.later)
+	if err != nil {
+		return fmt.Errorf("--later: %w", err)
+	}
+	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
+	answers := newLater(answering, as, o.delay, o.lateness, o.patience)
+	defer answers.underway.Wait()
+	defer stop()
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", o.listen, err)
@@ -109,8 +127,10 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		_ = listener.Close()
 		return fmt.Errorf("cannot say where it listens: %w", err)
 	}
+	handler := newHandler(tools(library{texts}, time.Now), newHits(file, time.Now), stderr)
+	answers.mount(handler)
 	s := server{
-		handler: newHandler(tools(library{texts}, time.Now), newHits(file, time.Now), stderr),
+		handler: handler,
 		limits:  defaultLimits(),
 		stderr:  stderr,
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/ports"
 )
 
 // started is a program that runs.
@@ -74,12 +76,6 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused := free.Addr().String()
-	free.Close()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	write(t, file, "")
@@ -96,7 +92,7 @@ func TestArguments(t *testing.T) {
 		"hits that are a folder":    {[]string{"--hits", dir}, exitUsage, "is a directory"},
 		"an address that is taken":  {[]string{"--listen", taken.Addr().String()}, exitUsage, "address already in use"},
 		"an address that is none":   {[]string{"--listen", "nowhere"}, exitUsage, "missing port"},
-		"healthcheck of nothing":    {[]string{"healthcheck", "--listen", unused}, exitFailed, "not healthy"},
+		"healthcheck of nothing":    {[]string{"healthcheck", "--listen", ports.Hold(t)}, exitFailed, "not healthy"},
 		"healthcheck, no address":   {[]string{"healthcheck", "--listen", "nowhere"}, exitUsage, "missing port"},
 		"healthcheck, strange host": {[]string{"healthcheck", "--listen", "a b:1"}, exitUsage, "expected host:port"},
 		"healthcheck, an argument":  {[]string{"healthcheck", "now"}, exitUsage, `found the argument "now"`},
@@ -203,9 +199,9 @@ func newTools(t *testing.T, bounds limits, said io.Writer) (url string, stop fun
 // The deadline for reading a request is over long before /slow is.
 func TestWaitOutlivesTheDeadlineOfReading(t *testing.T) {
 	bounds := defaultLimits()
-	bounds.read = 100 * time.Millisecond
+	bounds.read = time.Second
 	url, stop := newTools(t, bounds, t.Output())
-	if status, got := post(t, url+"/slow", `{"seconds":0.5}`); status != http.StatusOK {
+	if status, got := post(t, url+"/slow", `{"seconds":1.5}`); status != http.StatusOK {
 		t.Errorf("status %d, want 200: %s", status, got)
 	}
 	if err := stop(); err != nil {

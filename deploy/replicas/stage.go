@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/ports"
 )
 
 // gateway is one of the three.
@@ -120,14 +122,11 @@ func (s *stage) configure() error {
 // startRedis starts Redis, at the port that it had before if there was one.
 func (s *stage) startRedis(ctx context.Context) error {
 	if s.redisAt == "" {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, _, err := ports.Take(0) // held until this process ends, as it comes back there
 		if err != nil {
 			return err
 		}
-		s.redisAt = l.Addr().String()
-		if err := l.Close(); err != nil {
-			return err
-		}
+		s.redisAt = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	_, port, err := net.SplitHostPort(s.redisAt)
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package clients_test runs real clients of OpenAI's chat completions against
 // the sample model, and against gateways in front of it: the npm packages openai
-// and ai in node, and openai-go in go, a module of its own. It is what
+// and ai in node, and openai-go in go, a module of its own. For MCP it runs the
+// official conformance suite, the inspector and servers from npm. It is what
 // `make test-clients` runs.
 //
 // What is not installed, or cannot be fetched, is left out and said; where CI is
@@ -43,24 +44,13 @@ func TestClients(t *testing.T) {
 // passed is the line of a TAP report that counts the tests that passed.
 var passed = regexp.MustCompile(`(?m)^# pass ([1-9][0-9]*)$`)
 
-// node installs exactly what the lock file names, in a folder that is removed.
+// node runs the tests of node, in a folder that is removed.
 func node(t *testing.T, env []string) {
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			leaveOut(t, program+" is not installed")
-		}
-	}
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("node")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := run(t, dir, env, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	switch {
-	case err != nil && (strings.Contains(out, "EUSAGE") || strings.Contains(out, "EINTEGRITY")):
-		t.Fatalf("package-lock.json is not that of package.json: %s", out)
-	case err != nil:
-		leaveOut(t, "the packages cannot be fetched: "+out)
-	}
+	installed(t, dir)
 	report := command(t, dir, env, "npm", "test", "--silent")
 	count := passed.FindString(report)
 	if count == "" {

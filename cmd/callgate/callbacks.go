@@ -1,0 +1,237 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/store"
+)
+
+// keysLook is how often the keys of callbacks are looked at, while they are used.
+const keysLook = time.Second
+
+// keysLead is how long before it signs a new key stands among the others, so that
+// every gateway knows it by then.
+const keysLead = time.Minute
+
+// callbacks makes and reads the addresses at which tools answer. It is safe for
+// concurrent use.
+type callbacks struct {
+	logger *slog.Logger
+	now    func() time.Time
+
+	mu     sync.Mutex
+	listen string // where this gateway listens; empty while it does not
+	url    string // how tools see it, where that is stated
+	place  configs.Secret
+	own    string            // the file of the keys that are its own
+	bases  map[string]string // where servers stand, by their names
+	keys   *identity.Capabilities
+	looked time.Time
+	wrong  string // why the keys could not be read; empty where they were
+}
+
+// newCallbacks reads the keys of a configuration that has tools which call back,
+// and makes them where they are its own and none are there. Where there are no such
+// tools, that is done for the first that a reload brings.
+func newCallbacks(c *configs.Config, logger *slog.Logger) (*callbacks, error) {
+	b := &callbacks{logger: logger, now: time.Now}
+	follow, err := b.offer(c)
+	if err != nil {
+		return nil, err
+	}
+	follow()
+	return b, nil
+}
+
+// offer reads what a configuration says, and follow takes it up.
+func (b *callbacks) offer(c *configs.Config) (follow func(), err error) {
+	next := callbacks{place: c.Callbacks.Keys, own: configs.CallbackKeys(c.DataDir)}
+	if callsBack(c) {
+		if next.keys, err = next.read(b.now()); err != nil {
+			return nil, fmt.Errorf("the keys of callbacks: %w", err)
+		}
+	}
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if next.keys != nil || next.place != b.place || next.own != b.own {
+			b.keys, b.looked = next.keys, time.Time{}
+		}
+		b.url, b.place, b.own, b.bases = c.Callbacks.URL, next.place, next.own, map[string]string{}
+		for _, s := range c.Servers {
+			b.bases[s.Name] = s.URL
+		}
+	}, nil
+}
+
+// stated is how others see this gateway; empty where nobody has said it.
+func (b *callbacks) stated() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.url
+}
+
+// callsBack tells whether a configuration has tools that call back.
+func callsBack(c *configs.Config) bool {
+	for _, entry := range c.Tools.Entries() {
+		if entry.Run().Type == configs.ServerCallback {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads the keys, and makes the own ones where none are there.
+func (b *callbacks) read(now time.Time) (*identity.Capabilities, error) {
+	if b.place.Given() {
+		text, err := b.place.Read()
+		if err != nil {
+			return nil, err
+		}
+		return placed(b.place.String(), text)
+	}
+	text, err := os.ReadFile(b.own)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeKeys(b.own, now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.own, reason(err))
+	}
+	return placed(b.own, string(text))
+}
+
+func placed(where, text string) (*identity.Capabilities, error) {
+	keys, err := identity.ReadCapabilities(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return keys, nil
+}
+
+// makeKeys writes the first key of a gateway.
+func makeKeys(file string, now time.Time) (*identity.Capabilities, error) {
+	keys := (*identity.Capabilities)(nil).Rotate(now, 0)
+	if err := replace(file, keys.Encode()); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, reason(err))
+	}
+	return keys, nil
+}
+
+// replace puts a file in the place of another, which a reader sees whole or not at
+// all. Nobody else may read it.
+func replace(file string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".keys-*") // of the mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// current are the keys as they stand. Where they cannot be read, those of before
+// serve on, and the log is told once.
+func (b *callbacks) current(now time.Time) (*identity.Capabilities, error) {
+	if b.keys != nil && now.Sub(b.looked) < keysLook && !now.Before(b.looked) {
+		return b.keys, nil
+	}
+	b.looked = now
+	keys, err := b.read(now)
+	if err != nil {
+		if b.wrong != err.Error() {
+			b.logger.Error("the keys of callbacks cannot be read", "cause", err.Error(), "served_on", b.keys != nil)
+		}
+		b.wrong = err.Error()
+		if b.keys == nil {
+			return nil, err
+		}
+		return b.keys, nil
+	}
+	b.keys, b.wrong = keys, ""
+	return keys, nil
+}
+
+// listening says where tools can be answered to, where nothing else is stated.
+func (b *callbacks) listening(address string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listen = address
+}
+
+// address is where a call is answered, until a time. It is known for as long as the
+// call is kept: an answer that comes too late is written down as that, and a
+// subscription goes on.
+func (b *callbacks) address(callID string, until time.Time) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	base := b.url
+	switch {
+	case b.listen == "":
+		return "", errors.New("nothing listens for an answer")
+	case base == "" && unspecified(b.listen):
+		return "", errors.New("callbacks.url is not stated, and server.listen is no address to call")
+	case base == "":
+		base = "http://" + b.listen
+	}
+	now := b.now()
+	keys, err := b.current(now)
+	if err != nil {
+		return "", err
+	}
+	token, err := keys.Issue(callID, now, until.Add(store.Keep))
+	if err != nil {
+		return "", err
+	}
+	return base + "/v1/callbacks/" + token, nil
+}
+
+// base is where a server stands, or "".
+func (b *callbacks) base(server string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bases[server]
+}
+
+// verify is the call that a token stands for, or "".
+func (b *callbacks) verify(token string) string {
+	b.mu.Lock()
+	now := b.now()
+	keys := b.keys
+	if keys != nil || b.place.Given() || exists(b.own) { // else none was ever given
+		keys, _ = b.current(now) // without keys no token is good
+	}
+	b.mu.Unlock()
+	return keys.Verify(token, now)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func unspecified(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		host, _, err := net.SplitHostPort(address)
+		return err != nil || host == ""
+	}
+	return a.Addr().IsUnspecified()
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/mcp"
+)
+
+func newMCP(e env) *cobra.Command {
+	var config string
+	var s subject
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the tools to one client of the Model Context Protocol",
+		Long: `Serve one client of the Model Context Protocol on standard input and output: a
+desktop application, an editor, or an agent that starts its servers itself. It
+lists the tools that the agent may use, and every call is judged, written to the
+audit log and executed as in serve. The client's own configuration names the
+command, for instance:
+
+  {"mcpServers": {"callgate": {
+    "command": "callgate",
+    "args": ["mcp", "--config", "/etc/callgate/callgate.yaml", "--agent", "Analyst"]}}}
+
+A gateway that serves HTTP has the same at http://HOST:PORT/mcp.
+
+Nothing but messages is written to standard output; the log is on standard error.
+The configuration is reloaded while serving. The audit log and the store are in a
+folder of their own, the first of data_dir/mcp/1 to 16 that no other process has,
+so that it runs beside serve, and several clients beside each other.
+
+The process ends when its input does, or by SIGTERM, once the calls in flight have
+ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
+		Example: `  callgate mcp
+  callgate mcp --config callgate.yaml --agent Analyst --workspace acme --project alpha
+  callgate audit verify callgate-data/mcp/1/audit.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := e.load(config)
+			if err != nil {
+				return err
+			}
+			return e.serveMCP(c.Context(), config, loaded, s)
+		},
+	}
+	configFlag(c, &config)
+	s.whoFlags(c)
+	return c
+}
+
+// serveMCP runs until the client leaves or ctx ends.
+func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, s subject) (err error) {
+	logger := e.warnings()
+	h, err := e.openApart(ctx, loaded, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	request := gateway.Request{Subject: gateway.Subject{Agent: s.agent, Workspace: s.workspace, Project: s.project}}
+	if _, err := h.kernel.Admit(ctx, request); err != nil {
+		return err
+	}
+	h.servers.first(ctx)
+
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- h.watchAlone(path, loaded, logger).Run(watching) }()
+	defer func() {
+		stopWatching()
+		select {
+		case e := <-watched:
+			if e != nil {
+				err = errors.Join(err, internalError{e})
+			}
+		case <-time.After(settleTime): // a file system that does not answer holds nothing up
+		}
+	}()
+
+	v, _ := version()
+	face := mcp.New(mcp.Options{Kernel: h.kernel, Version: v})
+	in := newInterruptible(ctx, io.NopCloser(e.stdin))
+	answered := make(chan error, 1)
+	go func() { answered <- face.Stdio(ctx, request, in, e.stdout) }()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(loaded.Server.Drain):
+		h.cut()
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(settleTime):
+		return internalError{errors.New("calls had not ended after they were cut off")}
+	}
+}
+
+// mostApart bounds how many processes share a data folder so.
+const mostApart = 16
+
+// openApart opens a house in the first folder below data_dir that is free. All else
+// of the configuration is as it stands: what was accepted of servers is one for all.
+func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog.Logger) (h *house, err error) {
+	for n := 1; n <= mostApart; n++ {
+		own := *loaded
+		own.DataDir = filepath.Join(loaded.DataDir, "mcp", strconv.Itoa(n))
+		h, err = e.openHouse(ctx, &own, stateOf(&own, nil), witnesses{logger: logger})
+		var held *audit.Held
+		if !errors.As(err, &held) {
+			return h, err
+		}
+	}
+	return nil, fmt.Errorf("all of %d folders are taken: %w", mostApart, err)
+}
+
+// watchAlone keeps the kernel at what the configuration's files say, where nobody is
+// asked for a credential.
+func (h *house) watchAlone(path string, first *configs.Config, logger *slog.Logger) *configs.Watch {
+	return configs.NewWatch(path, first, configs.WatchOptions{
+		Swap: func(_ context.Context, c *configs.Config) error {
+			h.servers.follow(c)
+			if err := h.kernel.Swap(stateOf(c, nil)); err != nil {
+				return err
+			}
+			h.servers.followed()
+			return nil
+		},
+		Report: func(e configs.Event) {
+			for _, f := range e.Faults {
+				logger.Error("configuration "+string(e.Kind), "fault", f.Error(), "digest", e.Digest)
+			}
+			if e.Kind == configs.Restart {
+				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
+			}
+		},
+	})
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// connected is a client of the official SDK on a process that it has started.
+func connected(t *testing.T, c *exec.Cmd) *mcp.ClientSession {
+	t.Helper()
+	var log said
+	c.Stderr = &log
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: c, TerminateDuration: patience}, nil)
+	if err != nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%v: %s", err, log.String())
+		}
+		if state := c.ProcessState; state != nil && state.ExitCode() != exitAccepted {
+			t.Errorf("it ended with %s: %s", state, log.String())
+		}
+	})
+	return s
+}
+
+// lists are the names of the tools that a client is shown.
+func lists(t *testing.T, s *mcp.ClientSession) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	list, err := s.ListTools(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := ""
+	for _, tool := range list.Tools {
+		names += " " + tool.Name
+	}
+	return strings.TrimPrefix(names, " ")
+}
+
+// TestMCPBesideServe: a client of its own runs beside the gateway, and another beside
+// that, each with an audit log of its own; and what the operator takes away is gone
+// while they run.
+func TestMCPBesideServe(t *testing.T) {
+	config, data := unlimitedVectors(t)
+	g := serveGate(t, config)
+	first := connected(t, process(context.Background(), nil, "mcp", "--config", config))
+	second := connected(t, process(context.Background(), nil, "mcp", "--config", config, "--agent", "Intern"))
+	if got := lists(t, first); got != "data.vector_search files.read notes.label payments.refund time.now web.search" {
+		t.Errorf("%s", got)
+	}
+	if got := lists(t, second); strings.Contains(got, "payments") {
+		t.Errorf("%s", got)
+	}
+	for _, s := range []*mcp.ClientSession{first, second} {
+		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "time.now"})
+		if err != nil || r.IsError {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	policy := filepath.Join(filepath.Dir(config), "policy.csv")
+	if err := os.WriteFile(policy, []byte("p, Analyst, acme/alpha, time.now, , allow\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); lists(t, first) != "time.now"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still %s", lists(t, first))
+		}
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Error(err)
+	}
+	if code := g.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	for _, dir := range []string{"1", "2"} {
+		if n := len(verified(t, filepath.Join(data, "mcp", dir))); n != 2 {
+			t.Errorf("%s: %d records", dir, n)
+		}
+	}
+}
+
+// TestMCPTerm: a signal ends it as the end of its input does, once what runs has
+// ended.
+func TestMCPTerm(t *testing.T) {
+	config, _ := unlimitedVectors(t)
+	c := process(t.Context(), nil, "mcp", "--config", config)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var out, log said
+	c.Stdout, c.Stderr = &out, &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); !strings.Contains(out.String(), `"id":1`); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer: %s", log.String())
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v: %s", err, log.String())
+	}
+	if got := out.String(); got != `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMCPSnippet runs the command that docs/mcp.md, and the help, give to a client's
+// configuration.
+func TestMCPSnippet(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(docs, []byte("```json\n"))
+	snippet, _, _ := bytes.Cut(rest, []byte("```\n"))
+	var client struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(snippet, &client); err != nil {
+		t.Fatalf("%s: %v", snippet, err)
+	}
+	server := client.Servers["callgate"]
+	if server.Command != "callgate" || len(server.Args) == 0 {
+		t.Fatalf("%s", snippet)
+	}
+	c := process(context.Background(), nil, server.Args...)
+	c.Dir = t.TempDir()
+	s := connected(t, c)
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "math.evaluate", Arguments: map[string]any{"expression": "2*(3+4)"}})
+	if err != nil || r.IsError || r.Content[0].(*mcp.TextContent).Text != `{"value":14}` {
+		t.Errorf("%+v: %v", r, err)
+	}
+}

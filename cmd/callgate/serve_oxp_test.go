@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/registry"
+)
+
+// called is the call that a vector is, where it is one that a face can bring whose
+// calls come apart: by its tool's name and its arguments.
+func called(t testing.TB, v corpora.Vector) (name string, arguments []byte, ok bool) {
+	r := parser.Parse(v.Bytes(t), false, parser.Options{})
+	return r.Name, r.Arguments, r.Kind == parser.Call && v.FinishReason == "" && v.Expect.Stage != "parse" && !r.Claimed
+}
+
+// oxpID is the form of the names that OXP can bring.
+var oxpID = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+$`)
+
+// byOXP brings calls to the face of a tool server, without an id of their own.
+func byOXP(t *testing.T) carry {
+	config, data := unlimitedVectors(t)
+	g := serveGate(t, config)
+	loaded, err := configs.Load(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range loaded.Tools.Entries() {
+		names = append(names, e.Name())
+	}
+	ids, err := registry.NewNameMap(names, registry.OXP())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	t.Cleanup(func() {
+		if code := g.stop(t); code != exitAccepted {
+			t.Errorf("exit code %d", code)
+		}
+		decisions := 0
+		for _, r := range verified(t, data) {
+			if r["event"] == "decision" {
+				decisions++
+			}
+		}
+		if decisions != asked {
+			t.Errorf("%d decisions in the log, want %d", decisions, asked)
+		}
+	})
+	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+		name, arguments, ok := called(t, v)
+		id, known := ids.Wire(name)
+		if !known {
+			id = name
+		}
+		if !ok {
+			return heard{}, false
+		}
+		ask := func() reply {
+			quoted, err := json.Marshal(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":`+string(quoted)+`,"input":`+string(arguments)+`}`,
+				"Content-Type", "application/json", "Callgate-Agent", v.Agent, "Callgate-Workspace", v.Workspace, "Callgate-Project", v.Project)
+		}
+		if !oxpID.MatchString(id) { // such a name cannot be meant, so nothing is judged
+			if r := ask(); r.status != http.StatusBadRequest || heardByOXP(t, r).Code != "bad_request" {
+				t.Errorf("%s: %d %s", v.ID, r.status, r.body)
+			}
+			return heard{}, false
+		}
+		asked++
+		return heardByOXP(t, ask()), true
+	}
+}
+
+// heardByOXP is a verdict by the classes of the protocol.
+func heardByOXP(t *testing.T, r reply) heard {
+	t.Helper()
+	var said struct {
+		Success    *bool
+		Code       string
+		Stage      string
+		Violations []struct{ Path string }
+		Error      struct{ Stage string }
+	}
+	if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.header.Get("OXP-Version") != "1.0" {
+		t.Errorf("%d %v %s", r.status, r.header, r.body)
+	}
+	if r.status == http.StatusOK {
+		// A tool of the demonstration may not find what the vector points at.
+		if said.Success == nil || !*said.Success && said.Error.Stage != "execute" {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+		return heard{Verdict: "tool_call"}
+	}
+	h := heard{Verdict: "refused", Code: said.Code, Stage: said.Stage}
+	if len(said.Violations) > 0 {
+		h.Path = said.Violations[0].Path
+	}
+	if want := http.StatusUnprocessableEntity; (r.status == want) != (said.Stage == "schema" && said.Code != "unknown_tool") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	return h
+}
+
+// TestServeOXPBehindOXP: a gateway has the tools of another one, by its server's
+// file, and what the other refuses is said to who asked.
+func TestServeOXPBehindOXP(t *testing.T) {
+	far, farData := layout(t, map[string]string{
+		"callgate.yaml": "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\n",
+		"tools.yaml":    "tools:\n  - {name: text.echo, version: 2.1.0, effect: read, description: Echoes., input_schema: {type: object, required: [n], properties: {n: {type: integer}}}, run: {type: demo}}\n  - {name: lone, input_schema: {type: object}, run: {type: demo}}\n",
+	})
+	behind := serveGate(t, far)
+	near, data := layout(t, map[string]string{
+		"callgate.yaml": "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\nservers: servers.yaml\n",
+		"tools.yaml":    "tools: []\n",
+		"servers.yaml":  fmt.Sprintf("servers:\n  - {name: far, type: oxp, url: %q, addresses: [127.0.0.1/32], effects: {text.echo: read}}\n", "http://"+behind.listen),
+	})
+	if code, stdout, stderr := command(t, nil, "servers", "accept", "far", "--config", near); code != exitAccepted || !strings.Contains(stdout, "far.text.echo 2.1.0") || !strings.Contains(stdout, "far.callgate.lone 0.0.0") {
+		t.Fatalf("%d %s %s", code, stdout, stderr)
+	}
+	g := serveGate(t, near)
+	eventually(t, "the server was asked", func() bool {
+		return strings.Contains(g.ask(t, http.MethodGet, "/v1/tools", "").body, "far.text.echo")
+	})
+	ok := g.call(t, `{"tool":{"name":"far.text.echo","arguments":{"n":1.0}}}`, "Callgate-User", "u-1")
+	if ok.status != http.StatusOK || !strings.Contains(ok.body, `"output":{"echo":{"n":1.0}}`) {
+		t.Errorf("%d %s", ok.status, ok.body)
+	}
+	// The same, through its own face: mapped, since the name has two dots.
+	r := g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"far.text_echo@2","call_id":"c","input":{"n":2}}`, "Content-Type", "application/json")
+	if heardByOXP(t, r).Code != "unknown_tool" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	r = g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"far.text_echo@2.1.0","call_id":"c","input":{"n":2}}`, "Content-Type", "application/json")
+	if heardByOXP(t, r).Verdict != "tool_call" || !strings.Contains(r.body, `"value":{"echo":{"n":2}}`) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	g.stop(t)
+	behind.stop(t)
+	for _, log := range []string{data, farData} {
+		outcomes := 0
+		for _, r := range verified(t, log) {
+			if r["event"] == "outcome" {
+				outcomes++
+			}
+		}
+		if outcomes != 2 {
+			t.Errorf("%d outcomes in %s", outcomes, log)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(data, "servers", "far.json")); err != nil {
+		t.Error(err)
+	}
+}

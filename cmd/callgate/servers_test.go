@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+)
+
+// hubConfig writes a configuration with the server hub, and returns its main file.
+func hubConfig(t *testing.T, policy, tools string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"callgate.yaml":   "servers: servers.yaml\nregistry: {files: [tools.yaml]}\ndata_dir: " + t.TempDir() + "\n",
+		"servers.yaml":    "servers: [{name: hub, type: mcp, url: \"https://example.com/mcp\"}]\n",
+		"tools.yaml":      "tools: [" + tools + "]\n",
+		"policy.csv":      policy,
+		"limits.yaml":     "{}\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"# end\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "callgate.yaml")
+}
+
+// accepting accepts what the hub says now, and tells what was printed.
+func accepting(t *testing.T, hub *stage, config string, how acceptance, names ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	loaded, err := configs.Load(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	err = env{stdout: &out, stderr: &errs}.accept(context.Background(), hub, loaded, loaded.Servers[0], names, how)
+	return out.String(), errs.String(), err
+}
+
+// digestIn is the digest that a dry run has printed.
+func digestIn(t *testing.T, stdout string) string {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		if digest, ok := strings.CutPrefix(line, "digest\t"); ok {
+			return strings.TrimSpace(digest)
+		}
+	}
+	t.Fatalf("found no digest in %q", stdout)
+	return ""
+}
+
+func TestAcceptWhatIsMeant(t *testing.T) {
+	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
+	pins := func() (names []string) {
+		loaded, err := configs.Load(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range loaded.Pins["hub"] {
+			names = append(names, p.Name+" "+p.Description)
+		}
+		return names
+	}
+	hub.say("hub", defined("a", "1"), defined("b", "1"))
+	stdout, _, err := accepting(t, hub, config, acceptance{dry: true})
+	if err != nil || len(pins()) != 0 {
+		t.Fatalf("a dry run: %v, %v", err, pins())
+	}
+	digest := digestIn(t, stdout)
+	hub.say("hub", defined("b", "1"), defined("a", "2"))
+	if stdout, _, err := accepting(t, hub, config, acceptance{expected: digest}); err == nil || stdout != "" || len(pins()) != 0 {
+		t.Fatalf("what is not expected: %v, %q, %v", err, stdout, pins())
+	}
+	hub.say("hub", defined("b", "1"), defined("a", "1")) // the order is the server's own
+	if _, _, err := accepting(t, hub, config, acceptance{expected: digest}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
+		t.Fatalf("what is expected: %v, %v", err, pins())
+	}
+	hub.say("hub", defined("a", "2"), defined("c", "2"))
+	if stdout, _, err := accepting(t, hub, config, acceptance{}, "a"); err != nil || stdout != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
+		t.Fatalf("one by its name: %v, %q, %v", err, stdout, pins())
+	}
+	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || stdout != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
+		t.Fatalf("all: %v, %q, %v", err, stdout, pins())
+	}
+	if _, _, err := accepting(t, hub, config, acceptance{}, "b"); err == nil {
+		t.Error("a tool that nobody has is accepted")
+	}
+}
+
+// TestAcceptLeavesTheConfigurationWhole: tools with which it would not load are not
+// accepted: the gateway could not be started any more.
+func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
+	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	hub.say("hub", defined("own_search", "d"), defined("fine", "d"))
+	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "{name: hub_own.search, input_schema: {type: object}, run: {type: demo}}")
+	for _, dry := range []bool{true, false} {
+		_, stderr, err := accepting(t, hub, config, acceptance{dry: dry})
+		if err == nil || !strings.Contains(err.Error(), `"hub_own.search"`) || !strings.Contains(stderr, "nothing is accepted") {
+			t.Errorf("%v, %q", err, stderr)
+		}
+		if loaded, err := configs.Load(config); err != nil || len(loaded.Pins["hub"]) != 0 {
+			t.Fatalf("after that: %v", err)
+		}
+	}
+	if _, _, err := accepting(t, hub, config, acceptance{}, "fine"); err != nil {
+		t.Errorf("one that fits: %v", err)
+	}
+}
+
+// TestNothingOfAServerMovesTheTerminal: what is printed of a server's words shows
+// them, and obeys none.
+func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
+	const trick = "\x1b[2J\raccepted\thub.other\n\u202e\u200b\x9b"
+	schema := func(format string) json.RawMessage {
+		quoted, err := json.Marshal(trick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return json.RawMessage(strings.ReplaceAll(format, "TRICK", string(quoted)))
+	}
+	open, faulty, named, versioned := defined("open", trick), defined("faulty", trick), defined(trick, trick), defined("versioned", trick)
+	open.InputSchema = schema(`{"type":"object","properties":{TRICK:{"type":"object"}}}`)
+	faulty.InputSchema = schema(`{"type":"object",TRICK:1,"properties":{TRICK:{"format":TRICK,"pattern":TRICK,"$ref":TRICK}},"required":[TRICK]}`)
+	versioned.Version, versioned.Unusable = trick, trick
+	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	hub.say("hub", open, faulty, named, versioned)
+	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
+	stdout, stderr, _ := accepting(t, hub, config, acceptance{dry: true})
+	if !strings.Contains(stderr, "changed: ") || strings.Count(stderr, "left out: ") < 3 {
+		t.Errorf("found %q", stderr)
+	}
+	listed := ""
+	for _, r := range rows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersOf(hub.says["hub"])) {
+		listed += strings.Join(r.cells(), " ")
+	}
+	for _, text := range []string{strings.ReplaceAll(stdout+stderr, "\n", ""), listed} {
+		for _, r := range text {
+			if r < ' ' && r != '\t' || r == 0x7F || r >= 0x80 && r < 0xA0 || r == '\u202e' || r == '\u200b' {
+				t.Errorf("%U reaches the terminal in %q", r, text)
+				break
+			}
+		}
+	}
+	for line := range strings.Lines(stdout + stderr) {
+		if strings.HasPrefix(line, "accepted\thub.other") {
+			t.Errorf("the server writes the line %q", line)
+		}
+	}
+}
