@@ -98,10 +98,15 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
-	front := door.New(door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight})
+	opening := door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight}
+	pages := door.Pages(loaded.Server.Origins)
+	if loaded.Auth.Mode == configs.AuthNone {
+		opening.Pages = &pages
+	}
+	front := door.New(opening)
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
-	mcp.New(mcp.Options{Kernel: h.kernel, Version: built, Origins: loaded.Server.Origins}).Mount(front)
+	mcp.New(mcp.Options{Kernel: h.kernel, Version: built, Pages: pages}).Mount(front)
 	h.models.Store(loaded.Models)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()

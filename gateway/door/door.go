@@ -39,6 +39,9 @@ type Options struct {
 	Refuse func(*gin.Context, *refusal.Error)
 	// Unready says why nobody can be let in now, or nil. It may be nil itself.
 	Unready func() error
+	// Pages are the web pages that may ask where callers are asked for no credential;
+	// nil, where they are, looks at none: a page that does not know one learns nothing.
+	Pages *Pages
 	// MostInFlight bounds how many requests are answered at the same time, by their
 	// Lane; beyond it they are refused as overloaded. Health checks are not counted.
 	MostInFlight int

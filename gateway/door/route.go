@@ -31,6 +31,8 @@ type Route struct {
 	// of them; both absent: application/json.
 	Media    []string
 	Expected string
+	// Pages says that the face itself looks at which web page has sent a request.
+	Pages bool
 	// Headers are the headers of Callgate that mean something here beside those
 	// that say for whom, as net/http writes their names.
 	Headers []string
@@ -64,6 +66,9 @@ func (d *Door) Mount(r Route) {
 func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		asked, refused := readHead(c, r)
+		if refused == nil && d.options.Pages != nil && !r.Pages {
+			refused = d.options.Pages.Origin(c.Request)
+		}
 		if refused == nil && r.Admit != nil {
 			refused = r.Admit(c)
 		}

@@ -99,9 +99,13 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 		return &answer{result: result, failed: refused}
 	}
 	if tool != nil && tool.Run == "mcp" {
-		if blocks, structured, ok := contentOf(output); ok {
+		if blocks, structured, ok := contentOf(output, o.Wrapped); ok {
+			if listsOutput(tool) { // its schema is that of the whole output
+				structured = output
+			}
 			result["content"] = blocks
-			if structured != nil {
+			// Before 2026-07-28 it was an object, and clients refuse anything else.
+			if structured != nil && (r.modern || structured[0] == '{') {
 				result["structuredContent"] = structured
 			}
 			return &answer{result: result}

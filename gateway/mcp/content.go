@@ -11,15 +11,16 @@ import (
 
 // contentOf takes the output of a tool of another MCP server apart, where it is
 // exactly {"content":[…]}, or that and structuredContent, and each block is one of
-// the protocol's: so that an image stays one. What was one text is one again. It is
-// not ok for anything else, which is given as every other output.
-func contentOf(output json.RawMessage) (blocks []object, structured json.RawMessage, ok bool) {
+// the protocol's: so that an image stays one. What was one text, and was wrapped, is
+// one again. It is not ok for anything else, which is given as every other output.
+func contentOf(output json.RawMessage, wrapped bool) (blocks []object, structured json.RawMessage, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(output, &members) != nil {
 		return nil, nil, false
 	}
-	if said, isText := parser.Decode(members["value"]).(string); isText && len(members) == 1 {
-		return []object{textBlock(wrapper.Shown(said))}, nil, true
+	if wrapped {
+		said, isText := parser.Decode(members["value"]).(string)
+		return []object{textBlock(wrapper.Shown(said))}, nil, isText
 	}
 	if members["content"] == nil {
 		return nil, nil, false

@@ -35,7 +35,7 @@ func TestContent(t *testing.T) {
 			`[{"description":"d","name":"a","title":"A","type":"resource_link","uri":"file:///a"}]`, ``},
 		{`{"content":[{"type":"text","text":"{}"}],"structuredContent":{"n":9007199254740993}}`, `[{"text":"{}","type":"text"}]`, `{"n":9007199254740993}`},
 		{`"a\u200bb"`, `[{"text":"a\\u200bb","type":"text"}]`, ``},
-		{`{"value":"a"}`, `[{"text":"a","type":"text"}]`, ``},
+		{`{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`, `{"value":"a"}`}, // its own member
 		// Nothing comes along that the protocol does not say.
 		{`{"content":[{"type":"text","text":"hi","_meta":{"a":1},"annotations":{},"more":1}]}`, `[{"text":"hi","type":"text"}]`, ``},
 		// What hides shows.
@@ -66,6 +66,51 @@ func TestContent(t *testing.T) {
 	r := open(t, plan{files: elsewhere, engine: says(`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`)}).call(t, "near", `{}`)
 	if r.text(t) != `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}` {
 		t.Errorf("%s", r.raw)
+	}
+}
+
+// TestMCP14OutputSchema: what the list says of a tool's results holds of every
+// structuredContent, whatever members it has; images stay what they are.
+func TestMCP14OutputSchema(t *testing.T) {
+	for _, c := range []struct{ schema, says, content string }{
+		{`{type: object, required: [value], properties: {value: {type: string}}}`, `{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`},
+		{`{type: object, required: [content], properties: {content: {type: array}}}`, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`,
+			`[{"data":"aGk=","mimeType":"image/png","type":"image"}]`},
+		{`{type: object, required: [content], properties: {content: {type: array}, structuredContent: {type: integer}}}`,
+			`{"content":[{"type":"text","text":"hi"}],"structuredContent":1}`, `[{"text":"hi","type":"text"}]`},
+	} {
+		h := open(t, plan{files: map[string]string{
+			"tools/core.yaml": `tools: [{name: far, input_schema: {type: object}, output_schema: ` + c.schema + `, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: far}}]` + "\n# end\n",
+			"policy.csv":      elsewhere["policy.csv"],
+		}, engine: func(task gateway.Task) (gateway.Output, error) {
+			if !task.Typed {
+				t.Errorf("%s: the engine is not told of it", c.schema)
+			}
+			return says(c.says)(task)
+		}})
+		if list := h.ask(t, "tools/list", ""); len(list.Result.Tools) != 1 || len(list.Result.Tools[0].OutputSchema) == 0 {
+			t.Fatalf("%s", list.raw)
+		}
+		r := h.call(t, "far", `{}`)
+		content, _ := json.Marshal(r.Result.Content)
+		if r.Result.IsError || string(r.Result.Structured) != c.says || string(content) != c.content {
+			t.Errorf("%s: %s", c.schema, r.raw)
+		}
+	}
+}
+
+// TestStructuredBefore2026: then it was an object, and is nothing else to clients of
+// that time.
+func TestStructuredBefore2026(t *testing.T) {
+	const image = `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}],"structuredContent":`
+	for says1, want := range map[string]string{`[1]`: ``, `"a"`: ``, `{"n":1}`: `{"n":1}`} {
+		h := open(t, plan{files: elsewhere, engine: says(image + says1 + `}`)})
+		if r := h.old(t, "tools/call", `"name":"far"`); r.Result.IsError || string(r.Result.Structured) != want || r.Result.Content[0]["type"] != "image" {
+			t.Errorf("%s: %s", says1, r.raw)
+		}
+		if r := h.call(t, "far", `{}`); string(r.Result.Structured) != says1 {
+			t.Errorf("%s: %s", says1, r.raw)
+		}
 	}
 }
 

@@ -18,9 +18,8 @@ type Options struct {
 	Kernel *gateway.Kernel
 	// Version is of this program, for clients that ask.
 	Version string
-	// Origins are those of web pages that may ask, beside pages of this machine where
-	// the connection does not leave it.
-	Origins []string
+	// Pages are those that may ask.
+	Pages door.Pages
 }
 
 // Face answers messages. It is safe for concurrent use.
@@ -40,7 +39,7 @@ const (
 func (f *Face) Mount(d *door.Door) {
 	d.Mount(door.Route{
 		Method: http.MethodPost, Path: path, Refuse: refuse, Serve: f.post, Headers: []string{},
-		MaxBody: f.maxMessage,
+		MaxBody: f.maxMessage, Pages: true,
 	})
 }
 
@@ -49,7 +48,11 @@ func (f *Face) maxMessage() int { return f.options.Kernel.Output().MaxBytes + ar
 
 // post answers one message over HTTP.
 func (f *Face) post(c *gin.Context, came door.Asked) {
-	if refused := f.site(c.Request); refused != nil {
+	refused := f.options.Pages.Host(c.Request)
+	if refused == nil {
+		refused = f.options.Pages.Origin(c.Request)
+	}
+	if refused != nil {
 		f := refuses(refused).at(http.StatusForbidden)
 		f.code = f.status
 		write(c, nil, &answer{fault: f})

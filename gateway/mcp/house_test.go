@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
@@ -25,6 +24,7 @@ import (
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // ledger is a journal that a test reads.
@@ -116,7 +116,7 @@ func open(t testing.TB, p plan) *house {
 		t.Fatal(err)
 	}
 	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Origins: p.origins})
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins})
 	h.face.Mount(h.Door)
 	return h
 }

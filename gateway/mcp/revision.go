@@ -62,7 +62,8 @@ func (m *message) agrees(h http.Header) (modern bool, f *fault) {
 		if stated != "" && !slices.Contains(revisions, stated) && m.method != methodInitialize {
 			return false, unsupported(stated)
 		}
-		return false, nil
+		// Nobody need send them before 2026-07-28. Who does is not believed twice.
+		return false, m.repeated(h, false)
 	}
 	if !m.notification() {
 		if f := m.introduced(); f != nil {
@@ -76,13 +77,19 @@ func (m *message) agrees(h http.Header) (modern bool, f *fault) {
 			return true, unsupported(said)
 		}
 	}
-	return true, m.repeated(h)
+	return true, m.repeated(h, true)
 }
 
-// repeated holds the headers of 2026-07-28 that say what a message is against it.
-func (m *message) repeated(h http.Header) *fault {
-	if f := same(h, headerMethod, m.method); f != nil {
-		return f
+// repeated holds the headers of 2026-07-28 that say what a message is against it:
+// somebody on the way may have gone by them.
+func (m *message) repeated(h http.Header, required bool) *fault {
+	if required || len(h[headerMethod]) > 0 {
+		if f := same(h, headerMethod, m.method); f != nil {
+			return f
+		}
+	}
+	if !required && len(h[headerName]) == 0 {
+		return nil
 	}
 	switch m.method {
 	case methodCall, methodPrompt:

@@ -161,6 +161,35 @@ func TestMCL04VersionHeader(t *testing.T) {
 	}
 }
 
+// TestMCL04Headers: headers that say what a message is are held against it where they
+// are there, whatever its revision.
+func TestMCL04Headers(t *testing.T) {
+	h := open(t, plan{})
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{}}}`
+	for _, c := range []struct {
+		headers []string
+		want    int
+	}{
+		{nil, 200},
+		{[]string{"Mcp-Method", "tools/call", "Mcp-Name", "time.now"}, 200},
+		{[]string{"Mcp-Name", "time.now"}, 200},
+		{[]string{"Mcp-Method", "tools/list"}, 400},
+		{[]string{"Mcp-Name", "web.search"}, 400},
+		{[]string{"Mcp-Name", ""}, 400},
+		{[]string{"Mcp-Name", "web.search", "Mcp-Name", "time.now"}, 400},
+	} {
+		for _, version := range []string{"", "2025-11-25"} {
+			headers := c.headers
+			if version != "" {
+				headers = append([]string{"Mcp-Protocol-Version", version}, headers...)
+			}
+			if r := h.post(t, call, headers...); r.status != c.want || c.want == 400 && r.Error.Code != -32020 {
+				t.Errorf("%q %v: %d %s", version, c.headers, r.status, r.raw)
+			}
+		}
+	}
+}
+
 func TestMCL05Ping(t *testing.T) {
 	h := open(t, plan{})
 	if r := h.old(t, "ping", ""); r.raw != `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n" {

@@ -1,4 +1,4 @@
-package mcp
+package door
 
 import (
 	"net"
@@ -10,22 +10,29 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// site refuses what a web page sends that may not: a browser tells its Origin. A
-// page of another name that its owner has led to this machine tells that name as
-// the Host.
-func (f *Face) site(r *http.Request) *refusal.Error {
-	here := onThisMachine(r)
-	if here && !f.hosts(r.Host) {
-		return refusal.New(refusal.BadRequest, "The Host is not this machine, nor that of an origin which is configured (server.origins).")
-	}
+// Pages are the origins of web pages that may ask, beside pages of this machine
+// where the connection does not leave it.
+type Pages []string
+
+// Origin refuses what a web page sends that may not ask: a browser tells its Origin
+// with everything that could act. A page can send a text across sites without asking
+// first, and whoever is asked for no credential would take it for a caller of this
+// machine.
+func (p Pages) Origin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
-	if len(origins) == 0 {
-		return nil
-	}
-	if len(origins) == 1 && (slices.Contains(f.options.Origins, origins[0]) || here && local(origins[0])) {
+	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p, origins[0]) || onThisMachine(r) && local(origins[0])) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "Pages of this Origin may not ask here (server.origins).")
+}
+
+// Host refuses what was sent to another name that its owner has led to this
+// machine: a browser takes that for the page's own site.
+func (p Pages) Host(r *http.Request) *refusal.Error {
+	if onThisMachine(r) && !p.hosts(r.Host) {
+		return refusal.New(refusal.BadRequest, "The Host is not this machine, nor that of an origin which is configured (server.origins).")
+	}
+	return nil
 }
 
 // onThisMachine tells whether a connection does not leave the machine.
@@ -40,8 +47,8 @@ func onThisMachine(r *http.Request) bool {
 
 // hosts tells whether a Host is this machine's own, or that of an origin which may
 // ask.
-func (f *Face) hosts(host string) bool {
-	return loopback(nameOf(host)) || slices.ContainsFunc(f.options.Origins, func(origin string) bool {
+func (p Pages) hosts(host string) bool {
+	return loopback(nameOf(host)) || slices.ContainsFunc(p, func(origin string) bool {
 		u, err := url.Parse(origin)
 		return err == nil && u.Host == host
 	})
