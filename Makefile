@@ -3,8 +3,10 @@ GO ?= go
 FUZZTIME ?= 30s
 TAGS ?= nomsgpack
 TOOLS := $(CURDIR)/.tools
+# Processes of tests wait longer for the disk and Redis than in use; these do not.
+AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos overload drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -43,28 +45,32 @@ reload: ## 1,000 saves of a configuration that is being served: none may be serv
 	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs
 
 crash: ## kill -9 under load, N (300) times: nothing that acts once may do so twice, no outcome may be missing
-	CALLGATE_CRASHES=$(or $(N),300) $(GO) test -count=1 -v -run '^TestCrashes$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_CRASHES=$(or $(N),300) $(GO) test -count=1 -v -run '^TestCrashes$$' -timeout 60m ./cmd/callgate
 
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
-	CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
 
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load
-	CALLGATE_CHAOS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
+
+callbacks: ## N (100000) calls whose tool calls back in good and bad manners: every good answer enters once, and nothing else
+	$(AS_IN_USE) CALLGATE_CALLBACKS=$(or $(N),100000) $(GO) test -count=1 -v -run '^TestCallbacks$$' -timeout 60m ./cmd/callgate
 
 overload: ## three times what the gateway can do, for OVERLOAD (60s): what is shed and accepted, in figures
-	CALLGATE_OVERLOAD=$(or $(OVERLOAD),60s) $(GO) test -count=1 -v -run '^TestThreeTimesCapacity$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_OVERLOAD=$(or $(OVERLOAD),60s) $(GO) test -count=1 -v -run '^TestThreeTimesCapacity$$' -timeout 60m ./cmd/callgate
 
 drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
-	CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
 
 soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay flat
-	CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$' -timeout 120m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$|^TestSlowClients$$' -timeout 120m ./cmd/callgate
 
 faults: ## every fault of docs/failure-behaviour.md against real processes, with a line for each at the end
-	CALLGATE_FAULTS=1 $(GO) test -count=1 -v -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_FAULTS=1 $(GO) test -count=1 -v -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
 
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit
+	$(AS_IN_USE) CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run '^TestOneLimitForThree$$|^TestEditReachesEveryReplica$$|^TestStoreLoss' ./cmd/callgate
 
 test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm
 	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients

@@ -158,12 +158,32 @@ func (o *operation) list(p parameter, schema node) (list, ok bool) {
 }
 
 // kinds are the types that a schema allows; ok is false where it does not say. A
-// list of anything but plain values counts as an object.
+// list of anything but plain values counts as an object. Each schema is looked at
+// once, however many others refer to it.
 func (o *operation) kinds(n node, depth int) (kinds []string, ok bool) {
 	n, problem := o.follow(n)
 	if problem != "" || n.Kind != yaml.MappingNode || depth > maxHops {
 		return nil, false
 	}
+	before, seen := o.allowed[n.Node]
+	if !seen {
+		o.allowed[n.Node] = allowed{} // what leads back to it says nothing
+		before.kinds, before.ok = o.statedKinds(n, depth)
+		slices.Sort(before.kinds)
+		before.kinds = slices.Compact(before.kinds)
+		o.allowed[n.Node] = before
+	}
+	return slices.Clone(before.kinds), before.ok
+}
+
+// allowed are the kinds of a schema.
+type allowed struct {
+	kinds []string
+	ok    bool
+}
+
+// statedKinds are those of a schema that was not looked at.
+func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
 	if _, stated, has := n.child("type"); has {
 		types := stated.Content
 		if stated.Kind == yaml.ScalarNode {

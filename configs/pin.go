@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"github.com/callgate/callgate/parser"
@@ -231,8 +232,8 @@ func quoted(s string) json.RawMessage {
 	return q
 }
 
-// writePins is what the pin file of a server holds with these pins.
-func writePins(server string, pins []Pin) ([]byte, error) {
+// encodePins is what the pin file of a server holds with these pins.
+func encodePins(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
@@ -242,13 +243,12 @@ func writePins(server string, pins []Pin) ([]byte, error) {
 // TakesPins says what the configuration would be refused for if these were the pins
 // of a server.
 func (c *Config) TakesPins(server string, pins []Pin) error {
-	data, err := writePins(server, pins)
+	data, err := encodePins(server, pins)
 	if err != nil {
 		return err
 	}
 	main := c.Files[0]
-	from := overlaid{disk{root: filepath.Dir(main)}, PinFile(c.DataDir, server), data}
-	_, err = load(from, main, "")
+	_, err = load(overlaid{disk{root: filepath.Dir(main)}, PinFile(c.DataDir, server), data}, main, "")
 	return err
 }
 
@@ -259,21 +259,22 @@ type overlaid struct {
 	data []byte
 }
 
-func (b overlaid) read(name string) ([]byte, error) {
-	if name == b.name {
-		return b.data, nil
+func (o overlaid) read(name string) ([]byte, error) {
+	if name == o.name {
+		return o.data, nil
 	}
-	return b.source.read(name)
+	return o.source.read(name)
 }
 
-// WritePins makes pins those of a server. A reader sees the file of before or this
-// one, and it is on disk when WritePins returns nil.
-func WritePins(dataDir, server string, pins []Pin) (err error) {
-	data, err := writePins(server, pins)
+// WritePins makes pins those of a server, unless its pins are no more those that the
+// configuration was loaded with. A reader sees the file of before or this one, and it
+// is on disk when WritePins returns nil.
+func (c *Config) WritePins(server string, pins []Pin) (err error) {
+	data, err := encodePins(server, pins)
 	if err != nil {
 		return err
 	}
-	file := PinFile(dataDir, server)
+	file := PinFile(c.DataDir, server)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -290,6 +291,9 @@ func WritePins(dataDir, server string, pins []Pin) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
+	if err := c.stillPinned(server); err != nil {
+		return err
+	}
 	if err := os.Rename(f.Name(), file); err != nil {
 		return err
 	}
@@ -300,4 +304,22 @@ func WritePins(dataDir, server string, pins []Pin) (err error) {
 	defer dir.Close()
 	_ = dir.Sync() // likewise
 	return nil
+}
+
+// stillPinned tells whether the pins of a server are those of the configuration.
+func (c *Config) stillPinned(server string) error {
+	file := PinFile(c.DataDir, server)
+	data, err := disk{}.read(file)
+	var now []Pin
+	if err == nil {
+		var r report
+		now, _ = readPins(&r, file, server, data)
+		err = r.err()
+	} else if isAbsent(err) {
+		err = nil
+	}
+	if err == nil && !reflect.DeepEqual(now, c.Pins[server]) {
+		err = fmt.Errorf("%s was changed meanwhile; look again at what the server says", file)
+	}
+	return err
 }

@@ -39,8 +39,14 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	if len(accepted.Pins) != 3 || len(accepted.Changed) != 3 || len(accepted.Refused) != 0 {
 		t.Fatalf("%+v", accepted)
 	}
-	if err := WritePins(data, "hub", accepted.Pins); err != nil {
+	if err := before.WritePins("hub", accepted.Pins); err != nil {
 		t.Fatal(err)
+	}
+	if err := before.WritePins("hub", nil); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("who has not seen what was accepted meanwhile undoes it: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(data, "servers", ".*")); err != nil || len(left) != 0 {
+		t.Errorf("%v is left behind: %v", left, err)
 	}
 	c, err := Load(main)
 	if err != nil {
@@ -214,7 +220,8 @@ func TestPinsWaitWithTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for folder, name := range map[string]string{data: "search", next: "get_one"} {
-		if err := WritePins(folder, "hub", Accept(first.Servers[0], []Offer{offered(name)}).Pins); err != nil {
+		first.DataDir, first.Pins = folder, nil
+		if err := first.WritePins("hub", Accept(first.Servers[0], []Offer{offered(name)}).Pins); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,8 +20,11 @@ type Call struct {
 	// Arguments are the bytes that were judged: one JSON object. They are sent
 	// as they are, and not changed.
 	Arguments []byte
-	ID        string   // the call id; the tool sees it
-	Roots     []string // absolute folders of the project, for files.read
+	// Typed tells that a schema says what the tool's results are: what it gives is
+	// that, and nothing around it.
+	Typed bool
+	ID    string   // the call id; the tool sees it
+	Roots []string // absolute folders of the project, for files.read
 	// Thread is the conversation, Ancestors those that it came from, the oldest
 	// first, and User who it is held for; each empty where nothing is known.
 	Thread    string

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/corpora"
@@ -483,19 +483,18 @@ func TestOXPInjections(t *testing.T) {
 	t.Logf("%d injections", len(all))
 }
 
-// TestOXPTimeout: a call ends within the time of its tool.
-func TestOXPTimeout(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// TestOXPGivenUp: a call that is given up after it was sent may have been carried out.
+func TestOXPGivenUp(t *testing.T) {
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
+		giveUp()
 		<-r.Context().Done()
-		close(gone)
 	}))
 	defer server.Close()
-	call := oxpCall(server.URL, "once")
-	call.Run.Timeout = 300 * time.Millisecond
-	if _, got := run(t, newEngine(t, engine.Options{}), call); got != refusal.OutcomeUnknown {
+	_, err := newEngine(t, engine.Options{}).Run(ctx, oxpCall(server.URL, "once"))
+	if got := code(t, err); got != refusal.OutcomeUnknown {
 		t.Errorf("got %q", got)
 	}
-	<-gone
 }

@@ -20,6 +20,7 @@ type Task struct {
 	Tool, Version, Effect string
 	Run                   registry.Run
 	Arguments             []byte   // the bytes that were judged
+	Typed                 bool     // the results are judged by a schema
 	Roots                 []string // the folders of the project
 	// Thread, Ancestors and User are those of the request.
 	Thread    string

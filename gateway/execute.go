@@ -227,7 +227,7 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	run := c.tool.Run()
 	task := Task{
 		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
-		Arguments: c.parsed.Arguments, Roots: c.project.Roots,
+		Arguments: c.parsed.Arguments, Typed: c.tool.JudgesOutput(), Roots: c.project.Roots,
 		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User,
 	}
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout+grace)

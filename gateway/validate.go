@@ -21,17 +21,16 @@ func find(_ context.Context, c *call) error {
 		c.tool = tool
 		return nil
 	}
-	if name := c.parsed.Name; !ok && c.kernel.quarantined(name) && c.terms().offers(name) {
-		ever, err := c.reaches(name)
+	if apart, other := c.kernel.quarantined(c.parsed.Name), c.otherVersion(); !ok && (apart || other) && c.terms().offers(c.parsed.Name) {
+		ever, err := c.reaches(c.parsed.Name)
 		switch {
 		case err != nil:
 			return err
 		case !ever:
 			return denied(c.written())
+		case apart:
+			return quarantine(c.written())
 		}
-		return quarantine(c.written())
-	}
-	if _, known := c.state.Tools.Lookup(c.parsed.Name); known && c.version() != "" && c.terms().offers(c.parsed.Name) && c.stands() {
 		return noVersion(c.written(), c.version())
 	}
 	near := c.state.Tools.Near(c.written(), func(name string) bool {
@@ -63,6 +62,12 @@ func (c *call) lookup() (*registry.Entry, bool) {
 		return c.state.Tools.LookupVersion(c.parsed.Name, version)
 	}
 	return c.state.Tools.Lookup(c.parsed.Name)
+}
+
+// otherVersion tells whether a version was asked of a tool that is there.
+func (c *call) otherVersion() bool {
+	_, known := c.state.Tools.Lookup(c.parsed.Name)
+	return known && c.version() != "" && c.stands()
 }
 
 // stands tells whether the name on the wire stands for the one that is judged.

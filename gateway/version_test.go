@@ -57,7 +57,7 @@ func TestVersions(t *testing.T) {
 		{"web.search", "web.search", gateway.Alphabet(7), "", `{"ten":1}`, "unknown_tool"},
 		{"web.serch", "", gateway.OpenAI, "1.9.0", `{}`, "unknown_tool"},
 		{"files.delete", "", gateway.OpenAI, "1.0.0", `{}`, "permission_denied"},
-		{"files.delete", "", gateway.OpenAI, "3.0.0", `{}`, "unknown_tool"},
+		{"files.delete", "", gateway.OpenAI, "3.0.0", `{}`, "permission_denied"}, // which there are is not told either
 	} {
 		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
 		r := d.Reports[0]

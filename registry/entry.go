@@ -85,6 +85,9 @@ func (e *Entry) WrittenSchema() json.RawMessage { return slices.Clone(e.input.wr
 // OutputSchema returns the schema of results as its author wrote it, or nil.
 func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.OutputSchema) }
 
+// JudgesOutput tells whether there is such a schema.
+func (e *Entry) JudgesOutput() bool { return e.output != nil }
+
 // Judge returns the violations of arguments, at most 100, in the order of the
 // contract; nil means valid. args is what a strict reader decoded: objects as
 // map[string]any, arrays as []any, numbers as json.Number; anything else is a

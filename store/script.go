@@ -236,7 +236,12 @@ local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments', 'note')
 if not f[1] then return say('absent') end
 if f[1] == 'opened' then return say('early') end
-if f[1] == 'ended' then return say(f[2] == ARGV[6] and 'ok' or 'ended', whole(id)) end
+if f[1] == 'ended' then
+  if f[2] ~= ARGV[6] then return say('ended', whole(id)) end
+  -- Who was not told that it has ended the call has handed nothing over.
+  if ARGV[10] == '' and redis.call('HGET', at(id), 'delivered') == ARGV[6] then redis.call('HDEL', at(id), 'delivered') end
+  return say('ok', whole(id))
+end
 local size = tonumber(f[6]) - #(f[7] or '') + #ARGV[9] - #(f[8] or '') + #ARGV[15]
 redis.call('HDEL', at(id), 'arguments', 'note')
 if ARGV[15] ~= '' then redis.call('HSET', at(id), 'note', ARGV[15]) end

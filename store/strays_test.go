@@ -54,6 +54,39 @@ func (s state) again(t testing.TB, c *redis.Client, prefix string) {
 	must(t, err)
 }
 
+// insist asks until the store can be relied on: a connection that was cut may not
+// have been missed yet.
+func insist(t testing.TB, question func() error) {
+	t.Helper()
+	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		err := question()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, store.ErrUnavailable) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// running dispatches a call, under the first of some ids with which that succeeds.
+func running(t testing.TB, g *gateway, id string, key bool) (as string) {
+	t.Helper()
+	try := 0
+	insist(t, func() error {
+		try++
+		c := newCall(fmt.Sprint(id, "-", try), "")
+		if as = c.ID; key {
+			c.Key = c.ID
+		}
+		if _, err := g.Open(ctx, c); err != nil {
+			return err
+		}
+		return g.Dispatch(ctx, as, once)
+	})
+	return as
+}
+
 // What was taken back, or has ended, is so again after Redis has forgotten it.
 func TestWhatComesBack(t *testing.T) {
 	s := started(t)
@@ -89,7 +122,7 @@ func TestWhatComesBack(t *testing.T) {
 		}
 		p.heal()
 		g.wait(t, true)
-		g.Drop(ctx, id)
+		_ = g.Drop(ctx, id) // what that cannot say now is said later
 		freed(t, other, newCall("second "+id, id))
 		must(t, other.Drop(ctx, "second "+id))
 		if heard {
@@ -98,18 +131,13 @@ func TestWhatComesBack(t *testing.T) {
 		}
 	}
 
-	dispatched(t, g, newCall("ended", "k3"), once)
+	id := running(t, g, "ended", true)
 	before = stateOf(t, c, o.Prefix)
-	for {
-		if _, err := g.Finish(ctx, "ended", ending("a", "r")); err == nil {
-			break
-		}
-		g.wait(t, true)
-	}
+	insist(t, func() error { _, err := g.Finish(ctx, id, ending("a", "r")); return err })
 	before.again(t, c, o.Prefix)
 	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
-		prior := claimed(t, other, newCall("after ended", "k3"))
-		if prior == nil || prior.ID != "ended" {
+		prior := claimed(t, other, newCall("after "+id, id))
+		if prior == nil || prior.ID != id {
 			t.Fatalf("the key of a call that has ended started another: %+v", prior)
 		}
 		if prior.Step == store.Ended && string(prior.Answer.Result) == "r" {
@@ -121,26 +149,33 @@ func TestWhatComesBack(t *testing.T) {
 	}
 
 	// What runs is nobody's stray.
-	running := dispatched(t, g, newCall("runs", "k4"), once)
-	free := dispatched(t, g, newCall("free", ""), once)
-	must(t, g.Pend(ctx, dispatched(t, g, newCall("waits", "k5"), once), time.Now().Add(time.Hour)))
-	opened(t, g, newCall("judged", "k6"))
+	runs, free, waits := running(t, g, "runs", true), running(t, g, "free", false), running(t, g, "waits", true)
+	insist(t, func() error { return g.Pend(ctx, waits, time.Now().Add(time.Hour)) })
+	claimed(t, g, newCall("judged", "k6"))
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if calls, err := g.Recover(ctx, 100); len(calls) > 0 || err != nil {
-			t.Fatalf("recovered %+v, %v", calls, err)
-		}
+		insist(t, func() error {
+			calls, err := g.Recover(ctx, 100)
+			if len(calls) > 0 {
+				t.Errorf("recovered %+v", calls)
+			}
+			return err
+		})
 	}
-	for _, id := range []string{running, free} {
-		if _, err := g.Finish(ctx, id, ending("a", "r")); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
+	for _, id := range []string{runs, free} {
+		insist(t, func() error { _, err := g.Finish(ctx, id, ending("a", "r")); return err })
 	}
-	for id, step := range map[string]store.Step{"waits": store.Waiting, "runs": store.Ended} {
-		if c, err := other.Find(ctx, id); err != nil || c.Step != step {
-			t.Errorf("%s is %s, %v", id, c.Step, err)
-		}
+	for id, step := range map[string]store.Step{waits: store.Waiting, runs: store.Ended} {
+		insist(t, func() error {
+			c, err := other.Find(ctx, id)
+			if err == nil && c.Step != step {
+				t.Errorf("%s is %s", id, c.Step)
+			}
+			return err
+		})
 	}
-	must(t, g.Dispatch(ctx, "judged", once))
+	if prior := claimed(t, other, newCall("second", "k6")); prior == nil || prior.ID != "judged" {
+		t.Errorf("the key of a call that is judged: %+v", prior)
+	}
 }
 
 // A question that arrives long after it was given up, and after the call was taken
@@ -245,6 +280,51 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 	}
 	if _, err := g.Deliver(ctx, "owed", "p"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who ends a call, is not told so, and hands nothing over, has delivered nothing.
+func TestAnEndThatWasNotHeard(t *testing.T) {
+	s := started(t)
+	p := newProxy(t, s.address())
+	o := at(p.address())
+	g := join(t, o, seams{})
+	c := s.client()
+	defer c.Close()
+	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
+	// A question may need a new connection, which then fails before it is asked.
+	heard, id := false, ""
+	for try := 0; !heard; try++ {
+		if try == 50 {
+			t.Fatal("Redis does not hear it")
+		}
+		id = running(t, g, fmt.Sprint("unheard", try), false)
+		e := ending("a", "r")
+		e.Deliver = true
+		p.set(func() { p.dropDown = true })
+		_, err := g.Finish(ctx, id, e)
+		refused(t, err, store.ErrUnavailable)
+		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
+		heard = err == nil && step == string(store.Ended)
+		p.heal()
+		g.wait(t, true)
+	}
+	insist(t, func() error {
+		c, err := g.Finish(ctx, id, ending("a", "r"))
+		if err == nil && c.Delivered {
+			t.Errorf("got %+v", c)
+		}
+		return err
+	})
+	for i, want := range []bool{true, false} {
+		insist(t, func() error {
+			first, err := g.Deliver(ctx, id, "p")
+			if err == nil && first != want {
+				t.Errorf("delivery %d: %v", i, first)
+			}
+			return err
+		})
+		insist(t, func() error { _, err := g.Finish(ctx, id, ending("a", "r")); return err })
 	}
 }
 

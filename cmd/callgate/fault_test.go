@@ -58,7 +58,7 @@ func hitConfig(t testing.TB, url string) (config, data string) {
   - name: hit
     effect: once
     input_schema: {type: object}
-    run: {type: http, url: "`+url+`", timeout: 5s, addresses: [127.0.0.1/32]}
+    run: {type: http, url: "`+url+`", timeout: 20s, addresses: [127.0.0.1/32]}
 # end
 `)
 	return config, data

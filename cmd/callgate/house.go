@@ -186,7 +186,7 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
 	result, err := r.engine.Run(ctx, engine.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, Typed: t.Typed, ID: t.CallID, Roots: t.Roots,
 		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
 	})
 	o := gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}

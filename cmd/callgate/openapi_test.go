@@ -63,7 +63,7 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 	dir := t.TempDir()
 	program := func(stdin string, args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
-		code = env{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs}.run(t.Context(), args)
+		code = env{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, wait: inTests}.run(t.Context(), args)
 		return code, out.String(), errs.String()
 	}
 	if code, _, said := program(petsDocument, "tools", "import", "openapi", "-"); code != exitUsage || !strings.Contains(said, "choose it with --url") {

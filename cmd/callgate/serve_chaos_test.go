@@ -69,7 +69,7 @@ func TestChaos(t *testing.T) {
 	l := &chaosLoad{results: map[int]string{}, codes: map[string]int{}, over: make(chan struct{})}
 	dirs := []string{quickDir(t), quickDir(t)}
 	for _, dir := range dirs {
-		l.gates = append(l.gates, serveGateIn(t, dir, config))
+		l.gates = append(l.gates, serveGateIn(t, dir, config, usualWaits))
 	}
 	for _, g := range l.gates {
 		g.awaitShared(t)

@@ -114,8 +114,14 @@ func TestCrashes(t *testing.T) {
 		}
 		return true
 	}
+	reached := func() int {
+		tool.mu.Lock()
+		defer tool.mu.Unlock()
+		return len(tool.calls)
+	}
 	for round := range crashes {
 		g := serveGate(t, config)
+		before := reached()
 		mu.Lock()
 		again := retries
 		retries = nil
@@ -147,7 +153,8 @@ func TestCrashes(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
+		eventually(t, "calls are under way", func() bool { return reached() > before })
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		if err := g.cmd.Process.Kill(); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -216,9 +223,6 @@ func TestCrashes(t *testing.T) {
 	}
 	t.Logf("%d crashes: %d calls accepted, %d reached the tool, %d answered with a result, %d unknown; acted twice %d, without a decision %d, without their one outcome %d",
 		crashes, len(tools), len(tool.calls), len(results), unknown, twice, undecided, missing)
-	if len(tool.calls) < crashes || len(results) == 0 {
-		t.Error("nothing was under way")
-	}
 }
 
 // sharedSteady is steadyConfig for two gateways that keep their calls on one Redis,

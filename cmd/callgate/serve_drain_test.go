@@ -11,7 +11,22 @@ import (
 
 // TestDrain: SIGTERM ends readiness, then new connections; the call in flight is
 // answered, and what happened is in the log.
+//
+// Between the two is half a second, which a machine that is busy with others may let
+// go by unseen: then it is done once more.
 func TestDrain(t *testing.T) {
+	for range 5 {
+		if drains(t) {
+			return
+		}
+	}
+	t.Error("readiness did not end before the listener did")
+}
+
+// drains ends a gateway, and returns whether it was seen not to be ready before it
+// took no connection any more.
+func drains(t *testing.T) (unready bool) {
+	t.Helper()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, ", drain: 20s", "{}\n")
 	g := serveGate(t, config)
@@ -24,16 +39,13 @@ func TestDrain(t *testing.T) {
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	// Whoever asks on a new connection is first told that it is not ready, and
 	// only then not let in.
-	unready, refused := false, false
+	refused := false
 	eventually(t, "no connection is taken", func() bool {
 		r, err := g.try(http.MethodGet, "http://"+g.listen+"/readyz", "", "Connection", "close")
 		unready = unready || err == nil && r.status == 503
 		refused = err != nil
 		return refused
 	})
-	if !unready {
-		t.Error("readiness did not end before the listener did")
-	}
 	if c, err := net.DialTimeout("tcp", g.listen, time.Second); err == nil {
 		c.Close()
 		t.Error("a new connection is taken")
@@ -49,6 +61,7 @@ func TestDrain(t *testing.T) {
 	if len(records) != 2 || records[1]["event"] != "outcome" || records[1]["outcome"] != "result" {
 		t.Errorf("the log holds %v", records)
 	}
+	return unready
 }
 
 // TestDrainEnds: a call that does not end within server.drain is cut off; that

@@ -54,9 +54,6 @@ func TestDrainsUnderLoad(t *testing.T) {
 		if code := g.code(t); code != exitAccepted {
 			t.Errorf("round %d: exit code %d", round, code)
 		}
-		if len(d.answered) == 0 {
-			t.Errorf("round %d: nothing was answered, so nothing was under way", round)
-		}
 		for id, call := range d.answered {
 			all.answered[id] = call
 		}
@@ -124,7 +121,12 @@ func drainOnce(t *testing.T, g *gate, round int) (*drained, time.Duration) {
 			}
 		})
 	}
-	time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond)
+	eventually(t, "calls are under way", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.answered) > 0
+	})
+	time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 	before := time.Now()
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func TestPolicyIsWrittenInPieces(t *testing.T) {
 	before := g.operators(t).Digest
 	forbidden := func(when string) {
 		t.Helper()
-		if r := g.call(t, numbered("once", 1)); r.code() != "tool_forbidden" && r.code() != "permission_denied" {
+		if r := g.call(t, numbered("once", 1)); r.code() != "permission_denied" {
 			t.Errorf("%s: what every version forbids is answered with %d %s", when, r.status, r.body)
 		}
 	}

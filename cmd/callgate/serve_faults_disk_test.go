@@ -24,7 +24,7 @@ type onDisk struct {
 	next         int
 }
 
-func newOnDisk(t testing.TB, prepare func(data string)) *onDisk {
+func newOnDisk(t testing.TB, prepare func(data string), environment ...string) *onDisk {
 	t.Helper()
 	d := &onDisk{tool: newWitness()}
 	server := httptest.NewServer(d.tool)
@@ -34,7 +34,7 @@ func newOnDisk(t testing.TB, prepare func(data string)) *onDisk {
 		t.Fatal(err)
 	}
 	prepare(d.data)
-	d.gate = serveGate(t, d.config)
+	d.gate = serveGate(t, d.config, environment...)
 	return d
 }
 
@@ -229,7 +229,7 @@ func TestDiskReportsErrors(t *testing.T) {
 // refused, and not dispatched when the disk goes on; then it serves again.
 func TestDiskBlocks(t *testing.T) {
 	t.Parallel()
-	d := newOnDisk(t, func(string) {})
+	d := newOnDisk(t, func(string) {}, usualWaits)
 	d.serves(t, "at first")
 	heal := d.traced(t, logSyncs+","+storeSyncs, "delay_enter=2000000")
 	// What came before the disk stood still may be answered yet.

@@ -41,7 +41,7 @@ func share(t testing.TB, n int, redis, more string) *sharers {
 	}
 	for range n {
 		dir := quickDir(t)
-		s.dirs, s.gates = append(s.dirs, dir), append(s.gates, serveGateIn(t, dir, config))
+		s.dirs, s.gates = append(s.dirs, dir), append(s.gates, serveGateIn(t, dir, config, somewhatLong()))
 	}
 	s.ready(t)
 	return s

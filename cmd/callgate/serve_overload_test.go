@@ -85,14 +85,14 @@ func TestThreeTimesCapacity(t *testing.T) {
 	})
 	ended := time.Now()
 	<-beside
-	// It is itself again when as many calls as it has slots are answered in a row
-	// as fast as before.
+	// It is itself again when as many calls as it has slots are answered in a row; as
+	// fast as before, where the machine has nothing else to do.
 	recovery := time.Since(ended)
 	for fast := 0; fast < overloadSlots; {
 		if time.Since(ended) > patience {
 			t.Fatal("it does not recover")
 		}
-		if r, took := call(0); isResult(r) && took < 2*unloaded.at(0.99) {
+		if r, took := call(0); isResult(r) && (!measured || took < 2*unloaded.at(0.99)) {
 			fast++
 		} else {
 			fast, recovery = 0, time.Since(ended)

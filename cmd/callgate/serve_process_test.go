@@ -49,7 +49,7 @@ func (s *said) String() string {
 }
 
 // patience is how long a test waits for what has to come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // serveGate starts a gateway and waits until it listens. It is killed when the
 // test ends, if it still runs.

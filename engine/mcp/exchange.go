@@ -1,11 +1,15 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/callgate/callgate/engine"
 )
 
 // exchange is one request and what came of it. It goes with the request's context
@@ -16,6 +20,9 @@ type exchange struct {
 	once    bool              // the request must not be sent twice
 	greets  bool              // the SDK reads the answer itself, as that of a handshake
 	headers map[string]string // beside those of every request
+	// arguments are those of a call, and stand in its request where the SDK wrote the
+	// mark: its encoder would write them anew.
+	arguments, mark []byte
 	// sent tells that the request may have reached the server.
 	sent   atomic.Bool
 	answer atomic.Pointer[answer]
@@ -32,6 +39,31 @@ type answer struct {
 	status int  // of HTTP, where it is not 2xx and says nothing else
 	after  string
 }
+
+// carry has the exchange carry the arguments of a call, and returns what the SDK is
+// given in their place.
+func (e *exchange) carry(arguments []byte) json.RawMessage {
+	e.arguments, e.mark = arguments, []byte(`"`+rand.Text()+`"`)
+	return e.mark
+}
+
+// encode writes a request, with the arguments byte for byte as they were judged.
+func (e *exchange) encode(m jsonrpc.Message) ([]byte, error) {
+	body, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return nil, errUnwritten
+	}
+	if e == nil || e.mark == nil {
+		return body, nil
+	}
+	before, behind, ok := bytes.Cut(body, e.mark)
+	if !ok {
+		return nil, errUnwritten
+	}
+	return bytes.Join([][]byte{before, behind}, e.arguments), nil
+}
+
+const errUnwritten engine.Reason = "the request could not be written"
 
 type exchangeKey struct{}
 

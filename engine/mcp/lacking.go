@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
@@ -11,6 +12,27 @@ import (
 // codeCapability is the code of a server that needs something of its client which
 // was not declared. Nothing is declared to servers here.
 const codeCapability = -32021
+
+// maxRequired bounds what a server says that it needs, and maxCapability one name of
+// that, in bytes.
+const (
+	maxRequired   = 512
+	maxCapability = 64
+)
+
+// capabilities tells whether JSON does nothing but name capabilities: they go to who
+// asked, past all that a result is judged by.
+func capabilities(b json.RawMessage) bool {
+	members, ok := object(b)
+	for name, value := range members {
+		flag := string(value) == "true" || string(value) == "false"
+		ok = ok && len(name) <= maxCapability && word.MatchString(name) && (flag || capabilities(value))
+	}
+	return ok
+}
+
+// word is the form of a capability's name.
+var word = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
 
 // lacking is why a server refused a call: whoever asked may be told what it needs.
 type lacking struct {
@@ -30,7 +52,8 @@ func (l lacking) RequiredCapabilities() json.RawMessage { return l.required }
 func refusedBy(call engine.Call, f *failed) *refusal.Error {
 	refused := said(call, f.message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.code))
 	data, ok := object(f.data)
-	if required := data["requiredCapabilities"]; ok && f.code == codeCapability && required != nil {
+	required := data["requiredCapabilities"]
+	if ok && f.code == codeCapability && len(required) <= maxRequired && capabilities(required) {
 		return refused.WithCause(lacking{refused.Cause, required})
 	}
 	return refused

@@ -87,10 +87,6 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	if !ok {
 		return nil // nothing is passed on that the SDK would answer
 	}
-	line, err := jsonrpc.EncodeMessage(request)
-	if err != nil {
-		return engine.Reason("the request could not be written")
-	}
 	if request.Method == noticeCancelled {
 		l.abandon(request)
 	}
@@ -98,6 +94,18 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	// The answer to listening is its end, which nobody waits for.
 	if request.IsCall() && request.Method != methodListen {
 		e = exchangeOf(ctx)
+	}
+	line, err := e.encode(request)
+	if err != nil {
+		return err
+	}
+	// A message is a line. In JSON an end of one stands between tokens alone.
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	if e != nil {
 		l.await(request, e)
 	}
 	return l.write(ctx, append(line, '\n'), e)

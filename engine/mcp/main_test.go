@@ -13,10 +13,10 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "server" {
 		os.Exit(serve(os.Args[2], os.Args[3:]))
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // program is the command that starts a server of serve's.

@@ -84,8 +84,12 @@ func (s *script) serve() {
 		case "tools/list":
 			s.say(`{"result":{"tools":` + oneTool + `},"jsonrpc":"2.0","id":` + id + `}`)
 		case "tools/call":
-			if m.Params.Name == "deaf" {
+			switch m.Params.Name {
+			case "deaf":
 				select {} // it reads no more
+			case "line":
+				s.say(`{"jsonrpc":"2.0","id":`+id+`,"result":`, text(string(line)), "}")
+				continue
 			}
 			go s.act(m.Params.Name, id)
 		case "":

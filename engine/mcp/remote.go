@@ -211,9 +211,9 @@ func (r *remote) post(ctx context.Context, m jsonrpc.Message) int {
 
 // send makes the POST of a message.
 func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *exchange) (*http.Response, error) {
-	body, err := jsonrpc.EncodeMessage(m)
+	body, err := e.encode(m)
 	if err != nil {
-		return nil, engine.Reason("the request could not be written")
+		return nil, err
 	}
 	request, err := r.request(ctx, http.MethodPost)
 	if err != nil {

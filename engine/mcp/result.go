@@ -51,21 +51,22 @@ func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Er
 	case failed != nil && string(failed) != "false":
 		return engine.Result{}, engine.Invalid(call, "its result does not say whether it is an error")
 	}
-	result := bodyOf(members["content"], present(members["structuredContent"]), contents)
+	result := bodyOf(call, members["content"], present(members["structuredContent"]), contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
 		return engine.Result{}, engine.TooLarge(call)
 	}
 	return result, nil
 }
 
-// bodyOf is what of a result is passed on.
-func bodyOf(blocks, structured json.RawMessage, contents []content) engine.Result {
+// bodyOf is what of a result is passed on. Where a schema says what results are, it
+// says that of the structured content alone.
+func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []content) engine.Result {
 	plain := true
 	for _, c := range contents {
 		plain = plain && c.kind == "text"
 	}
 	switch {
-	case structured != nil && plain:
+	case structured != nil && (plain || call.Typed):
 		return engine.Result{Body: structured, JSON: true}
 	case structured == nil && plain && len(contents) == 1:
 		return engine.Result{Body: []byte(contents[0].text)}

@@ -199,6 +199,32 @@ func TestMCH05Headers(t *testing.T) {
 	}
 }
 
+// written are arguments that any encoder would write in another way.
+const written = "{ \"a\" :\"<&>\\u0041\\/\u2028\",\r\n\t\"n\": [1.0,1E2 , -0,12345678901234567890123] ,\"a\\u0062\":{} }"
+
+// TestArgumentsAreTheBytesThatWereJudged: over HTTP byte for byte, to a program within
+// one line.
+func TestArgumentsAreTheBytesThatWereJudged(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	for _, effect := range []string{"read", "once"} {
+		for _, legacy := range []bool{false, true} {
+			f := newFake(t, legacy, answering(text("hi")))
+			c := call(f.url, "echo", effect)
+			c.Arguments = []byte(written)
+			must(t, h, c)
+			if _, body := f.last(t, "tools/call"); strings.Count(body, `"arguments":`+written) != 1 {
+				t.Errorf("legacy %v, %s: %q", legacy, effect, body)
+			}
+		}
+		c := local(program(t, "script"), "line", effect)
+		c.Arguments = []byte(written)
+		line := string(must(t, h, c).Body)
+		if one := strings.NewReplacer("\r", " ", "\n", " ").Replace(written); strings.Count(line, `"arguments":`+one) != 1 {
+			t.Errorf("%s, to a program: %q", effect, line)
+		}
+	}
+}
+
 // MCH-07: arguments that a schema marks go into headers, too.
 func TestMCH07ParameterHeaders(t *testing.T) {
 	const schema = `{"type":"object","properties":{

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -51,7 +50,7 @@ func (c *Client) attempt(ctx context.Context, l *link, call engine.Call) (result
 	if e.headers, err = s.params(call); err != nil {
 		return result, engine.Untried(engine.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err)))
 	}
-	_, err = s.CallTool(e.within(ctx), &sdk.CallToolParams{Name: call.Run.Tool, Arguments: json.RawMessage(call.Arguments)})
+	_, err = s.CallTool(e.within(ctx), &sdk.CallToolParams{Name: call.Run.Tool, Arguments: e.carry(call.Arguments)})
 	a := e.answer.Load()
 	if a == nil {
 		if err == nil {

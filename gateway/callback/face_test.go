@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
@@ -26,6 +25,7 @@ import (
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // journal keeps what is written down.

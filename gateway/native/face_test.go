@@ -135,7 +135,7 @@ func TestPanics(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.Keys{} })
 	routes := native.Routes(native.New(native.Options{}))
-	if len(routes) != 5 {
+	if len(routes) != 6 {
 		t.Errorf("the routes are %v", routes)
 	}
 	for _, route := range routes {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
@@ -24,6 +23,7 @@ import (
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // ledger is a journal that a test reads.

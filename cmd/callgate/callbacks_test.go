@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+)
+
+// TestCallbackKeys: the keys are made once, for their owner alone; those of before
+// serve on while the file cannot be read, and are taken up anew when it can.
+func TestCallbackKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "callback-keys")
+	var log bytes.Buffer
+	now := time.Now()
+	b := &callbacks{logger: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }, own: file}
+	if b.verify("x") != "" || exists(file) {
+		t.Error("a key was made for who asks with a token")
+	}
+	if _, err := b.address("call_1", now.Add(time.Hour)); err == nil {
+		t.Error("there is an address where nothing listens")
+	}
+	b.listening("127.0.0.1:8080")
+	token := func(when string) string {
+		t.Helper()
+		at, err := b.address("call_1", now.Add(time.Hour))
+		rest, ok := strings.CutPrefix(at, "http://127.0.0.1:8080/v1/callbacks/")
+		if err != nil || !ok || b.verify(rest) != "call_1" {
+			t.Errorf("%s: %q, %v", when, at, err)
+		}
+		return rest
+	}
+	first := token("at first")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range []string{"", "hunter2\n", string(content[:len(content)/2])} {
+		if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(2 * keysLook)
+		if token("while it cannot be read"); b.verify(first) != "call_1" {
+			t.Error("what was signed before is not believed")
+		}
+	}
+	if said := log.String(); strings.Contains(said, "hunter2") || strings.Count(said, "cannot be read") > 3 {
+		t.Errorf("the log: %s", said)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * keysLook)
+	keys, _, err := rotate(file, now, 0, 0)
+	if err != nil || keys.Len() != 1 {
+		t.Fatalf("%d keys, %v", keys.Len(), err)
+	}
+	now = now.Add(2 * keysLook)
+	if token("with another key"); b.verify(first) != "" {
+		t.Error("what was signed by a key that has gone is believed")
+	}
+
+	// What a reload brings is taken up, or refused whole.
+	config, _ := layout(t, map[string]string{
+		"callgate.yaml":  "callbacks: {url: https://gateway.example/below, keys: \"file:keys\"}\n",
+		"tools/one.yaml": "tools:\n  - {name: one, input_schema: {type: object}, run: {type: callback, url: \"http://127.0.0.1:9/\", tool: one}}\n",
+	})
+	c, err := configs.Load(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.offer(c); err == nil {
+		t.Error("keys that are not there are taken up")
+	}
+	token("after a reload that was refused")
+	place := filepath.Join(filepath.Dir(config), "keys")
+	if _, _, err := rotate(place, now, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	follow, err := b.offer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow()
+	at, err := b.address("call_2", now.Add(time.Hour))
+	rest, ok := strings.CutPrefix(at, "https://gateway.example/below/v1/callbacks/")
+	if err != nil || !ok || b.verify(rest) != "call_2" || b.verify(first) != "" {
+		t.Errorf("%q, %v", at, err)
+	}
+}
