@@ -38,7 +38,7 @@ func ImportOpenAPI(file string, data []byte, o OpenAPI) (*Import, error) {
 	if !ok {
 		return nil, r.err()
 	}
-	d := &document{root: root, importer: newImporter(&r), options: o, left: maxImported, asking: map[string][]string{}}
+	d := &document{root: root, importer: newImporter(&r), options: o, left: maxImported, asking: map[string][]string{}, allowed: map[*yaml.Node]allowed{}}
 	return d.translate()
 }
 
@@ -58,6 +58,7 @@ type document struct {
 	base     string // the URL before every path
 	left     int    // of maxImported
 	asking   map[string][]string
+	allowed  map[*yaml.Node]allowed // by schema, as far as they were asked for
 }
 
 func (d *document) translate() (*Import, error) {

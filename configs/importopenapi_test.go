@@ -166,3 +166,20 @@ func FuzzImportOpenAPI(f *testing.F) {
 		}
 	})
 }
+
+// TestBranchesAreLookedAtOnce: schemas that each refer to the next one twice make no
+// more work than there are schemas.
+func TestBranchesAreLookedAtOnce(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("openapi: 3.1.0\nservers: [{url: \"https://a.example\"}]\npaths: {/a: {get: {parameters: [{name: q, in: query, schema: {$ref: \"#/components/schemas/s0\"}}]}}}\ncomponents:\n  schemas:\n")
+	const chain = 31
+	for i := range chain {
+		next := fmt.Sprintf("{$ref: \"#/components/schemas/s%d\"}", i+1)
+		fmt.Fprintf(&b, "    s%d: {allOf: [%s, %s]}\n", i, next, next)
+	}
+	fmt.Fprintf(&b, "    s%d: {}\n", chain)
+	im, err := ImportOpenAPI("document.yaml", []byte(b.String()), OpenAPI{})
+	if err != nil || len(im.Refused) != 1 || !strings.Contains(im.Refused[0].Message, `"q" without a type`) {
+		t.Errorf("%+v, %v", im, err)
+	}
+}

@@ -15,7 +15,10 @@ import (
 // tree makes two roots side by side, and a secret beside them.
 func tree(t testing.TB) (first, second, outside string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // else the one link of the tests is not the only one
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, second, outside = filepath.Join(dir, "alpha"), filepath.Join(dir, "alphabet"), filepath.Join(dir, "outside")
 	for path, content := range map[string]string{
 		filepath.Join(first, "notes.md"):     "one\ntwo\nthree\n",

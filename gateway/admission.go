@@ -17,6 +17,7 @@ type Admission struct {
 	kernel    *Kernel
 	request   Request // of the subject that was let in, without inputs
 	principal string
+	strays    bool // it is for a workspace or a project that is not the principal's
 	terms     Terms
 }
 
@@ -33,7 +34,7 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 		return nil, c.refused
 	}
 	request.Subject = c.subject
-	return &Admission{kernel: k, request: request, principal: owner(c.principal)}, nil
+	return &Admission{kernel: k, request: request, principal: owner(c.principal), strays: c.strays()}, nil
 }
 
 // Subject is for whom, and where, the request was let in.
@@ -77,7 +78,7 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	}
 	c := &call{kernel: a.kernel, state: a.kernel.state.Load(), subject: a.request.Subject}
 	entry, known := c.state.Tools.Lookup(name)
-	if !known || c.subject.Agent == "" {
+	if !known || a.strays || c.subject.Agent == "" {
 		return nil, nil
 	}
 	may, err := c.mayUse(entry)

@@ -219,8 +219,12 @@ func (c *call) tools() ([]Tool, error) {
 	return tools, nil
 }
 
-// mayUse tells whether the agent of a call may be shown a tool.
+// mayUse tells whether the agent of a call may be shown a tool. It may use none in a
+// workspace or a project that is not its caller's, whatever others may there.
 func (c *call) mayUse(entry *registry.Entry) (bool, error) {
+	if c.strays() {
+		return false, nil
+	}
 	ever, err := c.reaches(entry.Name())
 	return err == nil && ever && !c.kernel.quarantined(entry.Name()), err
 }

@@ -69,6 +69,30 @@ func TestToolsOfAnAdmission(t *testing.T) {
 	}
 }
 
+// TestToolsElsewhere: what an agent of the same name may use in a workspace, or a
+// project, that is not the caller's is nobody's to be told.
+func TestToolsElsewhere(t *testing.T) {
+	s := state(t, vectorConfig)
+	s.Identity = knows{"k": {Name: "ann", Agents: []string{"Intern"}, Workspace: "acme", Projects: []string{"alpha"}}}
+	k := kernelWith(t, s, ratelimit.NewLocal(time.Now))
+	for _, c := range []struct {
+		workspace, project string
+		some               bool
+	}{
+		{"", "", true}, {"acme", "alpha", true}, {"", "beta", false}, {"globex", "", false}, {"globex", "gamma", false}, {"nowhere", "alpha", false},
+	} {
+		request := gateway.Request{Credential: "k", Subject: gateway.Subject{Workspace: c.workspace, Project: c.project}}
+		tools, err := k.Tools(context.Background(), request)
+		if err != nil || (len(tools) > 0) != c.some {
+			t.Errorf("%+v: %d tools, %v", c, len(tools), err)
+		}
+		tool, err := admit(t, k, request).Tool("time.now")
+		if err != nil || (tool != nil) != c.some {
+			t.Errorf("%+v: %+v, %v", c, tool, err)
+		}
+	}
+}
+
 // TestWireNames: a model is told only names that it can use, and the registry's
 // stand for nothing on the wire.
 func TestWireNames(t *testing.T) {

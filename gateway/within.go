@@ -30,6 +30,13 @@ func enterProject(_ context.Context, c *call) error {
 	return err
 }
 
+// strays tells whether a request names a workspace or a project that is not its
+// principal's.
+func (c *call) strays() bool {
+	p, s := c.principal, c.subject
+	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
+}
+
 // stayWithin is the second step: what the schema marks with x-boundary lies
 // within what the project lists.
 func stayWithin(_ context.Context, c *call) error {

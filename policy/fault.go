@@ -77,8 +77,9 @@ func (f *faults) err() error {
 }
 
 // quote shows a piece of the file, shortened.
-func quote(s string) string {
-	const most = 60
+func quote(s string) string { return quoteUpTo(60, s) }
+
+func quoteUpTo(most int, s string) string {
 	if len(s) > most {
 		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
 	}

@@ -157,7 +157,7 @@ func (v *validation) each(at []string, values []string, bad func(string) string)
 		if message := bad(value); message != "" {
 			v.add(here, "%s", message)
 		} else if j, repeated := first[value]; repeated {
-			v.add(here, "found %s again, which is element %d already", quote(value), j)
+			v.add(here, "found %s again, which is element %d already", quoteUpTo(300, value), j) // paths differ at their end
 		} else {
 			first[value] = i
 		}

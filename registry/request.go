@@ -27,11 +27,11 @@ var (
 	// they are the gateway's own. Names that begin with one of keptPrefixes are, too.
 	keptHeaders = []string{
 		"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "host", "expect", "via",
-		"authorization", "cookie", "set-cookie", "forwarded", "x-real-ip",
-		"x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",
+		"authorization", "cookie", "set-cookie", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
+		"cf-connecting-ip", "fastly-client-ip", "x-host", "x-http-method", "x-http-method-override", "x-method-override", "x-rewrite-url",
 		"accept", "accept-encoding", "user-agent", "idempotency-key", "traceparent", "tracestate", "baggage",
 	}
-	keptPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "callgate-"}
+	keptPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "x-original-", "x-remote-", "remote-", "callgate-"}
 )
 
 // KeptHeader tells whether a name is of a header that no argument may give.

@@ -85,6 +85,7 @@ func TestKeptHeaders(t *testing.T) {
 		"Host", "host", "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "transfer_encoding", "Upgrade", "Proxy-Authorization", "Proxy-Connection",
 		"Content-Type", "Content-Length", "content_encoding", "Authorization", "Cookie", "Set-Cookie", "Expect", "Callgate-Call-Id", "Callgate-Anything",
 		"Idempotency-Key", "Accept", "Accept-Encoding", "User-Agent", "Forwarded", "X-Forwarded-For", "X_Forwarded_Host", "X-HTTP-Method-Override", "Sec-Fetch-Site", "traceparent",
+		"X-Original-URL", "X-Original-Host", "X_Remote_User", "Remote-Addr", "X-Host", "True-Client-IP", "CF-Connecting-IP",
 	} {
 		if !KeptHeader(name) {
 			t.Errorf("an argument may give %s", name)

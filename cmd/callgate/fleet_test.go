@@ -179,6 +179,12 @@ func TestFleetOfVersions(t *testing.T) {
 	hub.say("hub", version("1.0.0", "other"), version("2.0.0", "d"))
 	f.changed("hub")
 	eventually(t, "one changed version", func() bool { return held.is("hub.tools.search") })
+	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"))
+	f.changed("hub")
+	eventually(t, "both are as they were", func() bool { return held.is() })
+	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"), version("2.0.0", "other"))
+	f.changed("hub")
+	eventually(t, "one that is two", func() bool { return held.is("hub.tools.search") })
 }
 
 // TestFleetCloses: servers that never answer hold nothing up.

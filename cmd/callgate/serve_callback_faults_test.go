@@ -77,11 +77,15 @@ func TestCallbackThatNeverComes(t *testing.T) {
 	config, data := laterConfig(t, url, front, "", one)
 	g := serveGate(t, config)
 	front.lead(g)
-	r := g.call(t, laterCall("brief", 1, "plain"), "Authorization", "Bearer "+one.key)
-	if r.status != http.StatusGatewayTimeout || r.code() != "tool_timeout" {
+	r := patiently(t, g, laterCall("brief", 1, "plain"), "Authorization", "Bearer "+one.key)
+	i := <-taken
+	if r.status != http.StatusAccepted && r.code() != "outcome_unknown" {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	i := <-taken
+	eventually(t, "its time is over", func() bool {
+		r = g.ask(t, http.MethodGet, "/v1/calls/"+i.ID, "", "Authorization", "Bearer "+one.key)
+		return strings.Contains(r.body, `"state":"unknown"`)
+	})
 	_, unknown := postTo(t, front.URL+"/v1/callbacks/AAAA", i.result("x"))
 	for range 2 {
 		if status, said := postTo(t, i.Callback, i.result("too late")); status != http.StatusNotFound || said != unknown {
@@ -136,13 +140,14 @@ func TestCallbackTwice(t *testing.T) {
 	for race := range races {
 		answers := make(chan reply, 1)
 		go func() {
-			r, err := gates[race%2].try(http.MethodPost, "http://"+gates[race%2].listen+"/v1/calls", laterCall("later", race, "plain"), "Content-Type", "text/plain", "Authorization", "Bearer "+one.key)
-			if err != nil {
-				t.Error(err)
-			}
-			answers <- r
+			answers <- patiently(t, gates[race%2], laterCall("later", race, "plain"), "Authorization", "Bearer "+one.key)
 		}()
-		i := <-taken
+		var i invoked
+		select {
+		case i = <-taken:
+		case <-time.After(2 * patience):
+			t.Fatal("the tool was not asked")
+		}
 		ids = append(ids, i.ID)
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -198,17 +203,29 @@ func TestCallbackBeforeTheAcknowledgement(t *testing.T) {
 	g := serveGate(t, config)
 	front.lead(g)
 	for n := range 10 {
-		r := g.call(t, fmt.Sprintf(`{"tool":{"name":"later","arguments":{"n":%d}}}`, n), "Authorization", "Bearer "+one.key)
-		if r.status != http.StatusOK || !isNumber(r.body, n) {
-			t.Errorf("%d %s", r.status, r.body)
-		}
+		r := patiently(t, g, fmt.Sprintf(`{"tool":{"name":"later","arguments":{"n":%d}}}`, n), "Authorization", "Bearer "+one.key)
+		id := r.header.Get("Callgate-Call-Id")
+		eventually(t, "the answer is in", func() bool {
+			r = g.ask(t, http.MethodGet, "/v1/calls/"+id, "", "Authorization", "Bearer "+one.key)
+			return isNumber(r.body, n)
+		})
 	}
 	if r := reportOf(t, tool); r.Posts["answer"]["200"] != 10 {
 		t.Errorf("%+v", r)
 	}
 	g.stop(t)
-	if outcomes, _ := endings(t, data); len(outcomes) != 10 {
-		t.Errorf("outcomes of %d calls", len(outcomes))
+	outcomes, _ := endings(t, data)
+	entered := 0
+	for id, o := range outcomes {
+		if len(o) != 1 {
+			t.Errorf("%s has the outcomes %v", id, o)
+		}
+		if o[0] == audit.Result {
+			entered++
+		}
+	}
+	if entered != 10 {
+		t.Errorf("entered %d of 10", entered)
 	}
 }
 
@@ -225,8 +242,7 @@ func TestCallbackAfterARestart(t *testing.T) {
 	front.lead(g)
 	const calls = 20
 	ask := func(g *gate, n int) {
-		_, _ = g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", fmt.Sprintf(`{"tool":{"name":"later","arguments":{"n":%d}}}`, n),
-			"Content-Type", "text/plain", "Authorization", "Bearer "+one.key, "Callgate-Thread", "t") // it is killed meanwhile
+		patiently(t, g, fmt.Sprintf(`{"tool":{"name":"later","arguments":{"n":%d}}}`, n), "Authorization", "Bearer "+one.key, "Callgate-Thread", "t")
 	}
 	var asking sync.WaitGroup
 	for n := range calls {
@@ -273,8 +289,11 @@ func TestCallbackAfterARestart(t *testing.T) {
 	g = serveGate(t, config)
 	entered := 0
 	for id, o := range outcomes {
-		if len(o) != 1 || o[0] != audit.Result {
+		if len(o) != 1 || o[0] != audit.Result && o[0] != audit.Failed { // the gateway was busy, and nothing was sent
 			t.Errorf("%s has the outcomes %v", id, o)
+		}
+		if o[0] == audit.Failed {
+			continue
 		}
 		r := g.ask(t, http.MethodGet, "/v1/calls/"+id, "", key...)
 		if !strings.Contains(r.body, `"state":"done"`) || !strings.Contains(r.body, `"ok":true`) {

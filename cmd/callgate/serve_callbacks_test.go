@@ -121,7 +121,7 @@ func laterConfig(t testing.TB, tool string, f *frontage, more string, callers ..
 	var tools strings.Builder
 	tools.WriteString("tools:\n")
 	for name, how := range map[string]string{"later": "timeout: 5s, max_age: 1h", "brief": "timeout: 5s, max_age: 1s"} {
-		fmt.Fprintf(&tools, "  - {name: %s, effect: read, input_schema: {type: object, properties: {n: {type: integer}, as: {type: string}}}, run: {type: callback, url: %q, tool: answer, addresses: [127.0.0.1/32], %s}}\n", name, tool+"/later", how)
+		fmt.Fprintf(&tools, "  - {name: %s, effect: once, input_schema: {type: object, properties: {n: {type: integer}, as: {type: string}}}, run: {type: callback, url: %q, tool: answer, addresses: [127.0.0.1/32], %s}}\n", name, tool+"/later", how)
 	}
 	return layout(t, map[string]string{
 		"callgate.yaml":    "server: {" + anyPort + "}\nauth: {mode: keys}\nprincipals: principals.yaml\ncallbacks: {url: " + f.URL + "}\n" + more,
@@ -179,6 +179,17 @@ func laterCall(tool string, n int, as string) string {
 	return fmt.Sprintf(`{"tool":{"name":%q,"arguments":{"n":%d,"as":%q}}}`, tool, n, as)
 }
 
+// patiently asks until the gateway takes the call: one whose disk, or Redis, is busy
+// says so, and has executed nothing.
+func patiently(t testing.TB, g *gate, completion string, headers ...string) (r reply) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		r, err := g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", completion, append([]string{"Content-Type", "text/plain"}, headers...)...)
+		if err != nil || r.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			return r
+		}
+	}
+}
+
 // isNumber tells whether an answer is the tool's to a call.
 func isNumber(body string, n int) bool {
 	var b struct {
@@ -225,7 +236,10 @@ func endings(t testing.TB, folders ...string) (outcomes map[string][]audit.Outco
 // CALLGATE_CALLBACKS says how many calls.
 func TestCallbacks(t *testing.T) {
 	calls := rounds(t, "CALLGATE_CALLBACKS", 300)
-	const clients = 48
+	clients := 48
+	if calls > 1000 {
+		clients = 160 // the disk takes in many at once
+	}
 	tool := laterProcess(t, "--later-late", "4s")
 	front := newFrontage(t)
 	one, spy := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"}), newCaller("spy", "globex", []string{"Spy"}, []string{"gamma"})
@@ -263,7 +277,7 @@ func TestCallbacks(t *testing.T) {
 						break
 					}
 					ids[n], results[n] = r.header.Get("Callgate-Call-Id"), isNumber(r.body, n)
-					if !results[n] && r.status != http.StatusAccepted && (!late || r.code() != "tool_timeout") || results[n] && late {
+					if !results[n] && r.status != http.StatusAccepted && (!late || r.code() != "outcome_unknown") || results[n] && late {
 						t.Errorf("%d, %s: %d %s", n, as, r.status, r.body)
 					}
 					break
@@ -297,7 +311,7 @@ func TestCallbacks(t *testing.T) {
 		var r reply
 		eventually(t, "the call has ended", func() bool {
 			r = g.ask(t, http.MethodGet, "/v1/calls/"+ids[n], "", headers(n)...)
-			return strings.Contains(r.body, `"state":"done"`)
+			return r.status == http.StatusOK && !strings.Contains(r.body, `"state":"pending"`)
 		})
 		if strings.Contains(r.body, "forged") {
 			forged++
@@ -347,8 +361,14 @@ func TestCallbacks(t *testing.T) {
 			t.Errorf("%d, late %v, has the outcome %s", n, late, o[0])
 		}
 	}
-	if entered != valid || expired != lates || forged != 0 || len(outcomes) != calls || shown != valid {
-		t.Errorf("entered %d of %d, shown %d, expired %d of %d, forged %d, outcomes of %d calls", entered, valid, shown, expired, lates, forged, len(outcomes))
+	all := 0 // also of calls that nobody was told of
+	for _, o := range outcomes {
+		if o[0] == audit.Result {
+			all++
+		}
+	}
+	if entered != valid || all != valid || expired != lates || forged != 0 || shown != valid {
+		t.Errorf("entered %d (%d) of %d, shown %d, expired %d of %d, forged %d", entered, all, valid, shown, expired, lates, forged)
 	}
 	if len(refused["idempotency_conflict"]) != conflicts || len(refused["not_found"]) != lates {
 		t.Errorf("in the log: %d conflicts of %d, %d too late of %d", len(refused["idempotency_conflict"]), conflicts, len(refused["not_found"]), lates)

@@ -114,7 +114,7 @@ func TestChaos(t *testing.T) {
 	book := l.settle(t, tool, dirs)
 	limits, calls, log, lost := times.longest(t, breath)
 	t.Logf("%d harms in %v (%s): %s; longest decision of the limits %v, of the store %v, of the log %v; this process itself was held up for %v at most",
-		harms, took, counted(c.done), book, limits, calls, log, breath.longest.Round(time.Millisecond))
+		harms, took, counted(c.done), book, limits, calls, log, breath.most())
 	if lost > 0 || limits.n == 0 || calls.n == 0 {
 		t.Errorf("the times of %d calls were lost", lost)
 	}
@@ -578,6 +578,12 @@ func newBreath(t testing.TB) *breath {
 		}
 	}()
 	return b
+}
+
+func (b *breath) most() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.longest.Round(time.Millisecond)
 }
 
 // held is for how long this process was held up, in all, while something else ran.
