@@ -228,7 +228,10 @@ func TestInjectedSystemCalls(t *testing.T) {
 		"write:retval=7:when=4+3", "write:error=EINTR:when=3+2", "ftruncate:error=EIO:when=2+1",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			dir := t.TempDir()
+			dir, err := filepath.EvalSymlinks(t.TempDir()) // strace knows files by where they are
+			if err != nil {
+				t.Fatal(err)
+			}
 			name := logFile(dir)
 			inject := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-P", name, "-e", "inject=" + fault}
 			if strings.HasPrefix(fault, "ftruncate") {

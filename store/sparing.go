@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"sync"
 	"time"
 )
@@ -17,12 +18,20 @@ type Sparing struct {
 	*File
 	brief *Memory
 	// moving is held while a call goes from the memory to the file, so that it is
-	// in exactly one of them for everybody else.
-	moving sync.RWMutex
+	// in exactly one of them for everybody else. Others, of which each has one of
+	// these, do not wait for its writes.
+	moving [256]sync.RWMutex
 }
 
 // Spare returns a store that spares a file.
 func Spare(file *File) *Sparing { return &Sparing{File: file, brief: NewMemory(file.now)} }
+
+// of is the lock of a call.
+func (s *Sparing) of(id string) *sync.RWMutex {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // a hash takes everything
+	return &s.moving[h.Sum32()%uint32(len(s.moving))]
+}
 
 // has tells whether a call is kept in memory.
 func (m *Memory) has(id string) bool {
@@ -61,8 +70,8 @@ func (s *Sparing) Dispatch(ctx context.Context, id string, task Task) error {
 // Again notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
 func (s *Sparing) Again(ctx context.Context, id string) (attempt int, err error) {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
 		return s.brief.Again(ctx, id)
 	}
@@ -75,8 +84,8 @@ func (s *Sparing) Pend(ctx context.Context, id string, until time.Time) error {
 	if !s.brief.has(id) {
 		return s.File.Pend(ctx, id, until)
 	}
-	s.moving.Lock()
-	defer s.moving.Unlock()
+	s.of(id).Lock()
+	defer s.of(id).Unlock()
 	call, err := s.brief.Find(ctx, id)
 	if err == nil {
 		err = call.at(Dispatched)
@@ -106,8 +115,8 @@ func (s *Sparing) move(ctx context.Context, call Call, until time.Time) error {
 // Finish ends a call, and returns it as it stands then. With ErrEnded that is
 // the call as another has finished it.
 func (s *Sparing) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
 		return s.brief.Finish(ctx, id, ending)
 	}
@@ -125,8 +134,8 @@ func (s *Sparing) Settle(id string) {
 // Note puts a note in place of the one that a call has, which waits or has ended,
 // as at says.
 func (s *Sparing) Note(ctx context.Context, id string, at Step, note []byte) error {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
 		return s.brief.Note(ctx, id, at, note)
 	}
@@ -149,8 +158,8 @@ func (s *Sparing) Get(ctx context.Context, id, principal string) (Call, error) {
 
 // Find returns a call, whosever it is.
 func (s *Sparing) Find(ctx context.Context, id string) (Call, error) {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if call, err := s.brief.Find(ctx, id); !errors.Is(err, ErrAbsent) {
 		return call, err
 	}
@@ -160,8 +169,8 @@ func (s *Sparing) Find(ctx context.Context, id string) (Call, error) {
 // Deliver notes that the result of a principal's call enters its thread, and
 // tells whether it does so for the first time.
 func (s *Sparing) Deliver(ctx context.Context, id, principal string) (first bool, err error) {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
 		return s.brief.Deliver(ctx, id, principal)
 	}
@@ -170,8 +179,8 @@ func (s *Sparing) Deliver(ctx context.Context, id, principal string) (first bool
 
 // Watch waits for a change of a call.
 func (s *Sparing) Watch(id string) (*Watch, error) {
-	s.moving.RLock()
-	defer s.moving.RUnlock()
+	s.of(id).RLock()
+	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
 		return s.brief.Watch(id)
 	}

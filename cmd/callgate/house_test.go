@@ -2,12 +2,47 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 )
+
+// taken is a transport that keeps what it was asked to run.
+type taken struct{ call engine.Call }
+
+func (t *taken) Run(_ context.Context, c engine.Call) (engine.Result, error) {
+	t.call = c
+	return engine.Result{}, nil
+}
+
+func (t *taken) Discover(context.Context, engine.Server) ([]engine.Definition, error) {
+	return nil, nil
+}
+
+// TestRunnerTellsAll: the engine is told all that the kernel says of a call.
+func TestRunnerTellsAll(t *testing.T) {
+	to := &taken{}
+	e := engine.New(engine.Options{Transports: map[string]engine.Transport{"mcp": to}})
+	defer e.Close()
+	run := registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}
+	_, err := runner{e, t.Context()}.Run(t.Context(), gateway.Task{
+		CallID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
+		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
+	})
+	want := engine.Call{
+		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: engine.Run(run), Arguments: []byte("{}"), Typed: true,
+		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
+	}
+	if err != nil || !reflect.DeepEqual(to.call, want) {
+		t.Errorf("%+v, want %+v: %v", to.call, want, err)
+	}
+}
 
 // TestModeKeysLetsNobodyInWithoutKeys: a process that was started with keys
 // stays shut, whatever a later configuration lacks.

@@ -265,6 +265,13 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 		wanted = append(wanted, o)
 	}
 	accepted := configs.Accept(s, wanted)
+	if s.Type == configs.ServerCallback && len(accepted.Refused) > 0 {
+		// A toolset is taken whole or not at all (TIP-15).
+		for _, f := range accepted.Refused {
+			fmt.Fprintf(e.stderr, "refused: %v\n", f)
+		}
+		return fmt.Errorf("nothing of the toolset of %s is accepted, since not all of it can be", s.Name)
+	}
 	digest := digestOf(accepted.Pins)
 	if how.expected != "" && how.expected != digest {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.expected)

@@ -156,3 +156,28 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestTIP15ToolsetsAreAcceptedWhole: of a toolset in which one tool cannot be judged
+// none is accepted.
+func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
+	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
+	servers := filepath.Join(filepath.Dir(config), "servers.yaml")
+	if err := os.WriteFile(servers, []byte("servers: [{name: hub, type: callback, url: \"https://example.com\"}]\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := defined("b", "1")
+	bad.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`)
+	hub.say("hub", defined("a", "1"), bad)
+	if stdout, stderr, err := accepting(t, hub, config, acceptance{}); err == nil || stdout != "" || !strings.Contains(stderr, "additionalproperties") {
+		t.Errorf("%v, %q, %q", err, stdout, stderr)
+	}
+	loaded, err := configs.Load(config)
+	if err != nil || len(loaded.Pins["hub"]) != 0 {
+		t.Errorf("%v, %v", loaded.Pins, err)
+	}
+	hub.say("hub", defined("a", "1"), defined("b", "1"))
+	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || stdout != "accepted\thub.a\naccepted\thub.b\n" {
+		t.Errorf("%v, %q", err, stdout)
+	}
+}
