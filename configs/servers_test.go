@@ -129,6 +129,10 @@ func TestAcceptRefuses(t *testing.T) {
 	if len(joined.Pins) != 1 || len(joined.Refused) != 1 {
 		t.Errorf("two that one name map joins: %+v", joined)
 	}
+	far := ToolServer{Name: "far", Type: ServerOXP, URL: "https://example.com/", Prefix: "far"}
+	if unpinned := Accept(far, []Offer{offered("web.search")}); len(unpinned.Pins) != 0 || len(unpinned.Refused) != 1 {
+		t.Errorf("a tool that could not be called: %+v", unpinned)
+	}
 	v1, v2 := offered("search"), offered("search")
 	v1.Version, v2.Version = "1.0.0", "2.0.0"
 	if versions := Accept(s, []Offer{v1, v2}); len(versions.Pins) != 2 {

@@ -203,6 +203,18 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 	if feed == nil {
 		return nil, stop, unfollowed(store.ErrFull)
 	}
+	// It may have ended since the call was read, and who ended it told those who
+	// followed then.
+	ctx, cancel := context.WithTimeout(context.Background(), keepWait)
+	defer cancel()
+	now, err := k.store.Find(ctx, call.ID)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrAbsent):
+		stop()
+		return nil, func() {}, notNow(err)
+	case err != nil || !NoteOf(&now).Subscribed:
+		k.feeds.stop(call.ID)
+	}
 	return feed, stop, nil
 }
 

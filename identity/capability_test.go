@@ -56,7 +56,9 @@ func TestCapabilities(t *testing.T) {
 		}
 	}
 	for _, other := range []string{"", "x", token + "=", token + "A", " " + token, token + "\n", strings.Repeat("A", 100_000), base64.StdEncoding.EncodeToString(raw), "\x00"} {
-		if id := c.Verify(other, noon); id != "" {
+		// Without padding, and where no byte is written as - or _, both alphabets write
+		// the same.
+		if id := c.Verify(other, noon); id != "" && other != token {
 			t.Errorf("%.50q stands for %q", other, id)
 		}
 	}

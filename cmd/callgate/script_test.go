@@ -31,7 +31,7 @@ func somewhatLong() string {
 	if wait := os.Getenv(asLong); wait != "" {
 		return asLong + "=" + wait
 	}
-	return asLong + "=2s"
+	return asLong + "=1s"
 }
 
 func waitOfTests() time.Duration {

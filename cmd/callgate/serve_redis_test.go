@@ -180,9 +180,12 @@ func offer(t testing.TB, gates []*gate, long time.Duration, halfway func()) flow
 // and share it again soon.
 func TestOneLimitForThree(t *testing.T) {
 	const rate, burst = 20, 20 // less than any machine answers
-	long := 30 * time.Second
-	if testing.Short() {
-		long = 8 * time.Second
+	long := 10 * time.Second
+	switch {
+	case timed:
+		long = 30 * time.Second
+	case testing.Short():
+		long = 6 * time.Second
 	}
 	redis := newRedis(t)
 	redis.start(t)
@@ -242,7 +245,7 @@ func TestOneLimitForThree(t *testing.T) {
 	}
 
 	var back time.Duration
-	f = offer(t, gates, 8*time.Second, func() {
+	f = offer(t, gates, 6*time.Second, func() {
 		redis.start(t)
 		answers := time.Now()
 		for _, g := range gates {

@@ -45,6 +45,7 @@ func (s *stuck) seen() map[string]int {
 // what it has left, within seconds, and each call has one outcome, also once the
 // first is back.
 func TestTakenOver(t *testing.T) {
+	t.Parallel()
 	redis := newRedis(t)
 	redis.start(t)
 	tool := &stuck{hits: map[string]int{}, free: make(chan struct{})}

@@ -48,6 +48,7 @@ func (c *collector) holds(words ...string) bool {
 // TestTraces follows a call from its caller's trace to a collector, and to
 // another one once the configuration names that.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	first, second := newCollector(t), newCollector(t)
 	file := func(c *collector) string {
 		return fmt.Sprintf("server: {%s}\ntelemetry: {traces: {endpoint: %q, headers: {X-Token: \"env:TRACE_TOKEN\"}}}\n", anyPort, c.URL)

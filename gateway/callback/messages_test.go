@@ -413,3 +413,36 @@ func (w *world) told(t testing.TB, c waiting) {
 
 // A tool whose engine cannot tell it is told nothing.
 var _ gateway.Canceller = (*taker)(nil)
+
+// Who has read a call with its subscription, and follows it after that was called
+// off, is not left waiting.
+func TestSUB06CalledOffBeforeItIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.result("text", "subscribed", "subscription", true))
+	f, err := w.kernel.Follow(context.Background(), gateway.Request{}, c.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := f.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := c.cancel(); status != 200 {
+		t.Errorf("answered %d", status)
+	}
+	events, stop, err := f.Events(call)
+	defer stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, open := <-events:
+		if open {
+			t.Error("an event comes after the end")
+		}
+	case <-time.After(time.Minute):
+		t.Error("nothing ends it")
+	}
+	w.told(t, c)
+}
