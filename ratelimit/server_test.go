@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/ports"
@@ -137,6 +139,14 @@ var shared = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
+		// It has no such section, and a gateway does not serve until it has read it.
+		m.Server().SetPreHook(func(c *miniserver.Peer, command string, args ...string) bool {
+			about := strings.EqualFold(command, "INFO") && len(args) == 1 && args[0] == "server"
+			if about {
+				c.WriteBulk("# Server\r\nredis_version:7.0.0\r\nrun_id:miniredis\r\n")
+			}
+			return about
+		})
 		return m.Addr(), nil
 	}
 	s, err := startServer()
