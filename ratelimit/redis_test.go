@@ -87,6 +87,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 
 // What is not ours under our keys refuses the calls that need it, and no other.
 func TestAKeyOfAnotherForm(t *testing.T) {
+	itself(t)
 	address := sharedAddress(t)
 	o := optionsFor(address)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
@@ -161,6 +162,7 @@ func TestFiguresDisagree(t *testing.T) {
 
 // Keys are bounded, whatever the names, and go when they say nothing.
 func TestKeysAreBoundedAndGo(t *testing.T) {
+	itself(t)
 	address := sharedAddress(t)
 	o := optionsFor(address)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)

@@ -168,6 +168,16 @@ func sharedAddress(t testing.TB) string {
 	return address
 }
 
+// itself is for what the stand-in does not do: with it no key expires by itself, one
+// that is to be kept for centuries is gone at once, and what a script runs into is
+// worded as an error of the script.
+func itself(t testing.TB) {
+	t.Helper()
+	if !installed() {
+		t.Skip("redis-server is not installed, and miniredis does not do this")
+	}
+}
+
 // cluster is one cluster of three masters for all tests.
 var cluster = sync.OnceValues(func() ([]string, error) {
 	var nodes []string
