@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,6 +113,9 @@ func (s *redisServer) signal(t testing.TB, what os.Signal) {
 	t.Helper()
 	if err := s.process.Process.Signal(what); err != nil {
 		t.Fatal(err)
+	}
+	if what == syscall.SIGSTOP {
+		eventually(t, "redis-server stands still", func() bool { return standsStill(s.process.Process.Pid) })
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +44,7 @@ func TestToolHangs(t *testing.T) {
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the tool stands still", func() bool { return standsStill(process.Pid) })
 	want := map[string]struct {
 		code    string
 		outcome audit.Outcome
@@ -86,6 +89,19 @@ func TestToolHangs(t *testing.T) {
 			t.Errorf("%s: the outcomes are %v", c.effect, got)
 		}
 	}
+}
+
+// standsStill tells whether every thread of a process was stopped: a signal is sent
+// before it has come.
+func standsStill(pid int) bool {
+	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range states {
+		stat, err := os.ReadFile(name)
+		if _, state, _ := strings.Cut(string(stat), ") "); err != nil || !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return err == nil && len(states) > 0
 }
 
 // rude is a tool that answers by tool name, with bytes.
