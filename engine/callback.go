@@ -17,7 +17,6 @@ import (
 // an answer means is not of this package: a call that a tool has taken is pending.
 type callbacks struct {
 	out     *Outbound
-	secret  func(place string) (string, error)
 	address func(callID string, until time.Time) (string, error)
 	base    func(server string) string
 }
@@ -56,7 +55,7 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 	if c.address == nil {
 		return Result{}, unavailable("%s calls back, and there is no address here at which it could", call.Tool)
 	}
-	authorization, err := c.authorization(call.Run.Credential)
+	authorization, err := c.out.Credential(call.Run.Credential)
 	if err != nil {
 		return Result{}, unavailable("%s: %w", call.Tool, err)
 	}
@@ -92,21 +91,6 @@ func (c *callbacks) target(call Call) (*url.URL, *refusal.Error) {
 		return nil, unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
 	}
 	return target, nil
-}
-
-// authorization is the header for a credential; none is "".
-func (c *callbacks) authorization(place string) (string, error) {
-	if place == "" {
-		return "", nil
-	}
-	if c.secret == nil {
-		return "", Reason("its credential cannot be read here")
-	}
-	secret, err := c.secret(place)
-	if err != nil {
-		return "", err
-	}
-	return "Bearer " + secret, nil
 }
 
 // attempt sends a call once. lost says that it was sent, and that nobody has said

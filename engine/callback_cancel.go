@@ -29,7 +29,7 @@ func (c *callbacks) cancel(ctx context.Context, call Call) {
 	if err != nil {
 		return
 	}
-	authorization, err := c.authorization(call.Run.Credential)
+	authorization, err := c.out.Credential(call.Run.Credential)
 	if err != nil {
 		return
 	}

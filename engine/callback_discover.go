@@ -51,7 +51,7 @@ func (c *callbacks) Discover(ctx context.Context, s Server) ([]Definition, error
 
 // toolset fetches it.
 func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byte, error) {
-	authorization, err := c.authorization(s.Credential)
+	authorization, err := c.out.Credential(s.Credential)
 	if err != nil {
 		return nil, err
 	}

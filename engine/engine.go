@@ -126,7 +126,7 @@ func New(options Options) *Engine {
 
 		transports: map[string]Transport{},
 	}
-	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.Secret}, options.Secret, options.Callback, options.Base}
+	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.Secret}, options.Callback, options.Base}
 	e.transports["oxp"] = &oxp{&Outbound{e.now, e.pool, e.breakers, options.Secret}}
 	maps.Copy(e.transports, options.Transports)
 	return e
