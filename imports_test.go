@@ -42,6 +42,8 @@ var table = map[string]struct{ own, foreign []string }{
 	"cmd/callgate":       {own: []string{"audit", "configs", "engine", "engine/mcp", "gateway", "gateway/callback", "gateway/door", "gateway/mcp", "gateway/native", "gateway/openai", "gateway/oxp", "parser", "policy", "ratelimit", "refusal", "identity", "registry", "store", "telemetry", "upstream", "wrapper"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term", "github.com/gin-gonic/gin"}},
 	"internal/httpbench": {foreign: []string{"github.com/gin-gonic/gin"}},
 	"internal/corpora":   {foreign: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"internal/lossy":     {},
+	"internal/redistest": {own: []string{"internal/ports"}, foreign: []string{"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9"}},
 	"internal/replies":   {},
 	"internal/ports":     {},
 	"internal/leaks":     {foreign: []string{"go.uber.org/goleak"}},

@@ -147,6 +147,49 @@ func answers(t *testing.T, out io.Reader, each func(string)) (accepted, refused 
 	}
 }
 
+// untilKilled runs an appender, which is killed at a random moment after it has begun,
+// and returns what it was told is accepted.
+func untilKilled(t *testing.T, dir string, kill int, random *rand.Rand, env ...string) []string {
+	t.Helper()
+	cmd, out := startAppender(t, dir, fmt.Sprint(kill))
+	cmd.Env = append(cmd.Env, env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	told, refused := answers(t, out, func(string) {
+		if !begun {
+			begun = true
+			time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { cmd.Process.Kill() })
+		}
+	})
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the appender was not killed: %v", err)
+	}
+	if len(told) == 0 || len(refused) > 0 {
+		t.Fatalf("kill %d: %d accepted, %d refused", kill, len(told), len(refused))
+	}
+	return told
+}
+
+// eachOnce fails unless each call that was accepted stands once in the log, and returns
+// how often each call stands there.
+func eachOnce(t *testing.T, kill int, accepted []string, files ...string) map[string]int {
+	t.Helper()
+	onDisk := make(map[string]int)
+	for _, id := range calls(t, files...) {
+		onDisk[id]++
+	}
+	for _, id := range accepted {
+		if onDisk[id] != 1 {
+			t.Fatalf("kill %d: accepted %s stands %d times in the log", kill, id, onDisk[id])
+		}
+	}
+	return onDisk
+}
+
 // 50 times: a process that appends is killed at a random moment. The log opens
 // again, verifies, and has every record that the process was told is accepted.
 func TestKilledFiftyTimes(t *testing.T) {
@@ -155,37 +198,10 @@ func TestKilledFiftyTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var accepted []string
 	for k := range kills {
-		cmd, out := startAppender(t, dir, fmt.Sprint(k))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		begun := false
-		told, refused := answers(t, out, func(string) {
-			if !begun {
-				begun = true
-				time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { cmd.Process.Kill() })
-			}
-		})
-		err := cmd.Wait()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("the appender was not killed: %v", err)
-		}
-		if len(told) == 0 || len(refused) > 0 {
-			t.Fatalf("kill %d: %d accepted, %d refused", k, len(told), len(refused))
-		}
-		accepted = append(accepted, told...)
+		accepted = append(accepted, untilKilled(t, dir, k, random)...)
 		l := open(t, dir, Options{})
 		mustClose(t, l)
-		onDisk := make(map[string]int)
-		for _, id := range calls(t, logFile(dir)) {
-			onDisk[id]++
-		}
-		for _, id := range accepted {
-			if onDisk[id] != 1 {
-				t.Fatalf("kill %d: accepted %s stands %d times in the log", k, id, onDisk[id])
-			}
-		}
+		onDisk := eachOnce(t, k, accepted, logFile(dir))
 		// Each of the two writers has at most one record that was not answered.
 		if extra := len(onDisk) - len(accepted); extra > 2*(k+1) {
 			t.Fatalf("kill %d: %d records that nobody was told of", k, extra)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -214,41 +213,13 @@ func TestKilledWhileSigningAndRotating(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	var accepted []string
 	for k := range kills {
-		cmd, out := startAppender(t, dir, fmt.Sprint(k))
-		cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_SIGNED=1")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		begun := false
-		told, refused := answers(t, out, func(string) {
-			if !begun {
-				begun = true
-				time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { cmd.Process.Kill() })
-			}
-		})
-		err := cmd.Wait()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("the appender was not killed: %v", err)
-		}
-		if len(told) == 0 || len(refused) > 0 {
-			t.Fatalf("kill %d: %d accepted, %d refused", k, len(told), len(refused))
-		}
-		accepted = append(accepted, told...)
+		accepted = append(accepted, untilKilled(t, dir, k, random, "CALLGATE_AUDIT_SIGNED=1")...)
 		files, err := Files(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := mustHold(t, files...) // before anything is repaired
-		onDisk := make(map[string]int)
-		for _, id := range calls(t, files...) {
-			onDisk[id]++
-		}
-		for _, id := range accepted {
-			if onDisk[id] != 1 {
-				t.Fatalf("kill %d: accepted %s stands %d times in the log", k, id, onDisk[id])
-			}
-		}
+		eachOnce(t, k, accepted, files...)
 		if k == kills-1 {
 			t.Logf("%d kills, %d accepted records, %d files, %d heads", kills, len(accepted), len(files), c.Heads)
 		}

@@ -3,8 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,21 +10,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
 // A key that has moved to another node is found there, and counted once.
 func TestAKeyMoves(t *testing.T) {
-	if !installed() {
-		t.Skip("redis-server is not installed")
-	}
-	nodes, err := cluster()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	limits := onlyDefault(budget("1/h", 5))
@@ -71,15 +64,9 @@ func TestAKeyMoves(t *testing.T) {
 // The node of one budget stands still: everything is judged locally until it
 // goes on.
 func TestANodeOfAClusterIsAway(t *testing.T) {
-	if !installed() {
-		t.Skip("redis-server is not installed")
-	}
-	nodes, err := cluster()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := combined(budget("50/s", 20), budget("60/s", 20), budget("70/s", 20), budget("80/s", 20))
@@ -102,15 +89,9 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 
 // What one node granted of a call that another refused is given back.
 func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
-	if !installed() {
-		t.Skip("redis-server is not installed")
-	}
-	nodes, err := cluster()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: fresh(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	wide := budget("1/h", 100)
@@ -143,11 +124,11 @@ func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 // A master dies and its replica takes over, which may not have seen the last
 // calls: nobody gets a second burst.
 func TestFailover(t *testing.T) {
-	master := started(t)
-	replica := started(t, "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.port))
-	sentinel := startedSentinel(t, master.port)
+	master := redistest.Started(t)
+	replica := redistest.Started(t, "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.Port))
+	sentinel := redistest.Watching(t, master)
 	ctx := context.Background()
-	m := master.client()
+	m := master.Client()
 	defer m.Close()
 	for tries := 0; !strings.Contains(m.Info(ctx, "replication").Val(), "state=online"); tries++ {
 		if tries > 6000 {
@@ -155,10 +136,10 @@ func TestFailover(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	sc := sentinel.client()
+	sc := sentinel.Client()
 	defer sc.Close()
 	for tries := 0; ; tries++ {
-		known, _ := sc.Do(ctx, "sentinel", "replicas", "m").Slice()
+		known, _ := sc.Do(ctx, "sentinel", "replicas", redistest.Master).Slice()
 		if len(known) == 1 {
 			break
 		}
@@ -167,17 +148,17 @@ func TestFailover(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	o := ratelimit.RedisOptions{Sentinel: ratelimit.Sentinel{Master: "m", Addresses: []string{sentinel.address()}}, Prefix: fresh(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Sentinel: ratelimit.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix(), Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("100/s", 40), 1)
 	limits.Default.Concurrency = new(6)
 	w := startLoad(r, limits)
 	time.Sleep(300 * time.Millisecond)
-	master.kill()
+	master.Kill()
 	waitFor(t, r, false)
 	for tries := 0; ; tries++ {
-		c := replica.client()
+		c := replica.Client()
 		role := c.Info(ctx, "replication").Val()
 		_ = c.Close()
 		if strings.Contains(role, "role:master") {
@@ -191,22 +172,4 @@ func TestFailover(t *testing.T) {
 	waitFor(t, r, true)
 	time.Sleep(300 * time.Millisecond)
 	w.end(t, 100, 40)
-}
-
-func startedSentinel(t testing.TB, master int) *server {
-	t.Helper()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{port: port, dir: t.TempDir(), args: []string{"--sentinel"}}
-	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor m 127.0.0.1 %d 1\nsentinel down-after-milliseconds m 2000\nsentinel failover-timeout m 3000\n", port, s.dir, master)
-	if err := os.WriteFile(filepath.Join(s.dir, "sentinel.conf"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
-	return s
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -35,10 +37,10 @@ const (
 	sharedAgain = 5 * time.Second
 )
 
-func through(t testing.TB, s *server, slack int) (*ratelimit.Redis, *proxy) {
+func through(t testing.TB, s *redistest.Server, slack int) (*ratelimit.Redis, *lossy.Proxy) {
 	t.Helper()
-	p := newProxy(t, s.address())
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(p.address()), slack)
+	p := lossy.New(t, s.Address())
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(p.Address()), slack)
 	return opened(t, r, warnings, err), p
 }
 
@@ -80,9 +82,9 @@ func timed(t testing.TB, r *ratelimit.Redis, limits *ratelimit.Limits) (ratelimi
 }
 
 // tokens are what Redis holds of the agent's bucket, rounded down, or -1.
-func tokens(t testing.TB, s *server, prefix string) int {
+func tokens(t testing.TB, s *redistest.Server, prefix string) int {
 	t.Helper()
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	state, err := c.Get(context.Background(), ratelimit.KeyOf(prefix, "Analyst")).Result()
 	if err != nil {
@@ -98,14 +100,14 @@ func tokens(t testing.TB, s *server, prefix string) int {
 // The script runs and its reply is lost: the call is counted once, whether it
 // was then refused or judged by the local share.
 func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
-	for name, lose := range map[string]func(*proxy){
-		"vanishes": func(p *proxy) { p.dropDown = true },
-		"cut off":  func(p *proxy) { p.cutNext = true },
-		"another's": func(p *proxy) {
-			p.rewrite = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
+	for name, lose := range map[string]func(*lossy.Harm){
+		"vanishes": func(h *lossy.Harm) { h.Deaf = true },
+		"cut off":  func(h *lossy.Harm) { h.CutNext = true },
+		"another's": func(h *lossy.Harm) {
+			h.Lie = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
 		},
-		"of another type":     func(p *proxy) { p.rewrite = func([]byte) []byte { return []byte(":1\r\n") } },
-		"not of the protocol": func(p *proxy) { p.rewrite = func([]byte) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") } },
+		"of another type":     func(h *lossy.Harm) { h.Lie = func([]byte) []byte { return []byte(":1\r\n") } },
+		"not of the protocol": func(h *lossy.Harm) { h.Lie = func([]byte) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") } },
 	} {
 		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
 			t.Run(fmt.Sprintf("%s %d", name, loss), func(t *testing.T) { countedOnce(t, lose, loss) })
@@ -113,18 +115,18 @@ func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func countedOnce(t *testing.T, lose func(*proxy), loss ratelimit.StoreLoss) {
+func countedOnce(t *testing.T, lose func(*lossy.Harm), loss ratelimit.StoreLoss) {
 	t.Parallel()
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := optionsFor(p.address())
+	s := redistest.Started(t)
+	p := lossy.New(t, s.Address())
+	o := optionsFor(p.Address())
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("1/h", 5), 1)
 	limits.OnStoreLoss = loss
 	admitted(t, r, limits, alpha)
 
-	p.set(func() { lose(p) })
+	p.Do(lose)
 	_, err = timed(t, r, limits)
 	if loss == ratelimit.LossRefuse {
 		refused(t, err, refusal.LimiterUnavailable)
@@ -137,7 +139,8 @@ func countedOnce(t *testing.T, lose func(*proxy), loss ratelimit.StoreLoss) {
 	if shared, cause := r.Shared(); shared || cause == nil {
 		t.Fatal("a reply was lost, and the limits are still shared")
 	}
-	p.heal()
+	p.Heal()
+	p.Cut()
 	waitFor(t, r, true)
 	if n := drain(r, limits, alpha, 10); n != 3 {
 		t.Errorf("%d admitted, want the 3 that are left", n)
@@ -148,17 +151,17 @@ func countedOnce(t *testing.T, lose func(*proxy), loss ratelimit.StoreLoss) {
 // is back.
 func TestALossThatNobodyMeets(t *testing.T) {
 	t.Parallel()
-	s := started(t)
-	p := newProxy(t, s.address())
+	s := redistest.Started(t)
+	p := lossy.New(t, s.Address())
 	told := make(chan bool, 16)
-	o := optionsFor(p.address())
+	o := optionsFor(p.Address())
 	o.OnChange = func(shared bool, _ error) { told <- shared }
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	for _, lose := range []func(){func() { p.dropDown = true }, func() { p.cutNext = true; p.dropDown = true }} {
-		p.set(lose)
+	for _, lose := range []func(*lossy.Harm){func(h *lossy.Harm) { h.Deaf = true }, func(h *lossy.Harm) { h.CutNext, h.Deaf = true, true }} {
+		p.Do(lose)
 		waitFor(t, r, false)
-		p.heal()
+		p.Heal()
 		waitFor(t, r, true)
 	}
 	for i, want := range []bool{false, true, false, true} {
@@ -170,10 +173,10 @@ func TestALossThatNobodyMeets(t *testing.T) {
 
 // Redis forgets its scripts: nobody notices, and nothing is counted twice.
 func TestScriptFlush(t *testing.T) {
-	s := started(t)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.address()), ratelimit.Patient)
+	s := redistest.Started(t)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	opened(t, r, warnings, err)
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	limits := onlyAgent(budget("1/h", 50))
 	for range 50 {
@@ -201,8 +204,8 @@ func TestARestartThatNobodySees(t *testing.T) {
 
 func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	t.Parallel()
-	s := started(t, "--appendonly", kept, "--appendfsync", "always")
-	o := optionsFor(s.address())
+	s := redistest.Started(t, "--appendonly", kept, "--appendfsync", "always")
+	o := optionsFor(s.Address())
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	b := budget("1/h", 5)
@@ -211,8 +214,8 @@ func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	if n := drain(r, limits, alpha, 2); n != 2 {
 		t.Fatalf("%d admitted, want 2", n)
 	}
-	s.kill()
-	if err := s.start(); err != nil {
+	s.Kill()
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if n := tokens(t, s, o.Prefix); (n == 3) != (kept == "yes") {
@@ -300,75 +303,79 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 		rounds, away, paused = 5, 3*time.Second, 3*time.Second
 	}
 	faults := map[string]struct {
-		hurt, heal func(testing.TB, *server, *proxy)
+		hurt, heal func(testing.TB, *redistest.Server, *lossy.Proxy)
 	}{
 		"killed and started": {
-			func(_ testing.TB, s *server, _ *proxy) { s.kill() },
-			func(t testing.TB, s *server, _ *proxy) {
-				if err := s.start(); err != nil {
+			func(_ testing.TB, s *redistest.Server, _ *lossy.Proxy) { s.Kill() },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) {
+				if err := s.Start(); err != nil {
 					t.Fatal(err)
 				}
 			},
 		},
 		"stopped": {
-			func(_ testing.TB, s *server, _ *proxy) { _ = s.process.Process.Signal(syscall.SIGSTOP) },
-			func(_ testing.TB, s *server, _ *proxy) { _ = s.process.Process.Signal(syscall.SIGCONT) },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { s.Signal(t, syscall.SIGSTOP) },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { s.Signal(t, syscall.SIGCONT) },
 		},
 		"paused": {
-			func(t testing.TB, s *server, _ *proxy) {
-				c := s.client()
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) {
+				c := s.Client()
 				defer c.Close()
 				if err := c.Do(context.Background(), "client", "pause", paused.Milliseconds(), "all").Err(); err != nil {
 					t.Fatal(err)
 				}
 			},
-			func(testing.TB, *server, *proxy) {},
+			func(testing.TB, *redistest.Server, *lossy.Proxy) {},
 		},
 		"replies lost": {
-			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.dropDown = true }) },
-			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Do(func(h *lossy.Harm) { h.Deaf = true }) },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
 		},
 		"half open": {
-			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.dropUp, p.dropDown = true, true }) },
-			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
+				p.Do(func(h *lossy.Harm) { h.Mute, h.Deaf = true, true })
+			},
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
 		},
 		"slow": {
-			func(_ testing.TB, _ *server, p *proxy) { p.set(func() { p.delay = 5 * time.Second }) },
-			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
+				p.Do(func(h *lossy.Harm) { h.SlowFrom = 5 * time.Second })
+			},
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal(); p.Cut() },
 		},
 		"cut": {
-			func(_ testing.TB, _ *server, p *proxy) { p.cut() },
-			func(testing.TB, *server, *proxy) {},
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Cut() },
+			func(testing.TB, *redistest.Server, *lossy.Proxy) {},
 		},
 		"lies": {
-			func(_ testing.TB, _ *server, p *proxy) {
-				p.set(func() {
-					p.rewrite = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
+				p.Do(func(h *lossy.Harm) {
+					h.Lie = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
 				})
 			},
-			func(_ testing.TB, _ *server, p *proxy) { p.heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
 		},
 		"flushed and killed": {
-			func(_ testing.TB, s *server, p *proxy) { s.kill(); p.cut() },
-			func(t testing.TB, s *server, _ *proxy) {
-				if err := s.start(); err != nil {
+			func(_ testing.TB, s *redistest.Server, p *lossy.Proxy) { s.Kill(); p.Cut() },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) {
+				if err := s.Start(); err != nil {
 					t.Fatal(err)
 				}
 			},
 		},
 		"out of memory": {
-			func(t testing.TB, s *server, _ *proxy) { configure(t, s, "maxmemory", "1") },
-			func(t testing.TB, s *server, _ *proxy) { configure(t, s, "maxmemory", "0") },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { configure(t, s, "maxmemory", "1") },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { configure(t, s, "maxmemory", "0") },
 		},
 		"made a replica": {
-			func(t testing.TB, s *server, _ *proxy) { command(t, s, "replicaof", "127.0.0.1", "1") },
-			func(t testing.TB, s *server, _ *proxy) { command(t, s, "replicaof", "no", "one") },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { command(t, s, "replicaof", "127.0.0.1", "1") },
+			func(t testing.TB, s *redistest.Server, _ *lossy.Proxy) { command(t, s, "replicaof", "no", "one") },
 		},
 	}
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := started(t)
+			s := redistest.Started(t)
 			r, p := through(t, s, slack())
 			limits := local(budget("100/s", burst), 1)
 			limits.Default.Concurrency = new(6)
@@ -393,16 +400,16 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 	}
 }
 
-func command(t testing.TB, s *server, args ...any) {
+func command(t testing.TB, s *redistest.Server, args ...any) {
 	t.Helper()
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	if err := c.Do(context.Background(), args...).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func configure(t testing.TB, s *server, key, value string) {
+func configure(t testing.TB, s *redistest.Server, key, value string) {
 	t.Helper()
 	command(t, s, "config", "set", key, value)
 }

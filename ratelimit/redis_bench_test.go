@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 )
 
@@ -15,7 +16,7 @@ import (
 // one budget, four in one script, and four asked one after the other.
 func BenchmarkRedis(b *testing.B) {
 	const goroutines = 32
-	address := sharedAddress(b)
+	address := redistest.Shared(b)
 	ctx := context.Background()
 	r, warnings, err := ratelimit.NewRedis(ctx, optionsFor(address))
 	opened(b, r, warnings, err)

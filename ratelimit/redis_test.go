@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -60,16 +62,16 @@ func TestOptionsThatAreRefused(t *testing.T) {
 // A Redis that forgets in order to make room is not one to count in; one that
 // may not be asked is, with a warning.
 func TestWhatRedisSaysOfItself(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	configure(t, s, "maxmemory-policy", "allkeys-lru")
-	_, _, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.address()), ratelimit.Patient)
+	_, _, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	if err == nil || !strings.Contains(err.Error(), "found maxmemory-policy allkeys-lru, expected noeviction") {
 		t.Fatalf("got %v", err)
 	}
 	configure(t, s, "maxmemory-policy", "noeviction")
 	command(t, s, "acl", "setuser", "limiter", "on", ">hunter2", "~*", "+@all", "-info", "-config")
-	o := optionsFor(s.address())
-	o.URL = func() string { return "redis://limiter:hunter2@" + s.address() }
+	o := optionsFor(s.Address())
+	o.URL = func() string { return "redis://limiter:hunter2@" + s.Address() }
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	if text := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(text, "maxmemory-policy cannot be read") || !strings.Contains(text, "INFO is forbidden") {
@@ -77,7 +79,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 	}
 	admitted(t, r, onlyAgent(budget("1/h", 1)), alpha)
 
-	o.URL = func() string { return "redis://limiter:hunter3@" + s.address() }
+	o.URL = func() string { return "redis://limiter:hunter3@" + s.Address() }
 	wrong, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
 	if err != nil || len(warnings) != 1 || strings.Contains(warnings[0], "hunter") || !strings.Contains(warnings[0], "WRONGPASS") {
 		t.Fatalf("got %v, %q", err, warnings)
@@ -88,7 +90,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 // What is not ours under our keys refuses the calls that need it, and no other.
 func TestAKeyOfAnotherForm(t *testing.T) {
 	itself(t)
-	address := sharedAddress(t)
+	address := redistest.Shared(t)
 	o := optionsFor(address)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
 	opened(t, r, warnings, err)
@@ -140,7 +142,7 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 // takes a bucket for full that is so by the figures of another: together they
 // let pass no more than the quicker rate and the larger burst.
 func TestFiguresDisagree(t *testing.T) {
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(sharedAddress(t)), ratelimit.Patient)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(redistest.Shared(t)), ratelimit.Patient)
 	opened(t, r, warnings, err)
 	slow, quick := onlyTool(budget("1/h", 5)), onlyTool(budget("1000/s", 1))
 	if n := drain(r, slow, alpha, 9); n != 5 {
@@ -163,7 +165,7 @@ func TestFiguresDisagree(t *testing.T) {
 // Keys are bounded, whatever the names, and go when they say nothing.
 func TestKeysAreBoundedAndGo(t *testing.T) {
 	itself(t)
-	address := sharedAddress(t)
+	address := redistest.Shared(t)
 	o := optionsFor(address)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
 	opened(t, r, warnings, err)
@@ -207,7 +209,7 @@ func TestKeysAreBoundedAndGo(t *testing.T) {
 // its gateway is gone.
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	o := optionsFor(sharedAddress(t))
+	o := optionsFor(redistest.Shared(t))
 	open := func() *ratelimit.Redis {
 		r, warnings, err := ratelimit.NewRedisLeasing(context.Background(), o, 2*time.Second)
 		return opened(t, r, warnings, err)
@@ -250,11 +252,11 @@ func allSent(t testing.TB, replicas ...*ratelimit.Redis) {
 
 // A caller that goes away before the answer gets nothing, and takes nothing.
 func TestTheCallerGoesAway(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	r, p := through(t, s, ratelimit.Patient)
 	limits := onlyAgent(budget("1/h", 2))
 	limits.Default.Concurrency = new(2)
-	p.set(func() { p.delay = 60 * time.Millisecond })
+	p.Do(func(h *lossy.Harm) { h.SlowFrom = 60 * time.Millisecond })
 	for range 4 {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		_, err := r.Take(ctx, limits, alpha)
@@ -264,7 +266,7 @@ func TestTheCallerGoesAway(t *testing.T) {
 		}
 		allSent(t, r) // until it is given back
 	}
-	p.set(func() { p.delay = 0 })
+	p.Do(func(h *lossy.Harm) { h.SlowFrom = 0 })
 	if shared, cause := r.Shared(); !shared {
 		t.Errorf("Redis is taken to be away: %v", cause)
 	}
@@ -302,8 +304,8 @@ func TestAnswers(t *testing.T) {
 // Close ends what was started, and what is asked afterwards is refused.
 func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	s := started(t)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.address()), ratelimit.Patient)
+	s := redistest.Started(t)
+	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	opened(t, r, warnings, err)
 	limits := local(budget("1/s", 5), 1)
 	limits.Default.Concurrency = new(5)
@@ -321,15 +323,15 @@ func TestClose(t *testing.T) {
 	_ = away.Close()
 	_, err = away.Take(context.Background(), limits, alpha)
 	refused(t, err, refusal.LimiterUnavailable)
-	s.kill()
+	s.Kill()
 	leaks.None(t, before)
 }
 
 // More calls than the queue holds are refused at once, not kept.
 func TestTheQueueIsBounded(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	r, p := through(t, s, ratelimit.Waits)
-	p.set(func() { p.delay = 80 * time.Millisecond })
+	p.Do(func(h *lossy.Harm) { h.SlowFrom = 80 * time.Millisecond })
 	limits := onlyAgent(budget("1000000/s", 1_000_000))
 	var group sync.WaitGroup
 	var full atomic.Int64
@@ -350,7 +352,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 
 // Replicas that share a Redis share a limit.
 func TestReplicasShareALimit(t *testing.T) {
-	o := optionsFor(sharedAddress(t))
+	o := optionsFor(redistest.Shared(t))
 	var replicas [3]*ratelimit.Redis
 	for i := range replicas {
 		r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)

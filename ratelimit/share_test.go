@@ -6,22 +6,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
 // While Redis is away, replicas grant the limit together, and nobody waits.
 func TestTheLocalShare(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	clk := &clock{now: epoch}
-	o := optionsFor(s.address())
+	o := optionsFor(s.Address())
 	o.Clock = clk.Now
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("9/s", 30), 3)
 	limits.Default.Concurrency = new(7)
 	first := admitted(t, r, limits, alpha)
-	s.kill()
+	s.Kill()
 	_, err = timed(t, r, limits)
 	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS != 334 { // 3/s, from empty
 		t.Errorf("wait %d ms, want 334", e.RetryAfterMS)
@@ -64,23 +66,23 @@ func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 
 // What was granted while Redis was away is taken from the shared budget.
 func TestTheShareIsSettled(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	clk := &clock{now: time.Now()}
-	p := newProxy(t, s.address())
-	o := optionsFor(p.address())
+	p := lossy.New(t, s.Address())
+	o := optionsFor(p.Address())
 	o.Clock = clk.Now
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("1/h", 10), 1)
 	admitted(t, r, limits, alpha)
-	p.set(func() { p.dropUp = true })
+	p.Do(func(h *lossy.Harm) { h.Mute = true })
 	_, err = timed(t, r, limits)
 	refused(t, err, refusal.RateLimited)
 	clk.move(4 * time.Hour) // for the share only: the clock of Redis stands
 	if n := drain(r, limits, alpha, 20); n != 4 {
 		t.Fatalf("%d admitted in 4 hours at 1/h, want 4", n)
 	}
-	p.heal()
+	p.Heal()
 	waitFor(t, r, true)
 	if n := drain(r, limits, alpha, 20); n != 5 {
 		t.Errorf("%d admitted, want 10 less 1 less 4", n)
@@ -90,10 +92,10 @@ func TestTheShareIsSettled(t *testing.T) {
 // A gateway that starts while Redis is away judges by its share, and finds
 // Redis when it comes.
 func TestStartsWithoutRedis(t *testing.T) {
-	s := started(t)
-	s.kill()
+	s := redistest.Started(t)
+	s.Kill()
 	var changes atomic.Int64
-	o := optionsFor(s.address())
+	o := optionsFor(s.Address())
 	o.OnChange = func(shared bool, cause error) {
 		if shared == (cause != nil) {
 			t.Errorf("shared %v, cause %v", shared, cause)
@@ -111,7 +113,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 	limits.OnStoreLoss = ratelimit.LossRefuse
 	_, err = timed(t, r, limits)
 	refused(t, err, refusal.LimiterUnavailable)
-	if err := s.start(); err != nil {
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, r, true)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -17,7 +18,7 @@ func limiters() map[string]func(testing.TB, func() time.Time) ratelimit.Limiter 
 		"local": func(_ testing.TB, clock func() time.Time) ratelimit.Limiter { return ratelimit.NewLocal(clock) },
 		"redis": redisBackend,
 	}
-	if installed() {
+	if redistest.Installed() {
 		all["cluster"] = clusterBackend
 	}
 	return all

@@ -6,19 +6,20 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
 
 // A store that is closed leaves nothing running.
 func TestNothingIsLeftRunning(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	before := goleak.IgnoreCurrent()
 	for range 3 {
 		f, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: patient})
 		must(t, err)
 		ended(t, f, newCall("1", "k"))
 		must(t, f.Close())
-		g := join(t, at(s.address()), seams{})
+		g := join(t, at(s.Address()), seams{})
 		ended(t, g, newCall("1", "k"))
 		w, err := g.Watch("1")
 		must(t, err)

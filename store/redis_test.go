@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
 
@@ -67,19 +69,19 @@ func (s *slowest) check(t testing.TB) {
 
 // The winner knows its claim again though the first answer was lost.
 func TestALostReply(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	g := join(t, at(p.address()), seams{})
+	s := redistest.Started(t)
+	p := lossy.New(t, s.Address())
+	g := join(t, at(p.Address()), seams{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		p.set(func() { p.cutNext = i%2 == 0 })
+		p.Do(func(h *lossy.Harm) { h.CutNext = i%2 == 0 })
 		if prior, err := g.Open(ctx, newCall(id, id)); prior != nil || err != nil {
 			// The link may have been lost with another connection: then it is refused.
 			refused(t, err, store.ErrUnavailable)
 			g.wait(t, true)
 			continue
 		}
-		p.set(func() { p.cutNext = i%2 == 1 })
+		p.Do(func(h *lossy.Harm) { h.CutNext = i%2 == 1 })
 		if err := g.Dispatch(ctx, id, once); err != nil {
 			refused(t, err, store.ErrUnavailable)
 			g.wait(t, true)
@@ -98,13 +100,8 @@ func TestALostReply(t *testing.T) {
 // Redis hears and is not heard: the call is refused in time, and its key given
 // back.
 func TestRepliesVanish(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := at(p.address())
-	g := join(t, o, seams{})
-	o.URL = at(s.address()).URL
-	other := join(t, o, seams{})
-	c := s.client()
+	s, p, o, g, other := divided(t)
+	c := s.Client()
 	defer c.Close()
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	var slow slowest
@@ -125,11 +122,11 @@ func TestRepliesVanish(t *testing.T) {
 			case "unkeyed":
 				claimed(t, g, newCall(id, ""))
 			}
-			p.set(func() { p.dropDown = true })
+			p.Do(func(h *lossy.Harm) { h.Deaf = true })
 			slow.time(func() { refused(t, ask(id), store.ErrUnavailable) })
 			call, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 			heard = err == nil && (name == "opening" || call == string(store.Dispatched))
-			p.heal()
+			p.Heal()
 			g.wait(t, true)
 			for end := time.Now().Add(patient); heard; time.Sleep(10 * time.Millisecond) {
 				if _, err := other.Find(ctx, id); errors.Is(err, store.ErrAbsent) {
@@ -150,10 +147,10 @@ func TestRepliesVanish(t *testing.T) {
 
 // A call whose key has become another's is not dispatched.
 func TestALostClaim(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	g, other := join(t, o, seams{}), join(t, o, seams{})
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	opened(t, g, newCall("1", "k"))
 	keys, err := c.Keys(ctx, "*key:*").Result()
@@ -166,11 +163,11 @@ func TestALostClaim(t *testing.T) {
 
 // Redis stands still: nobody waits, and it serves again by itself.
 func TestAPause(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	g, other := join(t, o, seams{}), join(t, o, seams{})
 	ended(t, g, newCall("before", "before"))
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	must(t, c.Do(ctx, "client", "pause", "6000", "all").Err())
 	var slow slowest
@@ -192,8 +189,8 @@ func TestAPause(t *testing.T) {
 // What Redis has lost is restored from the journals, and before that nothing is
 // claimed.
 func TestARestart(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
 	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 journals") {
@@ -202,8 +199,8 @@ func TestARestart(t *testing.T) {
 	b := join(t, o, seams{})
 	a.wait(t, true)
 	for name, lose := range map[string]func(){
-		"emptied":   func() { c := s.client(); defer c.Close(); must(t, c.FlushAll(ctx).Err()) },
-		"restarted": func() { s.kill(); must(t, s.start()) },
+		"emptied":   func() { c := s.Client(); defer c.Close(); must(t, c.FlushAll(ctx).Err()) },
+		"restarted": func() { s.Kill(); must(t, s.Start()) },
 	} {
 		id := func(what string) string { return name + " " + what }
 		scope := newCall("", "").Scope
@@ -248,24 +245,24 @@ func TestARestart(t *testing.T) {
 
 // A process that starts while Redis is away refuses, and serves when it comes.
 func TestRedisComesLater(t *testing.T) {
-	s := started(t)
-	s.kill()
-	g := joining(t, t.TempDir(), at(s.address()), seams{})
+	s := redistest.Started(t)
+	s.Kill()
+	g := joining(t, t.TempDir(), at(s.Address()), seams{})
 	_, err := g.Open(ctx, newCall("1", "k"))
 	refused(t, err, store.ErrUnavailable)
-	must(t, s.start())
+	must(t, s.Start())
 	g.wait(t, true)
 	ended(t, g, newCall("2", "k"))
 }
 
 // behind starts a master and a replica that hears nothing any more.
-func behind(t *testing.T) (master, replica *server, between *proxy) {
+func behind(t *testing.T) (master, replica *redistest.Server, between *lossy.Proxy) {
 	t.Helper()
-	master, replica = started(t, "--repl-ping-replica-period", "1", "--repl-diskless-sync-delay", "0"), started(t)
-	between = newProxy(t, master.address())
-	c := replica.client()
+	master, replica = redistest.Started(t, "--repl-ping-replica-period", "1", "--repl-diskless-sync-delay", "0"), redistest.Started(t)
+	between = lossy.New(t, master.Address())
+	c := replica.Client()
 	defer c.Close()
-	_, port, _ := strings.Cut(between.address(), ":")
+	_, port, _ := strings.Cut(between.Address(), ":")
 	must(t, c.ReplicaOf(ctx, "127.0.0.1", port).Err())
 	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
 		info, err := c.Info(ctx, "replication").Result()
@@ -281,7 +278,7 @@ func behind(t *testing.T) (master, replica *server, between *proxy) {
 // Nothing is dispatched that no replica has.
 func TestWaitForReplicas(t *testing.T) {
 	master, _, between := behind(t)
-	o := at(master.address())
+	o := at(master.Address())
 	o.Acknowledged = 1
 	g, other := join(t, o, seams{}), join(t, o, seams{})
 	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
@@ -293,7 +290,7 @@ func TestWaitForReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	between.set(func() { between.dropDown = true })
+	between.Do(func(h *lossy.Harm) { h.Deaf = true })
 	id := "2"
 	if prior := claimed(t, g, newCall(id, "k2")); prior != nil {
 		t.Fatalf("got %+v", prior)
@@ -308,19 +305,19 @@ func TestWaitForReplicas(t *testing.T) {
 // A replica that was behind is promoted. The journals know what it does not.
 func TestFailoverWithoutWaiting(t *testing.T) {
 	master, replica, between := behind(t)
-	front := newProxy(t, master.address())
-	o := at(front.address())
+	front := lossy.New(t, master.Address())
+	o := at(front.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
 	b := join(t, o, seams{})
 	a.wait(t, true)
-	between.set(func() { between.dropDown = true })
+	between.Do(func(h *lossy.Harm) { h.Deaf = true })
 	dispatched(t, a, newCall("1", "k"), once)
-	c := replica.client()
+	c := replica.Client()
 	defer c.Close()
 	must(t, c.ReplicaOf(ctx, "no", "one").Err())
-	front.set(func() { front.to = replica.address() })
-	front.cut()
+	front.Lead(replica.Address())
+	front.Cut()
 	if prior := claimed(t, b, newCall("2", "k")); prior == nil || prior.ID != "1" {
 		t.Errorf("the key started a second call: %+v", prior)
 	}
@@ -335,24 +332,22 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 
 // Sentinel promotes a replica, while calls go on.
 func TestFailoverOfSentinel(t *testing.T) {
-	master, replica := started(t, "--repl-diskless-sync-delay", "0"), started(t)
-	c := replica.client()
+	master, replica := redistest.Started(t, "--repl-diskless-sync-delay", "0"), redistest.Started(t)
+	c := replica.Client()
 	defer c.Close()
-	_, port, _ := strings.Cut(master.address(), ":")
+	_, port, _ := strings.Cut(master.Address(), ":")
 	must(t, c.ReplicaOf(ctx, "127.0.0.1", port).Err())
-	s, err := watching(master)
-	must(t, err)
-	t.Cleanup(s.kill)
-	watch := redis.NewSentinelClient(&redis.Options{Addr: s.address()})
+	s := redistest.Watching(t, master)
+	watch := redis.NewSentinelClient(&redis.Options{Addr: s.Address()})
 	defer watch.Close()
 	for end := time.Now().Add(3 * patient); ; time.Sleep(50 * time.Millisecond) {
-		if replicas, err := watch.Replicas(ctx, "calls").Result(); err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" {
+		if replicas, err := watch.Replicas(ctx, redistest.Master).Result(); err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("%v, %v", replicas, err)
 		}
 	}
-	o := store.RedisOptions{Sentinel: store.Sentinel{Master: "calls", Addresses: []string{s.address()}}, Prefix: fresh(), Acknowledged: 1}
+	o := store.RedisOptions{Sentinel: store.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix(), Acknowledged: 1}
 	g := join(t, o, seams{})
 	var kept []string
 	for i := range 20 {
@@ -365,9 +360,9 @@ func TestFailoverOfSentinel(t *testing.T) {
 	if len(kept) == 0 {
 		t.Fatal("nothing was dispatched")
 	}
-	master.kill()
+	master.Kill()
 	for end := time.Now().Add(6 * patient); ; time.Sleep(50 * time.Millisecond) {
-		now, err := watch.GetMasterAddrByName(ctx, "calls").Result()
+		now, err := watch.GetMasterAddrByName(ctx, redistest.Master).Result()
 		if err == nil && len(now) == 2 && now[1] != port {
 			break
 		} else if time.Now().After(end) {
@@ -383,12 +378,12 @@ func TestFailoverOfSentinel(t *testing.T) {
 
 // Answers that belong to other questions, and values of another kind.
 func TestRedisLies(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := at(p.address())
+	s := redistest.Started(t)
+	p := lossy.New(t, s.Address())
+	o := at(p.Address())
 	g := join(t, o, seams{})
 	id := opened(t, g, newCall("1", ""))
-	opened(t, join(t, store.RedisOptions{URL: at(s.address()).URL, Prefix: o.Prefix}, seams{}), newCall("other", "k"))
+	opened(t, join(t, store.RedisOptions{URL: at(s.Address()).URL, Prefix: o.Prefix}, seams{}), newCall("other", "k"))
 	lies := map[string]func([]byte) []byte{
 		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
 		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },
@@ -398,7 +393,7 @@ func TestRedisLies(t *testing.T) {
 		"rank":   func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("opened"), []byte("closed")) },
 	}
 	for name, lie := range lies {
-		p.set(func() { p.rewrite = lie })
+		p.Do(func(h *lossy.Harm) { h.Lie = lie })
 		if prior, err := g.Open(ctx, newCall("2", "k")); err == nil {
 			t.Errorf("%s: believed %+v", name, prior)
 		}
@@ -407,10 +402,10 @@ func TestRedisLies(t *testing.T) {
 				t.Errorf("%s: dispatched", name)
 			}
 		}
-		p.heal()
+		p.Heal()
 		g.wait(t, true)
 	}
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	keys, err := c.Keys(ctx, "*key:*").Result()
 	must(t, err)
@@ -423,9 +418,9 @@ func TestRedisLies(t *testing.T) {
 }
 
 func TestScriptsAreForgotten(t *testing.T) {
-	s := started(t)
-	g := join(t, at(s.address()), seams{})
-	c := s.client()
+	s := redistest.Started(t)
+	g := join(t, at(s.Address()), seams{})
+	c := s.Client()
 	defer c.Close()
 	for i := range 3 {
 		must(t, c.ScriptFlush(ctx).Err())
@@ -435,10 +430,10 @@ func TestScriptsAreForgotten(t *testing.T) {
 
 // Redis has no room: calls are refused, and what is there stays.
 func TestRedisIsFull(t *testing.T) {
-	s := started(t)
-	g := join(t, at(s.address()), seams{})
+	s := redistest.Started(t)
+	g := join(t, at(s.Address()), seams{})
 	ended(t, g, newCall("1", "k"))
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	must(t, c.ConfigSet(ctx, "maxmemory", "1").Err())
 	_, err := g.Open(ctx, newCall("2", "k2"))
@@ -451,22 +446,22 @@ func TestRedisIsFull(t *testing.T) {
 }
 
 func TestUnfitRedis(t *testing.T) {
-	s := started(t)
-	c := s.client()
+	s := redistest.Started(t)
+	c := s.Client()
 	defer c.Close()
 	must(t, c.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err())
 	must(t, c.ConfigSet(ctx, "requirepass", "secret-of-redis").Err())
 	journal := func() *store.File { return openFile(t, t.TempDir(), store.FileOptions{}) }
 	url := func(u string) func() string { return func() string { return u } }
 	for name, o := range map[string]store.RedisOptions{
-		"eviction":   {URL: url("redis://:secret-of-redis@" + s.address()), Journal: journal()},
-		"no journal": {URL: url("redis://" + s.address())},
-		"two":        {URL: url("redis://" + s.address()), Cluster: store.Cluster{Addresses: []string{"a:1"}}, Journal: journal()},
+		"eviction":   {URL: url("redis://:secret-of-redis@" + s.Address()), Journal: journal()},
+		"no journal": {URL: url("redis://" + s.Address())},
+		"two":        {URL: url("redis://" + s.Address()), Cluster: store.Cluster{Addresses: []string{"a:1"}}, Journal: journal()},
 		"none":       {Journal: journal()},
-		"options":    {URL: url("redis://:secret-of-redis@" + s.address() + "?max_retries=3"), Journal: journal()},
-		"scheme":     {URL: url("http://:secret-of-redis@" + s.address()), Journal: journal()},
+		"options":    {URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3"), Journal: journal()},
+		"scheme":     {URL: url("http://:secret-of-redis@" + s.Address()), Journal: journal()},
 		"master":     {Sentinel: store.Sentinel{Addresses: []string{"a:1"}}, Journal: journal()},
-		"negative":   {URL: url("redis://" + s.address()), Acknowledged: -1, Journal: journal()},
+		"negative":   {URL: url("redis://" + s.Address()), Acknowledged: -1, Journal: journal()},
 	} {
 		r, err := store.NewRedis(ctx, o)
 		if err == nil {
@@ -476,7 +471,7 @@ func TestUnfitRedis(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := store.NewRedis(ctx, store.RedisOptions{URL: url("redis://:wrong-secret@" + s.address()), Journal: journal()})
+	r, err := store.NewRedis(ctx, store.RedisOptions{URL: url("redis://:wrong-secret@" + s.Address()), Journal: journal()})
 	must(t, err)
 	defer r.Close()
 	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {
@@ -487,8 +482,8 @@ func TestUnfitRedis(t *testing.T) {
 // What another process finishes is seen by those who watch here, and a journal
 // that has an earlier step is brought up to date.
 func TestFinishedElsewhere(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	a, b := join(t, o, seams{}), join(t, o, seams{})
 	id := dispatched(t, a, newCall("1", ""), once)
 	must(t, a.Pend(ctx, id, time.Now().Add(time.Hour)))
@@ -557,8 +552,8 @@ func crash(t *testing.T, dir string, o store.RedisOptions) (steps map[string]str
 
 // The calls of a process that was killed are taken over, each by one other.
 func TestTakeover(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	var all []*gateway
 	for range 3 {
 		all = append(all, join(t, o, seams{}))
@@ -608,8 +603,8 @@ func TestTakeover(t *testing.T) {
 
 // A process that has the journal of one that was killed takes over at once.
 func TestRestartTakesOver(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	dir := t.TempDir()
 	steps, want := crash(t, dir, o)
 	g := joining(t, dir, o, seams{})
@@ -635,8 +630,8 @@ func TestRestartTakesOver(t *testing.T) {
 
 // Two processes race for the same keys.
 func TestTwoProcesses(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	a, b := spawn(t, "race", t.TempDir(), "a", o), spawn(t, "race", t.TempDir(), "b", o)
 	won := map[string]int{}
 	for _, s := range []*spawned{a, b} {
@@ -656,9 +651,9 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestOnChange(t *testing.T) {
-	s := started(t)
+	s := redistest.Started(t)
 	changes := make(chan bool, 100)
-	o := at(s.address())
+	o := at(s.Address())
 	o.OnChange = func(ready bool, cause error) {
 		if ready == (cause != nil) {
 			t.Errorf("ready %v, %v", ready, cause)
@@ -666,7 +661,7 @@ func TestOnChange(t *testing.T) {
 		changes <- ready
 	}
 	g := join(t, o, seams{})
-	s.kill()
+	s.Kill()
 	for _, want := range []bool{false, true} {
 		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
 			_, _ = g.Open(context.Background(), newCall("1", "k"))
@@ -684,7 +679,7 @@ func TestOnChange(t *testing.T) {
 			break
 		}
 		if !want {
-			must(t, s.start())
+			must(t, s.Start())
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
 
@@ -89,13 +91,8 @@ func running(t testing.TB, g *gateway, id string, key bool) (as string) {
 
 // What was taken back, or has ended, is so again after Redis has forgotten it.
 func TestWhatComesBack(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := at(p.address())
-	g := join(t, o, seams{})
-	o.URL = at(s.address()).URL
-	other := join(t, o, seams{})
-	c := s.client()
+	s, p, o, g, other := divided(t)
+	c := s.Client()
 	defer c.Close()
 
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
@@ -114,13 +111,13 @@ func TestWhatComesBack(t *testing.T) {
 		}
 		id := fmt.Sprint("refused", try)
 		claimed(t, g, newCall(id, id))
-		p.set(func() { p.dropDown = true })
+		p.Do(func(h *lossy.Harm) { h.Deaf = true })
 		refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 		if heard = err == nil && step == string(store.Dispatched); heard {
 			before = stateOf(t, c, o.Prefix)
 		}
-		p.heal()
+		p.Heal()
 		g.wait(t, true)
 		_ = g.Drop(ctx, id) // what that cannot say now is said later
 		freed(t, other, newCall("second "+id, id))
@@ -181,20 +178,15 @@ func TestWhatComesBack(t *testing.T) {
 // A question that arrives long after it was given up, and after the call was taken
 // back, holds its key for a moment only.
 func TestALateQuestion(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := at(p.address())
-	g := join(t, o, seams{})
-	o.URL = at(s.address()).URL
-	other := join(t, o, seams{})
+	s, p, o, g, other := divided(t)
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	late := make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(late) })
 	defer arrive()
-	p.set(func() { p.late = late })
+	p.Do(func(h *lossy.Harm) { h.Late = late })
 	_, err := g.Open(ctx, newCall("1", "k"))
 	refused(t, err, store.ErrUnavailable)
-	p.set(func() { p.late = nil }) // for what is asked from now on
+	p.Do(func(h *lossy.Harm) { h.Late = nil }) // for what is asked from now on
 	g.wait(t, true)
 	for end := time.Now().Add(patient); g.Orphans() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -202,7 +194,7 @@ func TestALateQuestion(t *testing.T) {
 		}
 	}
 	arrive()
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	// It arrives now, unless it has and was seen to in the same moment.
 	key := o.Prefix + "{store/0}:call:1"
@@ -215,15 +207,15 @@ func TestALateQuestion(t *testing.T) {
 // An instance that is the master again, with what the other one held meanwhile, is
 // used once every journal was read in since.
 func TestBackOnTheFirst(t *testing.T) {
-	s := started(t)
-	o := at(s.address())
+	s := redistest.Started(t)
+	o := at(s.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
 	b := join(t, o, seams{})
 	a.wait(t, true)
 	dispatched(t, b, newCall("1", "k"), once)
 	must(t, b.Close())
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	must(t, c.Del(ctx, o.Prefix+"{store/0}:call:1").Err())
 	must(t, c.Set(ctx, o.Prefix+"{store/0}:epoch", "another/epoch", 0).Err())
@@ -250,9 +242,9 @@ func TestBackOnTheFirst(t *testing.T) {
 
 // An answer that nobody was given outlives a loss, though its call has no key.
 func TestWhatWasNotHandedOver(t *testing.T) {
-	s := started(t)
-	g := join(t, at(s.address()), seams{})
-	c := s.client()
+	s := redistest.Started(t)
+	g := join(t, at(s.Address()), seams{})
+	c := s.Client()
 	defer c.Close()
 	g.Settle(ended(t, g, newCall("owed", "")))
 	given := dispatched(t, g, newCall("given", ""), once)
@@ -285,11 +277,11 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 
 // Who ends a call, is not told so, and hands nothing over, has delivered nothing.
 func TestAnEndThatWasNotHeard(t *testing.T) {
-	s := started(t)
-	p := newProxy(t, s.address())
-	o := at(p.address())
+	s := redistest.Started(t)
+	p := lossy.New(t, s.Address())
+	o := at(p.Address())
 	g := join(t, o, seams{})
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	// A question may need a new connection, which then fails before it is asked.
@@ -301,12 +293,12 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 		id = running(t, g, fmt.Sprint("unheard", try), false)
 		e := ending("a", "r")
 		e.Deliver = true
-		p.set(func() { p.dropDown = true })
+		p.Do(func(h *lossy.Harm) { h.Deaf = true })
 		_, err := g.Finish(ctx, id, e)
 		refused(t, err, store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 		heard = err == nil && step == string(store.Ended)
-		p.heal()
+		p.Heal()
 		g.wait(t, true)
 	}
 	insist(t, func() error {
@@ -332,18 +324,18 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 // not heard, is used once every journal was read in since, though it is the same.
 func TestThereAndBack(t *testing.T) {
 	master, replica, between := behind(t)
-	o := at(master.address())
+	o := at(master.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
 	b := join(t, o, seams{})
 	a.wait(t, true)
-	between.set(func() { between.dropDown = true })
+	between.Do(func(h *lossy.Harm) { h.Deaf = true })
 	dispatched(t, b, newCall("1", "k"), once)
-	first, second := master.client(), replica.client()
+	first, second := master.Client(), replica.Client()
 	defer first.Close()
 	defer second.Close()
 	must(t, second.ReplicaOf(ctx, "no", "one").Err())
-	must(t, first.ReplicaOf(ctx, "127.0.0.1", fmt.Sprint(replica.port)).Err())
+	must(t, first.ReplicaOf(ctx, "127.0.0.1", fmt.Sprint(replica.Port)).Err())
 	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
 		info, err := first.Info(ctx, "replication").Result()
 		if err == nil && strings.Contains(info, "master_link_status:up") {

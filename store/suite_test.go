@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
 
@@ -52,26 +53,18 @@ var backends = map[string]backend{
 		return store.SpareOf(openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b}), b)
 	},
 	"redis": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		o := at(sharedAddress(t))
+		o := at(redistest.Shared(t))
 		o.Bounds = b
 		return join(t, o, seams{now: now}).Redis
 	},
 	"cluster": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		if !installed() {
-			t.Skip("redis-server is not installed")
-		}
-		nodes, err := cluster()
-		must(t, err)
+		nodes := redistest.Cluster(t)
 		b.Calls, b.Bytes = b.Calls*16, b.Bytes*16 // it has so many parts
-		return join(t, store.RedisOptions{Cluster: store.Cluster{Addresses: nodes[:1]}, Prefix: fresh(), Bounds: b}, seams{now: now}).Redis
+		return join(t, store.RedisOptions{Cluster: store.Cluster{Addresses: nodes[:1]}, Prefix: redistest.Prefix(), Bounds: b}, seams{now: now}).Redis
 	},
 	"sentinel": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		if !installed() {
-			t.Skip("redis-server is not installed")
-		}
-		address, err := sentinel()
-		must(t, err)
-		return join(t, store.RedisOptions{Sentinel: store.Sentinel{Master: "calls", Addresses: []string{address}}, Prefix: fresh(), Bounds: b}, seams{now: now}).Redis
+		address := redistest.Sentinel(t)
+		return join(t, store.RedisOptions{Sentinel: store.Sentinel{Master: redistest.Master, Addresses: []string{address}}, Prefix: redistest.Prefix(), Bounds: b}, seams{now: now}).Redis
 	},
 }
 
@@ -230,6 +223,31 @@ func TestKeysUnderLoad(t *testing.T) {
 			if won[k].Load() != 1 {
 				t.Errorf("key %d has started %d calls", k, won[k].Load())
 			}
+		}
+	})
+}
+
+// What was asked is known of every call by its id, whether it has a key or not.
+func TestDigests(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		for _, key := range []string{"", "k"} {
+			id := "id" + key
+			asked := func(at store.Step) {
+				t.Helper()
+				if got, err := s.Get(ctx, id, "p"); err != nil || got.Step != at || got.Digest != "d" || got.Scope != newCall(id, key).Scope || got.Key != key {
+					t.Errorf("%s, with the key %q: %+v, %v", at, key, got, err)
+				}
+			}
+			opened(t, s, newCall(id, key))
+			asked(store.Opened)
+			must(t, s.Dispatch(ctx, id, once))
+			asked(store.Dispatched)
+			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			asked(store.Waiting)
+			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
+				t.Error(err)
+			}
+			asked(store.Ended)
 		}
 	})
 }

@@ -1,0 +1,199 @@
+// Package lossy stands between a client and a server of a test, and does harm to what
+// they say to each other.
+package lossy
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Harm is what is done to each piece that passes. The zero value does none.
+type Harm struct {
+	// While Mute, what is said to the server vanishes; while Deaf, so does what it
+	// says. The connections stay, as on a network that is cut.
+	Mute, Deaf bool
+	// SlowTo and SlowFrom hold back each piece. What was held back arrives, even if who
+	// sent it has hung up since.
+	SlowTo, SlowFrom time.Duration
+	// Late, where it is not nil, holds back what is said to the server until it is
+	// closed, in the same manner.
+	Late <-chan struct{}
+	// CutNext cuts the connection instead of the next piece that the server says.
+	CutNext bool
+	// Lie is what the server says instead.
+	Lie func([]byte) []byte
+}
+
+// Proxy is one that listens on loopback. Its methods may be called at any time.
+type Proxy struct {
+	l net.Listener
+
+	mu   sync.Mutex
+	to   string
+	harm Harm
+	open map[*net.TCPConn]bool
+}
+
+// New is a proxy to an address, which does no harm yet. It ends with the test.
+func New(t testing.TB, to string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{l: l, to: to, open: map[*net.TCPConn]bool{}}
+	go p.serve()
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.Cut()
+	})
+	return p
+}
+
+// Address is where the proxy listens.
+func (p *Proxy) Address() string { return p.l.Addr().String() }
+
+// Port is that of the address.
+func (p *Proxy) Port() int { return p.l.Addr().(*net.TCPAddr).Port }
+
+// Do changes the harm that is done from now on.
+func (p *Proxy) Do(change func(*Harm)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.harm)
+}
+
+// Lead leads new connections to another address.
+func (p *Proxy) Lead(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
+
+// Heal undoes all harm, and cuts what it was done to: a connection that lost a piece
+// is of no use.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.harm.Mute || p.harm.Deaf || p.harm.Lie != nil {
+		p.cut()
+	}
+	p.harm = Harm{}
+}
+
+// Cut closes all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut()
+}
+
+func (p *Proxy) cut() {
+	for c := range p.open {
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	}
+	clear(p.open)
+}
+
+func (p *Proxy) serve() {
+	for {
+		c, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		go p.join(c.(*net.TCPConn))
+	}
+}
+
+// join passes on what a client and the server say, until both have no more to say.
+func (p *Proxy) join(client *net.TCPConn) {
+	defer func() { _ = client.Close() }()
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
+	s, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	server := s.(*net.TCPConn)
+	defer func() { _ = server.Close() }()
+	// A system may connect a port that nobody listens at with itself.
+	if server.LocalAddr().String() == server.RemoteAddr().String() {
+		return
+	}
+	p.mu.Lock()
+	p.open[client], p.open[server] = true, true
+	p.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { p.pass(server, client, p.toServer) })
+	both.Go(func() { p.pass(client, server, p.fromServer) })
+	both.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, client)
+	delete(p.open, server)
+}
+
+// passage is what becomes of a piece.
+type passage struct {
+	piece []byte // empty: it vanishes
+	slow  time.Duration
+	late  <-chan struct{}
+	cut   bool
+}
+
+func (p *Proxy) toServer(piece []byte) passage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.harm.Mute {
+		return passage{}
+	}
+	return passage{piece: piece, slow: p.harm.SlowTo, late: p.harm.Late}
+}
+
+func (p *Proxy) fromServer(piece []byte) passage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.harm.CutNext:
+		p.harm.CutNext = false
+		return passage{cut: true}
+	case p.harm.Deaf:
+		return passage{}
+	case p.harm.Lie != nil:
+		piece = p.harm.Lie(piece)
+	}
+	return passage{piece: piece, slow: p.harm.SlowFrom}
+}
+
+// pass passes on what one says, until it has no more to say, or the other does not
+// listen.
+func (p *Proxy) pass(to, from *net.TCPConn, of func([]byte) passage) {
+	defer func() { _ = to.CloseWrite() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		next := of(buffer[:n])
+		if next.cut {
+			_ = from.Close()
+			return
+		}
+		if len(next.piece) == 0 {
+			continue
+		}
+		if next.late != nil {
+			<-next.late
+		}
+		time.Sleep(next.slow)
+		if _, err := to.Write(next.piece); err != nil {
+			_ = from.CloseRead()
+			return
+		}
+	}
+}
