@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ const (
 	// lockSize is the fixed length of the lock file: it is written over in
 	// place, so that a full disk does not keep a process from starting.
 	lockSize = 512
+	// awaitPause is how often a folder is looked at that is waited for.
+	awaitPause = 20 * time.Millisecond
 )
 
 // Held says that another process has the folder. PID is 0 where the holder
@@ -23,6 +26,8 @@ type Held struct {
 	PID     int
 	Host    string
 	Started time.Time
+	// Ending says that the holder has begun to end; see Leave.
+	Ending bool
 }
 
 // Error is one line that names the holder.
@@ -39,6 +44,7 @@ type holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
 	Started time.Time `json:"started"`
+	Ending  bool      `json:"ending,omitempty"`
 }
 
 // takeLock locks dir for this process until release, or until the process ends
@@ -52,7 +58,7 @@ func takeLock(dir string, now time.Time) (*disk, error) {
 	}
 	held, err := flock(f.File)
 	if err == nil && !held {
-		err = writeHolder(f, now)
+		err = writeHolder(f, now, false)
 	}
 	switch {
 	case held:
@@ -71,17 +77,60 @@ func readHolder(dir string, f *disk) *Held {
 	var by holder
 	content, err := io.ReadAll(io.NewSectionReader(f, 0, lockSize))
 	if err == nil && json.Unmarshal(content, &by) == nil {
-		held.PID, held.Host, held.Started = by.PID, by.Host, by.Started
+		held.PID, held.Host, held.Started, held.Ending = by.PID, by.Host, by.Started, by.Ending
 	}
 	return held
 }
 
-func writeHolder(f *disk, now time.Time) error {
+// Leave says in the lock that this process is ending, to those that would wait for
+// the folder. It has the folder, and serves, until it is closed.
+func (l *Log) Leave() error {
+	if l == nil || l.lock == nil {
+		return nil
+	}
+	return writeHolder(l.lock, l.started, true)
+}
+
+// Await waits while a process that says that it is ending has a folder, and returns
+// nil once the folder is free. Where ctx ends before, or a process has it that does
+// not say so, it returns a *Held.
+func Await(ctx context.Context, dir string) error {
+	for {
+		held, err := glance(dir)
+		if err != nil || held == nil {
+			return err
+		}
+		if !held.Ending {
+			return held
+		}
+		select {
+		case <-ctx.Done():
+			return held
+		case <-time.After(awaitPause):
+		}
+	}
+}
+
+// glance tells who has a folder; nil is nobody.
+func glance(dir string) (*Held, error) {
+	f, err := openDisk(filepath.Join(dir, lockName), os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // and with it a lock that was only tried
+	held, err := flock(f.File)
+	if err != nil || !held {
+		return nil, err
+	}
+	return readHolder(dir, f), nil
+}
+
+func writeHolder(f *disk, started time.Time, ending bool) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(holder{PID: os.Getpid(), Host: host, Started: now.UTC()})
+	content, err := json.Marshal(holder{PID: os.Getpid(), Host: host, Started: started.UTC(), Ending: ending})
 	if err != nil {
 		return err
 	}

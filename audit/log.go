@@ -120,12 +120,14 @@ const (
 // Log appends to the log of one folder. It is safe for concurrent use. A nil
 // or zero Log refuses every record.
 type Log struct {
-	path  string
-	opts  Options
-	lock  *disk
-	torn  int64
-	wake  chan struct{} // holds a token while the writer has something to see
-	ended chan struct{} // closed when the writer has given up file and lock
+	path string
+	opts Options
+	lock *disk
+	// started is when the lock was taken.
+	started time.Time
+	torn    int64
+	wake    chan struct{} // holds a token while the writer has something to see
+	ended   chan struct{} // closed when the writer has given up file and lock
 
 	mu     sync.Mutex
 	queue  []*entry // oldest first
@@ -189,12 +191,13 @@ func Open(dir string, opts Options) (*Log, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	lock, err := takeLock(dir, opts.Now())
+	started := opts.Now()
+	lock, err := takeLock(dir, started)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	l := &Log{
-		path: filepath.Join(dir, fileName), opts: opts, lock: lock, serves: true,
+		path: filepath.Join(dir, fileName), opts: opts, lock: lock, started: started, serves: true,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if err := l.resume(dir); err != nil {

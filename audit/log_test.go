@@ -89,6 +89,50 @@ func TestASecondOpenNamesTheHolder(t *testing.T) {
 	mustAppend(t, again, "b")
 }
 
+// TestAwait: a folder is waited for while its holder says that it is ending, and not
+// otherwise.
+func TestAwait(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{Now: func() time.Time { return noon }})
+	var held *Held
+	if err := Await(context.Background(), dir); !errors.As(err, &held) || held.Ending || held.PID != os.Getpid() {
+		t.Fatalf("of a holder that stays: %v", err)
+	}
+	if err := l.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.As(err, &held) || !held.Ending || held.PID != os.Getpid() || !held.Started.Equal(noon) {
+		t.Errorf("of a holder that is ending: %v (%+v)", err, held)
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Await(gone, dir); !errors.As(err, &held) || !held.Ending {
+		t.Errorf("without patience: %v", err)
+	}
+	free := make(chan error, 1)
+	go func() { free <- Await(context.Background(), dir) }()
+	mustAppend(t, l, "a") // it serves until it is closed
+	select {
+	case err := <-free:
+		t.Fatalf("before it has ended: %v", err)
+	default:
+	}
+	mustClose(t, l)
+	if err := <-free; err != nil {
+		t.Errorf("after it has ended: %v", err)
+	}
+	if err := l.Leave(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("leaving twice: %v", err)
+	}
+	mustAppend(t, open(t, dir, Options{}), "b")
+	if _, err := Open(dir, Options{}); !errors.As(err, &held) || held.Ending {
+		t.Errorf("of the next holder: %v (%+v)", err, held)
+	}
+	if err := (*Log)(nil).Leave(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is not a regular file is refused at once: nothing here may hang.
 func TestOpenRefusesWhatIsNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
