@@ -232,8 +232,16 @@ func quoted(s string) json.RawMessage {
 	return q
 }
 
-// encodePins is what the pin file of a server holds with these pins.
-func encodePins(server string, pins []Pin) ([]byte, error) {
+// ParsePins reads what EncodePins has written of a server, strictly. file is its name,
+// for what is wrong with it.
+func ParsePins(file, server string, data []byte) ([]Pin, error) {
+	var r report
+	pins, _ := readPins(&r, file, server, data)
+	return pins, r.err()
+}
+
+// EncodePins is what the pin file of a server holds with these pins.
+func EncodePins(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
@@ -243,7 +251,7 @@ func encodePins(server string, pins []Pin) ([]byte, error) {
 // TakesPins says what the configuration would be refused for if these were the pins
 // of a server.
 func (c *Config) TakesPins(server string, pins []Pin) error {
-	data, err := encodePins(server, pins)
+	data, err := EncodePins(server, pins)
 	if err != nil {
 		return err
 	}
@@ -270,7 +278,7 @@ func (o overlaid) read(name string) ([]byte, error) {
 // configuration was loaded with. A reader sees the file of before or this one, and it
 // is on disk when WritePins returns nil.
 func (c *Config) WritePins(server string, pins []Pin) (err error) {
-	data, err := encodePins(server, pins)
+	data, err := EncodePins(server, pins)
 	if err != nil {
 		return err
 	}
@@ -312,9 +320,7 @@ func (c *Config) stillPinned(server string) error {
 	data, err := disk{}.read(file)
 	var now []Pin
 	if err == nil {
-		var r report
-		now, _ = readPins(&r, file, server, data)
-		err = r.err()
+		now, err = ParsePins(file, server, data)
 	} else if isAbsent(err) {
 		err = nil
 	}

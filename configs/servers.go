@@ -24,7 +24,7 @@ type ToolServer struct {
 	// Credential is where that stands which the server asks for.
 	Credential Secret
 	// Allow are the names of the tools, as the server has them, that may be accepted;
-	// one that ends in * stands for all that begin so. Absent, all may.
+	// one that ends in * stands for all that begin so. Nil, all may; empty, none.
 	Allow []string
 	// Effects are those of tools, by their names on the server; every other tool acts
 	// once, whatever its server says.
@@ -33,6 +33,9 @@ type ToolServer struct {
 	Timeout        time.Duration
 	MaxResultBytes int64
 	MaxAge         time.Duration // callback only
+	// Asks are the kinds of questions that its tools may put to whoever called; mcp
+	// only: form, url, sampling and roots. Absent, none.
+	Asks []string
 }
 
 // The types of ToolServer.
@@ -50,7 +53,7 @@ func (s *ToolServer) Tool(name string) string { return s.Prefix + "." + name }
 
 // Allows tells whether a tool may be accepted.
 func (s *ToolServer) Allows(name string) bool {
-	return len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, func(pattern string) bool {
+	return s.Allow == nil || slices.ContainsFunc(s.Allow, func(pattern string) bool {
 		start, open := strings.CutSuffix(pattern, "*")
 		return pattern == name || open && strings.HasPrefix(name, start)
 	})
@@ -61,6 +64,7 @@ func (s *ToolServer) run(p Pin) registry.Run {
 	r := registry.Run{
 		Type: s.Type, URL: s.URL, Command: s.Command, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
 		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
+		Asks: s.Asks,
 	}
 	if p.Endpoint != "" {
 		r.URL = p.Endpoint
@@ -106,7 +110,10 @@ func (n node) toolServer() ToolServer {
 		field{"command", func(n node) { n.texts("a program and its arguments", &s.Command) }},
 		field{"prefix", func(n node) { n.label("what stands before the names of its tools", &s.Prefix) }},
 		field{"credential", func(n node) { n.secret("what the server asks for", &s.Credential) }},
-		field{"allow", func(n node) { n.texts("names of tools", &s.Allow) }},
+		field{"allow", func(n node) {
+			s.Allow = []string{} // an empty list allows nothing
+			n.list("names of tools", func(_ int, item node) { item.pattern(&s.Allow) })
+		}},
 		field{"effects", func(n node) {
 			s.Effects = map[string]string{}
 			n.members("tools and their effects", func(key, value node) {
@@ -119,6 +126,7 @@ func (n node) toolServer() ToolServer {
 		field{"timeout", func(n node) { n.duration("how long an answer may take", &s.Timeout) }},
 		field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }},
 		field{"max_age", func(n node) { n.duration("how long a tool may take to call back", &s.MaxAge) }},
+		field{"asks", func(n node) { n.texts("kinds of questions", &s.Asks) }},
 	)
 	if n.Kind != yaml.MappingNode || len(n.report.faults) > before {
 		return s
@@ -154,8 +162,10 @@ func (n node) tried(s ToolServer) {
 	}
 	for _, f := range loadErrors(err) {
 		at := n
-		if len(f.Field) > 1 && n.states(f.Field[1]) {
-			_, at, _ = n.child(f.Field[1])
+		for _, key := range f.Field[min(1, len(f.Field)):] {
+			if _, value, ok := at.child(key); ok {
+				at = value
+			}
 		}
 		at.fail("server %q: %s", s.Name, f.Message)
 	}
@@ -168,6 +178,16 @@ func (n node) label(of string, into *string) {
 		return
 	}
 	*into = n.Value
+}
+
+// pattern reads a name, or how names begin.
+func (n node) pattern(into *[]string) {
+	var s string
+	n.text("the name of a tool, or how names begin and a *", &s)
+	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
+		n.fail("found %s; expected a * at its end alone, where it stands for the rest of a name", n.found())
+	}
+	*into = append(*into, s)
 }
 
 // servers reads the tools of every server that an operator has accepted.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +78,42 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	}
 }
 
+// TestAskingChangesNoDefinition: what the tools of a server may ask is the operator's
+// word. It counts for the digest, and what was accepted stays accepted.
+func TestAskingChangesNoDefinition(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	before, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := before.WritePins("hub", Accept(before.Servers[0], []Offer{offered("search")}).Pins); err != nil {
+		t.Fatal(err)
+	}
+	if before, err = Load(main); err != nil {
+		t.Fatal(err)
+	}
+	if search, ok := before.Tools.Lookup("hub.search"); !ok || len(search.Run().Asks) != 0 {
+		t.Fatalf("a tool that nobody lets ask: %+v", search.Run())
+	}
+	write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, asks: [url, form]", 1))))
+	after, err := Load(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	search, ok := after.Tools.Lookup("hub.search")
+	if !ok || !slices.Equal(search.Run().Asks, []string{"url", "form"}) {
+		t.Fatalf("a tool that may ask: %v", ok)
+	}
+	if after.Digest == before.Digest || !reflect.DeepEqual(after.Pins, before.Pins) {
+		t.Errorf("digests %s and %s, pins %+v and %+v", before.Digest, after.Digest, before.Pins, after.Pins)
+	}
+	search.Run().Asks[0] = "roots"
+	if search.Run().Asks[0] != "url" {
+		t.Error("a reader has changed what the tool may ask")
+	}
+}
+
 func TestFaultOfPins(t *testing.T) {
 	for content, want := range map[string]string{
 		`{"server":"hub","tools":[{"name":"search","digest":"d"`:    "hub.json",
@@ -95,6 +133,28 @@ func TestFaultOfPins(t *testing.T) {
 		}
 		if _, err := Load(main); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; expected %s", content, err, want)
+		}
+	}
+}
+
+func TestAllow(t *testing.T) {
+	for list, allowed := range map[string][]string{
+		"":                             {"search", "get_one", "drop"},
+		`allow: [search, "get_*"], `:   {"search", "get_one"},
+		`allow: [nothing], `:           nil,
+		`allow: [], `:                  nil,
+		`allow: ["*"], `:               {"search", "get_one", "drop"},
+		"allow: [search, get_one.x], ": {"search"},
+	} {
+		main := write(t, t.TempDir(), with(t, serverMain(t.TempDir(), strings.Replace(oneServer, `allow: [search, "get_*"], `, list, 1))))
+		c, err := Load(main)
+		if err != nil {
+			t.Fatal(list, err)
+		}
+		for _, name := range []string{"search", "get_one", "drop"} {
+			if got := c.Servers[0].Allows(name); got != slices.Contains(allowed, name) {
+				t.Errorf("%q allows %s: %v", list, name, got)
+			}
 		}
 	}
 }

@@ -66,6 +66,7 @@ func readTool(n node) registry.Tool {
 					t.Run.Credential = s.String()
 				}},
 				field{"max_age", func(n node) { n.duration("how long the answer may take", &t.Run.MaxAge) }},
+				field{"asks", func(n node) { n.texts("kinds of questions", &t.Run.Asks) }},
 				field{"method", func(n node) { n.text("a method of HTTP", &t.Run.Method) }},
 				field{"parameters", func(n node) { n.parameters(&t.Run.Parameters) }},
 			)

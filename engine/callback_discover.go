@@ -38,13 +38,13 @@ func (c *callbacks) Discover(ctx context.Context, s Server) ([]Definition, error
 	}
 	value, err := parser.ReadValue(body, maxToolsetDepth)
 	if err != nil {
-		return nil, fmt.Errorf("its toolset is not strict JSON: %w", err)
+		return nil, &UnreadableError{fmt.Errorf("its toolset is not strict JSON: %w", err)}
 	}
 	object, _ := value.(map[string]any)
 	t := toolset{members: object}
 	found := t.read(base, s)
 	if t.fault != nil {
-		return nil, fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)
+		return nil, &UnreadableError{fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)}
 	}
 	return found, nil
 }
@@ -75,9 +75,9 @@ func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byt
 	case err != nil:
 		return nil, fmt.Errorf("its toolset broke off: %s", Describe(err))
 	case refused != nil:
-		return nil, refused.Cause
+		return nil, &UnreadableError{refused.Cause}
 	case !result.JSON:
-		return nil, Reason("its toolset is not application/json")
+		return nil, &UnreadableError{Reason("its toolset is not application/json")}
 	}
 	return result.Body, nil
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -322,9 +323,16 @@ func TestTIP14TIP15TIP16NoPartOfAToolset(t *testing.T) {
 		"annotations in a list":    replace(`{"destructive":true,"x-y":1}`, `[]`),
 		"a script that is none":    replace(`"exec(\"rm\")"`, `{}`),
 	} {
-		if found, err := discovered(t, "", body, nil); err == nil || found != nil {
-			t.Errorf("%s: it is loaded: %+v", name, found)
+		found, err := discovered(t, "", body, nil)
+		var unreadable *engine.UnreadableError
+		if !errors.As(err, &unreadable) || found != nil {
+			t.Errorf("%s: it is loaded: %+v, %v", name, found, err)
 		}
+	}
+	// One that is not there says nothing of what there is.
+	var unreadable *engine.UnreadableError
+	if _, err := discovered(t, "", goodToolset, func(s *engine.Server) { s.URL += "/elsewhere" }); err == nil || errors.As(err, &unreadable) {
+		t.Errorf("there is none: %v", err)
 	}
 	secret := func(s *engine.Server) { s.Credential = "env:TOKEN" }
 	if found, err := discovered(t, "", goodToolset, secret); err != nil || len(found) != 2 {
@@ -340,6 +348,32 @@ func TestTIP19NothingOfAToolsetIsBelieved(t *testing.T) {
 	found, err := discovered(t, "", goodToolset, nil)
 	if err != nil || strings.Contains(string(found[0].InputSchema)+found[0].Description+found[0].Title, "rm") {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A toolset that is read over TLS does not send its calls where there is none,
+// whatever it says.
+func TestTIP19AnEndpointWithoutTLS(t *testing.T) {
+	endpoint := ""
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, strings.ReplaceAll(goodToolset, "BASE/invoke", endpoint))
+	}))
+	defer server.Close()
+	options := addressed()
+	options.Certificates = x509.NewCertPool()
+	options.Certificates.AddCert(server.Certificate())
+	e := newEngine(t, options)
+	for at, good := range map[string]bool{
+		server.URL + "/invoke": true, "/invoke": true, "https://elsewhere.example/invoke": true,
+		strings.Replace(server.URL, "https:", "http:", 1) + "/invoke": false, "http://elsewhere.example/invoke": false, "HTTP://elsewhere.example/invoke": false,
+	} {
+		endpoint = at
+		found, err := e.Discover(context.Background(), engine.Server{Name: "s", Type: "callback", URL: server.URL, Addresses: []string{"127.0.0.1/32"}})
+		var unreadable *engine.UnreadableError
+		if good && (err != nil || len(found) != 2 || !strings.HasPrefix(found[0].Endpoint, "https://")) || !good && (!errors.As(err, &unreadable) || found != nil) {
+			t.Errorf("%s: %+v, %v", at, found, err)
+		}
 	}
 }
 

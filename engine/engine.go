@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -30,6 +31,51 @@ type Call struct {
 	Thread    string
 	Ancestors []string
 	User      string
+	// Progress is told how far the tool says that it is; nil does not ask it. It is
+	// called by one goroutine at a time, never after Run has returned, and is quick.
+	Progress func(Progress)
+	// Log is told what the tool logs of LogLevel and above, which is one of the eight of
+	// MCP; without either it is not asked. It is called as Progress is, and never at the
+	// same time.
+	Log      func(Log)
+	LogLevel string
+	// Asks are the kinds of questions that the tool may put to whoever called: form,
+	// url, sampling and roots. None says that nobody is there to answer.
+	Asks []string
+	// State and Answers go back to a tool that has asked: what it gave to be given
+	// back, nil where that was nothing, and the answers by the names of its questions,
+	// which were judged.
+	State   *string
+	Answers map[string]json.RawMessage
+}
+
+// Progress is how far a tool says that it is.
+type Progress struct {
+	Done    float64 // finite, and more each time
+	Total   float64 // finite; 0 is unknown
+	Message string  // the tool's words; may be empty
+}
+
+// Log is a message that a tool logs.
+type Log struct {
+	Level  string          // debug, info, notice, warning, error, critical, alert or emergency
+	Logger string          // the tool's name for where it comes from; may be empty
+	Data   json.RawMessage // any JSON of the tool's, read strictly
+}
+
+// Asked is what a tool wants to know before it goes on. Its questions are of the
+// kinds that it may ask, and not judged beyond that.
+type Asked struct {
+	Questions []Question // in the order of their names
+	State     *string    // goes back with the answers; may be nil
+}
+
+// Question is one of them.
+type Question struct {
+	Name   string
+	Kind   string // one of Call.Asks
+	Method string
+	Params json.RawMessage // one JSON object, read strictly
 }
 
 // Run says how the tool is run. Its fields are those of a tool's definition.
@@ -45,6 +91,7 @@ type Run struct {
 	Command    []string      // of mcp, instead of a URL
 	Credential string        // where it stands; see Options.Secret
 	MaxAge     time.Duration // of callback: how long the answer may take
+	Asks       []string      // of mcp: what it may ever ask; see Call.Asks
 
 	// Method makes a request of http in which each argument has its place. Without
 	// one it is a POST of the arguments.
@@ -67,6 +114,8 @@ type Result struct {
 	Until   time.Time
 	// Challenges come with a refusal that a person can lift.
 	Challenges []Challenge
+	// Asked comes with a refusal that answers can lift.
+	Asked *Asked
 }
 
 // Options are what an engine needs of its surroundings. The zero value is
@@ -157,7 +206,7 @@ func (e *Engine) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	result, refused := e.run(ctx, call)
 	if refused != nil {
-		return Result{Attempts: result.Attempts, Challenges: result.Challenges}, refused
+		return Result{Attempts: result.Attempts, Challenges: result.Challenges, Asked: result.Asked}, refused
 	}
 	return result, nil
 }

@@ -114,6 +114,10 @@ func TooLarge(call Call) *refusal.Error { return tooLarge(call) }
 // model; give the operator a cause.
 func Failed(message string) *refusal.Error { return failed(message) }
 
+// Quoted is a text of a server's as it may go on to a model: no longer than 2 KiB,
+// between quotes that it cannot end, and with nothing in it that does not show.
+func Quoted(s string) string { return quoted(s) }
+
 // Once tells whether calls of this effect are sent at most once.
 func Once(effect string) bool { return !retried(effect) }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxSaidBytes      = 1 << 10 // of one text of a server's that goes on
+	maxSaidBytes      = 2 << 10 // of one text of a server's that goes on
 	maxChallenges     = 8
 	maxChallengeBytes = 2 << 10 // of an address
 	maxChallengeID    = 128

@@ -18,7 +18,8 @@ const (
 )
 
 // Authorization asks the server of a tool how an authorization stands, at the
-// address that came with its challenge: pending, completed or failed. It is asked
+// address that came with its challenge: pending, completed or failed. What the server
+// says and the protocol does not know is no end, so it is pending. It is asked
 // only where that is on the very server of the tool, so that nothing which a server
 // says leads anywhere else. The error is a *refusal.Error.
 func (e *Engine) Authorization(ctx context.Context, run Run, address string) (status string, err error) {
@@ -44,13 +45,14 @@ func (e *Engine) Authorization(ctx context.Context, run Run, address string) (st
 	}
 	value, err := parser.ReadValue(body, maxListDepth)
 	object, _ := value.(map[string]any)
-	status, _ = object["status"].(string)
-	switch status {
-	case authorizationPending, authorizationCompleted, authorizationFailed:
+	status, stated := object["status"].(string)
+	switch {
+	case status == authorizationCompleted || status == authorizationFailed:
 		return status, nil
-	}
-	if err == nil {
-		err = Reason("there is no status that the protocol knows")
+	case stated:
+		return authorizationPending, nil
+	case err == nil:
+		err = Reason("there is no status in the answer")
 	}
 	return "", unavailable("how an authorization stands was not answered: %w", err)
 }

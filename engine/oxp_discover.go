@@ -37,6 +37,15 @@ func (o *oxp) Discover(ctx context.Context, s Server) ([]Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	found, err := readDefinitions(body)
+	if err != nil {
+		return nil, &UnreadableError{err}
+	}
+	return found, nil
+}
+
+// readDefinitions reads the whole list.
+func readDefinitions(body []byte) ([]Definition, error) {
 	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
 		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
 	}
@@ -81,7 +90,8 @@ func (o *oxp) list(ctx context.Context, s Server) ([]byte, error) {
 	return body, nil
 }
 
-// get fetches what is JSON, and its error is for the operator.
+// get fetches what is JSON. Its error is for the operator, and an *UnreadableError
+// where there is an answer that cannot be used.
 func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
 	authorization, err := o.out.Credential(credential)
 	if err != nil {
@@ -100,16 +110,16 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
 	}
 	if !spoken(response.Header) {
-		return nil, Reason("it answers in another version of the protocol")
+		return nil, &UnreadableError{Reason("it answers in another version of the protocol")}
 	}
 	came, refused, err := read(response, Call{Tool: "it", Run: Run{MaxResultBytes: limit}})
 	switch {
 	case err != nil:
 		return nil, Reason(Describe(err))
 	case refused != nil:
-		return nil, refused.Cause
+		return nil, &UnreadableError{refused.Cause}
 	case !came.JSON:
-		return nil, Reason("it does not answer with application/json")
+		return nil, &UnreadableError{Reason("it does not answer with application/json")}
 	}
 	return came.Body, nil
 }

@@ -146,6 +146,38 @@ func TestOXP07And54WhatTheServerSees(t *testing.T) {
 	}
 }
 
+// TestOXP53Requirements: a tool that requires to know for whom it acts is told, where
+// that is known; one that requires a secret is not called at all; and what a person must
+// authorize is the server's to ask for.
+func TestOXP53Requirements(t *testing.T) {
+	for requirements, want := range map[string]struct{ usable, user bool }{
+		`{"user_id":true}`:                           {true, true},
+		`{"user_id":true,"secrets":[]}`:              {true, true},
+		`{"authorization":[{"id":"google"}]}`:        {true, false},
+		`{"secrets":[{"id":"smtp"}]}`:                {false, false},
+		`{"user_id":true,"secrets":[{"id":"smtp"}]}`: {false, false},
+	} {
+		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + strings.Replace(tool, `"id"`, `"requirements":`+requirements+`,"id"`, 1) + `]}`}, oxpReply{status: 200, body: done})
+		e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+		found, err := discoverOXP(t, e, s.URL)
+		if err != nil || len(found) != 1 || (found[0].Unusable == "") != want.usable {
+			t.Errorf("%s: %+v %v", requirements, found, err)
+		}
+		if !want.usable {
+			continue
+		}
+		call := oxpCall(s.URL, "read")
+		if want.user {
+			call.User = "u-1"
+		}
+		_, code := run(t, e, call)
+		all := s.asked()
+		if seen := all[len(all)-1]; code != "" || len(all) != 2 || want.user != (string(seen.Context["user_id"]) == `"u-1"`) || len(seen.Context) > 1 {
+			t.Errorf("%s: %q, the server saw %+v", requirements, code, all)
+		}
+	}
+}
+
 func mustJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -284,7 +316,7 @@ func TestOXP52WhoReadsWhat(t *testing.T) {
 		if !strings.Contains(refused.Message, c.model) || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), c.others) {
 			t.Errorf("%s: the model reads %q, the operator %q", name, refused.Message, refused.Cause)
 		}
-		if len(refused.Message) > 2200 || len(refused.Cause.Error()) > 1200 {
+		if len(refused.Message) > 2200 || len(refused.Cause.Error()) > 2200 {
 			t.Errorf("%s: %d and %d bytes", name, len(refused.Message), len(refused.Cause.Error()))
 		}
 		for _, secret := range []string{"row", "token-1", "\x1b", "\u202e", "\u200b", "steer", "\n"} {

@@ -14,7 +14,7 @@ type Transport interface {
 	// *refusal.Error.
 	Run(context.Context, Call) (Result, error)
 	// Discover lists what a server has. Nothing of it was judged; what cannot be
-	// read whole is an error, which is for the operator.
+	// read whole is an *UnreadableError. Errors are for the operator.
 	Discover(context.Context, Server) ([]Definition, error)
 }
 
@@ -45,8 +45,16 @@ type Definition struct {
 	Unusable string
 }
 
-// Discover lists what a server has, and its error is for the operator. It returns
-// within the server's timeout.
+// UnreadableError is of a server that was reached, and whose list of tools cannot be
+// used. Any other error of Discover tells nothing of what a server has now.
+type UnreadableError struct{ Err error }
+
+func (e *UnreadableError) Error() string { return e.Err.Error() }
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Discover lists what a server has, and its error is for the operator: of a list
+// that cannot be used an *UnreadableError. It returns within the server's timeout.
 func (e *Engine) Discover(ctx context.Context, s Server) (found []Definition, err error) {
 	defer func() {
 		if p := recover(); p != nil {

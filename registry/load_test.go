@@ -28,6 +28,8 @@ type loadCase struct {
 			Timeout        time.Duration
 			MaxResultBytes int64 `json:"max_result_bytes"`
 			Addresses      []string
+			Tool           string
+			Asks           []string
 		}
 	} `json:"tool"`
 }
@@ -95,7 +97,7 @@ func TestDefinitionFaults(t *testing.T) {
 		t.Run(c.Why, func(t *testing.T) {
 			tool := Tool{Name: c.Tool.Name, Version: c.Tool.Version, Kind: c.Tool.Kind, Effect: c.Tool.Effect, InputSchema: json.RawMessage(`{"type":"object"}`), Run: Run{Type: "demo"}}
 			if r := c.Tool.Run; r != nil {
-				tool.Run = Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses}
+				tool.Run = Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses, Tool: r.Tool, Asks: r.Asks}
 			}
 			_, err := New([]Tool{tool})
 			if len(c.Want) == 0 {

@@ -51,6 +51,9 @@ type Run struct {
 	// absolute path. It may be stated with http, too, and is sent as a bearer's token.
 	Credential string
 	MaxAge     time.Duration // callback only: how long the answer may take; 0 is 24 h
+	// Asks are the kinds of questions that the tool may put to whoever called, of mcp:
+	// form, url, sampling and roots. None says that it may ask nothing.
+	Asks []string
 
 	// Method, of http, makes a request in which each argument has its place: in the
 	// URL's path, where its name stands in braces, its query, a header, or as the
@@ -79,6 +82,7 @@ var (
 	kinds    = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 	effects  = []string{"read", "idempotent", "once"}
 	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback"}
+	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
 // ValidName tells whether a name is within the registry's grammar.
@@ -203,9 +207,13 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	if !remote && r.Tool != "" {
 		report("found a tool; expected none with the type "+quote(r.Type), "run", "tool")
 	}
+	if len(r.Command) > 0 && r.Credential != "" {
+		report("found a credential; expected none with a command, which is not given one", "run", "credential")
+	}
 	if !remote && r.Type != "http" && r.Credential != "" {
 		report("found a credential; expected none with the type "+quote(r.Type), "run", "credential")
 	}
+	completeAsks(r, report)
 	if r.Type != "callback" {
 		if r.MaxAge != 0 {
 			report("found a max_age; expected one with the type callback alone", "run", "max_age")
@@ -217,6 +225,22 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	}
 	if r.MaxAge < minMaxAge || r.MaxAge > maxMaxAge {
 		report(fmt.Sprintf("found %s; expected %s to %s", r.MaxAge, minMaxAge, maxMaxAge), "run", "max_age")
+	}
+}
+
+// completeAsks completes what the tool may ask of whoever called.
+func completeAsks(r *Run, report func(string, ...string)) {
+	r.Asks = slices.Clone(r.Asks)
+	if len(r.Asks) > 0 && r.Type != "mcp" {
+		report("found asks; expected them with the type mcp alone", "run", "asks")
+		return
+	}
+	for i, kind := range r.Asks {
+		if slices.Contains(r.Asks[:i], kind) {
+			report(fmt.Sprintf("found %s a second time; expected each kind of question once", quote(kind)), "run", "asks", fmt.Sprint(i))
+			continue
+		}
+		oneOf(report, kind, asks, "run", "asks", fmt.Sprint(i))
 	}
 }
 

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,6 +41,8 @@ type Client struct {
 	mu      sync.Mutex
 	closed  bool
 	links   map[string]*link
+	leaving map[*link]bool  // they end when the last call that uses them has
+	kept    map[string]bool // keys of the servers' places, as Keep was told; nil is all
 	changed map[string]bool // servers that Changed is still to be told
 	running sync.WaitGroup
 }
@@ -47,7 +50,7 @@ type Client struct {
 // New returns a client. Close it to end its sessions, and the programs that it has
 // started.
 func New(options Options) *Client {
-	c := &Client{options: options, bell: make(chan struct{}, 1), links: map[string]*link{}, changed: map[string]bool{}}
+	c := &Client{options: options, bell: make(chan struct{}, 1), links: map[string]*link{}, leaving: map[*link]bool{}, changed: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.spawn(c.tend)
 	return c
@@ -58,10 +61,7 @@ func New(options Options) *Client {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	all := make([]*link, 0, len(c.links))
-	for _, l := range c.links {
-		all = append(all, l)
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(c.links)), maps.Keys(c.leaving))
 	c.mu.Unlock()
 	c.cancel()
 	for _, l := range all {
@@ -136,20 +136,56 @@ func (c *Client) tell(server string) {
 	c.options.Changed(server)
 }
 
-// sweep closes the links that were not used since.
-func (c *Client) sweep(since time.Time) {
+// Keep ends the links to servers which are none of these: one was taken out of the
+// configuration, or stands elsewhere now. Calls in flight end first; a link that a late
+// one opens anew ends within a minute. Links to what has no name of a server stay.
+func (c *Client) Keep(servers []engine.Server) {
+	kept := map[string]bool{}
+	for _, s := range servers {
+		if p, err := placeOf(s.Name, s.URL, s.Command, s.Credential, s.Addresses); err == nil {
+			kept[p.key()] = true
+		}
+	}
 	c.mu.Lock()
-	var idle []*link
+	c.kept = kept
+	c.mu.Unlock()
+	c.part(c.dropped)
+}
+
+// dropped tells, under the lock, of a link to a server that Keep was not told of.
+func (c *Client) dropped(key string, l *link) bool {
+	return c.kept != nil && l.place.server != "" && !c.kept[key]
+}
+
+// sweep ends the links that were not used since, or are to no server any more.
+func (c *Client) sweep(since time.Time) {
+	c.part(func(key string, l *link) bool { return l.usedBefore(since) || c.dropped(key, l) })
+}
+
+// part ends links, each as soon as no call uses it. It waits for nothing.
+func (c *Client) part(from func(key string, l *link) bool) {
+	var unused []*link
+	c.mu.Lock()
 	for key, l := range c.links {
-		if l.usedBefore(since) {
-			idle = append(idle, l)
-			delete(c.links, key)
+		if from(key, l) && c.forget(key) {
+			unused = append(unused, l)
 		}
 	}
 	c.mu.Unlock()
-	for _, l := range idle {
+	for _, l := range unused {
 		l.close()
 	}
+}
+
+// forget takes a link out, under the lock, and tells whether nobody uses it: then it
+// is to be closed, and else when the last call has ended.
+func (c *Client) forget(key string) (unused bool) {
+	l := c.links[key]
+	delete(c.links, key)
+	if l.users > 0 {
+		c.leaving[l] = true
+	}
+	return l.users == 0
 }
 
 // place says where a server is, and how it is reached.
@@ -198,7 +234,8 @@ func (p *place) key() string {
 	return strings.Join(append(parts, p.command...), "\x00")
 }
 
-// link returns the link to a place. It is nil once the client is closed.
+// link returns the link to a place, which must be released. It is nil once the client
+// is closed.
 func (c *Client) link(p place) *link {
 	key := p.key()
 	c.mu.Lock()
@@ -215,6 +252,7 @@ func (c *Client) link(p place) *link {
 		l = &link{client: c, place: p}
 		c.links[key] = l
 	}
+	l.users++
 	l.use()
 	c.mu.Unlock()
 	if evicted != nil {
@@ -223,7 +261,24 @@ func (c *Client) link(p place) *link {
 	return l
 }
 
-// evict forgets the link used longest ago.
+// release gives a link back.
+func (c *Client) release(l *link) {
+	if l == nil {
+		return
+	}
+	c.mu.Lock()
+	l.users--
+	last := l.users == 0 && c.leaving[l]
+	if last {
+		delete(c.leaving, l)
+	}
+	c.mu.Unlock()
+	if last {
+		l.close()
+	}
+}
+
+// evict forgets the link used longest ago, and returns it where it is to be closed.
 func (c *Client) evict() *link {
 	var oldest *link
 	var at string
@@ -232,6 +287,8 @@ func (c *Client) evict() *link {
 			oldest, at = l, key
 		}
 	}
-	delete(c.links, at)
+	if !c.forget(at) {
+		return nil
+	}
 	return oldest
 }

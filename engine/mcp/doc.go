@@ -19,7 +19,8 @@
 // session, whoever asks. A server of the older revisions that keeps something for a
 // session keeps it for all of them. A session is opened when it is first needed; one
 // that has ended is opened anew, after a rest that grows from 200 ms to 5 s with
-// every failure in a row. One that nobody used for half an hour is ended. A server
+// every failure in a row. One that nobody used for half an hour is ended, and one with
+// a server that is no longer configured (Client.Keep) at once; calls in flight end first. A server
 // that may have forgotten a session is asked by a ping first, where it was quiet for
 // 30 s.
 //
@@ -48,12 +49,15 @@
 // # What an answer means
 //
 //	a result                 the body, as below
-//	isError                  tool_failed; the model is told the tool's words, up to
-//	                         2 KiB of them, the operator is not
+//	isError                  tool_failed; the model is told the tool's words, between
+//	                         quotes and up to 2 KiB of them, the operator is not
 //	an error of JSON-RPC     tool_failed, alike; the operator is told the code
-//	input_required, a task   tool_failed: nothing of it is offered to servers
+//	input_required           tool_failed, and what is asked with it, as below
+//	a task                   tool_failed: it is not offered to servers
 //	not strict JSON, a wrong invalid_result
-//	id, a compressed body
+//	id, a compressed body,
+//	content of a kind that
+//	the protocol has not
 //	too large                result_too_large; on the wire an answer may have four
 //	                         times what its result may have, and 64 KiB
 //	no session               tool_unavailable, address_blocked or tool_timeout, for
@@ -69,11 +73,49 @@
 // there is; and otherwise an object of content, with the blocks as the server wrote
 // them, and structuredContent, where it is there.
 //
+// # Progress
+//
+// Where whoever calls wants to know how far the tool is, each attempt gives the server
+// a token of its own that nobody can guess. What the server reports with it before its
+// answer, on the stream of that answer or by the one way of a program, is passed on:
+// numbers that are finite, each more than the one before over all attempts of the
+// call, and 1 KiB of a message. A report with another token, or in another form, is as
+// if it had not come, as is what comes behind the first 10,000. Nothing is passed on
+// once a call has ended. Reports count against the bytes that an answer may have; no
+// call may take longer for them.
+//
+// # Logs
+//
+// Where whoever calls wants to know what the tool logs, a server of 2026-07-28 over HTTP
+// is told from which level on, by that one request. One of an older revision has a level
+// for its session, which others share, and is told none. What either logs on the stream
+// of the answer, before it, is passed on: of the level and above, any JSON of 16 KiB, and
+// a logger's name of 128 bytes; what has another form, and what comes behind the first
+// 1,000, is as if it had not come. They count against the bytes of an answer as reports
+// do. A message does not say to which call it belongs, so that none is passed on from
+// anywhere else: programs are not asked, and what they log is not looked at.
+//
+// # Questions
+//
+// A request to a server of 2026-07-28 says, in its own capabilities, which kinds of
+// questions whoever calls can answer (engine.Call.Asks); the session says none, since
+// others share it, and a server of an older revision is told none. A server that asks
+// has answered the call: it is tool_failed, and not tried again, and engine.Asked comes
+// with it. It may have 16 questions with names of 1 to 128 bytes, a state of 16 KiB, and
+// 32 KiB of both; with a state alone it wants to be called again. A question has a
+// method, parameters and nothing else, and is of a kind that was offered; of any other,
+// or of none, the call is tool_failed with nothing beside it. What cannot be read is
+// invalid_result. What is in a question is judged by who passes it on.
+//
+// The state, and the answers byte for byte as they were judged, go back behind the
+// arguments of a call. Where the server has become one of an older revision, nothing is
+// sent, and the call is tool_failed.
+//
 // # What servers are told, and asked
 //
-// No capability is offered. What a server asks is refused, but for a ping. Logging
-// and progress are not asked for, and not looked at. That a list of tools has changed
-// is told to who started the client, at most once a second for each server; it
-// changes nothing by itself. Nothing is granted on a server's word: what it says of
-// the effects of its tools is not read.
+// No other capability is offered. What a server asks by a request of its own is
+// refused, but for a ping. That a list of
+// tools has changed is told to who started the client, at most once a second for each
+// server; it changes nothing by itself. Nothing is granted on a server's word: what it
+// says of the effects of its tools is not read.
 package mcp

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,9 +21,13 @@ type exchange struct {
 	once    bool              // the request must not be sent twice
 	greets  bool              // the SDK reads the answer itself, as that of a handshake
 	headers map[string]string // beside those of every request
-	// arguments are those of a call, and stand in its request where the SDK wrote the
-	// mark: its encoder would write them anew.
+	// arguments are those of a call, and what else of it goes through no encoder. They
+	// stand in its request where the SDK wrote the mark.
 	arguments, mark []byte
+	// to is told what the server reports with the token, and logs of the level and above;
+	// each is empty where nothing was asked for.
+	to           *listener
+	token, level string
 	// sent tells that the request may have reached the server.
 	sent   atomic.Bool
 	answer atomic.Pointer[answer]
@@ -40,11 +45,26 @@ type answer struct {
 	after  string
 }
 
-// carry has the exchange carry the arguments of a call, and returns what the SDK is
-// given in their place.
-func (e *exchange) carry(arguments []byte) json.RawMessage {
-	e.arguments, e.mark = arguments, []byte(`"`+rand.Text()+`"`)
+// carry has the exchange carry the arguments of a call, with its answers behind them,
+// and returns what the SDK is given in their place.
+func (e *exchange) carry(arguments, answers []byte) json.RawMessage {
+	e.arguments, e.mark = slices.Concat(arguments, answers), []byte(`"`+rand.Text()+`"`)
 	return e.mark
+}
+
+// hear takes a notification that came before the answer.
+func (e *exchange) hear(m *message) {
+	switch {
+	case e.to == nil:
+	case m.method == noticeProgress:
+		if r, ok := readReport(m.params); ok {
+			e.to.hearReport(r)
+		}
+	case m.method == noticeMessage:
+		if l, ok := readLog(m.params); ok {
+			e.to.hearLog(l)
+		}
+	}
 }
 
 // encode writes a request, with the arguments byte for byte as they were judged.

@@ -1,6 +1,10 @@
 package mcp
 
-import "time"
+import (
+	"time"
+
+	"github.com/callgate/callgate/engine"
+)
 
 // Age makes all sessions look as if they had been quiet, and the links unused.
 func (c *Client) Age(by time.Duration) {
@@ -37,3 +41,23 @@ func IDOf(parts ...[]byte) (int64, bool) {
 
 // MaxTools bounds a list.
 const MaxTools = maxTools
+
+// Report makes one report within an attempt, and one as it comes to an attempt that has
+// ended meanwhile.
+func Report(tell func(engine.Progress)) {
+	l := newListener(engine.Call{Progress: tell})
+	token, _ := l.begin()
+	l.hearReport(report{engine.Progress{Done: 1}, token})
+	l.end()
+	l.hearReport(report{engine.Progress{Done: 2}, token})
+}
+
+// Log makes one log within an attempt, and one as it comes to an attempt that has ended
+// meanwhile.
+func Log(tell func(engine.Log)) {
+	l := newListener(engine.Call{Log: tell, LogLevel: "debug"})
+	l.begin()
+	l.hearLog(engine.Log{Level: "info", Data: []byte("1")})
+	l.end()
+	l.hearLog(engine.Log{Level: "info", Data: []byte("2")})
+}

@@ -18,6 +18,7 @@ type fake struct {
 	legacy bool
 	tools  string // of its list
 	page   func(cursor string) string
+	list   func(w http.ResponseWriter, r *http.Request, id string) // instead of both; may be nil
 	call   func(w http.ResponseWriter, r *http.Request, id string)
 	sees   func(method string) // before it answers; may be nil
 
@@ -78,6 +79,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", "session-1")
 		result(w, string(m.ID), `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 	case "tools/list":
+		if f.list != nil {
+			f.list(w, r, string(m.ID))
+			return
+		}
 		if f.page != nil {
 			result(w, string(m.ID), f.page(m.Params.Cursor))
 			return

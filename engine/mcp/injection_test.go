@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestInjections(t *testing.T) {
 		case "structured":
 			result(w, id, `{"content":[],"structuredContent":{"a":`+quote(words)+`}}`)
 		case "mixed":
-			result(w, id, `{"content":[{"type":"resource_link","name":`+quote(words)+`,"uri":`+quote(words)+`}],"_meta":{"a":`+quote(words)+`}}`)
+			result(w, id, `{"content":[{"type":"resource_link","name":`+quote(words)+`,"title":`+quote(words)+`,"uri":"a:b"}],"_meta":{"a":`+quote(words)+`}}`)
 		case "fails":
 			result(w, id, `{"isError":true,"content":[{"type":"text","text":`+quote(words)+`}]}`)
 		case "refuses":
@@ -66,16 +67,16 @@ func TestInjections(t *testing.T) {
 				t.Errorf("structured: %q came out as %q", words, result.Body)
 			}
 			var mixed struct {
-				Content []struct{ Type, Name, URI string }
+				Content []struct{ Type, Name, Title string }
 			}
-			if result := must(t, h, call(f.url, "mixed", "read")); json.Unmarshal(result.Body, &mixed) != nil || len(mixed.Content) != 1 || mixed.Content[0].Name != words || mixed.Content[0].URI != words {
+			if result := must(t, h, call(f.url, "mixed", "read")); json.Unmarshal(result.Body, &mixed) != nil || len(mixed.Content) != 1 || mixed.Content[0].Name != words || mixed.Content[0].Title != words {
 				t.Errorf("mixed: %q came out as %q", words, result.Body)
 			}
 			for _, tool := range []string{"fails", "refuses"} {
 				_, refused := h.run(t, call(f.url, tool, "read"))
 				if refused == nil || refused.Code != refusal.ToolFailed || strings.Contains(fmt.Sprint(refused.Cause), words) {
 					t.Errorf("%s: %q came out as %v", tool, words, refused)
-				} else if told := strings.TrimPrefix(refused.Message, "sample failed: "); len(words) < 2000 && told != strings.TrimSpace(words) && strings.TrimSpace(words) != "" {
+				} else if told := strings.TrimPrefix(refused.Message, "sample failed. It says: "); len(words) <= 2048 && told != strconv.Quote(strings.TrimSpace(words)) && strings.TrimSpace(words) != "" {
 					t.Errorf("%s: %q is told as %q", tool, words, told)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // codeCapability is the code of a server that needs something of its client which
-// was not declared. Nothing is declared to servers here.
+// was not declared: what whoever calls can answer is, and nothing else.
 const codeCapability = -32021
 
 // maxRequired bounds what a server says that it needs, and maxCapability one name of

@@ -22,6 +22,7 @@ type link struct {
 	client *Client
 	place  place
 	used   atomic.Int64 // when, in nanoseconds
+	users  int          // calls that use it now; under the client's lock
 
 	mu       sync.Mutex
 	closed   bool

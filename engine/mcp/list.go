@@ -19,7 +19,7 @@ const (
 )
 
 // list reads the whole list of a server's tools, and keeps which arguments of them
-// go into headers.
+// go into headers. The error of one that cannot be used is an *engine.UnreadableError.
 func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
 	l := lister{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]binding{}}
 	cursor := ""
@@ -34,11 +34,16 @@ func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
 			return l.found, nil
 		}
 		if next == cursor {
-			return nil, engine.Reason("its list of tools goes in a circle")
+			return nil, unreadable("its list of tools goes in a circle")
 		}
 		cursor = next
 	}
-	return nil, engine.Reason(fmt.Sprintf("its list of tools has more than %d pages", maxPages))
+	return nil, unreadable("its list of tools has more than %d pages", maxPages)
+}
+
+// unreadable is a list that cannot be used.
+func unreadable(format string, args ...any) error {
+	return &engine.UnreadableError{Err: engine.Reason(fmt.Sprintf(format, args...))}
 }
 
 // forget makes the SDK forget the lists, of which it was shown nothing.
@@ -68,18 +73,20 @@ func (l *lister) page(ctx context.Context, s *session, cursor string) (string, e
 		return "", engine.Reason("it did not list its tools in time")
 	case a == nil:
 		return "", ended(s.connection, err)
+	case a.large, a.bad != "":
+		return "", &engine.UnreadableError{Err: a.trouble()}
 	case a.result == nil:
 		return "", a.trouble()
 	}
 	s.answered.Store(true)
 	if l.left -= int64(len(a.result)); l.left <= 0 {
-		return "", errLarge
+		return "", &engine.UnreadableError{Err: errLarge}
 	}
 	members, ok := object(a.result)
 	tools, list := array(members["tools"])
 	var next string
 	if !ok || !list || !complete(members) || !optionalString(present(members["nextCursor"]), &next) || len(next) > maxCursor {
-		return "", engine.Reason("its list of tools cannot be read")
+		return "", unreadable("its list of tools cannot be read")
 	}
 	for _, tool := range tools {
 		if err := l.tool(tool); err != nil {
@@ -102,14 +109,14 @@ func (l *lister) tool(b json.RawMessage) error {
 	d := engine.Definition{InputSchema: members["inputSchema"], OutputSchema: present(members["outputSchema"])}
 	if !ok || !optionalString(members["name"], &d.Name) || d.Name == "" ||
 		!optionalString(present(members["title"]), &d.Title) || !optionalString(present(members["description"]), &d.Description) {
-		return engine.Reason("its list holds a tool that cannot be read")
+		return unreadable("its list holds a tool that cannot be read")
 	}
 	if l.seen[d.Name] {
-		return engine.Reason(fmt.Sprintf("its list holds the tool %.64q twice", d.Name))
+		return unreadable("its list holds the tool %.64q twice", d.Name)
 	}
 	l.seen[d.Name] = true
 	if len(l.seen) > maxTools {
-		return engine.Reason(fmt.Sprintf("it has more than %d tools", maxTools))
+		return unreadable("it has more than %d tools", maxTools)
 	}
 	headers, err := bindings(d.InputSchema)
 	switch {

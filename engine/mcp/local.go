@@ -296,9 +296,7 @@ func (l *local) take(line []byte) error {
 			return err
 		}
 	case m.asks && m.id == nil:
-		if m.method == noticeChanged {
-			l.client.ring(l.server)
-		}
+		l.notice(m)
 	case m.asks:
 		ctx, cancel := context.WithTimeout(l.client.ctx, replyTime)
 		defer cancel()
@@ -311,6 +309,34 @@ func (l *local) take(line []byte) error {
 				a = &answer{large: true}
 			}
 			l.settle(id, a)
+		}
+	}
+	return nil
+}
+
+// notice takes a notification: that the tools have changed, or how far one is, for the
+// call that it belongs to. What one logs does not say which call that is, and is not
+// looked at.
+func (l *local) notice(m *message) {
+	switch m.method {
+	case noticeChanged:
+		l.client.ring(l.server)
+	case noticeProgress:
+		if r, ok := readReport(m.params); ok {
+			if e := l.reported(r.token); e != nil {
+				e.to.hearReport(r)
+			}
+		}
+	}
+}
+
+// reported is the exchange that has given its server a token; nil is none.
+func (l *local) reported(token string) *exchange {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.waiting {
+		if w.token == token {
+			return w.exchange
 		}
 	}
 	return nil

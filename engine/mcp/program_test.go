@@ -30,6 +30,11 @@ func serve(kind string, arguments []string) int {
 			return 1
 		}
 		return 0
+	case "talker":
+		if err := talker().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
+		return 0
 	case "script":
 		new(script).serve()
 		return 0
@@ -70,7 +75,13 @@ func (s *script) serve() {
 		var m struct {
 			ID     json.RawMessage
 			Method string
-			Params struct{ Name string }
+			Params struct {
+				Name      string
+				Arguments struct{ Params string }
+				Meta      struct {
+					Token string `json:"progressToken"`
+				} `json:"_meta"`
+			}
 		}
 		if json.Unmarshal(line, &m) != nil {
 			os.Exit(4)
@@ -89,6 +100,10 @@ func (s *script) serve() {
 				select {} // it reads no more
 			case "line":
 				s.say(`{"jsonrpc":"2.0","id":`+id+`,"result":`, text(string(line)), "}")
+				continue
+			case "reports", "reports late", "reports for ever", "logs":
+				fill := strings.NewReplacer("ID", id, "TOKEN", m.Params.Meta.Token)
+				go s.report(m.Params.Name, fill, m.Params.Arguments.Params)
 				continue
 			}
 			go s.act(m.Params.Name, id)
@@ -109,6 +124,28 @@ func (s *script) say(parts ...string) {
 		io.WriteString(os.Stdout, p)
 	}
 	io.WriteString(os.Stdout, "\n")
+}
+
+// report says how far a tool is, and answers.
+func (s *script) report(tool string, fill *strings.Replacer, params string) {
+	at := func(n int) { s.say(fill.Replace(reporting(fmt.Sprintf(`{"progressToken":"TOKEN","progress":%d}`, n)))) }
+	switch tool {
+	case "reports":
+		s.say(fill.Replace(reporting(params)))
+		s.say(fill.Replace(done))
+	case "logs":
+		s.say(fill.Replace(logging(params)))
+		s.say(fill.Replace(done))
+	case "reports late":
+		at(1)
+		s.say(fill.Replace(done))
+		at(2)
+	case "reports for ever":
+		for n := 0; ; n++ {
+			at(n)
+			time.Sleep(time.Millisecond)
+		}
+	}
 }
 
 // act does what a tool is named for.

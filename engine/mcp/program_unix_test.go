@@ -9,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
 )
 
 // Whatever a program does against it, it ends with the client, and so does what it
@@ -38,6 +40,44 @@ func TestProgramsEnd(t *testing.T) {
 	for _, pid := range pids {
 		eventually(t, func() bool { return ended(pid) })
 	}
+}
+
+// A program of a server that was taken out ends at once, and one whose call is still in
+// flight when that is over.
+func TestKeepEndsPrograms(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, engine.Options{}, nil)
+	command := program(t, "script")
+	pid, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.client.Keep([]engine.Server{{Name: "s", Type: "mcp", Command: command}})
+	if again := string(must(t, h, local(command, "pid", "once")).Body); again != strconv.Itoa(pid) {
+		t.Errorf("the program %d was followed by %s", pid, again)
+	}
+	h.client.Keep([]engine.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
+	eventually(t, func() bool { return ended(pid) })
+
+	next, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
+	if err != nil || next == pid {
+		t.Fatalf("the program %d: %v", next, err)
+	}
+	// Of one attempt: the program that it was sent to was not taken from it.
+	k := local(command, "reports for ever", "read")
+	k.Run.Timeout = 5 * time.Second
+	kept := false
+	k.Progress = func(engine.Progress) {
+		if !kept {
+			h.client.Keep(nil)
+		}
+		kept = true
+	}
+	result, refused := h.run(t, k)
+	if refused == nil || refused.Code != refusal.ToolTimeout || result.Attempts != 1 || !kept {
+		t.Errorf("%v after %d attempts", refused, result.Attempts)
+	}
+	eventually(t, func() bool { return ended(next) })
 }
 
 // ended tells whether a process is no more, or is one that somebody else has to

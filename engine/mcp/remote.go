@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,9 +16,7 @@ import (
 )
 
 const (
-	maxRefusal  = 64 << 10 // bytes that are read of an answer of 4xx
-	maxAsked    = 64       // requests of a server while it answers one of ours
-	maxSession  = 1 << 10  // bytes of a session's id
+	maxSession  = 1 << 10 // bytes of a session's id
 	maxVersion  = 32
 	partingTime = 2 * time.Second
 )
@@ -35,7 +31,11 @@ const (
 	noticeCancelled   = "notifications/cancelled"
 	noticeInitialized = "notifications/initialized"
 	noticeChanged     = "notifications/tools/list_changed"
+	noticeProgress    = "notifications/progress"
+	noticeMessage     = "notifications/message"
 	metaVersion       = "io.modelcontextprotocol/protocolVersion"
+	metaProgress      = "progressToken"
+	metaLevel         = "io.modelcontextprotocol/logLevel"
 
 	headerSession = "Mcp-Session-Id"
 	headerVersion = "Mcp-Protocol-Version"
@@ -143,7 +143,7 @@ func (r *remote) exchange(ctx context.Context, request *jsonrpc.Request, e *exch
 		return &answer{lost: err}
 	}
 	defer response.Body.Close()
-	a := r.read(ctx, response, request, e.limit)
+	a := r.read(ctx, response, request, e)
 	if request.Method == methodInitialize && a.result != nil {
 		if !r.begun(a.result, response.Header) {
 			return &answer{bad: "it answered the greeting in a form that cannot be used"}
@@ -254,157 +254,6 @@ func (r *remote) request(ctx context.Context, method string) (*http.Request, err
 		request.Header.Set("Authorization", token)
 	}
 	return request, nil
-}
-
-// read reads the answer to a request.
-func (r *remote) read(ctx context.Context, response *http.Response, request *jsonrpc.Request, limit int64) *answer {
-	id := request.ID.Raw().(int64)
-	status := response.StatusCode
-	media := mediaType(response.Header)
-	switch {
-	case status == http.StatusNotFound && response.Request.Header.Get(headerSession) != "":
-		return &answer{gone: true}
-	case status >= 400 && status < 500:
-		return refused(response, id, media)
-	case status < 200 || status > 299:
-		return &answer{status: status, after: response.Header.Get("Retry-After")}
-	}
-	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return &answer{bad: "its answer is encoded, which was not asked for"}
-	}
-	switch media {
-	case "application/json":
-		return r.whole(response, id, limit)
-	case "text/event-stream":
-		return r.stream(ctx, response, id, limit)
-	}
-	return &answer{bad: "its answer is neither JSON nor a stream of events by its content type"}
-}
-
-// mediaType is the one content type, without its parameters.
-func mediaType(header http.Header) string {
-	values := header.Values("Content-Type")
-	if len(values) != 1 {
-		return ""
-	}
-	media, parameters, err := mime.ParseMediaType(values[0])
-	if charset := strings.ToLower(parameters["charset"]); err != nil || charset != "" && charset != "utf-8" && charset != "us-ascii" {
-		return ""
-	}
-	return media
-}
-
-// refused reads an answer of 4xx, which may say more in JSON-RPC.
-func refused(response *http.Response, id int64, media string) *answer {
-	a := &answer{status: response.StatusCode, after: response.Header.Get("Retry-After")}
-	if media != "application/json" || response.Header.Get("Content-Encoding") != "" {
-		return a
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1))
-	if err != nil || len(body) > maxRefusal {
-		return a
-	}
-	if m, err := readMessage(body); err == nil && m.failed != nil && (m.id == nil || m.answers(id)) {
-		a.failed = m.failed
-	}
-	return a
-}
-
-// What a server does wrong on a connection.
-const (
-	wrongID   = "it answered a request that was not sent"
-	wrongAsk  = "it asked more of the gateway than is answered"
-	wrongSpan = "it sent something beside its answer"
-)
-
-// whole reads an answer that is one message.
-func (r *remote) whole(response *http.Response, id, limit int64) *answer {
-	if response.ContentLength > limit {
-		return &answer{large: true}
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
-	switch {
-	case err != nil:
-		return &answer{lost: err}
-	case int64(len(body)) > limit:
-		return &answer{large: true}
-	}
-	m, err := readMessage(body)
-	switch {
-	case err != nil:
-		return &answer{bad: err.Error()}
-	case m.asks:
-		return &answer{bad: wrongSpan}
-	case !m.answers(id) && (m.failed == nil || m.id != nil):
-		return &answer{bad: wrongID}
-	}
-	return answerOf(m)
-}
-
-// stream reads a stream up to the answer. All of it together is no longer than an
-// answer may be.
-func (r *remote) stream(ctx context.Context, response *http.Response, id, limit int64) *answer {
-	stream := newEvents(&bounded{response.Body, limit})
-	for asked := 0; ; {
-		data, err := stream.next()
-		switch {
-		case errors.Is(err, errLarge):
-			return &answer{large: true}
-		case errors.Is(err, io.EOF):
-			return &answer{lost: io.ErrUnexpectedEOF}
-		case err != nil:
-			return &answer{lost: err}
-		}
-		m, err := readMessage(data)
-		switch {
-		case err != nil:
-			return &answer{bad: err.Error()}
-		case m.asks && m.id == nil:
-			r.notice(m)
-		case m.asks:
-			if asked++; r.modern() || asked > maxAsked {
-				return &answer{bad: wrongAsk}
-			}
-			r.reply(ctx, m)
-		case m.answers(id):
-			return answerOf(m)
-		default:
-			return &answer{bad: wrongID}
-		}
-	}
-}
-
-// notice takes a notification. All but one are of no use here: nothing was asked for
-// that they could tell of.
-func (r *remote) notice(m *message) {
-	if m.method == noticeChanged {
-		r.client.ring(r.place.server)
-	}
-}
-
-// reply answers what a server of the older revisions asks.
-func (r *remote) reply(ctx context.Context, m *message) {
-	request, err := r.request(ctx, http.MethodPost)
-	if err != nil {
-		return
-	}
-	body := reply(m)
-	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, text/event-stream")
-	if response, _, err := r.client.options.Outbound.Send(request, r.place.addresses, false); err == nil {
-		response.Body.Close()
-	}
-}
-
-// reply is the answer to what a server asks: ping, and nothing else.
-func reply(m *message) []byte {
-	head := []byte(`{"jsonrpc":"2.0","id":`)
-	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`
-	if m.method == methodPing {
-		tail = `,"result":{}}`
-	}
-	return append(append(head, m.id...), tail...)
 }
 
 // farewell ends a session that the server keeps.

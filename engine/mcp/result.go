@@ -5,35 +5,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
 )
 
-const (
-	maxSaid  = 2 << 10 // bytes of a tool's own words about its failure
-	envelope = 64 << 10
-)
+const envelope = 64 << 10
 
 // wire is how long the answer to a call may be on the wire. A result stands in it
 // escaped, and often twice: structured, and as text.
 func wire(limit int64) int64 { return 4*limit + envelope }
 
-// content is one block of a result.
-type content struct {
-	kind string
-	text string
-}
-
-// resultOf reads a result of tools/call.
+// resultOf reads a result of tools/call. One that asks for more comes with a refusal.
 func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Error) {
 	members, ok := object(raw)
 	if !ok {
 		return engine.Result{}, engine.Invalid(call, "its result is not an object")
 	}
 	if !complete(members) {
-		return engine.Result{}, unfinished(call, members["resultType"])
+		return unfinished(call, members)
 	}
 	blocks, ok := array(members["content"])
 	if !ok {
@@ -82,59 +72,32 @@ func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []con
 	return engine.Result{Body: b.Bytes(), JSON: true}
 }
 
-func readContent(b json.RawMessage) (content, bool) {
-	members, ok := object(b)
-	var c content
-	if !ok || members["type"] == nil || !optionalString(members["type"], &c.kind) {
-		return c, false
-	}
-	if c.kind != "text" {
-		return c, true
-	}
-	return c, members["text"] != nil && optionalString(members["text"], &c.text)
-}
-
-func texts(contents []content) string {
-	var all []string
-	for _, c := range contents {
-		if c.kind == "text" {
-			all = append(all, c.text)
-		}
-	}
-	return strings.Join(all, "\n")
-}
-
-// said is a tool's own account of its failure. The model reads the tool's words; the
-// operator is told that there are some.
+// said is a tool's own account of its failure. The model reads the tool's words,
+// between quotes; the operator is told that there are some.
 func said(call engine.Call, words, cause string) *refusal.Error {
 	message := call.Tool + " failed."
-	if words = shorten(strings.TrimSpace(words)); words != "" {
-		message = call.Tool + " failed: " + words
+	if words = strings.TrimSpace(words); words != "" {
+		message += " It says: " + engine.Quoted(words)
 	}
 	return engine.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
 
-// shorten cuts a text that is valid UTF-8 where a code point ends.
-func shorten(s string) string {
-	if len(s) <= maxSaid {
-		return s
+// unfinished is a result that is none yet.
+func unfinished(call engine.Call, members map[string]json.RawMessage) (engine.Result, *refusal.Error) {
+	switch kind := members["resultType"]; {
+	case isString(kind, resultAsks) && len(call.Asks) > 0:
+		asked, refused := askedOf(call, members)
+		return engine.Result{Asked: asked}, refused
+	case isString(kind, resultAsks):
+		return engine.Result{}, unsupported(call, "it asks for input, which it is not given here")
+	case isString(kind, "task"):
+		return engine.Result{}, unsupported(call, "it answers with a task, which is not waited for here")
 	}
-	cut := maxSaid - len("…")
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return engine.Result{}, unsupported(call, "its result is of a type that is not known here")
 }
 
-// unfinished is a result that is none yet.
-func unfinished(call engine.Call, kind json.RawMessage) *refusal.Error {
-	cause := "its result is of a type that is not known here"
-	switch {
-	case isString(kind, "input_required"):
-		cause = "it asks for input, which it is not given here"
-	case isString(kind, "task"):
-		cause = "it answers with a task, which is not waited for here"
-	}
+// unsupported is a result with which nothing can be done here.
+func unsupported(call engine.Call, cause string) *refusal.Error {
 	return engine.Failed("The tool asks for something that is not supported here; continue without it.").
 		WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }

@@ -27,14 +27,72 @@ func TestResults(t *testing.T) {
 		"nothing":                     {`{"content":[]}`, `{"content":[]}`, true},
 		"two texts":                   {`{"content":[` + block + `, ` + block + `]}`, `{"content":[` + block + `, ` + block + `]}`, true},
 		"an image":                    {`{"content":[{"type":"image","data":"eA==","mimeType":"image/png"}]}`, `{"content":[{"type":"image","data":"eA==","mimeType":"image/png"}]}`, true},
-		"a link, text and structured": {`{"structuredContent":{"a":1},"content":[{"type":"resource_link","uri":"x:y"},` + block + `]}`, `{"content":[{"type":"resource_link","uri":"x:y"},` + block + `],"structuredContent":{"a":1}}`, true},
-		"a block of tomorrow":         {`{"content":[{"type":"hologram","text":7}]}`, `{"content":[{"type":"hologram","text":7}]}`, true},
+		"a link, text and structured": {`{"structuredContent":{"a":1},"content":[{"type":"resource_link","uri":"x:y","name":""},` + block + `]}`, `{"content":[{"type":"resource_link","uri":"x:y","name":""},` + block + `],"structuredContent":{"a":1}}`, true},
 		"other members":               {`{"_meta":{"a":1},"x":2,"resultType":"complete","isError":false,"content":[` + block + `]}`, "hi", false},
 	} {
 		f := newFake(t, false, answering(c.result))
 		result, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if refused != nil || string(result.Body) != c.body || result.JSON != c.json || result.Attempts != 1 {
 			t.Errorf("%s: %s %v, %v", name, result.Body, result.JSON, refused)
+		}
+	}
+}
+
+// A block of content is of a kind that the protocol knows, and has what one of its
+// kind must have.
+func TestMCP15ContentByTheProtocol(t *testing.T) {
+	const tail = `,"annotations":{"audience":["user"]},"_meta":{}}`
+	for block, passes := range map[string]bool{
+		`{"type":"text","text":""`:                                                                             true,
+		`{"type":"image","data":"eA==","mimeType":"image/png"`:                                                 true,
+		`{"type":"audio","data":"","mimeType":"audio/wav"`:                                                     true,
+		`{"type":"resource_link","uri":"a:b","name":"n","title":"t","description":"d","mimeType":"text/plain"`: true,
+		`{"type":"resource_link","uri":"a:b","name":""`:                                                        true,
+		`{"type":"resource","resource":{"uri":"a:b","text":"","mimeType":"text/plain"}`:                        true,
+		`{"type":"resource","resource":{"uri":"a:b","blob":"eA=="}`:                                            true,
+		`{"type":"zzz"`:                                   false,
+		`{"type":"hologram","text":"x"`:                   false,
+		`{"type":"Text","text":"x"`:                       false,
+		`{"type":"","text":"x"`:                           false,
+		`{"type":1,"text":"x"`:                            false,
+		`{"type":null,"text":"x"`:                         false,
+		`{"text":"x"`:                                     false,
+		`{"type":"text"`:                                  false,
+		`{"type":"text","text":null`:                      false,
+		`{"type":"text","text":["x"]`:                     false,
+		`{"type":"image"`:                                 false,
+		`{"type":"image","data":"eA=="`:                   false,
+		`{"type":"image","mimeType":"image/png"`:          false,
+		`{"type":"image","data":"eA==","mimeType":""`:     false,
+		`{"type":"image","data":"eA==","mimeType":"a/b "`: false,
+		`{"type":"image","data":"eA==","mimeType":"a/é"`:  false,
+		`{"type":"image","data":"eA==","mimeType":"` + strings.Repeat("a", 257) + `"`: false,
+		`{"type":"image","data":"eA","mimeType":"image/png"`:                          false,
+		`{"type":"image","data":"eB==","mimeType":"image/png"`:                        false, // bits beside the byte
+		`{"type":"audio","data":7,"mimeType":"audio/wav"`:                             false,
+		`{"type":"resource_link","uri":"a:b"`:                                         false,
+		`{"type":"resource_link","name":"n"`:                                          false,
+		`{"type":"resource_link","uri":"a","name":"n"`:                                false,
+		`{"type":"resource_link","uri":"a:\u202e","name":"n"`:                         false,
+		`{"type":"resource_link","uri":"a:b","name":"n","title":1`:                    false,
+		`{"type":"resource_link","uri":"a:b","name":"n","description":{}`:             false,
+		`{"type":"resource_link","uri":"a:b","name":"n","mimeType":""`:                false,
+		`{"type":"resource"`:                                                  false,
+		`{"type":"resource","resource":[]`:                                    false,
+		`{"type":"resource","resource":{"text":"x"}`:                          false,
+		`{"type":"resource","resource":{"uri":"a:b"}`:                         false,
+		`{"type":"resource","resource":{"uri":"a:b","text":1}`:                false,
+		`{"type":"resource","resource":{"uri":"a:b","blob":"x"}`:              false,
+		`{"type":"resource","resource":{"uri":"a:b","text":"x","mimeType":7}`: false,
+	} {
+		result := `{"content":[{"type":"text","text":"x"},` + block + tail + `]}`
+		f := newFake(t, false, answering(result))
+		got, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if passes && (refused != nil || string(got.Body) != result) {
+			t.Errorf("%s: %s, %v", block, got.Body, refused)
+		}
+		if !passes && (refused == nil || refused.Code != refusal.InvalidResult || len(got.Body) != 0) {
+			t.Errorf("%s: %s, %v", block, got.Body, refused)
 		}
 	}
 }
@@ -90,14 +148,14 @@ func TestFailures(t *testing.T) {
 	long := strings.Repeat("x", 2047) + "é" + strings.Repeat("y", 2000)
 	quoted, _ := json.Marshal(long)
 	for name, c := range map[string]struct{ answer, message string }{
-		"text":         {`"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}`, "sample failed: no such file"},
-		"texts":        {`"result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b\n"}]}`, "sample failed: a\nb"},
+		"text":         {`"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}`, `sample failed. It says: "no such file"`},
+		"texts":        {`"result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b\n"}]}`, `sample failed. It says: "a\nb"`},
 		"nothing":      {`"result":{"isError":true,"content":[]}`, "sample failed."},
 		"structured":   {`"result":{"isError":true,"content":[],"structuredContent":{"a":1}}`, "sample failed."},
-		"long":         {`"result":{"isError":true,"content":[{"type":"text","text":` + string(quoted) + `}]}`, "sample failed: " + strings.Repeat("x", 2045) + "…"},
-		"JSON-RPC":     {`"error":{"code":-32602,"message":"Unknown tool: echo"}`, "sample failed: Unknown tool: echo"},
+		"long":         {`"result":{"isError":true,"content":[{"type":"text","text":` + string(quoted) + `}]}`, `sample failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
+		"JSON-RPC":     {`"error":{"code":-32602,"message":"Unknown tool: echo"}`, `sample failed. It says: "Unknown tool: echo"`},
 		"without text": {`"error":{"code":-32603}`, "sample failed."},
-		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, "sample failed: " + strings.Repeat("x", 2045) + "…"},
+		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, `sample failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
 	} {
 		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
 		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))

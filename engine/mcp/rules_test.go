@@ -169,9 +169,42 @@ func TestListsThatAreNone(t *testing.T) {
 		f := newFake(t, true, nil) // which lists nothing by itself
 		f.page = c.page
 		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
-		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 {
+		var unreadable *engine.UnreadableError
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 || !errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
 		}
+	}
+}
+
+// A server that lists nothing because it is away, or says no, has not said what it has.
+func TestListsThatAreNotThere(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, string){
+		"cut": cut, "away": status(http.StatusServiceUnavailable), "an error": status(http.StatusInternalServerError), "unauthorized": status(http.StatusUnauthorized),
+		"not found": status(http.StatusNotFound), "half an answer": streaming("data: {"), "refused": telling(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}`), "hangs": hang,
+	} {
+		f := newFake(t, false, nil)
+		f.list = answer
+		h := newHouse(t, engine.Options{}, nil)
+		server := engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
+		if name == "hangs" {
+			server.Timeout = 300 * time.Millisecond
+		}
+		found, err := h.Discover(t.Context(), server)
+		var unreadable *engine.UnreadableError
+		if err == nil || found != nil || errors.As(err, &unreadable) {
+			t.Errorf("%s: %d tools, %v", name, len(found), err)
+		}
+	}
+	// No session is none, and what is no JSON is what it says.
+	h := newHouse(t, engine.Options{}, nil)
+	var unreadable *engine.UnreadableError
+	if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: []string{"/nonexistent/program"}, Timeout: patient}); err == nil || errors.As(err, &unreadable) {
+		t.Errorf("no program: %v", err)
+	}
+	f := newFake(t, false, nil)
+	f.list = telling("SECRET")
+	if _, err := discover(t, h, f); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("no JSON: %v", err)
 	}
 }
 
@@ -633,5 +666,109 @@ func TestIdleLinks(t *testing.T) {
 	h.client.Close()
 	if _, refused := h.run(t, call(f.url, "echo", "once")); refused == nil || refused.Code != refusal.ToolUnavailable {
 		t.Errorf("after the end: %v", refused)
+	}
+}
+
+// A link to a server that is no longer one, or stands elsewhere, ends at once, and so
+// does its program. Others stay, and those of single tools.
+func TestKeep(t *testing.T) {
+	h := newHouse(t, engine.Options{}, nil)
+	at := func(server string) (*fake, engine.Call, engine.Server) {
+		f := newFake(t, true, answering(text("hi")))
+		c := call(f.url, "echo", "once")
+		c.Run.Server = server
+		must(t, h, c)
+		return f, c, engine.Server{Name: server, Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
+	}
+	stays, c, server := at("stays")
+	if _, err := h.Discover(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	gone, _, _ := at("gone")
+	moved, _, elsewhere := at("moved")
+	elsewhere.Credential = "env:OTHER"
+	single, d, _ := at("")
+	command := program(t, "script")
+	must(t, h, local(command, "pid", "once"))
+	if h.client.Links() != 5 {
+		t.Fatalf("%d links", h.client.Links())
+	}
+	h.client.Keep([]engine.Server{server, elsewhere, {Name: "tools", Type: "oxp", URL: "https://example.com/"}, {Name: "none"}})
+	if h.client.Links() != 2 {
+		t.Errorf("%d links are left", h.client.Links())
+	}
+	eventually(t, func() bool { return gone.count("DELETE") == 1 && moved.count("DELETE") == 1 })
+	must(t, h, c)
+	must(t, h, d)
+	if stays.count("DELETE")+single.count("DELETE") != 0 || stays.count("initialize") != 1 || single.count("initialize") != 1 {
+		t.Error("another session was ended")
+	}
+	// A call that was judged before may open one once more.
+	if must(t, h, local(command, "pid", "once")); h.client.Links() != 3 {
+		t.Errorf("%d links with a late one", h.client.Links())
+	}
+	if h.client.Sweep(); h.client.Links() != 2 {
+		t.Errorf("%d links are left of a late one", h.client.Links())
+	}
+	h.client.Keep(nil)
+	if h.client.Links() != 1 {
+		t.Errorf("%d links are left of none", h.client.Links())
+	}
+}
+
+// Calls that are in flight end first, and their answers count.
+func TestKeepLetsCallsEnd(t *testing.T) {
+	for name, end := range map[string]func(*house){
+		"kept no more": func(h *house) { h.client.Keep(nil) },
+		"idle":         func(h *house) { h.client.Age(time.Hour); h.client.Sweep() },
+	} {
+		came, answer := make(chan bool, 2), make(chan bool)
+		f := newFake(t, true, func(w http.ResponseWriter, _ *http.Request, id string) {
+			came <- true
+			<-answer
+			result(w, id, text("hi"))
+		})
+		h := newHouse(t, engine.Options{}, nil)
+		ended := make(chan *refusal.Error, 2)
+		for range 2 {
+			go func() {
+				_, refused := h.run(t, call(f.url, "echo", "once"))
+				ended <- refused
+			}()
+			<-came
+		}
+		end(h)
+		if h.client.Links() != 0 {
+			t.Errorf("%s: %d links", name, h.client.Links())
+		}
+		for i := range 2 {
+			if n := f.count("DELETE"); n != 0 {
+				t.Errorf("%s: the session was ended under %d calls", name, 2-i)
+			}
+			answer <- true
+			if refused := <-ended; refused != nil {
+				t.Errorf("%s: %v", name, refused)
+			}
+		}
+		eventually(t, func() bool { return f.count("DELETE") == 1 })
+	}
+	// The end of the client waits for none of them.
+	h := newHouse(t, engine.Options{}, nil)
+	came, ended := make(chan bool), make(chan *refusal.Error)
+	c := local(program(t, "script"), "reports for ever", "once")
+	c.Progress = func(p engine.Progress) {
+		if p.Done == 0 {
+			h.client.Keep(nil)
+			close(came)
+		}
+	}
+	go func() {
+		_, refused := h.run(t, c)
+		ended <- refused
+	}()
+	<-came
+	h.client.Close()
+	if refused := <-ended; refused == nil || refused.Code != refusal.OutcomeUnknown || strings.Contains(fmt.Sprint(refused.Cause), "within") {
+		t.Errorf("%v", refused)
 	}
 }

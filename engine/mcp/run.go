@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
 )
 
 // Run runs a call. See the package for what a failure means.
@@ -21,9 +22,12 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 	case c.options.Outbound == nil:
 		return engine.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
 	}
-	// Asked for at each attempt: a link that was idle for long may be gone by then.
+	to := newListener(call)
 	result, refused := c.options.Outbound.Run(ctx, call, func() (engine.Result, *engine.Failure) {
-		return c.attempt(ctx, c.link(p), call)
+		// Asked for at each attempt: a link that was idle for long may be gone by then.
+		l := c.link(p)
+		defer c.release(l)
+		return c.attempt(ctx, l, call, to)
 	})
 	if refused != nil {
 		return result, refused
@@ -32,8 +36,10 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 }
 
 // attempt sends the call once.
-func (c *Client) attempt(ctx context.Context, l *link, call engine.Call) (result engine.Result, f *engine.Failure) {
-	e := &exchange{limit: wire(call.Run.MaxResultBytes), once: engine.Once(call.Effect)}
+func (c *Client) attempt(ctx context.Context, l *link, call engine.Call, to *listener) (result engine.Result, f *engine.Failure) {
+	e := &exchange{limit: wire(call.Run.MaxResultBytes), once: engine.Once(call.Effect), to: to}
+	e.token, e.level = to.begin()
+	defer to.end()
 	defer func() {
 		if p := recover(); p != nil {
 			result, f = engine.Result{}, engine.Lost(ctx, call, "its server", engine.Reason(engine.Panicked(p)), e.sent.Load())
@@ -46,11 +52,14 @@ func (c *Client) attempt(ctx context.Context, l *link, call engine.Call) (result
 	if f != nil {
 		return result, f
 	}
-	var err error
-	if e.headers, err = s.params(call); err != nil {
-		return result, engine.Untried(engine.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err)))
+	if !s.converses() {
+		call.Asks = nil
 	}
-	_, err = s.CallTool(e.within(ctx), &sdk.CallToolParams{Name: call.Run.Tool, Arguments: e.carry(call.Arguments)})
+	params, refused := s.request(call, e)
+	if refused != nil {
+		return result, engine.Untried(refused)
+	}
+	_, err := s.CallTool(e.within(ctx), params)
 	a := e.answer.Load()
 	if a == nil {
 		if err == nil {
@@ -86,7 +95,7 @@ func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.C
 	}
 	result, refused := resultOf(call, a.result)
 	if refused != nil {
-		return engine.Result{}, engine.Answered(refused)
+		return result, engine.Answered(refused)
 	}
 	return result, nil
 }
@@ -121,6 +130,35 @@ func (l *link) unopened(ctx context.Context, call engine.Call, err error) *engin
 	return engine.Lost(ctx, call, l.place.at(), err, false)
 }
 
+// request is what a call is sent as.
+func (s *session) request(call engine.Call, e *exchange) (*sdk.CallToolParams, *refusal.Error) {
+	if !s.converses() && (call.State != nil || len(call.Answers) > 0) {
+		return nil, engine.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
+			WithCause(fmt.Errorf("%s: its server speaks an older revision than the one in which it asked", call.Tool))
+	}
+	var err error
+	if e.headers, err = s.params(call); err != nil {
+		return nil, engine.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
+	}
+	answers, err := answersOf(call)
+	if err != nil {
+		return nil, engine.Unavailable("%s: %w", call.Tool, err)
+	}
+	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.carry(call.Arguments, answers)}
+	if e.token != "" {
+		params.Meta[metaProgress] = e.token
+	}
+	// A server of the older revisions has one level for its whole session, which others
+	// share, and what a program logs comes by one way for all calls.
+	if e.level != "" && s.connection.modern() {
+		params.Meta[metaLevel] = e.level
+	}
+	if len(call.Asks) > 0 {
+		params.Meta[sdk.MetaKeyClientCapabilities] = offer(call.Asks)
+	}
+	return params, nil
+}
+
 // params are the headers that the arguments of a call give.
 func (s *session) params(call engine.Call) (map[string]string, error) {
 	all := s.headers.Load()
@@ -138,7 +176,8 @@ func ended(c connection, err error) error {
 	return err
 }
 
-// Discover lists the tools of a server, with the schemas as the server wrote them.
+// Discover lists the tools of a server, with the schemas as the server wrote them. The
+// error of a list that cannot be used is an *engine.UnreadableError.
 func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.Definition, error) {
 	p, err := placeOf(server.Name, server.URL, server.Command, server.Credential, server.Addresses)
 	if err != nil {
@@ -148,6 +187,7 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 	if l == nil {
 		return nil, fmt.Errorf("%s: %w", server.Name, errClosed)
 	}
+	defer c.release(l)
 	for range 2 {
 		s, err := l.session(ctx)
 		if err != nil {
@@ -161,6 +201,9 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 			l.drop(s)
 			s.end()
 			continue
+		}
+		if unreadable := new(engine.UnreadableError); errors.As(err, &unreadable) {
+			return nil, fmt.Errorf("%s at %s: %w", server.Name, p.at(), unreadable)
 		}
 		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.at(), reason(err))
 	}

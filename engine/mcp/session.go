@@ -50,7 +50,7 @@ type dialer struct{ connection connection }
 func (d dialer) Connect(context.Context) (sdk.Connection, error) { return d.connection, nil }
 
 // newSession begins a session. It offers the server nothing: no sampling, no
-// elicitation, no roots.
+// elicitation, no roots. What whoever calls can answer is said by each request.
 func newSession(ctx context.Context, l *link) (*session, error) {
 	c, err := l.connect()
 	if err != nil {
@@ -82,6 +82,15 @@ func newSession(ctx context.Context, l *link) (*session, error) {
 	}
 	s.used.Store(time.Now().UnixNano())
 	return s, nil
+}
+
+// revision is the one in which a result may ask for more.
+const revision = "2026-07-28"
+
+// converses tells whether the server can ask for more by its result.
+func (s *session) converses() bool {
+	agreed := s.InitializeResult()
+	return agreed != nil && agreed.ProtocolVersion == revision
 }
 
 // connect makes the connection of a new session.

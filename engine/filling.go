@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// filling is a request that is being filled in.
+type filling struct {
+	call      Call
+	arguments map[string]json.RawMessage
+	placed    int // arguments that have their place
+	outline
+	refused *refusal.Error
+}
+
+// fill puts every argument in its place.
+func (f *filling) fill(target *url.URL) {
+	// The template is read as text: parsed, a brace would be an escape.
+	template, fixed, _ := strings.Cut(f.call.Run.URL, "?")
+	path := map[string]string{}
+	var query strings.Builder
+	query.WriteString(fixed)
+	var fields int
+	for _, p := range f.call.Run.Parameters {
+		raw, given := f.arguments[p.Argument]
+		if !given {
+			if p.In == "path" {
+				f.misfit(p, "it is missing, and a path needs it")
+			}
+			continue
+		}
+		f.placed++
+		if p.In == "body" {
+			f.body = raw
+			continue
+		}
+		name := p.Name
+		if name == "" {
+			name = p.Argument
+		}
+		values := f.values(p, raw)
+		switch p.In {
+		case "path":
+			path[p.Argument] = f.segment(p, values)
+		case "query":
+			for _, v := range values {
+				if query.Len() > 0 {
+					query.WriteByte('&')
+				}
+				query.WriteString(escape(name) + "=" + v)
+			}
+		case "header":
+			for _, v := range values {
+				fields += len(v)
+				f.header.Set(name, f.field(p, v))
+			}
+		default:
+			f.refused = unavailable("%s: an argument has a place that no request has", f.call.Tool)
+		}
+	}
+	if fields > maxFieldsBytes {
+		f.refuse("The arguments are too long for the headers of a request; send less in one call.")
+	}
+	if f.refused == nil {
+		f.address(target, template, path, query.String())
+	}
+}
+
+// address makes the URL, which stays that of the template but for what stands in
+// braces and the members of the query.
+func (f *filling) address(target *url.URL, template string, path map[string]string, query string) {
+	var b strings.Builder
+	rest := template
+	for {
+		before, after, found := strings.Cut(rest, "{")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		name, behind, closed := strings.Cut(after, "}")
+		value, known := path[name]
+		if !closed || !known {
+			f.refused = unavailable("%s: the URL has a part in braces that no argument fills", f.call.Tool)
+			return
+		}
+		b.WriteString(value)
+		rest = behind
+	}
+	made := b.String()
+	if strings.Count(made, "/") != strings.Count(template, "/") || strings.ContainsAny(made, "?#") {
+		f.refused = broken("an argument would change the path")
+		return
+	}
+	if query != "" {
+		made += "?" + query
+	}
+	u, err := url.Parse(made)
+	switch {
+	case err != nil || u.Scheme != target.Scheme || u.Host != target.Host || u.User != nil || u.Fragment != "":
+		f.refused = broken("an argument would change where the request goes")
+	case len(u.RequestURI()) > maxTargetBytes:
+		f.refuse("The arguments are too long for an address; send less in one call.")
+	default:
+		f.target = u
+	}
+}
+
+// values are the texts that an argument gives, escaped but for those of a header:
+// one, one for each item of a list, or none for null, which is as good as absent.
+func (f *filling) values(p Parameter, raw json.RawMessage) []string {
+	texts, list, problem := plain(raw)
+	write := escape
+	if p.In == "header" {
+		write = func(s string) string { return s }
+	}
+	switch {
+	case problem != "":
+	case p.In == "path" && len(texts) == 0:
+		problem = "a path has no place for nothing"
+	case list && p.Join == "" && p.In != "query":
+		problem = "there is a place for one value, not for a list"
+	case p.In == "path":
+		problem = dividing(texts)
+	}
+	if list && p.Join != "" && problem == "" && strings.Contains(strings.Join(texts, ""), ",") {
+		problem = "a comma in an item of this list would make it two"
+	}
+	if problem != "" {
+		f.misfit(p, problem)
+		return nil
+	}
+	for i, t := range texts {
+		texts[i] = write(t)
+	}
+	if list && p.Join != "" && len(texts) > 0 {
+		return []string{strings.Join(texts, ",")}
+	}
+	return texts
+}
+
+// segment is the one value that stands in a path.
+func (f *filling) segment(p Parameter, values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	f.misfit(p, "a path has a place for one value")
+	return ""
+}
+
+// field is a header's value.
+func (f *filling) field(p Parameter, value string) string {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c > '~' {
+			f.misfit(p, "a header holds visible ASCII characters, spaces and tabs only")
+			return ""
+		}
+	}
+	if strings.Trim(value, " \t") != value {
+		f.misfit(p, "a header does not keep spaces around its value")
+		return ""
+	}
+	return value
+}
+
+// misfit refuses an argument for its model, which may send another.
+func (f *filling) misfit(p Parameter, why string) {
+	f.refuse(fmt.Sprintf("The argument %q cannot be sent: %s. Nothing was done; send another value.", p.Argument, why))
+}
+
+func (f *filling) refuse(message string) {
+	if f.refused == nil {
+		f.refused = failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent", f.call.Tool))
+	}
+}

@@ -1,0 +1,169 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	maxQuestions    = 16
+	maxQuestionName = 128      // bytes
+	maxState        = 16 << 10 // bytes
+	maxAsked        = 32 << 10 // bytes of all questions and the state
+)
+
+// The kinds of questions, and the methods of the protocol that put them.
+const (
+	kindForm     = "form"
+	kindURL      = "url"
+	kindSampling = "sampling"
+	kindRoots    = "roots"
+
+	askElicitation = "elicitation/create"
+	askSampling    = "sampling/createMessage"
+	askRoots       = "roots/list"
+)
+
+// resultAsks is the type of a result that asks for more.
+const resultAsks = "input_required"
+
+// offer is what one request tells its server that it may ask: the capabilities of
+// whoever calls, in the protocol's form.
+func offer(asks []string) map[string]any {
+	all, elicitation := map[string]any{}, map[string]any{}
+	for _, kind := range asks {
+		switch kind {
+		case kindForm, kindURL:
+			elicitation[kind] = struct{}{}
+			all["elicitation"] = elicitation
+		case kindSampling, kindRoots:
+			all[kind] = struct{}{}
+		}
+	}
+	return all
+}
+
+// answersOf writes what goes back to a tool that has asked, as members that follow
+// another: the answers byte for byte as they were judged.
+func answersOf(call engine.Call) ([]byte, error) {
+	var b bytes.Buffer
+	if len(call.Answers) > 0 {
+		before := `,"inputResponses":{`
+		for _, name := range sortedNames(call.Answers) {
+			if err := strict(call.Answers[name]); err != nil {
+				return nil, engine.Reason("an answer is not strict JSON")
+			}
+			b.WriteString(before)
+			b.Write(quote(name))
+			b.WriteByte(':')
+			b.Write(call.Answers[name])
+			before = ","
+		}
+		b.WriteByte('}')
+	}
+	if call.State != nil {
+		b.WriteString(`,"requestState":`)
+		b.Write(quote(*call.State))
+	}
+	return b.Bytes(), nil
+}
+
+// quote writes a text as JSON.
+func quote(s string) []byte {
+	b, _ := json.Marshal(s) // every string can be
+	return b
+}
+
+// askedOf reads a result that asks for more, with the refusal that it is: whoever
+// called may lift it. Questions are of the kinds that were offered; what is in them
+// was not judged. A state without any is from a server that wants to be called again.
+func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Asked, *refusal.Error) {
+	if !onlyAsks(members) {
+		return nil, engine.Invalid(call, "its result asks for more, and is one as well")
+	}
+	asked, size := &engine.Asked{}, 0
+	if state := present(members["requestState"]); state != nil {
+		asked.State = new(string)
+		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
+			return nil, engine.Invalid(call, "it asks for more with a state that cannot be kept")
+		}
+		size += len(*asked.State)
+	}
+	requests := present(members["inputRequests"])
+	all, ok := object(requests)
+	switch {
+	case requests != nil && !ok, requests == nil && asked.State == nil:
+		return nil, engine.Invalid(call, "it asks for more, and does not say what")
+	case len(all) == 0 && asked.State == nil:
+		return nil, unsupported(call, "it asks nothing, and wants to be called again")
+	case len(all) > maxQuestions:
+		return nil, engine.Invalid(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
+	}
+	for _, name := range sortedNames(all) {
+		q, ok := questionOf(name, all[name])
+		switch {
+		case !ok:
+			return nil, engine.Invalid(call, "it asks a question that cannot be read")
+		case q.Kind == "" || !slices.Contains(call.Asks, q.Kind):
+			return nil, unsupported(call, "it asks a question that it was not offered to ask")
+		}
+		size += len(q.Name) + len(q.Method) + len(q.Params)
+		asked.Questions = append(asked.Questions, q)
+	}
+	if size > maxAsked {
+		return nil, engine.Invalid(call, fmt.Sprintf("it asks for more with more than %d bytes", maxAsked))
+	}
+	return asked, engine.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
+		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
+}
+
+// onlyAsks tells whether a result that asks for more holds nothing that it would hold
+// otherwise.
+func onlyAsks(members map[string]json.RawMessage) bool {
+	content, list := array(members["content"])
+	failed := members["isError"]
+	return (present(members["content"]) == nil || list && len(content) == 0) &&
+		present(members["structuredContent"]) == nil && (failed == nil || string(failed) == "false")
+}
+
+// questionOf reads one question. Its kind is empty where the method, or the mode, is
+// not known.
+func questionOf(name string, b json.RawMessage) (engine.Question, bool) {
+	members, ok := object(b)
+	q := engine.Question{Name: name, Params: json.RawMessage("{}")}
+	expected := 1
+	if params, there := members["params"]; there {
+		q.Params = params
+		expected++
+	}
+	params, isObject := object(q.Params)
+	var mode string
+	if !ok || !isObject || len(members) != expected || !optionalString(members["method"], &q.Method) || q.Method == "" ||
+		name == "" || len(name) > maxQuestionName || strings.ContainsFunc(name, unicode.IsControl) {
+		return q, false
+	}
+	switch q.Method {
+	case askSampling:
+		q.Kind = kindSampling
+	case askRoots:
+		q.Kind = kindRoots
+	case askElicitation:
+		if !optionalString(params["mode"], &mode) {
+			return q, false
+		}
+		switch _, stated := params["mode"]; {
+		case mode == kindURL:
+			q.Kind = kindURL
+		case mode == kindForm, !stated:
+			q.Kind = kindForm
+		}
+	}
+	return q, true
+}

@@ -1,0 +1,50 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/callgate/callgate/engine"
+)
+
+const (
+	maxLogs    = 1_000    // that are passed on in one call
+	maxLogData = 16 << 10 // bytes
+	maxLogName = 128      // bytes of a logger's name
+)
+
+// levels are those of RFC 5424 in the words of the protocol, the least severe first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"} // read only
+
+// severity is the place of a level among them; -1 is none.
+func severity(level string) int { return slices.Index(levels, level) }
+
+// hearLog takes what a tool logs. It must have come in the answer to an attempt: there is
+// nothing in it that says to which call it belongs.
+func (l *listener) hearLog(m engine.Log) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.log == nil || l.token == "" || l.logs >= maxLogs || severity(m.Level) < severity(l.level) {
+		return
+	}
+	l.logs++
+	if !told(func() { l.log(m) }) {
+		l.log = nil
+	}
+}
+
+// readLog reads the parameters of a notification.
+func readLog(params json.RawMessage) (m engine.Log, ok bool) {
+	members, ok := object(params)
+	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || severity(m.Level) < 0 ||
+		!optionalString(present(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
+		members["data"] == nil || len(members["data"]) > maxLogData {
+		return engine.Log{}, false
+	}
+	m.Data = bytes.Clone(members["data"]) // the rest of the message is not kept
+	return m, true
+}
