@@ -356,6 +356,34 @@ func TestKeysAreForOneTool(t *testing.T) {
 	}
 }
 
+// TestConflictsNameTheTool where the completion does, and are written down.
+func TestConflictsNameTheTool(t *testing.T) {
+	ctx := context.Background()
+	j := &journal{}
+	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Store: newShelf()})
+	if o := k.Handle(ctx, completion(`{"tool":{"name":"time.now","arguments":{}}}`), "key"); o.Refusal != nil {
+		t.Fatal(o.Refusal)
+	}
+	settle(t, k)
+	for in, tool := range map[string]string{
+		`{"tool":{"name":"web.search","arguments":{}}}`: `"web.search"`,
+		`{"tool":{"name":"no.such","arguments":{}}}`:    `"no.such"`,
+		`{"tool":{"name":"time.now","name":"x"}}`:       "null",
+		"some text": "null",
+		`see {"tool":{"name":"time.now","arguments":{}}} there`: "null",
+	} {
+		before := len(j.all())
+		o := k.Handle(ctx, completion(in), "key")
+		if refusedAs(o.Refusal) != "execute idempotency_conflict" || !strings.HasPrefix(string(o.Result), `{"tool_result":{"tool":`+tool+`,`) {
+			t.Errorf("%s: %s", in, o.Result)
+		}
+		settle(t, k)
+		if all := j.all(); len(all) != before+1 || all[before].Verdict != audit.Refused || all[before].Code != refusal.IdempotencyConflict {
+			t.Errorf("%s: records %+v", in, all[before:])
+		}
+	}
+}
+
 // TestProseIsRecorded as the text that it is.
 func TestProseIsRecorded(t *testing.T) {
 	ctx := context.Background()

@@ -38,7 +38,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 	case err != nil:
 		return store.Call{}, notNow(err)
 	case call.Step == store.Ended && NoteOf(&call).Subscribed:
-		if err := k.unsubscribe(context.WithoutCancel(ctx), &call); err != nil {
+		if err := k.unsubscribe(context.WithoutCancel(ctx), &call, ""); err != nil {
 			return store.Call{}, err
 		}
 		k.feeds.stop(call.ID)

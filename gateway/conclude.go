@@ -113,5 +113,5 @@ func (c *call) endedBefore(ctx context.Context, prior *store.Call) Outcome {
 		return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}
 	}
 	c.ended(VerdictCall, nil, "", 0, nil)
-	return answered(prior)
+	return answered(prior, c.input.Dialogue)
 }

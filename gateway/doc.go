@@ -11,7 +11,7 @@
 // once (Admit), and checked anew each time.
 //
 // What is executed here is kept in the store, from before its tool is called. So
-// each such call has one outcome, whoever ends it: Execute, Complete for a tool
-// that answers later, Tend for one that does not, and for what a process has left.
+// each such call has one outcome, whoever ends it: Execute, Answer for a tool that
+// answers later, Tend for one that does not, and for what a process has left.
 // And its result enters its thread once.
 package gateway

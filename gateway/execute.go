@@ -26,7 +26,7 @@ type Outcome struct {
 	// answer that was kept.
 	Refusal *refusal.Error
 	Status  int // HTTP
-	// Pending says that the tool will answer later, through Complete, or that what
+	// Pending says that the tool will answer later, through Answer, or that what
 	// became of the call is not yet sure: it can be asked for by its id.
 	Pending bool
 
@@ -38,6 +38,12 @@ type Outcome struct {
 	// Challenges are what a person has to do before such a call can pass. They are
 	// not for the model.
 	Challenges []Challenge
+	// Asked is what the tool wants to know of the caller before it goes on, where the
+	// caller can answer all of it; its State is not shown. AskedBy is the state with
+	// which the caller sends the call again, beside the answers: the id of the call
+	// that was asked.
+	Asked   *Asked
+	AskedBy string
 
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
 	deadline time.Time
@@ -100,6 +106,9 @@ func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Out
 				o.Refusal = first
 			}
 			o.Result, o.Status = refusedResult(r, o.Refusal), status(o.Refusal)
+			if again := r.unanswered; again != nil {
+				o.ask(again.asked, again.dialogue.State, again.dialogue)
+			}
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
 		default:
@@ -139,7 +148,7 @@ func (c *call) execute(ctx context.Context) Outcome {
 	if c.later() {
 		return c.handOut(ctx, start)
 	}
-	output, err := c.dispatch(acting)
+	output, err := c.converse(acting)
 	if err == nil && output.Pending {
 		return c.pend(ctx, output, start)
 	}
@@ -173,7 +182,10 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	if o.Refusal != nil && len(output.Challenges) > 0 {
 		c.remember(func(n *Note) { n.Challenges = output.Challenges })
 	}
-	o.recall(c.note)
+	if o.Refusal != nil && output.Asked != nil && c.stored == nil {
+		c.remember(func(n *Note) { n.Asked, n.AskedFor = output.Asked, c.askedFor() })
+	}
+	o.recall(c.note, c.input.Dialogue)
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.repeats+max(output.Attempts, 1)
 	if o.Refusal != nil {
@@ -228,7 +240,11 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	task := Task{
 		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
 		Arguments: c.parsed.Arguments, Typed: c.tool.JudgesOutput(), Roots: c.project.Roots,
-		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User,
+		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.asks(),
+	}
+	c.teller.listen(&task)
+	if c.given != nil {
+		task.State, task.Answers = c.given.state, c.given.answers
 	}
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout+grace)
 	defer cancel()
@@ -249,7 +265,7 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	}()
 	select {
 	case a := <-answers:
-		return a.output, a.err
+		return c.relay(a.output, a.err)
 	case <-ctx.Done():
 		return Output{}, c.overdue(c.tool.Effect())
 	}

@@ -252,27 +252,42 @@ func TestNoLogNoAct(t *testing.T) {
 	})
 }
 
-// TestComplete: a tool that answers later ends its call once.
-func TestComplete(t *testing.T) {
+// TestAnswer: a tool that answers later ends its call once.
+func TestAnswer(t *testing.T) {
 	e, j := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }}, &journal{}
 	k := open(t, e, j)
 	o := k.Execute(context.Background(), k.Judge(context.Background(), completion(search)))[0]
 	if !o.Pending || o.Result != nil || len(j.all()) != 1 {
 		t.Fatalf("got %+v", o)
 	}
-	if _, err := k.Complete(context.Background(), "call_other", gateway.Output{}, nil); err == nil {
-		t.Error("a call that does not exist was completed")
+	if err := answer(k, "call_other", `{}`); refusedAs(err) != "request not_found" {
+		t.Errorf("a call that does not exist: %v", err)
 	}
-	done, err := k.Complete(context.Background(), o.CallID, gateway.Output{Body: []byte(`{"results":[]}`), JSON: true}, nil)
-	if err != nil || string(done.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
-		t.Errorf("got %s, %v", done.Result, err)
+	const body = `{"results":[]}`
+	for range 2 { // the same again changes nothing
+		if err := answer(k, o.CallID, body); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, err := k.Complete(context.Background(), o.CallID, gateway.Output{}, nil); err == nil {
-		t.Error("completed twice")
+	done, err := k.Lookup(context.Background(), gateway.Request{}, o.CallID)
+	if err != nil || string(done.Answer.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
+		t.Errorf("got %s, %v", done.Answer.Result, err)
 	}
 	if len(j.all()) != 2 {
 		t.Errorf("%d records", len(j.all()))
 	}
+	if err := answer(k, o.CallID, `{}`); refusedAs(err) != "execute idempotency_conflict" {
+		t.Errorf("answered twice: %v", err)
+	}
+	if len(j.all()) != 3 || len(j.outcomes(o.CallID)) != 1 {
+		t.Errorf("records %+v", j.all())
+	}
+}
+
+// answer is what the tool of a call without a thread says to it, in JSON.
+func answer(k *gateway.Kernel, id, body string) error {
+	post := gateway.Post{CallID: id, ID: id, Group: id, Digest: body}
+	return k.Answer(context.Background(), post, gateway.Answer{Output: gateway.Output{Body: []byte(body), JSON: true}})
 }
 
 // TestRecords: what is written down, and what is not.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
@@ -15,7 +17,10 @@ import (
 
 // Handle judges one completion and executes its call. With an idempotency key,
 // a call that the key has started before is not started again: its answer is
-// given, or why there is none yet. Refusals before dispatch are not kept.
+// given, or why there is none yet. Refusals before dispatch are not kept. A call that
+// answers what its tool has asked goes by the key of what was asked alone, so that the
+// first answer stands. The id of a call is a key of that call, too, whether it was
+// begun with another or with none.
 //
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
@@ -29,6 +34,13 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	if d.run(ctx, pipeline[:1], false) {
 		return k.refuse(ctx, d)
 	}
+	if strings.HasPrefix(key, stateKeys) {
+		c.refused = refusal.New(refusal.BadRequest, "This idempotency key is not one that a caller may choose.")
+		return k.refuse(ctx, d)
+	}
+	if state := c.stateKey(); state != "" {
+		key = state // whatever key the caller gives: one answer counts
+	}
 	if key != "" && len(d.calls) > 1 {
 		c.refused = refusal.New(refusal.BadRequest, "An idempotency key is for one call.")
 		return k.refuse(ctx, d)
@@ -36,6 +48,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	if key != "" {
 		prior, err := k.begin(ctx, c, key)
 		if err != nil {
+			c.nameTool(ctx)
 			c.refused = refusal.From(refusal.Execute, err)
 			return k.refuse(ctx, d)
 		}
@@ -56,6 +69,14 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	return o
 }
 
+// nameTool reads a completion that is refused before it is judged, so that the
+// refusal names the tool where the completion does.
+func (c *call) nameTool(ctx context.Context) {
+	if guarded(ctx, pipeline[1], c) != nil || c.parsed.Kind != parser.Call {
+		c.parsed = parser.Result{}
+	}
+}
+
 // refuse ends a decision whose call is refused.
 func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 	d.note(ctx)
@@ -63,18 +84,27 @@ func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 }
 
 // begin notes the call of a key, and returns the outcome of the one that the key
-// has started before.
+// has started before, or is the id of.
 func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, error) {
-	prior, err := c.noteCall(ctx, key)
-	if err != nil {
-		c.kept = true // the store may have taken it, and not said so
-		c.drop(ctx)
+	prior, err := c.named(ctx, key)
+	if err == nil && prior == nil {
+		prior, err = c.noteCall(ctx, key)
+		if err != nil {
+			c.kept = true // the store may have taken it, and not said so
+			c.drop(ctx)
+		}
 	}
 	if err != nil || prior == nil {
 		return nil, err
 	}
+	answers, other := strings.HasPrefix(key, stateKeys), prior.Scope != c.scope() || prior.Digest != c.asked()
 	switch {
-	case prior.Digest != c.asked():
+	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
+		// One that is still judged may be refused, and then it has answered nothing.
+		return nil, refusal.New(refusal.CallInProgress, "An answer to what was asked is being taken in. Send this one again later.")
+	case answers && other:
+		return nil, refusal.New(refusal.IdempotencyConflict, "What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
+	case other:
 		return nil, refusal.New(refusal.IdempotencyConflict, "This idempotency key has been used with another completion. Use a new key for a new call.")
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
@@ -83,8 +113,29 @@ func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, erro
 		return nil, err
 	}
 	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Again: true}
-	o.recall(prior.Note)
+	o.recall(prior.Note, c.input.Dialogue)
 	return &o, nil
+}
+
+// named is the call of the same principal whose id a key is, or nil. An id that no
+// call has is a key as any other: it is told with the first answer, so that nobody
+// has it of a call that could still become one.
+func (c *call) named(ctx context.Context, key string) (*store.Call, error) {
+	// A face may put a word of its own before a key.
+	if _, own, with := strings.Cut(key, " "); with {
+		key = own
+	}
+	if !isID(key) {
+		return nil, nil
+	}
+	prior, err := c.kernel.store.Get(ctx, key, owner(c.principal))
+	switch {
+	case errors.Is(err, store.ErrAbsent):
+		return nil, nil
+	case err != nil:
+		return nil, noStore(err)
+	}
+	return &prior, nil
 }
 
 func noStore(cause error) error {
@@ -98,7 +149,8 @@ func notNow(cause error) error {
 
 // asked is the digest of what a key is for. Beside the completion it holds all
 // that the answer depends on and the scope does not: an agent must not be given
-// what another one was.
+// what another one was. What the call says to its tool beside the completion is part
+// of the input's digest.
 func (c *call) asked() string {
 	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
 	if n := c.input.Native; n != nil {

@@ -71,6 +71,29 @@ type Input struct {
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool
+	// Dialogue is with a caller that can be told and asked more while its call runs;
+	// nil with one that only waits for the result.
+	Dialogue *Dialogue
+}
+
+// Dialogue is what a caller and a tool say to each other beside a call and its result.
+type Dialogue struct {
+	// Progress is told how far the tool says that it is; nil need not be told. It is
+	// called by one goroutine at a time, never after the outcome was returned, and must
+	// be quick.
+	Progress func(Progress)
+	// Log is told what the tool logs of LogLevel and above, which is one of LogLevels;
+	// without either it is told nothing. It is called as Progress is, and never at the
+	// same time.
+	Log      func(Log)
+	LogLevel string
+	// Asks are the kinds of questions that the caller can answer: form, url, sampling
+	// and roots. A tool asks only what its definition lets it ask, too.
+	Asks []string
+	// State names the call that has asked, and Answers are the caller's answers to its
+	// questions, by their names. Answers without a state are to what the tool will ask.
+	State   string
+	Answers map[string]json.RawMessage
 }
 
 // Native is a call that a provider has taken apart already.

@@ -39,6 +39,9 @@ func (d *Decision) keep(ctx context.Context) *refusal.Error {
 
 // keep notes one call that no key has started.
 func (c *call) keep(ctx context.Context) (err error) {
+	if c.given != nil {
+		return errors.New("a call that answers a question has no key")
+	}
 	prior, err := c.noteCall(ctx, "")
 	if err == nil && prior != nil {
 		err = noStore(errors.New("the store knows the id of a new call"))
@@ -60,13 +63,18 @@ func (c *call) noteCall(ctx context.Context, key string) (prior *store.Call, err
 }
 
 // claim makes it durable that the tool is about to be called. With an error it
-// must not be.
+// must not be. A call that brings answers is kept as one that acts once, whatever its
+// tool does: its answers are not kept, and without them it is not the same call.
 func (c *call) claim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
+	effect := c.tool.Effect()
+	if c.brings() {
+		effect = "once"
+	}
 	start := c.trace.start()
 	err := c.kernel.store.Dispatch(ctx, c.id, store.Task{
-		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
+		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
 		Input: c.inputDigest(), Config: c.state.Digest,
 	})

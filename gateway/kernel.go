@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime"
@@ -71,7 +70,7 @@ func New(state *State, parts Parts) (*Kernel, error) {
 		parts.Now = time.Now
 	}
 	if parts.NewID == nil {
-		parts.NewID = func() string { return "call_" + rand.Text() }
+		parts.NewID = newID
 	}
 	k := &Kernel{parts: parts, store: shield{parts.Store}, owed: debts{room: make(chan struct{}, maxHandedOver)}, cancels: make(chan struct{}, mostCancels)}
 	return k, k.Swap(state)
@@ -118,6 +117,7 @@ var pipeline = []check{
 	{stage: refusal.Schema, run: find},
 	{stage: refusal.Permission, run: reach},
 	{stage: refusal.Schema, run: validate},
+	{stage: refusal.Schema, run: hear},
 	{stage: refusal.Permission, run: permit},
 	{stage: refusal.Rate, run: take, takes: true, waits: true},
 	{stage: refusal.Workspace, run: enterWorkspace},
@@ -160,6 +160,12 @@ type call struct {
 	note     []byte      // what is kept of its end beside the result
 	told     func()      // is called once the store has said how it ended; may be nil
 	trace    *trace      // its span; nil where it is not traced
+
+	saying     string      // the digest of the state and the answers that it brings
+	unanswered *unanswered // what it was asked and does not answer
+	given      *given      // what its tool is told beside the arguments
+	folders    []folder    // that its answers name
+	teller     *teller     // who hears of its progress and its logs; nil where nobody does
 
 	times   stages
 	refused *refusal.Error
@@ -310,7 +316,7 @@ func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == par
 func (c *call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
-		Tool: c.parsed.Name, Named: c.parsed.Named,
+		Tool: c.parsed.Name, Named: c.parsed.Named, unanswered: c.unanswered,
 	}
 	if c.refused != nil && c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)

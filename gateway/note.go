@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // Note is what is known of a call beside how far it has come, and beside its
@@ -18,10 +19,16 @@ type Note struct {
 	Said string `json:"said,omitempty"`
 	// Subscribed says that the tool tells of events, though the call has ended.
 	Subscribed bool `json:"subscribed,omitempty"`
+	// Last is the digest of the event that ended the subscription.
+	Last string `json:"last,omitempty"`
 	// Wrapped says that the tool's own answer stands in the result as its member value.
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are what a person has to do before such a call can pass.
 	Challenges []Challenge `json:"challenges,omitempty"`
+	// Asked is what the tool wants to know of its caller.
+	Asked *Asked `json:"asked,omitempty"`
+	// AskedFor is the digest of the call that was asked.
+	AskedFor string `json:"asked_for,omitempty"`
 }
 
 // Challenge is one authorization that a tool's server asks for.
@@ -39,10 +46,12 @@ func (c *call) remember(add func(*Note)) {
 	c.note = n.encode()
 }
 
-// recall takes from a note what goes with an outcome.
-func (o *Outcome) recall(note []byte) {
+// recall takes from a note what goes with an outcome to a caller, which is asked only
+// what it can answer.
+func (o *Outcome) recall(note []byte, d *Dialogue) {
 	n := NoteOf(&store.Call{Note: note})
 	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
+	o.ask(n.Asked, o.CallID, d)
 }
 
 // NoteOf is what is known of a call; what cannot be read is nothing.
@@ -53,9 +62,10 @@ func NoteOf(call *store.Call) (n Note) {
 	return n
 }
 
-// encode is the note as the store keeps it.
+// encode is the note as the store keeps it. What a tool asks stands in it as it was read,
+// and is no longer for that: it is read again once it is answered.
 func (n Note) encode() []byte {
-	b, err := json.Marshal(n)
+	b, err := wrapper.Marshal(n)
 	if err != nil {
 		return nil // a note always encodes: its one raw part was read
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -51,37 +50,10 @@ func unnoted(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrAbsent) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrLost)
 }
 
-// Complete ends a call whose tool answered later, with its output or an error,
-// and returns what became of it. Any process that has the store can do so, under
-// the tool's present configuration. A call that is not pending is not_found: it
-// never was, has ended already, or its time is over.
-func (k *Kernel) Complete(ctx context.Context, callID string, output Output, err error) (Outcome, error) {
-	call, e := k.store.Find(ctx, callID)
-	switch {
-	case errors.Is(e, store.ErrAbsent), e == nil && call.Step != store.Dispatched && call.Step != store.Waiting:
-		return Outcome{}, notPending()
-	case e != nil:
-		return Outcome{}, notNow(e)
-	case k.overdue(&call):
-		k.expire(ctx, &call)
-		return Outcome{}, notPending()
-	}
-	c := k.restore(&call)
-	if !k.ends.begin(c) {
-		return Outcome{}, notNow(errors.New("another answer is being taken in"))
-	}
-	if err == nil && c.tool == nil {
-		err = refusal.New(refusal.InvalidResult, fmt.Sprintf("%s is not configured any more, so its answer is not shown.", c.parsed.Name))
-	}
-	o := c.finish(ctx, output, err, call.Opened)
-	if c.late {
-		return Outcome{}, notPending()
-	}
-	return o, nil
-}
-
-func notPending() *refusal.Error {
-	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.")
+// notPending is the refusal for what a tool says of a call that does not wait for it.
+// Why is for the operator alone.
+func notPending(why string) *refusal.Error {
+	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.").WithCause(errors.New(why))
 }
 
 // overdue tells whether a call has waited for long enough.

@@ -53,5 +53,5 @@ func denied(tool string) error {
 
 func quarantine(tool string) error {
 	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
-		"%s cannot be called until the operator has accepted what its server says of it now. Trying again will not change that; use another tool, or say what you cannot do.", tool))
+		"%s cannot be called now: its server does not say of it what the operator has accepted. Trying again will not change that; use another tool, or say what you cannot do.", tool))
 }

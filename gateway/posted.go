@@ -39,8 +39,9 @@ const answerWait = 5 * time.Second
 // Answer ends a call with what its tool has posted. The first answer ends it; the
 // same again changes nothing and is no error. What names no call that waits is
 // not_found, whatever the reason. Another answer than the first is
-// idempotency_conflict, and that and one which comes too late are written down.
-// With any other refusal the tool is to post the same again.
+// idempotency_conflict. That, what comes too late, and what names another call or
+// thread than its address stands for, are written down. With any other refusal the
+// tool is to post the same again.
 //
 // With nil the answer is durable.
 func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
@@ -52,7 +53,7 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 		}
 		if k.overdue(&call) {
 			k.expire(ctx, &call)
-			return k.dispute(ctx, &call, p, notPending())
+			return k.dispute(ctx, &call, p, notPending(tooLate))
 		}
 		if call.Step == store.Ended {
 			return k.repeated(ctx, &call, p)
@@ -83,19 +84,32 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 // LongestAnswer is the longest result of a tool that calls back, in bytes.
 func (k *Kernel) LongestAnswer() int64 { return k.state.Load().answer }
 
+// tooLate is why an answer is refused, for the operator.
+const tooLate = "the call has ended, or its time is over"
+
 // posted finds the call that a message is about, which must be the one that its
-// address stands for.
+// address stands for. What names another call or thread is written down.
 func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	call, err := k.store.Find(ctx, p.CallID)
 	switch {
 	case errors.Is(err, store.ErrAbsent):
-		return store.Call{}, notPending()
+		return store.Call{}, notPending("the call is not kept, or not any more")
 	case err != nil:
 		return store.Call{}, notNow(err)
-	case p.ID != call.ID, p.Group != group(&call), call.Step != store.Waiting && call.Step != store.Ended:
-		return store.Call{}, notPending()
+	case call.Step != store.Waiting && call.Step != store.Ended:
+		return store.Call{}, notPending("the call waits for no answer")
+	case p.ID != call.ID, p.Group != group(&call):
+		return store.Call{}, k.dispute(ctx, &call, p, foreign())
 	}
 	return call, nil
+}
+
+// foreign is the refusal for a message whose id or group is not that of the call
+// that its address stands for.
+func foreign() *refusal.Error {
+	refused := notPending("the message names another call or thread than its address stands for")
+	refused.Stage = refusal.Identity
+	return refused
 }
 
 // group is the thread that a tool was told of: the call's own, or else the call by
@@ -126,7 +140,7 @@ func (k *Kernel) repeated(ctx context.Context, call *store.Call, p Post) error {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
-		return k.dispute(ctx, call, p, notPending())
+		return k.dispute(ctx, call, p, notPending(tooLate))
 	}
 	return k.dispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
 }
@@ -150,13 +164,13 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 		return err
 	}
 	if call.Step != store.Waiting || k.overdue(&call) {
-		return notPending()
+		return notPending(tooLate)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 	defer cancel()
 	switch err := k.store.Note(ctx, call.ID, store.Waiting, Note{AuthURL: url}.encode()); {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent):
-		return notPending()
+		return notPending(tooLate)
 	case err != nil:
 		return notNow(err)
 	}
@@ -166,6 +180,7 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 // dispute writes down what a tool has said of a call beside its one answer, and
 // returns how that is refused. Only its digest is kept.
 func (k *Kernel) dispute(ctx context.Context, call *store.Call, p Post, refused *refusal.Error) error {
+	ctx = context.WithoutCancel(ctx)
 	if !k.disputes.note(call.ID) {
 		return refused
 	}
@@ -173,6 +188,7 @@ func (k *Kernel) dispute(ctx context.Context, call *store.Call, p Post, refused 
 	r.Verdict, r.Stage, r.Code = audit.Refused, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
 	if err := k.write(ctx, r); err != nil {
+		k.disputes.forget(call.ID)
 		return err
 	}
 	return refused
@@ -210,4 +226,13 @@ func (d *disputes) note(id string) bool {
 	}
 	d.byID[id]++
 	return true
+}
+
+// forget takes back what was noted and could not be written down: it comes again.
+func (d *disputes) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byID[id]--; d.byID[id] <= 0 {
+		delete(d.byID, id)
+	}
 }

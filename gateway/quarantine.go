@@ -3,21 +3,30 @@ package gateway
 import (
 	"bytes"
 	"maps"
+	"strings"
 )
 
 // Quarantine says which tools may not be called until an operator has accepted
 // their definitions: those of which a server says something else than what was
 // accepted, and those that were never accepted, which the configuration does not
-// have at all. It replaces what was said before, and outlives configurations.
+// have at all. name@version is one version that was never accepted, of a tool that has
+// others. It replaces what was said before, and outlives configurations.
 func (k *Kernel) Quarantine(names map[string]bool) {
 	names = maps.Clone(names)
 	k.apart.Store(&names)
 }
 
 // quarantined tells whether a tool may not be called now.
-func (k *Kernel) quarantined(name string) bool {
+func (k *Kernel) quarantined(name string) bool { return k.quarantinedVersion(name, "") }
+
+// quarantinedVersion tells whether a version of a tool may not be called now, be that
+// of the tool or of this version alone.
+func (k *Kernel) quarantinedVersion(name, version string) bool {
 	names := k.apart.Load()
-	return names != nil && (*names)[name]
+	if names == nil || strings.Contains(name, "@") { // which no tool's name has
+		return false
+	}
+	return (*names)[name] || version != "" && (*names)[name+"@"+version]
 }
 
 // overtaken tells whether something else was accepted of the tool of a call since

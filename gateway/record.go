@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/parser"
@@ -179,14 +180,21 @@ func (c *call) content(r *audit.Record) {
 	}
 }
 
+// inputDigest is the digest of what was judged: the completion, or the arguments of a
+// native call. Where the call brings a state or answers, it is of these too, so that
+// two answers to one question are told apart.
 func (c *call) inputDigest() string {
-	switch n := c.input.Native; {
-	case c.digest != "":
+	if c.digest != "" {
 		return c.digest
-	case n != nil:
-		return digest(n.Arguments)
 	}
-	return digest(c.input.Completion)
+	input := c.input.Completion
+	if n := c.input.Native; n != nil {
+		input = n.Arguments
+	}
+	if said := c.said(); said != "" {
+		return digest(fmt.Appendf(nil, "%s %s", digest(input), said))
+	}
+	return digest(input)
 }
 
 func digest(b []byte) string {

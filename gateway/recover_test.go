@@ -316,9 +316,9 @@ func later(until func() time.Time) *engine {
 	}}
 }
 
-// TestCompleteAcrossARestart: a result that comes after the process that asked for
+// TestAnswerAcrossARestart: a result that comes after the process that asked for
 // it has gone enters its thread once.
-func TestCompleteAcrossARestart(t *testing.T) {
+func TestAnswerAcrossARestart(t *testing.T) {
 	ctx := context.Background()
 	dir, s, j := t.TempDir(), loose(t), &journal{}
 	n := j.node(t, dir, s, later(func() time.Time { return time.Now().Add(time.Hour) }), time.Now)
@@ -331,20 +331,22 @@ func TestCompleteAcrossARestart(t *testing.T) {
 	}
 	n = j.node(t, dir, s, nil, time.Now)
 	n.tend(t, j.past())
-	answer := gateway.Output{Body: []byte(`{"results":[]}`), JSON: true}
-	if _, err := n.Complete(ctx, "call_other", answer, nil); refusedAs(err) != "request not_found" {
+	const body = `{"results":[]}`
+	if err := answer(n.Kernel, "call_other", body); refusedAs(err) != "request not_found" {
 		t.Errorf("a call that is not there: %v", err)
 	}
-	done, err := n.Complete(ctx, o.CallID, answer, nil)
-	if err != nil || string(done.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
-		t.Fatalf("%s, %v", done.Result, err)
+	if err := answer(n.Kernel, o.CallID, body); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := n.Complete(ctx, o.CallID, answer, nil); refusedAs(err) != "request not_found" {
-		t.Errorf("a second time: %v", err)
+	if err := answer(n.Kernel, o.CallID, body); err != nil {
+		t.Errorf("the same a second time: %v", err)
+	}
+	if err := answer(n.Kernel, o.CallID, `{}`); refusedAs(err) != "execute idempotency_conflict" {
+		t.Errorf("otherwise: %v", err)
 	}
 	for i := range 3 {
 		call, err := n.Lookup(ctx, gateway.Request{}, o.CallID)
-		if err != nil || call.Delivered != (i > 0) || string(call.Answer.Result) != string(done.Result) {
+		if err != nil || call.Delivered != (i > 0) || string(call.Answer.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
 			t.Errorf("look %d: %+v, %v", i, call, err)
 		}
 	}
@@ -352,20 +354,21 @@ func TestCompleteAcrossARestart(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Under a configuration that has the tool no more, an answer cannot be judged.
-	o = j.node(t, t.TempDir(), s, nil, time.Now).pendThenComplete(t, func(s *gateway.State) {
+	call := j.node(t, t.TempDir(), s, nil, time.Now).pendThenAnswer(t, func(s *gateway.State) {
 		tools, err := registry.New([]registry.Tool{{Name: "other", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Tools = tools
 	}, s)
-	if o.Refusal == nil || o.Refusal.Code != refusal.InvalidResult {
-		t.Errorf("without its tool: %+v", o)
+	if !strings.Contains(string(call.Answer.Result), `"code":"invalid_result"`) {
+		t.Errorf("without its tool: %s", call.Answer.Result)
 	}
 }
 
-// pendThenComplete completes a call that waits, under another configuration.
-func (n *node) pendThenComplete(t testing.TB, change func(*gateway.State), s *gateway.State) gateway.Outcome {
+// pendThenAnswer answers a call that waits, under another configuration, and returns
+// what has become of it.
+func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.State), s *gateway.State) store.Call {
 	t.Helper()
 	n.leave(t, &journal{}, "call_9", reads, store.Waiting)
 	other := *s
@@ -373,11 +376,15 @@ func (n *node) pendThenComplete(t testing.TB, change func(*gateway.State), s *ga
 	if err := n.Swap(&other); err != nil {
 		t.Fatal(err)
 	}
-	o, err := n.Complete(context.Background(), "call_9", gateway.Output{Body: []byte(`{}`), JSON: true}, nil)
+	post := gateway.Post{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
+	if err := n.Answer(context.Background(), post, gateway.Answer{Output: gateway.Output{Body: []byte(`{}`), JSON: true}}); err != nil {
+		t.Fatal(err)
+	}
+	call, err := n.store.Find(context.Background(), "call_9")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o
+	return call
 }
 
 // TestExpiry: a tool that has not answered in time ends its call, with an outcome,
@@ -404,7 +411,7 @@ func TestExpiry(t *testing.T) {
 		}
 		clock.advance(time.Millisecond)
 		c.expires(n, t, o.CallID)
-		if _, err := n.Complete(ctx, o.CallID, gateway.Output{Body: []byte(`{}`), JSON: true}, nil); refusedAs(err) != "request not_found" {
+		if err := answer(n.Kernel, o.CallID, `{}`); refusedAs(err) != "request not_found" {
 			t.Errorf("%s: an answer that is late: %v", name, err)
 		}
 		n.tend(t, gateway.Past{})
@@ -432,7 +439,12 @@ func TestOneEnd(t *testing.T) {
 		var accepted sync.Map
 		for i := range 6 {
 			group.Go(func() {
-				if _, err := n.Complete(ctx, o.CallID, gateway.Output{Body: fmt.Appendf(nil, `{"n":%d}`, i), JSON: true}, nil); err == nil {
+				body := fmt.Sprintf(`{"n":%d}`, i)
+				err := answer(n.Kernel, o.CallID, body)
+				for strings.HasSuffix(refusedAs(err), "store_unavailable") { // it is to be posted again
+					err = answer(n.Kernel, o.CallID, body)
+				}
+				if err == nil {
 					accepted.Store(i, true)
 				}
 			})

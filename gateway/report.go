@@ -27,6 +27,8 @@ type Report struct {
 	// ArgumentsSHA256 is the digest in hex of the arguments of a refused call, where
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`
+
+	unanswered *unanswered // what the caller is asked again
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,37 +33,50 @@ const (
 	MaxEvent = 32 << 10
 	// mostUntold is how far who follows may be behind before being left behind.
 	mostUntold = 64
+	// mostHeard is how many of the latest events of one subscription are known again,
+	// and mostHearings of how many subscriptions.
+	mostHeard    = 64
+	mostHearings = 2 * mostFeeds
 )
 
-// Notify passes an event on to those who follow a call. What names no active
-// subscription is not_found.
+// noSubscription is why an event is dropped.
+const noSubscription = "an event of no active subscription"
+
+// Notify passes an event on to those who follow a call. The same again changes
+// nothing and is no error, as long as it is known. What names no active subscription
+// is not_found.
 func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 	ctx = context.WithoutCancel(ctx)
 	call, err := k.posted(ctx, p)
 	if err != nil {
 		return err
 	}
-	if call.Step != store.Ended || !NoteOf(&call).Subscribed {
-		return notPending()
+	note := NoteOf(&call)
+	active := call.Step == store.Ended && note.Subscribed
+	switch {
+	case !active && p.Digest != "" && (note.Last == p.Digest || k.feeds.again(call.ID, p.Digest)):
+		return nil
+	case !active:
+		return notPending(noSubscription)
 	}
 	if e.Final {
-		if err := k.unsubscribe(ctx, &call); err != nil {
+		if err := k.unsubscribe(ctx, &call, p.Digest); err != nil {
 			return err
 		}
 	}
-	k.feeds.publish(&call, e, k.parts.Now())
+	k.feeds.publish(&call, e, p.Digest, k.parts.Now())
 	return nil
 }
 
-// unsubscribe ends the subscription of a call.
-func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call) error {
+// unsubscribe ends the subscription of a call, by an event or without one.
+func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, last string) error {
 	note := NoteOf(call)
-	note.Subscribed = false
+	note.Subscribed, note.Last = false, last
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	switch err := k.store.Note(ctx, call.ID, store.Ended, note.encode()); {
 	case errors.Is(err, store.ErrAbsent):
-		return notPending()
+		return notPending(noSubscription)
 	case err != nil:
 		return notNow(err)
 	}
@@ -75,7 +89,8 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call) error {
 type feeds struct {
 	mu     sync.Mutex
 	byCall map[string]*feed
-	count  map[string]int // of a thread
+	count  map[string]int      // of a thread
+	heard  map[string][]string // the digests of the latest events, by call, also where the subscription has ended
 }
 
 type feed struct {
@@ -121,14 +136,46 @@ func (f *feeds) of(call *store.Call, now time.Time) *feed {
 	return made
 }
 
-// publish tells those who follow, and keeps an event for those who come later.
-func (f *feeds) publish(call *store.Call, e Event, now time.Time) {
+// again tells whether an event of a call was published before.
+func (f *feeds) again(id, digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return slices.Contains(f.heard[id], digest)
+}
+
+// hear remembers an event of a call. Where there is no room, another subscription is
+// forgotten, and one that has ended before others.
+func (f *feeds) hear(id, digest string) {
+	if f.heard == nil {
+		f.heard = map[string][]string{}
+	}
+	if _, known := f.heard[id]; !known && len(f.heard) >= mostHearings {
+		for other := range f.heard { // there are more of them than feeds
+			if f.byCall[other] == nil {
+				delete(f.heard, other)
+				break
+			}
+		}
+	}
+	latest := f.heard[id]
+	if len(latest) >= mostHeard {
+		latest = slices.Delete(latest, 0, 1)
+	}
+	f.heard[id] = append(latest, digest)
+}
+
+// publish tells those who follow, and keeps an event for those who come later; once.
+func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(f.heard[call.ID], digest) {
+		return
+	}
 	to := f.of(call, now)
 	if to == nil {
 		return
 	}
+	f.hear(call.ID, digest)
 	to.events, to.bytes = append(to.events, e), to.bytes+len(e.Text)
 	for len(to.events) > keptEvents || to.bytes > keptBytes {
 		to.bytes -= len(to.events[0].Text)

@@ -21,7 +21,7 @@ func find(_ context.Context, c *call) error {
 		c.tool = tool
 		return nil
 	}
-	if apart, other := c.kernel.quarantined(c.parsed.Name), c.otherVersion(); !ok && (apart || other) && c.terms().offers(c.parsed.Name) {
+	if apart, other := c.kernel.quarantinedVersion(c.parsed.Name, c.version()), c.otherVersion(); !ok && (apart || other) && c.terms().offers(c.parsed.Name) {
 		ever, err := c.reaches(c.parsed.Name)
 		switch {
 		case err != nil:

@@ -77,6 +77,20 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%+v: %s %v", c, got, r.Refusal)
 		}
 	}
+	// A version that was never accepted is one that is there; the others stay.
+	k.Quarantine(map[string]bool{"web.search@7.0.0": true, "web.search@": true, "files.delete@3.0.0": true})
+	for _, c := range []struct {
+		name, version string
+		want          refusal.Code
+	}{
+		{"web.search", "7.0.0", refusal.ToolQuarantined}, {"web.search", "7.0.1", refusal.UnknownTool}, {"files.delete", "3.0.0", refusal.PermissionDenied},
+		{"web.search@7.0.0", "", refusal.UnknownTool}, {"web.search", "", refusal.MissingArgument}, {"web.search", "1.9.0", refusal.MissingArgument},
+	} {
+		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: c.name, Version: c.version, Arguments: []byte(`{}`)}}}})
+		if r.Refusal == nil || r.Refusal.Code != c.want {
+			t.Errorf("%s %q: %v, want %s", c.name, c.version, r.Refusal, c.want)
+		}
+	}
 	k.Quarantine(map[string]bool{"web.search": true})
 	for _, version := range []string{"", "1.0.0", "1.9.0", "7.0.0"} {
 		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})

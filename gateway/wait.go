@@ -33,13 +33,13 @@ func (k *Kernel) await(ctx context.Context, c *call, pending Outcome) (o Outcome
 	if err != nil || call.Step != store.Ended || k.deliver(ctx, &call) != nil {
 		return o
 	}
-	return answered(&call)
+	return answered(&call, c.input.Dialogue)
 }
 
-// answered is the outcome of a call that has ended.
-func answered(call *store.Call) Outcome {
+// answered is the outcome of a call that has ended, for a caller.
+func answered(call *store.Call, d *Dialogue) Outcome {
 	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
-	o.recall(call.Note)
+	o.recall(call.Note, d)
 	return o
 }
 

@@ -38,7 +38,7 @@ func (c *call) strays() bool {
 }
 
 // stayWithin is the second step: what the schema marks with x-boundary lies
-// within what the project lists.
+// within what the project lists, and so do the folders that answers name.
 func stayWithin(_ context.Context, c *call) error {
 	if c.project == nil {
 		return errors.New("no project was entered")
@@ -61,10 +61,17 @@ func stayWithin(_ context.Context, c *call) error {
 		places = append(places, parser.Place{Path: v.Path})
 		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path), Message: boundaryMessage(v.Path, outside)})
 	}
+	if len(violations) > 0 {
+		c.offsets(violations, places)
+	}
+	outsiders, err := c.outsiders(maxViolations - len(violations))
+	if err != nil {
+		return err
+	}
+	violations = append(violations, outsiders...)
 	if len(violations) == 0 {
 		return nil
 	}
-	c.offsets(violations, places)
 	refusal.Sort(violations)
 	refused := refusal.New(refusal.BoundaryViolation, summary(violations))
 	refused.Violations = violations

@@ -197,7 +197,7 @@ func (m *Metrics) Breakers(open func() int) {
 // called. It is called once.
 func (m *Metrics) Quarantine(held func() int) {
 	if m != nil {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, or nothing."}, func() float64 { return float64(held()) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(held()) }))
 	}
 }
 

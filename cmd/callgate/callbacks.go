@@ -75,11 +75,28 @@ func (b *callbacks) offer(c *configs.Config) (follow func(), err error) {
 	}, nil
 }
 
-// stated is how others see this gateway; empty where nobody has said it.
-func (b *callbacks) stated() string {
+// seen is how others see this gateway; empty where that is not known.
+func (b *callbacks) seen() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.url
+	base, err := b.reached()
+	if err != nil {
+		return ""
+	}
+	return base
+}
+
+// reached is how others see this gateway: as it is stated, or where it listens.
+func (b *callbacks) reached() (base string, err error) {
+	switch {
+	case b.listen == "":
+		return "", errors.New("nothing listens for an answer")
+	case b.url != "":
+		return b.url, nil
+	case unspecified(b.listen):
+		return "", errors.New("callbacks.url is not stated, and server.listen is no address to call")
+	}
+	return "http://" + b.listen, nil
 }
 
 // callsBack tells whether a configuration has tools that call back.
@@ -182,14 +199,9 @@ func (b *callbacks) listening(address string) {
 func (b *callbacks) address(callID string, until time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	base := b.url
-	switch {
-	case b.listen == "":
-		return "", errors.New("nothing listens for an answer")
-	case base == "" && unspecified(b.listen):
-		return "", errors.New("callbacks.url is not stated, and server.listen is no address to call")
-	case base == "":
-		base = "http://" + b.listen
+	base, err := b.reached()
+	if err != nil {
+		return "", err
 	}
 	now := b.now()
 	keys, err := b.current(now)

@@ -156,6 +156,36 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d rounds: %d calls reached the tool, %d decisions, %d outcomes", rounds, len(seen), len(decided), len(outcomes))
 }
 
+// asking starts a process that reads calls, line by line, has it run one, and returns how
+// to ask for one more.
+func asking(ctx context.Context, t *testing.T, config string) (c *exec.Cmd, lines io.Closer, ask func() string) {
+	t.Helper()
+	in, to := io.Pipe()
+	c = process(ctx, nil, "call", "--jsonl", "--config", config)
+	c.Stdin = in
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(out)
+	ask = func() string {
+		t.Helper()
+		io.WriteString(to, hitLines(1))
+		answer, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	if answer := ask(); !strings.Contains(answer, `"ok":true`) {
+		t.Fatal(answer)
+	}
+	return c, to, ask
+}
+
 // TestFullDisk: while the log's disk is full nothing is dispatched, and service
 // resumes by itself when there is room.
 func TestFullDisk(t *testing.T) {
@@ -174,31 +204,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer syscall.Unmount(data, 0)
 
-	in, lines := io.Pipe()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := process(ctx, nil, "call", "--jsonl", "--config", config)
-	c.Stdin = in
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	answers := bufio.NewReader(out)
-	ask := func() string {
-		t.Helper()
-		io.WriteString(lines, hitLines(1))
-		answer, err := answers.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer
-	}
-	if answer := ask(); !strings.Contains(answer, `"ok":true`) {
-		t.Fatal(answer)
-	}
+	c, lines, ask := asking(ctx, t, config)
 	filler := filepath.Join(data, "filler")
 	fill, err := os.Create(filler)
 	if err != nil {
@@ -245,55 +253,15 @@ func TestFullDisk(t *testing.T) {
 // TestSyncFails: a disk that reports errors when it is asked to sync refuses
 // every call.
 func TestSyncFails(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("skipped: there is no strace to inject errors with")
-	}
 	tool := &hits{}
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, _ := hitConfig(t, server.URL)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	in, lines := io.Pipe()
-	c := process(ctx, nil, "call", "--jsonl", "--config", config)
-	c.Stdin = in
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	answers := bufio.NewReader(out)
-	ask := func() string {
-		t.Helper()
-		io.WriteString(lines, hitLines(1))
-		answer, err := answers.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer
-	}
-	if answer := ask(); !strings.Contains(answer, `"ok":true`) {
-		t.Fatal(answer)
-	}
+	c, lines, ask := asking(ctx, t, config)
 	// From here on every sync fails, in every thread.
-	tracer := exec.CommandContext(ctx, strace, "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO", "-p", fmt.Sprint(c.Process.Pid))
-	said, err := tracer.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tracer.Start(); err != nil {
-		t.Fatal(err)
-	}
-	attached, err := bufio.NewReader(said).ReadString('\n')
-	if !strings.Contains(attached, "attached") {
-		cancel()
-		_, _ = tracer.Wait(), c.Wait()
-		t.Skipf("skipped: strace cannot trace here: %s %v", attached, err)
-	}
-	go io.Copy(io.Discard, said)
+	end := traced(t, c.Process, logSyncs+","+storeSyncs, "error=EIO")
 	for range 20 {
 		if answer := ask(); !strings.Contains(answer, `"code":"audit_unavailable"`) {
 			t.Error(answer)
@@ -304,7 +272,7 @@ func TestSyncFails(t *testing.T) {
 	}
 	lines.Close()
 	_ = c.Wait() // what it owes it cannot write
-	_ = tracer.Wait()
+	end()
 }
 
 // TestLogCannotBeOpened: what is no file that can be written is one clear line.

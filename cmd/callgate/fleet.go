@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -24,10 +25,12 @@ type discoverer interface {
 
 // fleet keeps an eye on the servers of the configuration: what they say of their
 // tools must be what was accepted of it. A tool of which they say something else
-// may not be called, nor one of a server that has not been asked yet.
+// may not be called, nor one of a server that has not been asked yet, or that says
+// what nobody can read.
 type fleet struct {
 	of     discoverer
-	apart  func(names map[string]bool) // puts tools into quarantine
+	apart  func(names map[string]bool)   // puts tools into quarantine
+	keep   func(servers []engine.Server) // ends what was begun with any other
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -47,11 +50,13 @@ type watched struct {
 	says   statement
 	heard  time.Time // when it said last what it has; zero is never
 	fault  string    // why it did not the last time
-	told   []string  // the tools that the log says are in quarantine
-	asked  chan struct{}
-	once   sync.Once // closes asked
-	wake   chan struct{}
-	stop   context.CancelFunc
+	// garbled says that the last that it said of its tools cannot be read.
+	garbled bool
+	told    []string // the tools that the log says are in quarantine
+	asked   chan struct{}
+	once    sync.Once // closes asked
+	wake    chan struct{}
+	stop    context.CancelFunc
 }
 
 // serverStanding is how a server is, for operators.
@@ -60,16 +65,20 @@ type serverStanding struct {
 	Type  string     `json:"type"`
 	Heard *time.Time `json:"heard,omitempty"` // when it last said what it has
 	Fault string     `json:"fault,omitempty"`
-	Tools int        `json:"tools"` // that may be called
+	// Unreadable says that the last that it said of its tools cannot be read, so that
+	// all of them are in quarantine.
+	Unreadable bool `json:"unreadable,omitempty"`
+	Tools      int  `json:"tools"` // that may be called
 	// Quarantined are tools that were accepted and may not be called now, New how
 	// many were never accepted.
+	// A version beside those that were accepted is one.
 	Quarantined []string `json:"quarantined,omitempty"`
 	New         int      `json:"new,omitempty"`
 }
 
 // newFleet watches nothing until it follows a configuration.
-func newFleet(of discoverer, apart func(map[string]bool), logger *slog.Logger) *fleet {
-	return &fleet{of: of, apart: apart, logger: logger}
+func newFleet(of discoverer, apart func(map[string]bool), keep func([]engine.Server), logger *slog.Logger) *fleet {
+	return &fleet{of: of, apart: apart, keep: keep, logger: logger}
 }
 
 // follow makes the servers those of a configuration. What is known of a server
@@ -105,12 +114,18 @@ func (f *fleet) follow(c *configs.Config) {
 	f.judge()
 }
 
-// followed ends what follow has begun.
+// followed ends what follow has begun. Programs and sessions of servers that are gone,
+// or that are reached otherwise now, end when the calls that still use them have.
 func (f *fleet) followed() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.between = nil
 	f.judge()
+	kept := make([]engine.Server, len(f.servers))
+	for i, w := range f.servers {
+		kept[i] = serverOf(w.server)
+	}
+	f.mu.Unlock()
+	f.keep(kept)
 }
 
 // watch asks a server until ctx ends.
@@ -163,23 +178,45 @@ func (f *fleet) first(ctx context.Context) {
 }
 
 // hear takes in what a server said. One that says nothing leaves things as they
-// were: what it cannot be asked, it cannot change.
+// were: what it cannot be asked, it cannot change. One that says what cannot be read
+// has not said what was accepted of it.
 func (f *fleet) hear(w *watched, found []engine.Definition, err error) {
 	says := statementOf(offersOf(found)) // a long list holds nobody up
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		if fault := err.Error(); w.fault != fault {
-			w.fault = fault
-			f.logger.Warn("a server does not say what tools it has", "server", w.server.Name, "cause", fault)
-		}
+		f.trouble(w, err)
 		return
 	}
 	if w.fault != "" || w.heard.IsZero() {
 		f.logger.Info("a server says what tools it has", "server", w.server.Name, "tools", len(found))
 	}
-	w.says, w.heard, w.fault = says, time.Now(), ""
+	w.says, w.heard, w.fault, w.garbled = says, time.Now(), "", false
 	f.judge()
+}
+
+// trouble takes in why a server said nothing, or nothing that can be read. One that
+// goes away after that has still said it last.
+func (f *fleet) trouble(w *watched, err error) {
+	unreadable := garbles(err)
+	if fault := err.Error(); w.fault != fault {
+		w.fault = fault
+		message := "a server does not say what tools it has"
+		if unreadable {
+			message = "what a server says of its tools cannot be read"
+		}
+		f.logger.Warn(message, "server", w.server.Name, "cause", fault)
+	}
+	if unreadable && !w.garbled {
+		w.garbled = true
+		f.judge()
+	}
+}
+
+// garbles tells an error of what a server said from that of a server that is away.
+func garbles(err error) bool {
+	var unreadable *engine.UnreadableError
+	return errors.As(err, &unreadable)
 }
 
 // judge puts into quarantine what may not be called.
@@ -194,9 +231,12 @@ func (f *fleet) judge() {
 				changed = append(changed, name)
 			}
 		}
-		if slices.Sort(changed); !w.heard.IsZero() && !slices.Equal(changed, w.told) {
-			f.logger.Warn("tools in quarantine: their server does not say what was accepted of it", "server", w.server.Name, "tools", changed)
-			w.told = changed
+		if slices.Sort(changed); (w.garbled || !w.heard.IsZero()) && !slices.Equal(changed, w.told) {
+			if w.told = changed; len(changed) > 0 {
+				f.logger.Warn("tools in quarantine: their server does not say what was accepted of it", "server", w.server.Name, "tools", changed)
+			} else {
+				f.logger.Info("no tool in quarantine: the server says what was accepted of it", "server", w.server.Name)
+			}
 		}
 		for _, name := range w.unknown() {
 			// A server cannot take a tool away that others have.
@@ -219,7 +259,7 @@ func (w *watched) fit() map[string]bool {
 			continue
 		}
 		name := w.server.Tool(p.Name)
-		same := !w.heard.IsZero() && w.says.state(p) == pinSame
+		same := !w.heard.IsZero() && !w.garbled && w.says.state(p) == pinSame
 		if before, seen := fit[name]; seen {
 			same = same && before
 		}
@@ -229,16 +269,20 @@ func (w *watched) fit() map[string]bool {
 }
 
 // unknown are the tools that may be accepted and were not, by their names in the
-// registry.
+// registry; where another version of a tool was, it is that name, @ and the version.
 func (w *watched) unknown() []string {
-	pinned := map[string]bool{}
+	pinned, exact := map[string]bool{}, map[versioned]bool{}
 	for _, p := range w.pins {
-		pinned[p.Name] = true
+		pinned[p.Name], exact[versioned{p.Name, p.Version}] = true, true
 	}
-	names := map[string]bool{} // of several versions one
+	names := map[string]bool{} // of several versions, where none was accepted, one
 	for of := range w.says {
 		name := w.server.Tool(of.name)
-		if !pinned[of.name] && w.server.Allows(of.name) && registry.ValidName(name) {
+		switch {
+		case exact[of] || !w.server.Allows(of.name) || !registry.ValidName(name):
+		case pinned[of.name]:
+			names[name+"@"+of.version] = true
+		default:
 			names[name] = true
 		}
 	}
@@ -247,9 +291,10 @@ func (w *watched) unknown() []string {
 
 // The states of a tool that was accepted.
 const (
-	pinSame    = "accepted"
-	pinGone    = "gone"
-	pinChanged = "changed"
+	pinSame       = "accepted"
+	pinGone       = "gone"
+	pinChanged    = "changed"
+	pinUnreadable = "unreadable"
 )
 
 // statement is what a server says of its tools: of each version the digest, which is
@@ -292,7 +337,7 @@ func (f *fleet) standings() []serverStanding {
 	defer f.mu.Unlock()
 	all := make([]serverStanding, 0, len(f.servers))
 	for _, w := range f.servers {
-		s := serverStanding{Name: w.server.Name, Type: w.server.Type, Fault: w.fault, New: len(w.unknown())}
+		s := serverStanding{Name: w.server.Name, Type: w.server.Type, Fault: w.fault, Unreadable: w.garbled, New: len(w.unknown())}
 		if !w.heard.IsZero() {
 			heard := w.heard
 			s.Heard = &heard

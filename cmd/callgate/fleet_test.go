@@ -20,6 +20,7 @@ import (
 type stage struct {
 	mu    sync.Mutex
 	says  map[string][]engine.Definition // by server; absent, it is away
+	fault error                          // or this is wrong with it
 	asked map[string]int
 }
 
@@ -28,10 +29,13 @@ func (s *stage) Discover(_ context.Context, of engine.Server) ([]engine.Definiti
 	defer s.mu.Unlock()
 	s.asked[of.Name]++
 	found, ok := s.says[of.Name]
-	if !ok {
-		return nil, errors.New("it is away")
+	switch {
+	case ok:
+		return found, nil
+	case s.fault != nil:
+		return nil, s.fault
 	}
-	return found, nil
+	return nil, errors.New("it is away")
 }
 
 func (s *stage) say(server string, found ...engine.Definition) {
@@ -64,6 +68,9 @@ func (a *apart) is(names ...string) bool {
 	return slices.Equal(slices.Sorted(maps.Keys(a.names)), slices.Sorted(slices.Values(names)))
 }
 
+// nothing is what nobody keeps.
+func nothing([]engine.Server) {}
+
 func defined(name, description string) engine.Definition {
 	return engine.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
@@ -86,7 +93,7 @@ func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...engine.Definit
 func TestFleet(t *testing.T) {
 	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
 	held := &apart{}
-	f := newFleet(hub, held.take, slog.New(slog.DiscardHandler))
+	f := newFleet(hub, held.take, nothing, slog.New(slog.DiscardHandler))
 	defer f.close()
 	again := func(what string, want ...string) {
 		t.Helper()
@@ -158,7 +165,7 @@ func TestFleet(t *testing.T) {
 }
 
 // TestFleetOfVersions: of one name every version that was accepted must be as it
-// was; a new version beside them changes nothing.
+// was; a new version beside them is in quarantine by itself, and counts as new.
 func TestFleetOfVersions(t *testing.T) {
 	version := func(v, description string) engine.Definition {
 		d := defined("tools.search", description)
@@ -168,13 +175,13 @@ func TestFleetOfVersions(t *testing.T) {
 	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
 	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"), version("3.0.0", "d"))
 	held := &apart{}
-	f := newFleet(hub, held.take, slog.New(slog.DiscardHandler))
+	f := newFleet(hub, held.take, nothing, slog.New(slog.DiscardHandler))
 	defer f.close()
 	f.follow(fleetConfig(t, nil, version("1.0.0", "d"), version("2.0.0", "d")))
 	f.followed()
 	f.first(context.Background())
-	if !held.is() {
-		t.Errorf("%v are in quarantine", held.names)
+	if all := f.standings(); !held.is("hub.tools.search@3.0.0") || all[0].New != 1 || all[0].Tools != 1 || len(all[0].Quarantined) != 0 || f.quarantined() != 0 {
+		t.Errorf("%v are in quarantine, %+v", held.names, all)
 	}
 	hub.say("hub", version("1.0.0", "other"), version("2.0.0", "d"))
 	f.changed("hub")
@@ -189,7 +196,7 @@ func TestFleetOfVersions(t *testing.T) {
 
 // TestFleetCloses: servers that never answer hold nothing up.
 func TestFleetCloses(t *testing.T) {
-	f := newFleet(deaf{}, func(map[string]bool) {}, slog.New(slog.DiscardHandler))
+	f := newFleet(deaf{}, func(map[string]bool) {}, nothing, slog.New(slog.DiscardHandler))
 	c := fleetConfig(t, nil)
 	for i := range 5 {
 		s := c.Servers[0]

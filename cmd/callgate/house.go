@@ -117,7 +117,7 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 		return nil, errors.Join(internalError{err}, calls.close(), log.Close())
 	}
 	// Before anything is judged, what no server was asked for yet is in quarantine.
-	servers = newFleet(tools, k.Quarantine, w.logger)
+	servers = newFleet(tools, k.Quarantine, tools.Keep, w.logger)
 	w.metrics.Quarantine(servers.quarantined)
 	servers.follow(c)
 	servers.followed()
@@ -185,13 +185,28 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
+	var progress func(engine.Progress)
+	if t.Progress != nil {
+		progress = func(p engine.Progress) { t.Progress(gateway.Progress(p)) }
+	}
+	var log func(engine.Log)
+	if t.Log != nil {
+		log = func(l engine.Log) { t.Log(gateway.Log(l)) }
+	}
 	result, err := r.engine.Run(ctx, engine.Call{
 		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, Typed: t.Typed, ID: t.CallID, Roots: t.Roots,
 		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
+		Progress: progress, Log: log, LogLevel: t.LogLevel, Asks: t.Asks, State: t.State, Answers: t.Answers,
 	})
 	o := gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}
 	for _, c := range result.Challenges {
 		o.Challenges = append(o.Challenges, gateway.Challenge(c))
+	}
+	if result.Asked != nil {
+		o.Asked = &gateway.Asked{State: result.Asked.State}
+		for _, q := range result.Asked.Questions {
+			o.Asked.Questions = append(o.Asked.Questions, gateway.Question(q))
+		}
 	}
 	return o, err
 }

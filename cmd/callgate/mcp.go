@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,9 @@ A gateway that serves HTTP has the same at http://HOST:PORT/mcp.
 Nothing but messages is written to standard output; the log is on standard error.
 The configuration is reloaded while serving. The audit log and the store are in a
 folder of their own, the first of data_dir/mcp/1 to 16 that no other process has,
-so that it runs beside serve, and several clients beside each other.
+so that it runs beside serve, and several clients beside each other. A folder whose
+process is ending is waited for, for server.drain and some seconds at most, so that
+a client that starts its server anew finds its idempotency keys again.
 
 The process ends when its input does, or by SIGTERM, once the calls in flight have
 ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
@@ -90,7 +94,7 @@ func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, 
 
 	v, _ := version()
 	face := mcp.New(mcp.Options{Kernel: h.kernel, Version: v})
-	in := newInterruptible(ctx, io.NopCloser(e.stdin))
+	in := &farewell{Reader: newInterruptible(ctx, io.NopCloser(e.stdin)), last: func() { go h.leave(logger) }}
 	answered := make(chan error, 1)
 	go func() { answered <- face.Stdio(ctx, request, in, e.stdout) }()
 	select {
@@ -115,10 +119,15 @@ func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, 
 // mostApart bounds how many processes share a data folder so.
 const mostApart = 16
 
-// openApart opens a house in the first folder below data_dir that is free. All else
-// of the configuration is as it stands: what was accepted of servers is one for all.
+// openApart opens a house in the first folder below data_dir that is free, or that the
+// process that has it is about to give up: what a client that starts its server anew
+// has sent before is known there. All else of the configuration is as it stands: what
+// was accepted of servers is one for all.
 func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog.Logger) (h *house, err error) {
-	for n := 1; n <= mostApart; n++ {
+	// As long as a process takes to end, all in all.
+	waiting, cancel := context.WithTimeout(ctx, loaded.Server.Drain+3*settleTime)
+	defer cancel()
+	for n := 1; n <= mostApart; {
 		own := *loaded
 		own.DataDir = filepath.Join(loaded.DataDir, "mcp", strconv.Itoa(n))
 		h, err = e.openHouse(ctx, &own, stateOf(&own, nil), witnesses{logger: logger})
@@ -126,8 +135,38 @@ func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog
 		if !errors.As(err, &held) {
 			return h, err
 		}
+		if held.Ending && waiting.Err() == nil {
+			logger.Warn("waiting for a process that is ending", "folder", own.DataDir, "process", held.PID)
+			if audit.Await(waiting, own.DataDir) == nil {
+				continue
+			}
+		}
+		n++
 	}
 	return nil, fmt.Errorf("all of %d folders are taken: %w", mostApart, err)
+}
+
+// leave tells processes that want the folder that this one is ending. One that has
+// ended already has given it up.
+func (h *house) leave(logger *slog.Logger) {
+	if err := h.log.Leave(); err != nil && !errors.Is(err, os.ErrClosed) {
+		logger.Warn("a process that is started now takes another folder", "cause", err.Error())
+	}
+}
+
+// farewell is a reader that tells of its end, once.
+type farewell struct {
+	io.Reader
+	last func()
+	once sync.Once
+}
+
+func (f *farewell) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil {
+		f.once.Do(f.last)
+	}
+	return n, err
 }
 
 // watchAlone keeps the kernel at what the configuration's files say, where nobody is

@@ -161,3 +161,103 @@ func TestMCPSnippet(t *testing.T) {
 		t.Errorf("%+v: %v", r, err)
 	}
 }
+
+// raw is a process that serves MCP, spoken to line by line.
+type raw struct {
+	*exec.Cmd
+	in       io.WriteCloser
+	out, log said
+}
+
+// begin starts one, which greets before it is sent anything else.
+func begin(t *testing.T, args ...string) *raw {
+	t.Helper()
+	p := &raw{Cmd: process(t.Context(), nil, args...)}
+	var err error
+	if p.in, err = p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout, p.Stderr = &p.out, &p.log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.says(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	p.says(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return p
+}
+
+func (p *raw) says(t *testing.T, line string) {
+	t.Helper()
+	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+		t.Fatalf("%v: %s", err, p.log.String())
+	}
+}
+
+// answer waits for what is answered to an id.
+func (p *raw) answer(t *testing.T, id string) string {
+	t.Helper()
+	var found string
+	eventually(t, "there is an answer", func() bool {
+		for line := range strings.Lines(p.out.String()) {
+			if strings.Contains(line, `"id":`+id+`,`) && strings.HasSuffix(line, "\n") {
+				found = line
+			}
+		}
+		return found != ""
+	})
+	return found
+}
+
+// TestMCPStartedAnew: a client that starts its server anew while calls of the old one
+// still run gets the same folder, and with it the answers of its keys.
+func TestMCPStartedAnew(t *testing.T) {
+	config, dir, _ := toolsConfig(t, "hub")
+	folder := filepath.Join(filepath.Dir(config), "data", "mcp")
+	const waits = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hub.wait","arguments":{},"_meta":{"callgate/idempotencyKey":"k"}}}`
+	first := begin(t, "mcp", "--config", config)
+	first.says(t, waits)
+	begun := filepath.Join(dir, "begun")
+	eventually(t, "the call is with its tool: "+first.log.String(), func() bool { return os.Remove(begun) == nil })
+	if err := first.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it says that it is ending", func() bool {
+		lock, err := os.ReadFile(filepath.Join(folder, "1", "lock"))
+		return err == nil && bytes.Contains(lock, []byte(`"ending":true`))
+	})
+	second := begin(t, "mcp", "--config", config)
+	eventually(t, "the second waits for it", func() bool {
+		return strings.Contains(second.log.String(), "waiting for a process that is ending")
+	})
+	if got := second.out.String(); got != "" {
+		t.Errorf("it has answered without its folder: %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err != nil || !strings.Contains(first.out.String(), "went on") {
+		t.Errorf("%v: %s%s", err, first.out.String(), first.log.String())
+	}
+	second.says(t, waits)
+	if got := second.answer(t, "2"); !strings.Contains(got, "went on") {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Stat(begun); err == nil {
+		t.Error("its tool was called a second time")
+	}
+	// One that stays is not waited for.
+	third := begin(t, "mcp", "--config", config)
+	third.answer(t, "1")
+	for _, p := range []*raw{second, third} {
+		if err := p.in.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := p.Wait(); err != nil {
+			t.Errorf("%v: %s", err, p.log.String())
+		}
+	}
+	found, err := os.ReadDir(folder)
+	if err != nil || len(found) != 2 || strings.Contains(third.log.String(), "waiting") {
+		t.Errorf("%d folders, %v: %s", len(found), err, third.log.String())
+	}
+}

@@ -41,16 +41,7 @@ func byMCP(t *testing.T, revision string) carry {
 	g := serveGate(t, config)
 	asked := 0
 	t.Cleanup(func() {
-		if code := g.stop(t); code != exitAccepted {
-			t.Errorf("exit code %d", code)
-		}
-		decisions := 0
-		for _, r := range verified(t, data) {
-			if r["event"] == "decision" {
-				decisions++
-			}
-		}
-		if decisions != asked {
+		if decisions, _ := g.tally(t, data); decisions != asked {
 			t.Errorf("%d decisions in the log, want %d", decisions, asked)
 		}
 	})

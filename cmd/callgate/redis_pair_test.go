@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/lossy"
 )
 
 // redisPair is a master and its replica, each behind a relay, and three sentinels
@@ -17,7 +19,7 @@ import (
 // one: by the gateways, by the sentinels, and by the other.
 type redisPair struct {
 	servers   [2]*redisServer
-	relays    [2]*relay
+	relays    [2]*lossy.Proxy
 	sentinels [3]*redisServer
 }
 
@@ -29,7 +31,7 @@ func newPair(t testing.TB) *redisPair {
 	p := &redisPair{}
 	for i := range p.servers {
 		p.servers[i] = newRedis(t)
-		p.relays[i] = newRelay(t, p.servers[i].address())
+		p.relays[i] = lossy.New(t, p.servers[i].address())
 	}
 	p.start(t, 0, -1)
 	p.start(t, 1, 0)
@@ -37,7 +39,7 @@ func newPair(t testing.TB) *redisPair {
 		s := newRedis(t)
 		s.file = filepath.Join(s.dir, "sentinel.conf")
 		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nlogfile %s\n", s.port, s.dir, filepath.Join(s.dir, "log")) +
-			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2\n", pairName, p.relays[0].port()) +
+			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2\n", pairName, p.relays[0].Port()) +
 			fmt.Sprintf("sentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 3000\n", pairName, pairName)
 		if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -64,11 +66,11 @@ func (p *redisPair) start(t testing.TB, at, of int) {
 	t.Helper()
 	s := p.servers[at]
 	s.args = []string{
-		"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", strconv.Itoa(p.relays[at].port()),
+		"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", strconv.Itoa(p.relays[at].Port()),
 		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 	}
 	if of >= 0 {
-		s.args = append(s.args, "--replicaof", "127.0.0.1", strconv.Itoa(p.relays[of].port()))
+		s.args = append(s.args, "--replicaof", "127.0.0.1", strconv.Itoa(p.relays[of].Port()))
 	}
 	s.start(t)
 }
@@ -81,7 +83,7 @@ func (p *redisPair) master() int {
 			continue
 		}
 		for i, r := range p.relays {
-			_, port, _ := net.SplitHostPort(r.address())
+			_, port, _ := net.SplitHostPort(r.Address())
 			if strings.HasSuffix(said, "\r\n"+port+"\r\n") {
 				return i
 			}

@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(asTool); address != "" {
 		serveAsTool(address)
 	}
+	if len(os.Args) > 2 && os.Args[1] == asServer {
+		os.Exit(serveTools(os.Args[2]))
+	}
 	if os.Getenv(asProgram) != "" {
 		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, fit: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
 	}

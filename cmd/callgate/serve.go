@@ -111,7 +111,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Kernel: h.kernel, Verify: h.callbacks.verify}).Mount(front)
-	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.stated}).Mount(front)
+	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.seen}).Mount(front)
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)

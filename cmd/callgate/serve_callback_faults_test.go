@@ -168,8 +168,9 @@ func TestCallbackTwice(t *testing.T) {
 		if statuses[http.StatusOK] != parallel {
 			t.Errorf("answered with %v", statuses)
 		}
-		if status, _ := postTo(t, i.Callback, i.result("otherwise")); status != http.StatusConflict {
-			t.Errorf("another answer: %d", status)
+		_, unknown := postTo(t, front.URL+"/v1/callbacks/AAAA", i.result("x"))
+		if status, said := postTo(t, i.Callback, i.result("otherwise")); status != http.StatusNotFound || said != unknown {
+			t.Errorf("another answer: %d %s", status, said)
 		}
 		if r := <-answers; !isNumber(r.body, race) && r.status != http.StatusAccepted {
 			t.Errorf("the caller: %d %s", r.status, r.body)
@@ -178,6 +179,14 @@ func TestCallbackTwice(t *testing.T) {
 			if r := g.ask(t, http.MethodGet, "/v1/calls/"+i.ID, "", "Authorization", "Bearer "+one.key); !isNumber(r.body, race) {
 				t.Errorf("the call: %d %s", r.status, r.body)
 			}
+			// The same call under its id is that call, at each gateway: the tool is not asked
+			// again, which the next race would find.
+			if r := patiently(t, g, laterCall("later", race, "plain"), "Authorization", "Bearer "+one.key, "Idempotency-Key", i.ID); !isNumber(r.body, race) || r.header.Get("Callgate-Call-Id") != i.ID {
+				t.Errorf("the call by its id: %d %s", r.status, r.body)
+			}
+		}
+		if len(taken) != 0 {
+			t.Error("the tool was asked again")
 		}
 	}
 	for _, g := range gates {
@@ -185,10 +194,13 @@ func TestCallbackTwice(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
-	outcomes, _ := endings(t, folders...)
+	outcomes, refused := endings(t, folders...)
 	for _, id := range ids {
 		if o := outcomes[id]; len(o) != 1 || o[0] != audit.Result {
 			t.Errorf("%s has the outcomes %v", id, o)
+		}
+		if refused["idempotency_conflict"][id] == 0 {
+			t.Errorf("that %s was answered otherwise is not written down", id)
 		}
 	}
 }

@@ -131,17 +131,7 @@ func chatting(t *testing.T, c chat) carry {
 	g := serveGate(t, config)
 	asked, accepted := 0, 0
 	t.Cleanup(func() {
-		if code := g.stop(t); code != exitAccepted {
-			t.Errorf("exit code %d", code)
-		}
-		decisions, outcomes := 0, 0
-		for _, r := range verified(t, data) {
-			if r["event"] == "outcome" {
-				outcomes++
-			} else {
-				decisions++
-			}
-		}
+		decisions, outcomes := g.tally(t, data)
 		judged := asked
 		if c.mode == "orchestrate" { // the text behind a call
 			judged += accepted

@@ -154,7 +154,7 @@ const logSyncs, storeSyncs = "fsync", "fdatasync"
 
 // traced has strace do something to system calls of a process, until it is told to
 // end.
-func (g *gate) traced(t testing.TB, syncs, inject string) (end func()) {
+func traced(t testing.TB, process *os.Process, syncs, inject string) (end func()) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -162,7 +162,7 @@ func (g *gate) traced(t testing.TB, syncs, inject string) (end func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	tracer := exec.CommandContext(ctx, strace, "-f", "-o", os.DevNull, "-e", "trace="+syncs, "-e", "inject="+syncs+":"+inject, "-p", fmt.Sprint(g.cmd.Process.Pid))
+	tracer := exec.CommandContext(ctx, strace, "-f", "-o", os.DevNull, "-e", "trace="+syncs, "-e", "inject="+syncs+":"+inject, "-p", fmt.Sprint(process.Pid))
 	said, err := tracer.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -193,12 +193,12 @@ func TestDiskReportsErrors(t *testing.T) {
 	d := newOnDisk(t, func(string) {})
 	d.serves(t, "at first")
 	kept, first := d.kept(t)
-	heal := d.traced(t, logSyncs, "error=EIO")
+	heal := traced(t, d.cmd.Process, logSyncs, "error=EIO")
 	d.refuses(t, "while syncs of the log fail")
 	heal()
 	eventually(t, "calls are answered", func() bool { _, r := d.fresh(t, false); return isResult(r) })
 
-	heal = d.traced(t, storeSyncs, "error=EIO")
+	heal = traced(t, d.cmd.Process, storeSyncs, "error=EIO")
 	refused := func(when string) {
 		t.Helper()
 		n, r := d.fresh(t, true)
@@ -231,7 +231,7 @@ func TestDiskBlocks(t *testing.T) {
 	t.Parallel()
 	d := newOnDisk(t, func(string) {}, usualWaits)
 	d.serves(t, "at first")
-	heal := d.traced(t, logSyncs+","+storeSyncs, "delay_enter=2000000")
+	heal := traced(t, d.cmd.Process, logSyncs+","+storeSyncs, "delay_enter=2000000")
 	// What came before the disk stood still may be answered yet.
 	eventually(t, "the disk stands still", func() bool { _, r := d.fresh(t, false); return r.code() == "audit_unavailable" })
 	before := d.next

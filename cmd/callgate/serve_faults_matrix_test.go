@@ -34,6 +34,10 @@ var faultMatrix = []faultRow{
 	{8, "a tool fails or breaks off", "5xx, resets, half an answer", []func(*testing.T){TestToolsThatMisbehave, TestToolGoesAwayAndReturns}},
 	{9, "a tool answers with too much, or drips", "endless bodies and heads, a gzip bomb", []func(*testing.T){TestToolsThatMisbehave}},
 	{10, "a tool answers with garbage", "no JSON, names twice, bytes that are no UTF-8", []func(*testing.T){TestToolsThatMisbehave}},
+	{11, "a tool that answers later never does", "a tool that takes calls and keeps silent", []func(*testing.T){TestCallbackThatNeverComes}},
+	{12, "a tool answers one call many times, otherwise, or for somebody else", "a hundred at once over two gateways; forgeries, another tenant's, conflicts", []func(*testing.T){TestCallbackTwice, TestCallbacks}},
+	{13, "a tool answers before it has taken the call", "a tool that posts, and then acknowledges", []func(*testing.T){TestCallbackBeforeTheAcknowledgement}},
+	{14, "a tool answers after the gateway was started anew", "kill -9 while calls wait, and keys that are exchanged", []func(*testing.T){TestCallbackAfterARestart}},
 	{15, "a gateway is killed", "kill -9 at random, and at each point between two steps", []func(*testing.T){TestCrashes, TestFailpoints, TestKilledAgainAndAgain, TestTakenOver, TestKilled}},
 	{16, "the disk is full, or reports errors", "a tmpfs that is full, strace: EIO of fsync, fdatasync", []func(*testing.T){TestFullDisk, TestFullDiskWhileServing, TestSyncFails, TestDiskReportsErrors}},
 	{17, "the disk blocks", "strace: a delay of fsync, fdatasync; a FIFO", []func(*testing.T){TestDiskBlocks, TestLogCannotBeOpened}},
@@ -140,7 +144,10 @@ func TestFailureBehaviourIsTested(t *testing.T) {
 			t.Errorf("the page names %s, which is not there", name)
 		}
 	}
-	for _, row := range faultMatrix {
+	for i, row := range faultMatrix {
+		if row.row != i+1 {
+			t.Errorf("row %d stands where %d belongs", row.row, i+1)
+		}
 		if !strings.Contains(string(page), fmt.Sprintf("\n| %d |", row.row)) {
 			t.Errorf("the page has no row %d: %s", row.row, row.fault)
 		}

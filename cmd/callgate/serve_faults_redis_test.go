@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/lossy"
 )
 
 // sharers are gateways that keep their calls, and count their limits, on one
@@ -223,21 +225,21 @@ func TestRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	redis := newRedis(t)
 	redis.start(t)
-	between := newRelay(t, redis.address())
-	s := share(t, 2, at(between.address()), "")
+	between := lossy.New(t, redis.address())
+	s := share(t, 2, at(between.Address()), "")
 	var numbers []int
 	lost := 0
-	for name, harm := range map[string]func(*relay){
-		"cut":    func(r *relay) { r.cutNext = true },
-		"silent": func(r *relay) { r.deaf = true },
-		"lost":   func(r *relay) { r.mute = true },
-		"late":   func(r *relay) { r.slowFrom = time.Second },
+	for name, harm := range map[string]func(*lossy.Harm){
+		"cut":    func(h *lossy.Harm) { h.CutNext = true },
+		"silent": func(h *lossy.Harm) { h.Deaf = true },
+		"lost":   func(h *lossy.Harm) { h.Mute = true },
+		"late":   func(h *lossy.Harm) { h.SlowFrom = time.Second },
 	} {
 		for round := range 3 {
 			n := s.next()
 			numbers = append(numbers, n)
 			if round > 0 { // before and after the call has begun
-				between.harm(harm)
+				between.Do(harm)
 			}
 			answer := make(chan reply, 1)
 			go func() {
@@ -249,7 +251,7 @@ func TestRepliesAreLost(t *testing.T) {
 			}()
 			if round == 0 {
 				time.Sleep(time.Millisecond)
-				between.harm(harm)
+				between.Do(harm)
 			}
 			r := <-answer
 			switch {
@@ -259,7 +261,7 @@ func TestRepliesAreLost(t *testing.T) {
 			default:
 				t.Errorf("%s: call %d: %d %s", name, n, r.status, r.body)
 			}
-			between.heal()
+			between.Heal()
 			s.ready(t)
 		}
 	}
@@ -372,8 +374,8 @@ func TestRedisLies(t *testing.T) {
 	t.Parallel()
 	redis := newRedis(t)
 	redis.start(t)
-	between := newRelay(t, redis.address())
-	s := share(t, 1, at(between.address()), "")
+	between := lossy.New(t, redis.address())
+	s := share(t, 1, at(between.Address()), "")
 	s.acted(t, "before", s.next())
 	say := func(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
 	var last []byte
@@ -399,9 +401,9 @@ func TestRedisLies(t *testing.T) {
 			return before
 		},
 	} {
-		between.harm(func(r *relay) { r.lie = lie })
+		between.Do(func(h *lossy.Harm) { h.Lie = lie })
 		during, _ := s.refused(t, name)
-		between.heal()
+		between.Heal()
 		s.ready(t)
 		s.acted(t, "after "+name, during...)
 	}

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
@@ -44,21 +47,12 @@ func byOXP(t *testing.T) carry {
 	}
 	asked := 0
 	t.Cleanup(func() {
-		if code := g.stop(t); code != exitAccepted {
-			t.Errorf("exit code %d", code)
-		}
-		decisions := 0
-		for _, r := range verified(t, data) {
-			if r["event"] == "decision" {
-				decisions++
-			}
-		}
-		if decisions != asked {
+		if decisions, _ := g.tally(t, data); decisions != asked {
 			t.Errorf("%d decisions in the log, want %d", decisions, asked)
 		}
 	})
 	return func(t *testing.T, v corpora.Vector) (heard, bool) {
-		name, arguments, ok := called(t, v)
+		name, arguments, ok := bytesCalled(t, v)
 		id, known := ids.Wire(name)
 		if !known {
 			id = name
@@ -113,6 +107,93 @@ func heardByOXP(t *testing.T, r reply) heard {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	return h
+}
+
+// TestOXP44And45Tokens: a token must say when it ends, and that has not come; it must be
+// for this gateway. Any other is 401 as the protocol has it, and runs nothing.
+func TestOXP44And45Tokens(t *testing.T) {
+	known := newSigner(t, "k1")
+	from := newIssuer(t, known)
+	config, data := tokenConfig(t, of(from.URL))
+	g := serveGate(t, config)
+	hence := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
+	for _, c := range []struct {
+		name    string
+		changes members
+		status  int
+	}{
+		{"good", nil, 200},
+		{"several audiences", members{"aud": []string{"other", "callgate"}}, 200},
+		{"without an end", members{"exp": nil}, 401},
+		{"an end in words", members{"exp": "tomorrow"}, 401},
+		{"expired", members{"exp": hence(-time.Hour)}, 401},
+		{"for somebody else", members{"aud": "other"}, 401},
+		{"for others", members{"aud": []string{"other", "callgate2"}}, 401},
+		{"for nobody", members{"aud": nil}, 401},
+	} {
+		for path, body := range map[string]string{"/tools/call": `{"tool_id":"callgate.echo"}`, "/tools": ""} {
+			method := http.MethodGet
+			if body != "" {
+				method = http.MethodPost
+			}
+			r := g.ask(t, method, path, body, "Content-Type", "application/json", "Authorization", "Bearer "+known.token(t, from.URL, c.changes))
+			var said struct{ Code, Message string }
+			if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.status != c.status || r.header.Get("OXP-Version") != "1.0" {
+				t.Errorf("%s, %s: %d %s", c.name, path, r.status, r.body)
+			}
+			if c.status == 401 && (said.Code != "unauthenticated" || said.Message == "" || r.header.Get("WWW-Authenticate") != "Bearer") {
+				t.Errorf("%s, %s: %v %s", c.name, path, r.header, r.body)
+			}
+		}
+	}
+	if decisions, outcomes := g.tally(t, data); decisions != 2 || outcomes != 2 {
+		t.Errorf("%d decisions and %d outcomes in the log", decisions, outcomes)
+	}
+}
+
+// TestServeOXPAuthorizations: a gateway of which nobody has said how others see it tells
+// where to ask for an authorization all the same, and is asked there.
+func TestServeOXPAuthorizations(t *testing.T) {
+	challenge := `{"id":"mail","url":"https://accounts.example.com/","check_url":"http://SERVER/check"}`
+	var status atomic.Value
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/check" {
+			fmt.Fprintf(w, `{"status":%q}`, status.Load())
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"message":"x","missing_requirements":{"authorization":[%s]}}`, strings.ReplaceAll(challenge, "SERVER", r.Host))
+	}))
+	defer far.Close()
+	config, _ := layout(t, map[string]string{
+		"callgate.yaml": "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\n",
+		"tools.yaml":    fmt.Sprintf("tools:\n  - {name: mail.read, input_schema: {type: object}, run: {type: oxp, url: %q, tool: Mail.Read@1.0.0, addresses: [127.0.0.1/32]}}\n", far.URL),
+	})
+	g := serveGate(t, config)
+	defer g.stop(t)
+	r := g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"mail.read"}`, "Content-Type", "application/json")
+	var said struct {
+		Missing struct {
+			Authorization []struct {
+				URL   string `json:"url"`
+				Check string `json:"check_url"`
+			}
+		} `json:"missing_requirements"`
+	}
+	if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.status != http.StatusBadRequest || len(said.Missing.Authorization) != 1 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	path, ours := strings.CutPrefix(said.Missing.Authorization[0].Check, "http://"+g.listen)
+	if want := "/tools/authorizations/" + r.header.Get("Callgate-Call-Id") + "/0"; !ours || path != want {
+		t.Fatalf("%s", r.body)
+	}
+	for says, want := range map[string]string{"pending": "pending", "completed": "completed", "failed": "failed", "weird": "pending"} {
+		status.Store(says)
+		if r := g.ask(t, http.MethodGet, path, ""); r.status != http.StatusOK || r.body != `{"status":"`+want+"\"}\n" {
+			t.Errorf("%s: %d %q", says, r.status, r.body)
+		}
+	}
 }
 
 // TestServeOXPBehindOXP: a gateway has the tools of another one, by its server's

@@ -230,6 +230,22 @@ func layout(t testing.TB, files map[string]string) (config, data string) {
 	return config, data
 }
 
+// tally stops the gateway, and counts what its log holds.
+func (g *gate) tally(t testing.TB, data string) (decisions, outcomes int) {
+	t.Helper()
+	if code := g.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	for _, r := range verified(t, data) {
+		if r["event"] == "outcome" {
+			outcomes++
+		} else {
+			decisions++
+		}
+	}
+	return decisions, outcomes
+}
+
 // unlimitedVectors copies the configuration of the vectors, without its limits,
 // and returns it for a gateway that serves.
 func unlimitedVectors(t testing.TB) (config, data string) {

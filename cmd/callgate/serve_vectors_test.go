@@ -51,17 +51,7 @@ func natively(t *testing.T, form func(testing.TB, corpora.Vector) (body string, 
 	g := serveGate(t, config)
 	asked, accepted := 0, 0
 	t.Cleanup(func() {
-		if code := g.stop(t); code != exitAccepted {
-			t.Errorf("exit code %d", code)
-		}
-		decisions, outcomes := 0, 0
-		for _, r := range verified(t, data) {
-			if r["event"] == "outcome" {
-				outcomes++
-			} else {
-				decisions++
-			}
-		}
+		decisions, outcomes := g.tally(t, data)
 		if decisions != asked || outcomes != accepted {
 			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, asked, accepted)
 		}

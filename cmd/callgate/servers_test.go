@@ -57,6 +57,12 @@ func digestIn(t *testing.T, stdout string) string {
 	return ""
 }
 
+// fates are what was printed of each tool, before the digest at the end.
+func fates(t *testing.T, stdout string) string {
+	t.Helper()
+	return strings.TrimSuffix(stdout, "digest\t"+digestIn(t, stdout)+"\n")
+}
+
 func TestAcceptWhatIsMeant(t *testing.T) {
 	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
@@ -85,10 +91,10 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 		t.Fatalf("what is expected: %v, %v", err, pins())
 	}
 	hub.say("hub", defined("a", "2"), defined("c", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{}, "a"); err != nil || stdout != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
+	if stdout, _, err := accepting(t, hub, config, acceptance{}, "a"); err != nil || fates(t, stdout) != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
 		t.Fatalf("one by its name: %v, %q, %v", err, stdout, pins())
 	}
-	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || stdout != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
+	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || fates(t, stdout) != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
 		t.Fatalf("all: %v, %q, %v", err, stdout, pins())
 	}
 	if _, _, err := accepting(t, hub, config, acceptance{}, "b"); err == nil {
@@ -177,7 +183,88 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 		t.Errorf("%v, %v", loaded.Pins, err)
 	}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || stdout != "accepted\thub.a\naccepted\thub.b\n" {
+	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || fates(t, stdout) != "accepted\thub.a\naccepted\thub.b\n" {
 		t.Errorf("%v, %q", err, stdout)
+	}
+}
+
+// TestAcceptElsewhere: what one gateway has accepted is carried to another, by its
+// digest or as a file, and is the same there.
+func TestAcceptElsewhere(t *testing.T) {
+	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	hub.say("hub", defined("a", "1"), defined("b", "1"))
+	policy := "p, Analyst, *, hub.*, , allow\n"
+	here, there := hubConfig(t, policy, ""), hubConfig(t, policy, "")
+	digestOfAll := func(config string) string {
+		t.Helper()
+		loaded, err := configs.Load(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digestOf(loaded.Pins["hub"])
+	}
+	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", here); code != exitUsage || stdout != "" || !strings.Contains(stderr, "nothing was accepted of hub") {
+		t.Errorf("of nothing: %d, %s%s", code, stdout, stderr)
+	}
+	stdout, _, err := accepting(t, hub, here, acceptance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := digestIn(t, stdout)
+	if _, _, err := accepting(t, hub, there, acceptance{expected: digest}); err != nil || digestOfAll(there) != digestOfAll(here) {
+		t.Errorf("by its digest: %v", err)
+	}
+	for _, r := range rows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersOf(hub.says["hub"])) {
+		if want, err := offersOf([]engine.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
+			t.Errorf("%s is listed with the digest %q; expected %q: %v", r.Tool, r.Digest, want, err)
+		}
+	}
+
+	hub.say("hub", defined("a", "2"), defined("c", "1"))
+	if _, _, err := accepting(t, hub, here, acceptance{}); err != nil {
+		t.Fatal(err)
+	}
+	code, exported, stderr := command(t, nil, "servers", "export", "hub", "--config", here)
+	if code != exitAccepted {
+		t.Fatalf("%d: %s", code, stderr)
+	}
+	from := func(text string, args ...string) (int, string, string) {
+		t.Helper()
+		return command(t, strings.NewReader(text), append([]string{"servers", "accept", "hub", "--from", "-", "--config", there}, args...)...)
+	}
+	before := digestOfAll(there)
+	for what, c := range map[string]struct {
+		text string
+		args []string
+	}{
+		"half a file":                 {exported[:len(exported)/2], nil},
+		"of another server":           {strings.Replace(exported, `"hub"`, `"far"`, 1), nil},
+		"an unknown member":           {strings.Replace(exported, `"digest"`, `"digests"`, 1), nil},
+		"a schema that does not load": {strings.Replace(exported, `"type": "object"`, `"type": "objekt"`, 1), nil},
+		"what is not meant":           {exported, []string{"--expect", before}},
+		"names of tools":              {exported, []string{"a"}},
+		"only to be looked at":        {exported, []string{"--dry-run"}},
+	} {
+		code, stdout, stderr := from(c.text, c.args...)
+		if dry := what == "only to be looked at"; dry != (code == exitAccepted) || !dry && (code != exitUsage || stdout != "" || stderr == "") {
+			t.Errorf("%s: %d, %s%s", what, code, stdout, stderr)
+		}
+		if digestOfAll(there) != before {
+			t.Fatalf("%s was accepted", what)
+		}
+	}
+	code, stdout, stderr = from(exported, "--expect", digestOfAll(here))
+	if code != exitAccepted || fates(t, stdout) != "forgotten\thub.b\nchanged\thub.a\naccepted\thub.c\n" {
+		t.Errorf("%d, %q, %s", code, stdout, stderr)
+	}
+	if _, again, _ := command(t, nil, "servers", "export", "hub", "--config", there); again != exported {
+		t.Errorf("found %s; expected %s", again, exported)
+	}
+	servers := filepath.Join(filepath.Dir(there), "servers.yaml")
+	if err := os.WriteFile(servers, []byte("servers: [{name: hub, type: mcp, url: \"https://example.com/mcp\", allow: [a]}]\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := from(exported); code != exitUsage || stdout != "" || !strings.Contains(stderr, "not among those") {
+		t.Errorf("a tool that is not allowed: %d, %s%s", code, stdout, stderr)
 	}
 }

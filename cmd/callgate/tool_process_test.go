@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -29,9 +28,16 @@ func serveAsTool(address string) {
 // signals. It ends with the test.
 func toolProcess(t testing.TB) (process *os.Process, url string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, os.Args[0])
+	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), asTool+"=127.0.0.1:0")
+	url = "http://" + announced(t, c)
+	return c.Process, url
+}
+
+// announced starts a process, and returns the first line that it says. It ends with the
+// test.
+func announced(t testing.TB, c *exec.Cmd) string {
+	t.Helper()
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -40,12 +46,12 @@ func toolProcess(t testing.TB) (process *os.Process, url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
+		_ = c.Process.Kill()
 		_ = c.Wait() // it ends with the signal
 	})
-	address, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the tool does not say where it listens: %v", err)
+		t.Fatalf("the process says %q: %v", line, err)
 	}
-	return c.Process, "http://" + strings.TrimSpace(address)
+	return strings.TrimSpace(line)
 }

@@ -25,6 +25,10 @@ func newTooling(options engine.Options, changed func(server string)) *tooling {
 	return t
 }
 
+// Keep ends the programs and sessions of servers that are none of these, each when the
+// last call that uses it has ended. It waits for nothing.
+func (t *tooling) Keep(servers []engine.Server) { t.mcp.Keep(servers) }
+
 // OpenBreakers is of how many tools the breaker is not closed.
 func (t *tooling) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
 

@@ -172,17 +172,9 @@ said, and run.credential states where it stands.`,
 
 // imports reads a file of definitions and prints what became of it.
 func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*configs.Import, error)) error {
-	in, name, err := e.open(ctx, args)
+	name, data, err := e.definitions(ctx, args)
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxImportBytes+1))
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", name, reason(err))
-	}
-	if len(data) > maxImportBytes {
-		return fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
 	}
 	imported, err := read(name, data)
 	if err != nil {
@@ -193,6 +185,23 @@ func (e env) imports(ctx context.Context, args []string, read func(name string, 
 
 // maxImportBytes bounds a file of definitions.
 const maxImportBytes = 64 << 20
+
+// definitions reads a file of definitions whole.
+func (e env) definitions(ctx context.Context, args []string) (name string, data []byte, err error) {
+	in, name, err := e.open(ctx, args)
+	if err != nil {
+		return "", nil, err
+	}
+	defer in.Close()
+	data, err = io.ReadAll(io.LimitReader(in, maxImportBytes+1))
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot read %s: %w", name, reason(err))
+	}
+	if len(data) > maxImportBytes {
+		return "", nil, fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
+	}
+	return name, data, nil
+}
 
 // imported prints the tool file, and says what was changed and left out.
 func (e env) imported(im *configs.Import) error {

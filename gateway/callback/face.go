@@ -6,13 +6,14 @@
 //
 // Whoever has the token of a call may answer it, and needs nothing else: it is keyed,
 // names the one call, ends with the time that the call may take, and stands in no
-// log. What matches no call that waits, for whatever reason, is answered alike. A
-// body is read strictly, but for members that nothing here knows: a tool may speak
-// of more.
+// log, nor in what the tool says where that goes on. What matches no call that waits,
+// for whatever reason, and another answer than the first, are answered alike. A body
+// is read strictly, but for members that nothing here knows: a tool may speak of more.
 package callback
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -45,7 +46,8 @@ const beside = 1 << 20
 // Mount puts the face behind a door.
 func (f *Face) Mount(d *door.Door) {
 	d.Mount(door.Route{
-		Method: http.MethodPost, Path: "/v1/callbacks/:token", Lane: door.Reserved, Open: true,
+		// Whatever is below the path is a token, if no good one.
+		Method: http.MethodPost, Path: "/v1/callbacks/*token", Lane: door.Reserved, Open: true,
 		// Every byte of a result may be an escape of six.
 		MaxBody: func() int { return int(6*f.options.Kernel.LongestAnswer() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
@@ -54,7 +56,7 @@ func (f *Face) Mount(d *door.Door) {
 
 // admit looks at the token before anything is read of what comes with it.
 func (f *Face) admit(c *gin.Context) *refusal.Error {
-	id := f.options.Verify(c.Param("token"))
+	id := f.options.Verify(token(c))
 	if id == "" {
 		return unmatched()
 	}
@@ -62,13 +64,16 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	return nil
 }
 
+// token is what stands behind the path of the face.
+func token(c *gin.Context) string { return strings.TrimPrefix(c.Param("token"), "/") }
+
 // unmatched is the one refusal for all that matches nothing.
 func unmatched() *refusal.Error {
 	return refusal.New(refusal.NotFound, "Nothing is waited for here.")
 }
 
 func (f *Face) serve(c *gin.Context, a door.Asked) {
-	m, refused := read(a.Body)
+	m, refused := read(a.Body, token(c))
 	if refused != nil {
 		refuse(c, refused)
 		return
@@ -84,11 +89,12 @@ func (f *Face) serve(c *gin.Context, a door.Asked) {
 
 const contentJSON = "application/json; charset=utf-8"
 
-// refuse answers with a code and what it means.
+// refuse answers with a code and what it means. What was answered otherwise before is
+// not told from what does not match: only the log does.
 func refuse(c *gin.Context, refused *refusal.Error) {
 	door.Note(c, refused)
 	door.RetryAfter(c, refused)
-	if refused.Code == refusal.NotFound {
+	if refused.Code == refusal.NotFound || refused.Code == refusal.IdempotencyConflict {
 		refused = unmatched() // whoever has refused it
 	}
 	body, err := wrapper.Marshal(map[string]any{"error": map[string]string{"code": string(refused.Code), "message": refused.Message}})

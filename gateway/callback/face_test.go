@@ -5,66 +5,27 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/callback"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/telemetry"
 )
 
-func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
-	leaks.Main(m)
-}
-
-// journal keeps what is written down.
-type journal struct {
-	mu      sync.Mutex
-	records []audit.Record
-	failing bool
-}
-
-func (j *journal) Append(_ context.Context, r audit.Record) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.failing {
-		return refusal.New(refusal.AuditUnavailable, "m")
-	}
-	j.records = append(j.records, r)
-	return nil
-}
-
-// of are the records of a call that fit.
-func (j *journal) of(id string, fit func(audit.Record) bool) (found []audit.Record) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, r := range j.records {
-		if r.CallID == id && fit(r) {
-			found = append(found, r)
-		}
-	}
-	return found
-}
+func TestMain(m *testing.M) { facetest.Main(m) }
 
 func outcome(r audit.Record) bool { return r.Event == audit.Ending }
 func dispute(r audit.Record) bool { return r.Event == audit.Decision && r.Verdict == audit.Refused }
@@ -91,15 +52,15 @@ func (e *taker) Cancel(_ context.Context, t gateway.Task) {
 
 // world is a gateway of three tools that call back, whose clock a test may move.
 type world struct {
-	*door.Door
-	t       testing.TB
-	kernel  *gateway.Kernel
-	keys    *identity.Capabilities
-	engine  *taker
-	journal *journal
-	log     *bytes.Buffer
-	mu      sync.Mutex
-	ahead   time.Duration
+	*facetest.House
+	t      testing.TB
+	config *configs.Config
+	keys   *identity.Capabilities
+	calls  *calls
+	engine *taker
+	log    *bytes.Buffer
+	mu     sync.Mutex
+	ahead  time.Duration
 }
 
 func (w *world) now() time.Time {
@@ -118,46 +79,41 @@ const maxAge = time.Hour
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	dir := t.TempDir()
 	tool := func(name, more string) string {
 		return fmt.Sprintf("  - {name: %s, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: callback, url: \"http://127.0.0.1:9/invoke\", tool: do, timeout: 1ms, max_age: 1h, max_result_bytes: 20000}%s}\n", name, more)
 	}
-	for name, text := range map[string]string{
-		"callgate.yaml":   "registry: {files: [tools.yaml]}\ndata_dir: " + filepath.Join(dir, "data") + "\n",
-		"policy.csv":      "p, Analyst, *, *, , allow\n",
-		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
-		"limits.yaml":     "{}\n",
+	c := facetest.Config(t, map[string]string{
 		"tools.yaml": "tools:\n" + tool("later.do", "") + tool("later.look", ", effect: read") +
-			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"# end\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, keys: (*identity.Capabilities)(nil).Rotate(time.Now(), 0), engine: &taker{}, journal: &journal{}, log: &bytes.Buffer{}}
-	w.kernel, err = gateway.New(&gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
-	}, gateway.Parts{
-		Limiter: ratelimit.NewLocal(w.now), Journal: w.journal, Store: store.NewMemory(w.now), Engine: w.engine, Now: w.now,
+			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}") +
+			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewJSONHandler(w.log, nil))
-	w.Door = door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
-	native.New(native.Options{Kernel: w.kernel, Log: logger}).Mount(w.Door)
-	callback.New(callback.Options{Kernel: w.kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Door)
+	w := &world{t: t, config: c, keys: (*identity.Capabilities)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
+	w.calls = &calls{Memory: store.NewMemory(w.now)}
+	w.open()
+	return w
+}
+
+// again is another gateway with the same calls and keys, as after a restart.
+func (w *world) again() *world {
+	other := &world{t: w.t, config: w.config, keys: w.keys, calls: w.calls, engine: w.engine, log: w.log}
+	other.open()
+	return other
+}
+
+// open builds the gateway.
+func (w *world) open() {
+	t := w.t
+	t.Helper()
+	w.House = facetest.Open(t, facetest.Plan{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.State, p *gateway.Parts) {
+		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
+	}})
+	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Door)
+	callback.New(callback.Options{Kernel: w.Kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Door)
 	t.Cleanup(func() {
-		if err := w.kernel.Settle(context.Background()); err != nil {
+		if err := w.Kernel.Settle(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return w
 }
 
 // waiting is a call that a tool has taken.
@@ -259,7 +215,7 @@ func (c waiting) pending() {
 	if s := c.state(); s.State != "pending" || s.Result != nil {
 		c.w.t.Errorf("the call stands as %s", s.raw)
 	}
-	if n := len(c.w.journal.of(c.id, outcome)); n > 0 {
+	if n := len(c.w.Ledger.Of(c.id, outcome)); n > 0 {
 		c.w.t.Errorf("the call has %d outcomes", n)
 	}
 }
@@ -275,7 +231,7 @@ func (c waiting) output() string {
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
-	if o := c.w.journal.of(c.id, outcome); len(o) != 1 {
+	if o := c.w.Ledger.Of(c.id, outcome); len(o) != 1 {
 		c.w.t.Errorf("the call has %d outcomes", len(o))
 	}
 	return string(b)
@@ -304,11 +260,6 @@ func TestTIR02Malformed(t *testing.T) {
 		c.result("text", "x", "type", "TOOL_RESULT"), c.result("text", "x", "type", "tool_results"), c.result("text", "x", "type", ""),
 		c.result("text", "x", "group_id", nil), c.result("text", "x", "group_id", 7), c.result("text", "x", "group_id", ""), c.result("text", "x", "id", nil), c.result("text", "x", "id", []string{c.id}),
 		c.result("text", "x", "call_id", 7), c.result("text", "x", "subscription", "true"), c.result("text", "x", "subscription", 1),
-		c.result("text", "x", "display_as", "x"), c.result("text", "x", "display_as", []any{"x"}), c.result("text", "x", "display_as", map[string]any{"type": "text", "content": "x"}),
-		c.result("text", "x", "display_as", []any{map[string]any{"type": "text"}}), c.result("text", "x", "display_as", []any{map[string]any{"content": "x"}}),
-		c.result("text", "x", "display_as", []any{map[string]any{"type": "text", "content": map[string]any{}}}),
-		c.result("text", "x", "display_as", []any{map[string]any{"type": "diff", "content": "x"}}),
-		c.result("text", "x", "display_as", []any{map[string]any{"type": "diff", "content": map[string]any{"path": "a"}}}),
 		c.result("content", "x"), c.result("content", []any{"x"}), c.result("content", []any{map[string]any{"type": "text"}}),
 		c.result("content", []any{map[string]any{"type": "sound", "data": "x"}}),
 		c.result("content", []any{map[string]any{"type": "image", "data": "!", "mediaType": "image/png"}}),
@@ -363,6 +314,20 @@ func unmatched(t testing.TB, w *world) (answers map[string]*httptest.ResponseRec
 		"an event of no subscription":   w.post(ended.token, ended.message("subscription_event", "text", "x")),
 		"an event of a call that waits": w.post(mine.token, mine.message("subscription_event", "text", "x")),
 		"not JSON, and no token":        w.post("x", "not JSON"),
+		"another answer":                w.post(ended.token, ended.result("text", "another")),
+		"no token, and a query":         w.post("x?y=1", body),
+		"a slash behind no token":       w.post("x/", body),
+		"a slash behind a token":        w.post(mine.token+"/", body),
+		"more behind a token":           w.post(mine.token+"/x", body),
+		"a slash before a token":        w.post("/"+mine.token, body),
+		"nothing where a token stands":  w.post("", body),
+		"a token that is encoded":       w.post("%41"+mine.token[1:], body),
+	}
+	for name, header := range map[string]string{"a header that means nothing": "Callgate-Nothing", "a thread twice": "Callgate-Thread", "a type twice": "Content-Type"} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/callbacks/x", strings.NewReader(body))
+		r.Header[header] = []string{"a", "b"}
+		answers[name] = httptest.NewRecorder()
+		w.ServeHTTP(answers[name], r)
 	}
 	w.advance(maxAge)
 	answers["a call whose time is over"] = w.post(expired.token, expired.result("text", "x"))
@@ -391,7 +356,7 @@ func TestTIR03OnlyACallThatWaits(t *testing.T) {
 }
 
 // All that does not match is answered by the same bytes, and enters nothing. What
-// comes too late by the right address is written down.
+// comes by the right address too late, or of another call or thread, is written down.
 func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 	w := newWorld(t)
 	answers, untouched := unmatched(t, w)
@@ -407,14 +372,20 @@ func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 			t.Errorf("%s: %s\nelsewhere: %s", name, said, first)
 		}
 	}
-	for _, c := range untouched {
-		if d := w.journal.of(c.id, dispute); len(d) > 0 {
-			t.Errorf("%+v", d)
+	for i, want := range []int{4, 1} {
+		foreign := w.Ledger.Of(untouched[i].id, dispute)
+		for _, r := range foreign {
+			if r.Code != refusal.NotFound || r.Stage != refusal.Identity || len(r.InputSHA256) != 64 {
+				t.Errorf("%+v", r)
+			}
+		}
+		if len(foreign) != want {
+			t.Errorf("%d messages of another call or thread are written down, expected %d", len(foreign), want)
 		}
 	}
 	late := 0
-	for _, r := range w.journal.records {
-		if dispute(r) && r.Code == refusal.NotFound {
+	for _, r := range w.Ledger.Records() {
+		if dispute(r) && r.Code == refusal.NotFound && r.Stage != refusal.Identity {
 			late++
 		}
 		if r.Outcome == audit.Result && !strings.HasPrefix(r.Tool, "later.look") {
@@ -441,13 +412,13 @@ func TestTIR05Duplicates(t *testing.T) {
 		t.Errorf("found %s", got)
 	}
 	for i := range 20 {
-		c.says(409, c.result("text", fmt.Sprint("hunter2 ", i)))
+		c.says(404, c.result("text", fmt.Sprint("hunter2 ", i)))
 	}
-	c.says(409, c.result("text", `{"n":1}`)) // another text
+	c.says(404, c.result("text", `{"n":1}`)) // another text
 	if got := c.output(); got != `{"n":1}` {
 		t.Errorf("found %s", got)
 	}
-	disputes := w.journal.of(c.id, dispute)
+	disputes := w.Ledger.Of(c.id, dispute)
 	digests := map[string]bool{}
 	for _, r := range disputes {
 		digests[r.InputSHA256] = true
@@ -465,14 +436,50 @@ func TestConflictWithoutAJournal(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
 	c.says(200, c.result("text", "x"))
-	w.journal.mu.Lock()
-	w.journal.failing = true
-	w.journal.mu.Unlock()
-	c.says(503, c.result("text", "y"))
-	w.journal.mu.Lock()
-	w.journal.failing = false
-	w.journal.mu.Unlock()
-	c.says(409, c.result("text", "y"))
+	w.Ledger.Fail(true)
+	for range 20 {
+		c.says(503, c.result("text", "y"))
+	}
+	w.Ledger.Fail(false)
+	c.says(404, c.result("text", "y"))
+	if d := w.Ledger.Of(c.id, dispute); len(d) != 1 || d[0].Code != refusal.IdempotencyConflict {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A tool cannot fill the log with messages that name another call: the first are
+// written down, whatever they do, and the log of requests tells them from those that
+// no token is good for.
+func TestMessagesOfAnotherCallAreBounded(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	w.Ledger.Fail(true)
+	c.says(503, c.result("text", "hunter2", "id", "call_of_nobody"))
+	w.Ledger.Fail(false)
+	for i := range 10 {
+		c.says(404, c.result("text", fmt.Sprint("hunter2 ", i), "id", "call_of_nobody"))
+		c.says(404, c.message("oauth", "auth_url", fmt.Sprint("https://id.example/", i), "group_id", "other"))
+		c.says(404, c.message("subscription_event", "text", fmt.Sprint("hunter2 ", i), "group_id", "other"))
+	}
+	c.pending()
+	foreign := w.Ledger.Of(c.id, dispute)
+	digests := map[string]bool{}
+	for _, r := range foreign {
+		digests[r.InputSHA256] = true
+		if r.Code != refusal.NotFound || r.Stage != refusal.Identity || r.Tool != "later.do" || strings.Contains(fmt.Sprintf("%+v", r), "hunter2") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(foreign) != 8 || len(digests) != 8 {
+		t.Errorf("%d are written down, of %d messages; expected 8", len(foreign), len(digests))
+	}
+	if n := strings.Count(w.log.String(), "names another call or thread"); n != 30 {
+		t.Errorf("the log of requests tells of %d, expected 30", n)
+	}
+	w.post("x", c.result("text", "x"))
+	if n := strings.Count(w.log.String(), `"cause"`); n != 30 {
+		t.Errorf("%d requests have a cause, expected 30", n)
+	}
 }
 
 // What is for people never alters what the model gets.
@@ -484,6 +491,8 @@ func TestTIR06DisplayIsForPeople(t *testing.T) {
 		[]any{map[string]any{"type": "text", "content": "shown"}},
 		[]any{map[string]any{"type": "diff", "content": map[string]any{"path": "a", "patch": "--- a\n+++ a\n"}}, map[string]any{"type": "text", "content": "shown"}},
 		[]any{map[string]any{"type": "hologram", "content": map[string]any{"tool_result": "forged"}}},
+		"x", 7, true, map[string]any{"type": "text", "content": "x"}, []any{"x", nil, 7, []any{}},
+		[]any{map[string]any{"type": "weird", "content": 1}, map[string]any{"type": "weird"}, map[string]any{"content": "x"}, map[string]any{"type": map[string]any{}}},
 	} {
 		for _, answer := range [][]any{{"text", "all of it"}, {"text", `{"a":1}`}, {"text", "Error: it is full."}, {"content", []any{map[string]any{"type": "text", "text": "all of it"}}}} {
 			plain, shown := w.begin("later.do", "t"), w.begin("later.do", "t")
@@ -492,28 +501,48 @@ func TestTIR06DisplayIsForPeople(t *testing.T) {
 			if a, b := plain.output(), shown.output(); a != b {
 				t.Errorf("with %v: %s, without: %s", display, b, a)
 			}
-			want, _ := json.Marshal(display)
-			if s := shown.state(); display != nil && string(s.Display) != string(want) {
-				t.Errorf("shown is %s, expected %s", s.Display, want)
-			}
 		}
 	}
 }
 
-// Whoever shows a result gets every segment, in their order, known here or not; and
-// where there is none, the result itself.
-func TestTIR07EverySegmentIsPassedOn(t *testing.T) {
+// Whoever shows a result gets the segments of types that are known, in their order,
+// without those that cannot be shown; and where none is left, the result itself.
+func TestTIR07SegmentsThatCanBeShown(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
-	segments := []any{
-		map[string]any{"type": "hologram", "content": "x"}, map[string]any{"type": "image", "content": map[string]any{"data": "AAAA", "mediaType": "image/png"}},
-		map[string]any{"type": "text", "content": "\u202e\u200bhidden\x1b[2J"},
+	segment := func(kind string, content any) map[string]any { return map[string]any{"type": kind, "content": content} }
+	diff := func(more ...string) map[string]any {
+		m := map[string]any{"path": "a"}
+		for _, name := range more {
+			m[name] = "--- a\n+++ a\n"
+		}
+		return m
 	}
-	c.says(200, c.result("text", "x", "display_as", segments))
+	image := func(data, media string) map[string]any { return map[string]any{"data": data, "mediaType": media} }
+	good := []any{
+		segment("image", image("AAAA", "image/png")), segment("text", ""), segment("diff", diff("patch")), segment("text", "\u202e\u200bhidden\x1b[2J"),
+	}
+	bad := []any{
+		"x", nil, 7, map[string]any{}, segment("hologram", "x"), segment("weird", 1), map[string]any{"type": "weird"}, map[string]any{"content": "x"},
+		segment("", "x"), map[string]any{"type": 7, "content": "x"}, segment("text", map[string]any{}), segment("text", nil), map[string]any{"type": "text"},
+		segment("diff", "x"), segment("diff", diff()), segment("diff", nil), segment("image", "x"), segment("image", image("!", "image/png")), segment("image", image("AAAA", "text/html")),
+	}
+	mixed := slices.Clone(bad)
+	for i, s := range good {
+		mixed = slices.Insert(mixed, 5*i, s)
+	}
+	c.says(200, c.result("text", "x", "display_as", mixed))
 	s := c.state()
 	var got []any
-	if err := json.Unmarshal(s.Display, &got); err != nil || fmt.Sprint(got) != fmt.Sprint(segments) {
+	if err := json.Unmarshal(s.Display, &got); err != nil || fmt.Sprint(got) != fmt.Sprint(good) {
 		t.Errorf("found %s", s.Display)
+	}
+	for _, none := range append([]any{"x", 7, true, map[string]any{}, []any{}, bad}, bad...) {
+		c := w.begin("later.do", "t")
+		c.says(200, c.result("text", "x", "display_as", none))
+		if s := c.state(); s.Display != nil {
+			t.Errorf("%v: found %s", none, s.Display)
+		}
 	}
 	if strings.ContainsAny(s.raw, "\u202e\u200b\x1b") {
 		t.Errorf("something hides in %q", s.raw)
@@ -569,7 +598,7 @@ func TestErrorTexts(t *testing.T) {
 		if got := c.output(); got != `{"error":{"code":"tool_failed","stage":"execute","message":"Error: it is full. Ask for less.","retryable":false}}` {
 			t.Errorf("found %s", got)
 		}
-		if o := w.journal.of(c.id, outcome); o[0].Outcome != audit.Failed || o[0].Code != refusal.ToolFailed {
+		if o := w.Ledger.Of(c.id, outcome); o[0].Outcome != audit.Failed || o[0].Code != refusal.ToolFailed {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -651,7 +680,7 @@ func TestTIR12NoTokenIsWrittenDown(t *testing.T) {
 	c := w.begin("later.do", "t")
 	c.says(400, "hunter2")
 	c.says(200, c.result("text", "hunter2"))
-	c.says(409, c.result("text", "hunter3"))
+	c.says(404, c.result("text", "hunter3"))
 	w.post(c.token+"x", "")
 	r := httptest.NewRequest(http.MethodGet, "/v1/callbacks/"+c.token, nil)
 	answer := httptest.NewRecorder()
@@ -663,7 +692,7 @@ func TestTIR12NoTokenIsWrittenDown(t *testing.T) {
 	if w.ServeHTTP(answer, r); answer.Code != http.StatusNotFound {
 		t.Errorf("%d", answer.Code)
 	}
-	records, err := json.Marshal(w.journal.records)
+	records, err := json.Marshal(w.Ledger.Records())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -674,7 +703,62 @@ func TestTIR12NoTokenIsWrittenDown(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(w.log.String(), `"route":"/v1/callbacks/:token"`) {
+	if !strings.Contains(w.log.String(), `"route":"/v1/callbacks/*token"`) {
 		t.Error("the requests are not in the log at all")
 	}
+}
+
+// A tool that writes its own address into what it says gives it to nobody.
+func TestTIR12NoTokenGoesOn(t *testing.T) {
+	w := newWorld(t)
+	const at, hidden = "https://gateway.example/v1/callbacks/", "[callback address]"
+	escaped := func(text string) string {
+		var b strings.Builder
+		for _, c := range text {
+			fmt.Fprintf(&b, "\\u%04x", c)
+		}
+		return b.String()
+	}
+	for name, of := range map[string]struct {
+		answer func(token string) []any
+		want   string
+	}{
+		"a text":                    {func(token string) []any { return []any{"text", "Go to " + at + token + " or " + token} }, `{"text":"Go to ` + at + hidden + ` or ` + hidden + `"}`},
+		"an error":                  {func(token string) []any { return []any{"text", "Error: " + token + "."} }, `{"error":{"code":"tool_failed","stage":"execute","message":"Error: ` + hidden + `.","retryable":false}}`},
+		"an object":                 {func(token string) []any { return []any{"text", `{"a":["` + at + token + `"],"` + token + `":1.50}`} }, `{"` + hidden + `":1.50,"a":["` + at + hidden + `"]}`},
+		"an object of escapes":      {func(token string) []any { return []any{"text", `{"a":"` + escaped(token) + `","n":1.50}`} }, `{"a":"` + hidden + `","n":1.50}`},
+		"a name of escapes":         {func(token string) []any { return []any{"text", `{"` + escaped(token) + `":1}`} }, `{"` + hidden + `":1}`},
+		"two names that are one":    {func(token string) []any { return []any{"text", `{"` + token + `":1,"` + hidden + `":2}`} }, `{"text":"{\"` + hidden + `\":1,\"` + hidden + `\":2}"}`},
+		"escapes of something else": {func(string) []any { return []any{"text", `{"a":"\u0041","n":1.50}`} }, `{"a":"\u0041","n":1.50}`},
+		"content": {func(token string) []any {
+			return []any{"content", []any{map[string]any{"type": "text", "text": token}, map[string]any{"type": "text", "text": "x" + token + "x"}}}
+		}, `{"content":[{"text":"` + hidden + `","type":"text"},{"text":"x` + hidden + `x","type":"text"}]}`},
+		"what people are shown": {func(token string) []any {
+			return []any{"text", "x", "display_as", []any{
+				map[string]any{"type": "text", "content": token, token: "x"}, map[string]any{"type": "diff", "content": map[string]any{"path": token, "patch": token, token: "x"}},
+			}}
+		}, `{"text":"x"}`},
+	} {
+		c := w.begin("later.do", "")
+		events := c.follow()
+		c.says(200, c.result(append(of.answer(c.token), "subscription", true)...))
+		if got := c.output(); got != of.want {
+			t.Errorf("%s: found %s, expected %s", name, got, of.want)
+		}
+		c.says(200, c.result(append(of.answer(c.token), "subscription", true)...)) // it is the same
+		c.says(200, c.message("subscription_event", "text", name+" "+c.token))
+		all := c.state().raw
+		for e := ""; !strings.HasPrefix(e, "subscription "); all += e {
+			e = next(t, events)
+		}
+		if strings.Contains(all, c.token) || strings.Contains(all, escaped(c.token)) || !strings.Contains(all, name+" "+hidden) {
+			t.Errorf("%s: shown is %s", name, all)
+		}
+	}
+	c := w.begin("later.do", "t")
+	c.says(400, c.message("oauth", "auth_url", "https://id.example/?back="+c.token))
+	c.pending()
+	// What is hidden is not what was said.
+	c.says(200, c.result("text", c.token))
+	c.says(404, c.result("text", hidden))
 }

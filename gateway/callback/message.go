@@ -29,8 +29,9 @@ func malformed(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf("The message is not valid: "+format+".", args...))
 }
 
-// read reads a message by the rules of its type.
-func read(body []byte) (message, *refusal.Error) {
+// read reads a message by the rules of its type. The token of the address that it was
+// posted to is in nothing of what goes on.
+func read(body []byte, token string) (message, *refusal.Error) {
 	value, err := parser.ReadValue(body, maxDepth)
 	if err != nil {
 		return message{}, malformed("%v", err)
@@ -39,8 +40,10 @@ func read(body []byte) (message, *refusal.Error) {
 	if !ok {
 		return message{}, malformed("found no object")
 	}
-	r := reader{object: object}
-	m := message{digest: digest(object), group: r.text("group_id", true)}
+	digest := digest(object)
+	mask(object, token)
+	r := reader{object: object, token: token}
+	m := message{digest: digest, group: r.text("group_id", true)}
 	switch kind := r.text("type", true); kind {
 	case "tool_result":
 		m.id = r.text("id", true)
@@ -74,9 +77,31 @@ func digest(object map[string]any) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// masked stands where a tool has written the token of its call's address: who reads
+// that token could answer in the tool's place.
+const masked = "[callback address]"
+
+// mask replaces a token in every text of a value.
+func mask(value any, token string) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ReplaceAll(v, token, masked)
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i], token)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = mask(v[name], token)
+		}
+	}
+	return value
+}
+
 // reader takes a message apart. The first fault stands.
 type reader struct {
 	object  map[string]any
+	token   string
 	refused *refusal.Error
 }
 
@@ -158,7 +183,7 @@ func (r *reader) answer() gateway.Answer {
 	case strings.HasPrefix(text, failed):
 		a.Failure = text
 	default:
-		a.Output = textOutput(text)
+		a.Output = r.textOutput(text)
 	}
 	if shown != nil {
 		a.Display, _ = json.Marshal(shown) // what was read always encodes
@@ -167,13 +192,29 @@ func (r *reader) answer() gateway.Answer {
 }
 
 // textOutput is a text as an output: the object that it is, or an object with it.
-func textOutput(text string) gateway.Output {
-	if value, err := parser.ReadValue([]byte(text), maxDepth); err == nil {
-		if _, isObject := value.(map[string]any); isObject {
-			return gateway.Output{Body: []byte(text), JSON: true}
+func (r *reader) textOutput(text string) gateway.Output {
+	object := objectOf(text)
+	if object != nil && strings.Contains(text, `\`) {
+		// Within an object the token may be spelled with escapes.
+		plain := output(object).Body
+		if shown := strings.ReplaceAll(string(plain), r.token, masked); shown != string(plain) {
+			text, object = shown, objectOf(shown)
 		}
 	}
-	return output(map[string]any{"text": text})
+	if object == nil {
+		return output(map[string]any{"text": text})
+	}
+	return gateway.Output{Body: []byte(text), JSON: true}
+}
+
+// objectOf is the strict JSON object that a text is, or nil.
+func objectOf(text string) map[string]any {
+	value, err := parser.ReadValue([]byte(text), maxDepth)
+	if err != nil {
+		return nil
+	}
+	object, _ := value.(map[string]any)
+	return object
 }
 
 func output(value map[string]any) gateway.Output {
@@ -234,42 +275,42 @@ func onlyText(items []any) (string, bool) {
 	return text, isText
 }
 
-// display reads what is for people. Segments of types that are not known here are
-// kept: who shows them may know more.
+// display reads what is for people: the segments of types that are known here, and
+// whose content is of its type. It is no reason to refuse an answer: where nothing of
+// it can be shown, there is none.
 func (r *reader) display() []any {
-	list := r.list("display_as")
-	if list == nil {
-		return nil
-	}
-	shown := []any{}
-	for _, object := range list {
-		kind, _ := object["type"].(string)
-		_, isText := object["content"].(string)
-		inner, isObject := object["content"].(map[string]any)
-		bad := kind == "" || !isText && !isObject
-		switch kind {
-		case "text":
-			bad = !isText
-		case "diff":
-			bad = bad || !texts(inner, "path", "patch")
-		case "image":
-			bad = bad || !texts(inner, "data", "mediaType")
+	list, _ := r.object["display_as"].([]any)
+	var shown []any
+	for _, item := range list {
+		object, _ := item.(map[string]any)
+		if content := segment(object); content != nil {
+			shown = append(shown, map[string]any{"type": object["type"], "content": content})
 		}
-		if bad {
-			r.fail("a segment of display_as has no type, or no content that is of its type")
-		}
-		shown = append(shown, object)
 	}
 	return shown
 }
 
-func texts(object map[string]any, members ...string) bool {
-	for _, m := range members {
-		if _, isText := object[m].(string); !isText {
-			return false
+// segment is the content of a segment, or nil where it cannot be shown.
+func segment(object map[string]any) any {
+	inner, _ := object["content"].(map[string]any)
+	switch object["type"] {
+	case "text":
+		if text, isText := object["content"].(string); isText {
+			return text
+		}
+	case "diff":
+		path, hasPath := inner["path"].(string)
+		patch, hasPatch := inner["patch"].(string)
+		if hasPath && hasPatch {
+			return map[string]any{"path": path, "patch": patch}
+		}
+	case "image":
+		r := reader{object: inner}
+		if data, media, _ := r.image(inner); r.refused == nil {
+			return map[string]any{"data": data, "mediaType": media}
 		}
 	}
-	return true
+	return nil
 }
 
 // event reads a subscription_event.

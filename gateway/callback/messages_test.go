@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func TestTIR15LateAfterCancelling(t *testing.T) {
 	if got := c.output(); !strings.Contains(got, `"code":"outcome_unknown"`) || strings.Contains(got, "hunter2") {
 		t.Errorf("found %s", got)
 	}
-	if d := w.journal.of(c.id, dispute); len(d) != 1 || d[0].Code != refusal.NotFound {
+	if d := w.Ledger.Of(c.id, dispute); len(d) != 1 || d[0].Code != refusal.NotFound {
 		t.Errorf("%+v", d)
 	}
 }
@@ -213,6 +214,81 @@ func TestSUB02EventsAreNoResults(t *testing.T) {
 	}
 	if got := c.output(); got != `{"text":"subscribed"}` {
 		t.Errorf("found %s", got)
+	}
+}
+
+// The same event again changes nothing and is no fault, while its subscription lasts
+// and afterwards; it is told once.
+func TestSubscriptionEventsTwice(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.result("text", "subscribed", "subscription", true))
+	events := c.follow()
+	next(t, events)
+	one, last := c.message("subscription_event", "text", "one"), c.message("subscription_event", "text", "last", "final", true)
+	post := func(times int, body string) {
+		var all sync.WaitGroup
+		for range times {
+			all.Go(func() { c.says(200, body) })
+		}
+		all.Wait()
+	}
+	post(20, one)
+	post(1, strings.Replace(one, "{", "{ ", 1)) // it says the same
+	for i := range 40 {
+		post(2, c.message("subscription_event", "text", fmt.Sprint(i)))
+		if e := next(t, events); i > 0 && !strings.Contains(e, fmt.Sprintf(`"text":"%d"`, i-1)) || i == 0 && !strings.Contains(e, `"text":"one"`) {
+			t.Errorf("found %s", e)
+		}
+	}
+	post(1, one)
+	post(20, last)
+	post(1, one)
+	if e := next(t, events); !strings.Contains(e, `"text":"39"`) {
+		t.Errorf("found %s", e)
+	}
+	if e := next(t, events); !strings.Contains(e, `"text":"last"`) {
+		t.Errorf("found %s", e)
+	}
+	if e := next(t, events); e != "" {
+		t.Errorf("found %s after the end", e)
+	}
+	c.says(404, c.message("subscription_event", "text", "more"))
+	c.says(404, c.message("subscription_event", "text", "last", "final", true, "associative", true))
+	// The last one is known as long as its call is, to every gateway that has the call.
+	later := c
+	later.w = w.again()
+	later.says(200, last)
+	later.says(404, c.message("subscription_event", "text", "more"))
+	// That of a subscription that was called off is known, too; nothing else enters.
+	off := w.begin("later.do", "t")
+	off.says(200, off.result("text", "subscribed", "subscription", true))
+	off.says(200, off.message("subscription_event", "text", "one"))
+	off.cancel()
+	off.says(200, off.message("subscription_event", "text", "one"))
+	off.says(404, off.message("subscription_event", "text", "two"))
+}
+
+// What is known of events is bounded: beyond it they are told again.
+func TestEventsThatAreKnownAreBounded(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.result("text", "subscribed", "subscription", true))
+	events := c.follow()
+	next(t, events)
+	for _, texts := range [][2]int{{0, 65}, {1, 65}, {0, 1}} { // the 64 latest are known
+		for i := texts[0]; i < texts[1]; i++ {
+			c.says(200, c.message("subscription_event", "text", fmt.Sprint(i)))
+			if texts[0] == 0 {
+				if e := next(t, events); !strings.Contains(e, fmt.Sprintf(`"text":"%d"`, i)) {
+					t.Errorf("found %s", e)
+				}
+			}
+		}
+	}
+	c.says(200, c.message("subscription_event", "text", "last", "final", true))
+	if e := next(t, events); !strings.Contains(e, "last") {
+		t.Errorf("found %s", e)
 	}
 }
 
@@ -296,7 +372,7 @@ func TestOAU01AuthorizationIsPassedOn(t *testing.T) {
 	if e := next(t, events); !strings.Contains(e, "again") {
 		t.Errorf("found %s", e)
 	}
-	if n := len(w.journal.of(c.id, outcome)); n != 0 || len(w.engine.tasks) != 1 {
+	if n := len(w.Ledger.Of(c.id, outcome)); n != 0 || len(w.engine.tasks) != 1 {
 		t.Errorf("%d outcomes, sent %d times", n, len(w.engine.tasks))
 	}
 	c.says(200, c.result("text", "done"))
@@ -331,7 +407,7 @@ func TestOAU02AuthorizationIsNotKept(t *testing.T) {
 			t.Errorf("%s: the call stands as %s", name, s.raw)
 		}
 	}
-	records, err := json.Marshal(w.journal.records)
+	records, err := json.Marshal(w.Ledger.Records())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +450,7 @@ func TestLIF02CallingOff(t *testing.T) {
 				t.Errorf("%d %s", status, said)
 			}
 		}
-		if o := w.journal.of(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
+		if o := w.Ledger.Of(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
 			t.Errorf("%+v", o)
 		}
 		w.told(t, c)
@@ -395,7 +471,7 @@ func TestLIF02CallingOff(t *testing.T) {
 // told holds a tool to have been told once that a call was called off.
 func (w *world) told(t testing.TB, c waiting) {
 	t.Helper()
-	if err := w.kernel.Settle(context.Background()); err != nil {
+	if err := w.Kernel.Settle(context.Background()); err != nil {
 		t.Error(err)
 	}
 	w.engine.mu.Lock()
@@ -420,7 +496,7 @@ func TestSUB06CalledOffBeforeItIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
 	c.says(200, c.result("text", "subscribed", "subscription", true))
-	f, err := w.kernel.Follow(context.Background(), gateway.Request{}, c.id)
+	f, err := w.Kernel.Follow(context.Background(), gateway.Request{}, c.id)
 	if err != nil {
 		t.Fatal(err)
 	}

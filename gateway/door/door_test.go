@@ -131,6 +131,35 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestOpenRoutesAdmitFirst: who is not admitted where nobody need say who asks is told
+// that alone, whatever is wrong with the head; elsewhere a wrong head comes first.
+func TestOpenRoutesAdmitFirst(t *testing.T) {
+	admit := func(c *gin.Context) *refusal.Error {
+		if c.Param("name") == "good" {
+			return nil
+		}
+		return refusal.New(refusal.NotFound, "Nobody is here.")
+	}
+	d := doorOf(io.Discard, nil,
+		door.Route{Method: http.MethodPost, Path: "/open/:name", Open: true, Admit: admit, MaxBody: fixed(10), Serve: echo},
+		door.Route{Method: http.MethodPost, Path: "/other/:name", Admit: admit, MaxBody: fixed(10), Serve: echo})
+	for path, headers := range map[string][]string{
+		"?x=1": nil, "": {"Callgate-Agnet", "A"}, "?": {"Callgate-Thread", "a", "Callgate-Thread", "b"}, "?y": {"Callgate-Agent", "\xff"},
+	} {
+		if w := ask(d, "POST", "/open/bad"+path, strings.NewReader("longer than ten"), headers...); w.Code != 404 || !strings.Contains(w.Body.String(), "Nobody is here.") {
+			t.Errorf("%q %q: %d %s", path, headers, w.Code, w.Body)
+		}
+		for _, known := range []string{"/open/good", "/other/bad"} {
+			if w := ask(d, "POST", known+path, strings.NewReader("hi"), append(headers, "Content-Type", "application/json")...); w.Code != 400 {
+				t.Errorf("%s%s %q: %d %s", known, path, headers, w.Code, w.Body)
+			}
+		}
+	}
+	if w := ask(d, "POST", "/open/good", strings.NewReader("hi"), "Content-Type", "application/json", "Authorization", "Basic x"); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // TestTrace: a good traceparent is continued, any other starts a new trace.
 func TestTrace(t *testing.T) {
 	var log bytes.Buffer

@@ -19,6 +19,7 @@ const (
 	keyTrace   = "callgate.trace"
 	keyRefused = "callgate.refused"
 	keyAsked   = "callgate.asked"
+	keyPlace   = "callgate.place"
 )
 
 // Note remembers why a request was refused, for its line in the log. Nil is no

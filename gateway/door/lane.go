@@ -56,28 +56,70 @@ func (l lanes) inFlight() int { return len(l.calls) + len(l.reserved) + len(l.st
 // bound refuses what comes while too many requests are being answered. A body
 // that drips must not keep others out: requests count once they are there.
 func (d *Door) bound(r Route) gin.HandlerFunc {
-	slots := d.lanes.of(r.Lane)
 	return func(c *gin.Context) {
-		for _, s := range slots {
-			select {
-			case s <- struct{}{}:
-				defer func() { <-s }()
-				if r.Lane == Streams {
-					defer d.untilDrained(c)()
-				}
-				c.Next()
-				return
-			default:
-			}
+		in := d.lanes.enter(r.Lane)
+		if in == nil && r.Ends != nil && r.Ends(c.MustGet(keyAsked).(Asked)) {
+			in = d.lanes.enter(Reserved)
 		}
-		r.Refuse(c, d.shed())
+		if in == nil {
+			r.Refuse(c, d.shed())
+			return
+		}
+		defer func() { <-in.slots }()
+		c.Set(keyPlace, in)
+		if r.Lane == Streams {
+			ctx, done := d.untilDrained(c.Request.Context())
+			defer done()
+			c.Request = c.Request.WithContext(ctx)
+		}
+		c.Next()
 	}
 }
 
-// untilDrained lets the context of a request end when the door drains.
-func (d *Door) untilDrained(c *gin.Context) (done func()) {
-	ctx, cancel := context.WithCancel(c.Request.Context())
-	c.Request = c.Request.WithContext(ctx)
+// enter takes a slot of a lane; nil where none is free.
+func (l lanes) enter(lane Lane) *place {
+	for _, s := range l.of(lane) {
+		select {
+		case s <- struct{}{}:
+			return &place{s}
+		default:
+		}
+	}
+	return nil
+}
+
+// place is where a request has its slot.
+type place struct{ slots chan struct{} }
+
+// Aside has a request of the lane Calls wait for something that its client brings by
+// another request. It waits in the lane Streams, so that it takes nothing from those
+// who bring it, and its context ends when the door drains; then it takes its turn among
+// calls again. A refusal says that there was no room to wait, or is no turn any more.
+func (d *Door) Aside(c *gin.Context, wait func(context.Context)) *refusal.Error {
+	in := c.MustGet(keyPlace).(*place)
+	select {
+	case d.lanes.streams <- struct{}{}:
+	default:
+		return d.shed()
+	}
+	<-in.slots
+	in.slots = d.lanes.streams
+	ctx, done := d.untilDrained(c.Request.Context())
+	defer done()
+	wait(ctx)
+	select {
+	case d.lanes.calls <- struct{}{}:
+		<-in.slots
+		in.slots = d.lanes.calls
+		return nil
+	case <-ctx.Done():
+		return d.shed()
+	}
+}
+
+// untilDrained is a context that ends when the door drains, too.
+func (d *Door) untilDrained(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-d.draining:
@@ -85,7 +127,7 @@ func (d *Door) untilDrained(c *gin.Context) (done func()) {
 		case <-ctx.Done():
 		}
 	}()
-	return cancel
+	return ctx, cancel
 }
 
 // mostHeld bounds the bytes of all bodies, as a route may add to them.

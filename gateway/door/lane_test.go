@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -151,4 +152,110 @@ func TestDrainEndsStreams(t *testing.T) {
 	}
 	w.leave <- struct{}{}
 	<-answers
+}
+
+// TestAside: what waits for its client takes nothing from calls, takes its turn again
+// when it has waited, and waits no longer than until the door drains.
+func TestAside(t *testing.T) {
+	waits, proceed := make(chan struct{}), make(chan struct{})
+	var d *door.Door
+	aside := door.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ door.Asked) {
+		said := "ended"
+		refused := d.Aside(c, func(ctx context.Context) {
+			waits <- struct{}{}
+			select {
+			case <-proceed:
+				said = "went on"
+			case <-ctx.Done():
+			}
+		})
+		if refused != nil {
+			said += ", " + string(refused.Code)
+		}
+		c.String(http.StatusOK, said)
+	}}
+	w := waiting{make(chan struct{}), make(chan struct{})}
+	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 2 }, aside, w.route("/call", door.Calls))
+	answers, calls := make(chan string, 8), make(chan int, 8)
+	begin := func() {
+		go func() { answers <- ask(d, http.MethodGet, "/aside", nil).Body.String() }()
+	}
+	call := func() {
+		go func() { calls <- ask(d, http.MethodGet, "/call", nil).Code }()
+		<-w.inside
+	}
+	begin()
+	<-waits
+	begin()
+	<-waits
+	// No third has room to wait, and calls have all the room of theirs.
+	begin()
+	if got := <-answers; got != "ended, overloaded" {
+		t.Errorf("the third: %s", got)
+	}
+	call()
+	call()
+	if d.InFlight() != 4 || ask(d, http.MethodGet, "/call", nil).Code != http.StatusServiceUnavailable {
+		t.Errorf("%d in flight", d.InFlight())
+	}
+	// One that has waited takes the turn of a call that has ended.
+	proceed <- struct{}{}
+	select {
+	case got := <-answers:
+		t.Errorf("it went on without a turn: %s", got)
+	default:
+	}
+	w.leave <- struct{}{}
+	if got := <-answers; got != "went on" {
+		t.Errorf("the first: %s", got)
+	}
+	call()
+	d.Drain()
+	if got := <-answers; got != "ended, overloaded" {
+		t.Errorf("the second: %s", got)
+	}
+	close(w.leave)
+	for range 3 {
+		if status := <-calls; status != 200 {
+			t.Errorf("a call: %d", status)
+		}
+	}
+	if d.InFlight() != 0 {
+		t.Errorf("%d are still in flight", d.InFlight())
+	}
+}
+
+// TestEnds: what brings a call what it waits for finds room where calls have taken all
+// of theirs, as much as is reserved; calls find none of that.
+func TestEnds(t *testing.T) {
+	w := waiting{make(chan struct{}), make(chan struct{})}
+	route := w.route("/call", door.Calls)
+	route.Ends = func(a door.Asked) bool { return a.User == "ends" }
+	d := doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 5 }, route)
+	answers := make(chan int, 8)
+	enter := func(user string) {
+		go func() { answers <- ask(d, http.MethodGet, "/call", nil, "Callgate-User", user).Code }()
+		<-w.inside
+	}
+	for range 5 {
+		enter("calls")
+	}
+	if status := ask(d, http.MethodGet, "/call", nil, "Callgate-User", "calls").Code; status != http.StatusServiceUnavailable {
+		t.Errorf("a sixth call: %d", status)
+	}
+	enter("ends")
+	for _, user := range []string{"calls", "ends"} {
+		if status := ask(d, http.MethodGet, "/call", nil, "Callgate-User", user).Code; status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", user, status)
+		}
+	}
+	close(w.leave)
+	for range 6 {
+		if status := <-answers; status != 200 {
+			t.Errorf("one that had entered: %d", status)
+		}
+	}
+	if d.InFlight() != 0 {
+		t.Errorf("%d are still in flight", d.InFlight())
+	}
 }

@@ -12,6 +12,10 @@ type Route struct {
 	Method, Path string
 	// Lane says with what else it shares its bound.
 	Lane Lane
+	// Ends tells whether a request of the lane Calls brings what a call waits for, and
+	// is no call itself: where calls have all the room of theirs, it takes what is
+	// Reserved. It must be quick; nil is none.
+	Ends func(Asked) bool
 	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
 	// and aborts; nil is the door's.
 	Refuse func(*gin.Context, *refusal.Error)
@@ -22,6 +26,8 @@ type Route struct {
 	// is none, and no fault by itself: whether one is needed, the kernel asks.
 	AnyScheme bool
 	// Admit refuses requests by their head, before their body is read; nil admits all.
+	// Where a route is Open it is asked before anything else is looked at, so that who
+	// is not admitted is told nothing but that.
 	Admit func(*gin.Context) *refusal.Error
 	// Serve answers a request that was read.
 	Serve func(*gin.Context, Asked)
@@ -65,11 +71,18 @@ func (d *Door) Mount(r Route) {
 // receive reads the request. What its body holds counts until it is answered.
 func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		asked, refused := readHead(c, r)
+		var asked Asked
+		var refused *refusal.Error
+		if r.Open && r.Admit != nil {
+			refused = r.Admit(c)
+		}
+		if refused == nil {
+			asked, refused = readHead(c, r)
+		}
 		if refused == nil && d.options.Pages != nil && !r.Pages {
 			refused = d.options.Pages.Origin(c.Request)
 		}
-		if refused == nil && r.Admit != nil {
+		if refused == nil && r.Admit != nil && !r.Open {
 			refused = r.Admit(c)
 		}
 		if refused == nil && r.MaxBody != nil {

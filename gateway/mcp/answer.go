@@ -29,6 +29,9 @@ type asked struct {
 	modern    bool        // of 2026-07-28
 	headers   http.Header // nil where there are none
 	key       string      // of idempotency
+	told      *reporter   // nil: the client is told nothing but the answer
+	host      *host       // nil: the client is asked nothing
+	session   string      // of before 2026-07-28; empty where there is none
 }
 
 // answer is what becomes of a request: a result, or a fault.
@@ -38,6 +41,8 @@ type answer struct {
 	// failed is why a call has no output; the result says it to the model.
 	failed *refusal.Error
 	callID string
+	// session is the id of the session that begins with the answer; empty begins none.
+	session string
 }
 
 type object map[string]any
@@ -65,7 +70,9 @@ func (f *Face) answer(ctx context.Context, r asked) *answer {
 		a.fault.status = http.StatusOK
 	}
 	if a.result != nil && r.modern {
-		a.result["resultType"] = "complete"
+		if a.result["resultType"] == nil {
+			a.result["resultType"] = "complete"
+		}
 		meta, _ := a.result["_meta"].(object)
 		if meta == nil {
 			meta = object{}
@@ -104,28 +111,29 @@ func (f *Face) method(ctx context.Context, r asked) *answer {
 		if !r.modern {
 			return &answer{result: object{}}
 		}
+	case methodSetLevel:
+		if !r.modern {
+			return f.setLevel(r)
+		}
 	}
 	return &answer{fault: faulty(codeMethod, "This method is not answered here.").at(http.StatusNotFound)}
 }
 
 // initialize begins a conversation of the era before 2026-07-28. Nothing is
-// remembered of it.
+// remembered of it: what the client declares it is given, and brings again.
 func (f *Face) initialize(r asked) *answer {
-	spoken := text(r.params["protocolVersion"])
-	if spoken == "" {
+	if text(r.params["protocolVersion"]) == "" {
 		return &answer{fault: faulty(codeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
-	if spoken != revisions[1] && spoken != revisions[2] {
-		spoken = revision2025
-	}
-	return &answer{result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.server(), "instructions": instructions}}
+	spoken := r.spoken()
+	return &answer{session: sessionOf(r.declares()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.server(), "instructions": instructions}}
 }
 
 // instructions are what a host may tell its model.
 const instructions = "Every call is judged before it runs. A result with isError says in error.message what to change; error.retryable says whether the same tool can be called again."
 
 func capabilities() object {
-	return object{"tools": object{}, "prompts": object{}, "resources": object{}}
+	return object{"tools": object{}, "prompts": object{}, "resources": object{}, "logging": object{}}
 }
 
 func (f *Face) server() object {

@@ -43,7 +43,7 @@ func (m *message) key(h http.Header) (string, *fault) {
 // call has a tool called.
 func (f *Face) call(ctx context.Context, r asked) *answer {
 	for name := range r.params {
-		if name != "name" && name != "arguments" && name != "_meta" {
+		if !r.knows(name) {
 			return &answer{fault: faulty(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
 		}
 	}
@@ -55,6 +55,10 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 	if arguments == nil {
 		arguments = []byte("{}")
 	}
+	dialogue, fault := f.dialogue(r)
+	if fault != nil {
+		return &answer{fault: fault}
+	}
 	tool, err := r.admission.Tool(name)
 	if err != nil {
 		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
@@ -64,10 +68,29 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 			return &answer{fault: fault}
 		}
 	}
-	o := r.admission.Handle(ctx, gateway.Input{Native: &gateway.Native{Name: name, Arguments: arguments}}, r.key)
-	a := r.outcome(o, tool)
+	defer r.told.end()
+	input := gateway.Input{Native: &gateway.Native{Name: name, Arguments: arguments}, Dialogue: dialogue}
+	o := f.inquire(ctx, r, input, r.admission.Handle(ctx, input, r.key))
+	var a *answer
+	if r.modern && o.Asked != nil {
+		a = &answer{result: question(o), failed: o.Refusal}
+	} else {
+		a = r.outcome(o, tool)
+	}
 	a.callID = o.CallID
 	return a
+}
+
+// knows tells whether a call has such a parameter. Before 2026-07-28 a tool could not
+// be answered by one.
+func (r asked) knows(param string) bool {
+	switch param {
+	case "name", paramArguments, "_meta":
+		return true
+	case paramResponses, paramState:
+		return r.modern
+	}
+	return false
 }
 
 // outcome is what became of a call.
@@ -83,6 +106,8 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 		return &answer{fault: &fault{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	case refused.Stage == refusal.Identity, refused.Stage == refusal.Request, refused.Code == refusal.Overloaded:
 		return &answer{fault: refuses(refused)}
+	case r.modern && ofAnswers(refused):
+		return &answer{fault: &fault{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	default:
 		if lacking := r.lacks(refused); lacking != nil {
 			return &answer{fault: lacking}
@@ -100,7 +125,7 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 	}
 	if tool != nil && tool.Run == "mcp" {
 		if blocks, structured, ok := contentOf(output, o.Wrapped); ok {
-			if listsOutput(tool) { // its schema is that of the whole output
+			if len(tool.OutputSchema) > 0 { // it is that of the whole output
 				structured = output
 			}
 			result["content"] = blocks

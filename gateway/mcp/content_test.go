@@ -73,9 +73,12 @@ func TestContent(t *testing.T) {
 // structuredContent, whatever members it has; images stay what they are.
 func TestMCP14OutputSchema(t *testing.T) {
 	for _, c := range []struct{ schema, says, content string }{
-		{`{type: object, required: [value], properties: {value: {type: string}}}`, `{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`},
-		{`{type: object, required: [content], properties: {content: {type: array}}}`, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`,
+		{`{type: object, required: [value], properties: {value: {type: string}}, additionalProperties: false}`, `{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`},
+		{`{type: object, required: [content], properties: {content: {type: array}}, additionalProperties: false}`, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`,
 			`[{"data":"aGk=","mimeType":"image/png","type":"image"}]`},
+		{`{type: object, required: [content], properties: {content: {type: array}, structuredContent: {type: integer}}, additionalProperties: false}`,
+			`{"content":[{"type":"text","text":"hi"}],"structuredContent":1}`, `[{"text":"hi","type":"text"}]`},
+		// One that is not listed says the same of structuredContent.
 		{`{type: object, required: [content], properties: {content: {type: array}, structuredContent: {type: integer}}}`,
 			`{"content":[{"type":"text","text":"hi"}],"structuredContent":1}`, `[{"text":"hi","type":"text"}]`},
 	} {
@@ -88,7 +91,8 @@ func TestMCP14OutputSchema(t *testing.T) {
 			}
 			return says(c.says)(task)
 		}})
-		if list := h.ask(t, "tools/list", ""); len(list.Result.Tools) != 1 || len(list.Result.Tools[0].OutputSchema) == 0 {
+		closed := strings.Contains(c.schema, "additionalProperties")
+		if list := h.ask(t, "tools/list", ""); len(list.Result.Tools) != 1 || (len(list.Result.Tools[0].OutputSchema) > 0) != closed {
 			t.Fatalf("%s", list.raw)
 		}
 		r := h.call(t, "far", `{}`)

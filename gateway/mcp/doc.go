@@ -9,17 +9,25 @@
 //
 // Two eras of the protocol are spoken side by side. Of 2026-07-28 each request says
 // its version and the client's capabilities itself, and the headers of HTTP repeat
-// what it is. Of 2025-11-25 and 2025-06-18 a client begins with initialize. Nothing
-// is remembered between two requests over HTTP: there are no sessions, and each
-// request is let in by its own credential.
+// what it is. Of 2025-11-25 and 2025-06-18 a client begins with initialize, and brings
+// what it declared there in the id of its session. Nothing is remembered between two
+// requests but the questions that wait for a client's answer, and from which level on
+// those older clients are told what their tools log. Each request is let in by its own
+// credential.
 //
 // # What is served
 //
 // Tools: those that the agent may use, by the registry's names, with schemas that
-// are closed. The lists of prompts and resources are there, and empty. Nothing is
-// asked of the client, and nothing is sent to it but the one answer to each
-// request; so there are no streams, subscriptions, log messages, samplings or
-// elicitations.
+// are closed. The lists of prompts and resources are there, and empty. There are no
+// subscriptions.
+//
+// A client that gives a token is told how far its call is, and one that says from which
+// level on what its tool logs, as notifications before the answer: over HTTP the answer
+// is then a stream, which begins with the first of them.
+// What a tool asks before it goes on is the result of a call of 2026-07-28 that says
+// which such questions the client can answer; the answers come with the same call, sent
+// again. Clients of before are asked by requests in the middle of their call, and answer
+// by responses; for the kernel it is the same, a call and another one with the answers.
 //
 // A call is one native input of the kernel. Its arguments are the very bytes of the
 // request, which the kernel reads: what is wrong with them is a refusal of the same

@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,10 +22,17 @@ type Options struct {
 	Version string
 	// Pages are those that may ask.
 	Pages door.Pages
+	// AnswerTime is how long a client of before 2026-07-28 has for its answers to what
+	// a tool asks; 0 is five minutes.
+	AnswerTime time.Duration
 }
 
 // Face answers messages. It is safe for concurrent use.
-type Face struct{ options Options }
+type Face struct {
+	options Options
+	waiting waiting
+	levels  levels
+}
 
 // New returns the face of a kernel.
 func New(options Options) *Face { return &Face{options: options} }
@@ -31,23 +40,29 @@ func New(options Options) *Face { return &Face{options: options} }
 const (
 	path        = "/mcp"
 	contentJSON = "application/json"
-	// around is what a message may hold beside the arguments of a call.
-	around = 64 << 10
+	// around is what a message may hold beside the arguments of a call: answers to its
+	// tool's questions among that.
+	around = maxResponsesBytes + 64<<10
 )
 
 // Mount puts the face behind a door.
 func (f *Face) Mount(d *door.Door) {
 	d.Mount(door.Route{
-		Method: http.MethodPost, Path: path, Refuse: refuse, Serve: f.post, Headers: []string{},
-		MaxBody: f.maxMessage, Pages: true,
+		Method: http.MethodPost, Path: path, Refuse: refuse, Serve: f.post(d), Headers: []string{},
+		MaxBody: f.maxMessage, Pages: true, Ends: mayRespond,
 	})
 }
 
 // maxMessage is how long a message may be: a longest call, and what is around it.
 func (f *Face) maxMessage() int { return f.options.Kernel.Output().MaxBytes + around }
 
-// post answers one message over HTTP.
-func (f *Face) post(c *gin.Context, came door.Asked) {
+// post answers the messages that come through a door.
+func (f *Face) post(d *door.Door) func(*gin.Context, door.Asked) {
+	return func(c *gin.Context, came door.Asked) { f.take(d, c, came) }
+}
+
+// take answers one message over HTTP.
+func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
 	refused := f.options.Pages.Host(c.Request)
 	if refused == nil {
 		refused = f.options.Pages.Origin(c.Request)
@@ -63,43 +78,75 @@ func (f *Face) post(c *gin.Context, came door.Asked) {
 		refuse(c, refusal.From(refusal.Identity, err))
 		return
 	}
-	if !accepts(c.Request.Header["Accept"]) {
+	accept := c.Request.Header["Accept"]
+	if len(accept) > 0 && !takes(accept, contentJSON) {
 		refuse(c, refusal.New(refusal.BadRequest, "The answer is application/json, which the header Accept does not take."))
 		return
 	}
-	m, a := f.answerHTTP(c.Request.Context(), admission, c.Request.Header, came.Body)
+	stream := &events{c: c}
+	r := asked{admission: admission, headers: c.Request.Header}
+	if takes(accept, contentEvents) {
+		r.told = &reporter{ctx: c.Request.Context(), send: stream.send}
+		r.host = stream.host(d)
+	}
+	m, a := f.answerHTTP(c.Request.Context(), r, came.Body)
+	if stream.begun {
+		stream.answer(m, a)
+		return
+	}
 	write(c, m, a)
 }
 
 // answerHTTP reads a message and answers it; a notification has no answer.
-func (f *Face) answerHTTP(ctx context.Context, admission *gateway.Admission, h http.Header, body []byte) (*message, *answer) {
+func (f *Face) answerHTTP(ctx context.Context, r asked, body []byte) (*message, *answer) {
 	m, fault := read(body)
 	if fault != nil {
 		return m, &answer{fault: fault}
 	}
-	modern, fault := m.agrees(h)
+	if m.response {
+		return m, f.respond(r.admission, m, r.headers)
+	}
+	r.message = m
+	if r.modern, fault = m.agrees(r.headers); fault == nil {
+		r.host, r.session, fault = r.of()
+	}
 	switch {
 	case fault != nil:
 		return m, &answer{fault: fault}
 	case m.notification():
 		return m, nil
 	}
-	key, fault := m.key(h)
-	if fault != nil {
+	if r.key, fault = m.key(r.headers); fault != nil {
 		return m, &answer{fault: fault}
 	}
-	return m, f.answer(ctx, asked{message: m, admission: admission, modern: modern, headers: h, key: key})
+	return m, f.answer(ctx, r)
 }
 
-// accepts tells whether a client takes JSON.
-func accepts(values []string) bool {
-	if len(values) == 0 {
-		return true
-	}
+// takes tells whether a header Accept takes a type: what it says of that itself holds
+// before what it says of all of its kind, and that before what it says of everything.
+func takes(values []string, media string) bool {
+	kind, _, _ := strings.Cut(media, "/")
+	ranges := []string{"*/*", kind + "/*", media}
+	closest, taken := -1, false
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		media, _, _ := strings.Cut(part, ";")
-		switch strings.ToLower(strings.TrimSpace(media)) {
-		case contentJSON, "application/*", "*/*":
+		said, params, _ := strings.Cut(part, ";")
+		at := slices.Index(ranges, strings.ToLower(strings.TrimSpace(said)))
+		switch {
+		case at > closest:
+			closest, taken = at, !rejects(params)
+		case at == closest && at >= 0:
+			taken = taken || !rejects(params)
+		}
+	}
+	return taken
+}
+
+// rejects tells whether the parameters of a range say that it is not taken: that its
+// weight is nothing (RFC 9110, section 12.4.2).
+func rejects(params string) bool {
+	for param := range strings.SplitSeq(params, ";") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(name, "q") && strings.HasPrefix(weight, "0") && strings.Trim(weight, "0.") == "" {
 			return true
 		}
 	}
@@ -121,6 +168,9 @@ func write(c *gin.Context, m *message, a *answer) {
 	}
 	if a.callID != "" {
 		c.Header(door.HeaderCallID, a.callID)
+	}
+	if a.session != "" {
+		c.Header(headerSession, a.session)
 	}
 	door.Note(c, a.refused())
 	status := a.status()
@@ -148,7 +198,7 @@ func (a *answer) line(m *message) []byte {
 	if a.result != nil {
 		said.Result = a.result
 	}
-	if m != nil && m.id != nil {
+	if m != nil && m.id != nil && !m.response { // the id of a response is one of ours
 		said.ID = m.id
 	}
 	if a.fault != nil {

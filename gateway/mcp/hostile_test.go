@@ -96,7 +96,7 @@ func TestHead(t *testing.T) {
 		{ping, []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type"},
 		{ping, []string{"Callgate-Agnet", "Intern"}, 400, "bad_request"},
 		{ping, []string{"Callgate-Agent", "Nobody"}, 403, "agent_unknown"},
-		{strings.Repeat(" ", 65536+64<<10+1), nil, 413, "request_too_large"},
+		{strings.Repeat(" ", 65536+256<<10+64<<10+1), nil, 413, "request_too_large"},
 	} {
 		r := h.post(t, c.body, c.headers...)
 		if r.status != c.status || r.code() != c.code {
@@ -187,6 +187,9 @@ func FuzzMessage(f *testing.F) {
 	for args := range arguments {
 		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":`+args+`}}`), false)
 		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":`+args+`,`+meta26+`}}`), true)
+	}
+	for _, more := range []string{`"inputResponses":{"a":{"b":1}},"requestState":"call_x"`, `"inputResponses":{"a":1}`, `"inputResponses":null`, `"requestState":""`} {
+		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"},`+more+`,`+meta26+`}}`), true)
 	}
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":`+meta+`}`), true)
 	f.Add([]byte(`{"params":{"arguments":{"query":"x"},"name":"web.search"},"method":"tools/call","id":1,"jsonrpc":"2.0"}`), false)

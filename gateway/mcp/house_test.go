@@ -91,6 +91,7 @@ type plan struct {
 	state   func(*gateway.State, *gateway.Parts)
 	engine  tool
 	origins []string
+	time    time.Duration // for answers; 0 is what it is by itself
 }
 
 // open builds a house by the configuration of the vectors, without limits.
@@ -116,7 +117,7 @@ func open(t testing.TB, p plan) *house {
 		t.Fatal(err)
 	}
 	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins})
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins, AnswerTime: p.time})
 	h.face.Mount(h.Door)
 	return h
 }
@@ -168,6 +169,9 @@ type reply struct {
 		// Capabilities and the rest are of server/discover and initialize.
 		Capabilities map[string]any
 		Server       map[string]any `json:"serverInfo"`
+		// Requests and State are of a tool that asks.
+		Requests json.RawMessage `json:"inputRequests"`
+		State    string          `json:"requestState"`
 	}
 	Error struct {
 		Code    int

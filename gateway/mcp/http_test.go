@@ -115,6 +115,8 @@ func TestMCH03Accept(t *testing.T) {
 	for accept, want := range map[string]int{
 		"application/json, text/event-stream": 200, "text/event-stream;q=0.5, APPLICATION/JSON;q=0.1": 200, "*/*": 200, "application/*": 200,
 		"text/event-stream": 400, "": 400, "application/json-seq": 400,
+		"application/json;q=0, */*": 400, "*/*, application/json; Q=0.000": 400, "*/*;q=0": 400, "application/*;q=0., */*": 400,
+		"application/json;q=0.001": 200, "*/*;q=0, application/*": 200, "application/json;q=0, application/json": 200, "application/json;v=0": 200,
 	} {
 		if got := ask(accept); got != want {
 			t.Errorf("%q: %d, want %d", accept, got, want)
@@ -205,6 +207,8 @@ func TestMCH06Values(t *testing.T) {
 		{"wéb", sealed("wéb"), true},
 		{"web.search", "=?base64?d2ViLnNlYXJjaA?=", false}, // without its padding
 		{"web.search", "=?base64?d2Vi!!!LnNl?=", false},
+		{"web", "=?base64?d2Vi!!?=", false}, // a good beginning is not the value
+		{"web.search", "=?base64?d2ViLnNlYXJjaA==!!?=", false},
 		{"web.search", sealed("web.find"), false},
 		{"d2ViLnNlYXJjaA==", "d2ViLnNlYXJjaA==", true},
 		{"=?base64?d2Vi", "=?base64?d2Vi", true},
@@ -394,17 +398,19 @@ func settle(t *testing.T, h *house) {
 	}
 }
 
-// TestMCH12NoSessions, with MCL03: what names a session is passed over, and none is
-// given.
-func TestMCH12NoSessionsMCL03(t *testing.T) {
+// TestMCH12NoSessions: of 2026-07-28 what names a session is passed over, and none is
+// given, as none is where no conversation begins.
+func TestMCH12NoSessions(t *testing.T) {
 	h := open(t, plan{})
 	for _, name := range []string{"Mcp-Session-Id", "Last-Event-Id"} {
 		if r := h.ask(t, "tools/list", "", name, "1"); r.status != 200 || r.header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("%s: %d %v", name, r.status, r.header)
 		}
 	}
-	if r := h.old(t, "initialize", `"protocolVersion":"2025-11-25"`); r.header.Get("Mcp-Session-Id") != "" {
-		t.Errorf("%v", r.header)
+	for _, r := range []reply{h.old(t, "tools/list", ""), h.old(t, "initialize", ``), h.ask(t, "initialize", `"protocolVersion":"2025-11-25"`)} {
+		if r.header.Get("Mcp-Session-Id") != "" {
+			t.Errorf("%v %s", r.header, r.raw)
+		}
 	}
 }
 

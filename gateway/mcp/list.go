@@ -59,15 +59,23 @@ func described(t *gateway.Tool) object {
 }
 
 // listsOutput tells whether a tool's schema of results says what structuredContent
-// will be. That is an object, and a member error of it is Callgate's own.
+// will be. A result that is no object, or has a member error, which is Callgate's own,
+// stands under value; so the schema has to let neither be. Of one that refers elsewhere
+// at its root, that cannot be seen.
 func listsOutput(t *gateway.Tool) bool {
 	if len(t.OutputSchema) == 0 {
 		return false
 	}
 	schema := parser.DecodeObject(bytes.TrimSpace(t.OutputSchema))
+	if _, refers := schema["$ref"]; refers || schema["type"] != "object" {
+		return false
+	}
 	properties, _ := schema["properties"].(map[string]any)
-	_, own := properties["error"]
-	return schema["type"] == "object" && !own
+	if own, stated := properties["error"]; stated {
+		return own == false
+	}
+	_, patterns := schema["patternProperties"]
+	return schema["additionalProperties"] == false && !patterns
 }
 
 // The cursor of a list is the last name that was given, sealed with what it was

@@ -7,6 +7,12 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
+// The parameters of a call whose bytes are looked at.
+const (
+	paramArguments = "arguments"
+	paramResponses = "inputResponses"
+)
+
 const (
 	// maxDepth bounds how deep a message may nest beside the arguments of a call.
 	maxDepth = 64
@@ -14,7 +20,7 @@ const (
 	maxID = 1024
 )
 
-// message is a request or a notification, as it was read.
+// message is a request, a notification or a response, as it was read.
 type message struct {
 	id     any // a string, or a json.Number with its digits; nil: a notification
 	method string
@@ -22,6 +28,13 @@ type message struct {
 	// arguments are the bytes of params.arguments, which nobody has judged yet; nil
 	// where there are none.
 	arguments []byte
+	// response says that the message is one, and result are the bytes of its result,
+	// which were read strictly; nil where it has an error instead.
+	response bool
+	result   []byte
+	// responses are the bytes of params.inputResponses of a call, which were read
+	// strictly; nil where there are none.
+	responses []byte
 }
 
 func (m *message) notification() bool { return m.id == nil }
@@ -36,7 +49,7 @@ func (m *message) meta() map[string]any {
 // kernel's to judge. The message is there beside a fault as far as it was read.
 func read(body []byte) (*message, *fault) {
 	m := &message{}
-	from, to := argumentsOf(body)
+	from, to := parser.Span(body, "params", paramArguments)
 	rest := body
 	if from < to {
 		m.arguments = body[from:to:to]
@@ -53,6 +66,13 @@ func read(body []byte) (*message, *fault) {
 	if f := m.take(object); f != nil {
 		return m, f
 	}
+	if m.response {
+		return m, m.takeResult(body)
+	}
+	if _, has := m.params[paramResponses]; has && m.method == methodCall {
+		from, to := parser.Span(rest, "params", paramResponses)
+		m.responses = rest[from:to:to]
+	}
 	if m.arguments != nil && (m.method != methodCall || m.notification()) {
 		// Nobody else reads them.
 		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
@@ -64,6 +84,7 @@ func read(body []byte) (*message, *fault) {
 
 // take reads the members of a message.
 func (m *message) take(object map[string]any) *fault {
+	m.response = responds(object)
 	id, has := object["id"]
 	if has {
 		if !validID(id) {
@@ -76,7 +97,7 @@ func (m *message) take(object map[string]any) *fault {
 	}
 	for name, value := range object {
 		switch name {
-		case "jsonrpc", "id":
+		case "jsonrpc", "id", "result", "error":
 		case "method":
 			m.method, _ = value.(string)
 		case "params":
@@ -85,11 +106,12 @@ func (m *message) take(object map[string]any) *fault {
 				return faulty(codeRequest, "\"params\" must be an object.")
 			}
 			m.params = params
-		case "result", "error":
-			return faulty(codeRequest, "Nothing was asked of the client, so that it has nothing to answer.")
 		default:
 			return faulty(codeRequest, "There is an unknown member %s.", parser.Quote(name))
 		}
+	}
+	if m.response {
+		return m.takeResponse(object)
 	}
 	if m.method == "" {
 		return faulty(codeRequest, "\"method\" must be the name of a method.")

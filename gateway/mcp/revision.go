@@ -34,7 +34,7 @@ func (m *message) stateless() bool {
 	return (has && !slices.Contains(revisions[1:], text(said))) || m.method == methodDiscover
 }
 
-// introduced says what a request of 2026-07-28 lacks.
+// introduced says what a request of 2026-07-28 lacks, or says amiss of itself.
 func (m *message) introduced() *fault {
 	meta := m.meta()
 	if text(meta[metaVersion]) == "" {
@@ -42,6 +42,9 @@ func (m *message) introduced() *fault {
 	}
 	if _, ok := meta[metaCapabilities].(map[string]any); !ok {
 		return faulty(codeParams, "\"params._meta\" must say %q.", metaCapabilities)
+	}
+	if said, has := meta[metaLevel]; has && !isLevel(said) {
+		return badLevel(metaLevel)
 	}
 	return nil
 }

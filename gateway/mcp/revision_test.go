@@ -15,10 +15,10 @@ func TestMCP01Discover(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.raw)
 	}
 	// What is declared works, and what is not does not.
-	if len(r.Result.Capabilities) != 3 || r.Result.TTL == nil || r.Result.Scope != "private" {
+	if len(r.Result.Capabilities) != 4 || r.Result.TTL == nil || r.Result.Scope != "private" {
 		t.Errorf("%s", r.raw)
 	}
-	for _, name := range []string{"tools", "prompts", "resources"} {
+	for _, name := range []string{"tools", "prompts", "resources", "logging"} {
 		if !reflect.DeepEqual(r.Result.Capabilities[name], map[string]any{}) {
 			t.Errorf("%s: %v", name, r.Result.Capabilities[name])
 		}
@@ -210,7 +210,7 @@ func TestMCL08TwoEras(t *testing.T) {
 		if r.status != http.StatusNotFound || r.Error.Code != -32601 || r.ID != 1.0 {
 			t.Errorf("%s: %d %s", method, r.status, r.raw)
 		}
-		if slices.Contains([]string{"initialize", "ping"}, method) {
+		if slices.Contains([]string{"initialize", "ping", "logging/setLevel"}, method) {
 			continue
 		}
 		if r := h.old(t, method, ""); r.status != http.StatusOK || r.Error.Code != -32601 {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +24,13 @@ const mostAtOnce = 64
 // cancels is not answered; a call that was dispatched goes on.
 func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
 	s := &session{
-		face: f, request: request, out: out, running: map[any]context.CancelFunc{},
+		face: f, request: request, id: rand.Text(), out: out, running: map[any]context.CancelFunc{},
 		slots: make(chan struct{}, mostAtOnce),
 	}
+	var leave context.CancelFunc
+	s.left, leave = context.WithCancel(ctx)
 	err := s.read(ctx, bufio.NewReaderSize(in, 64<<10))
+	leave() // nobody answers any more
 	s.calls.Wait()
 	return errors.Join(err, s.failed)
 }
@@ -35,9 +39,15 @@ func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader,
 type session struct {
 	face    *Face
 	request gateway.Request
-	begun   bool // by initialize; only the reader looks at it
-	slots   chan struct{}
-	calls   sync.WaitGroup
+	id      string          // what its client says is kept by
+	left    context.Context // ends when nothing is read any more
+	// begun says that there was an initialize, and declared which questions it says
+	// that the client answers; only the reader looks at them.
+	begun    bool
+	declared []string
+
+	slots chan struct{}
+	calls sync.WaitGroup
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -98,6 +108,10 @@ func (s *session) take(ctx context.Context, line []byte) {
 		}
 		return
 	}
+	if m.response {
+		s.respond(ctx, m, fault)
+		return
+	}
 	modern := m.stateless()
 	if fault == nil {
 		fault = s.introduced(m, modern)
@@ -115,8 +129,16 @@ func (s *session) take(ctx context.Context, line []byte) {
 		s.write(m, &answer{fault: fault})
 		return
 	}
+	r := asked{message: m, modern: modern, key: key}
+	r.told = &reporter{ctx: ctx, send: func(line []byte, _ bool) error { return s.tell(ctx, line) }}
+	if !modern {
+		r.session = s.id
+		if len(s.declared) > 0 {
+			r.host = s.host(ctx)
+		}
+	}
 	s.calls.Go(func() {
-		a := s.answer(ctx, m, modern, key)
+		a := s.answer(ctx, r)
 		cancelled := ctx.Err() != nil
 		done() // the client may use the id again once it has the answer
 		if !cancelled {
@@ -136,7 +158,7 @@ func (s *session) introduced(m *message, modern bool) *fault {
 			return unsupported(said)
 		}
 	case m.method == methodInitialize:
-		s.begun = true
+		s.begun, s.declared = true, m.declares()
 	case !s.begun && m.method != methodPing:
 		return faulty(codeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", methodInitialize)
 	}
@@ -181,7 +203,7 @@ func (s *session) cancel(id any) {
 }
 
 // answer answers a request; one that breaks off is answered too.
-func (s *session) answer(ctx context.Context, m *message, modern bool, key string) (a *answer) {
+func (s *session) answer(ctx context.Context, r asked) (a *answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = &answer{fault: refuses(refusal.From(refusal.Any, fmt.Errorf("panic of type %T", p)))}
@@ -191,19 +213,37 @@ func (s *session) answer(ctx context.Context, m *message, modern bool, key strin
 	if err != nil {
 		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
 	}
-	return s.face.answer(ctx, asked{message: m, admission: admission, modern: modern, key: key})
+	r.admission = admission
+	return s.face.answer(ctx, r)
 }
 
-// write writes an answer as one line.
+// write writes an answer.
 func (s *session) write(m *message, a *answer) {
-	line := append(a.line(m), '\n')
+	line := a.line(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.put(line)
+}
+
+// tell writes what a client is told before it is answered, unless it has cancelled
+// what that is of.
+func (s *session) tell(ctx context.Context, line []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.put(line)
+}
+
+// put writes one line, under mu.
+func (s *session) put(line []byte) error {
 	if s.failed == nil {
-		if _, err := s.out.Write(line); err != nil {
+		if _, err := s.out.Write(append(line, '\n')); err != nil {
 			s.failed = fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
+	return s.failed
 }
 
 // writes tells whether somebody still takes answers.

@@ -63,16 +63,16 @@ func TestStdio(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"newer","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 		`{"jsonrpc":"2.0","id":"half","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{"a":1}}}`,
-		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, // is to nothing, and not answered
 		`not a message`,
 	)
-	for id, want := range map[string]int{"early": -32600, "ping": 0, "begin": 0, "list": 0, "call": 0, "twice": 0, "none": -32602, "new": 0, "newer": -32022, "half": -32602, "1": -32600, "": -32700} {
+	for id, want := range map[string]int{"early": -32600, "ping": 0, "begin": 0, "list": 0, "call": 0, "twice": 0, "none": -32602, "new": 0, "newer": -32022, "half": -32602, "": -32700} {
 		r, there := got[id]
 		if !there || r.Error.Code != want {
 			t.Errorf("%s: %s", id, r.raw)
 		}
 	}
-	if len(got) != 12 || got["twice"].code() != "duplicate_key" || got["new"].Result.Type != "complete" || got["list"].Result.Type != "" || len(got["list"].Result.Tools) == 0 {
+	if len(got) != 11 || got["twice"].code() != "duplicate_key" || got["new"].Result.Type != "complete" || got["list"].Result.Type != "" || len(got["list"].Result.Tools) == 0 {
 		t.Errorf("%d answers: %s %s", len(got), got["twice"].raw, got["new"].raw)
 	}
 	if r := got["call"]; r.text(t) != `{"did":{"query":"x"}}` {
@@ -89,10 +89,10 @@ func TestStdio(t *testing.T) {
 // next one is read.
 func TestStdioLongLines(t *testing.T) {
 	h := open(t, plan{})
-	long := `{"jsonrpc":"2.0","id":"long","method":"` + strings.Repeat("x", 300_000) + `"}`
+	long := `{"jsonrpc":"2.0","id":"long","method":"` + strings.Repeat("x", 400_000) + `"}`
 	got := said(t, h, gateway.Subject{}, long, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
 	if got[""].Error.Code != -32600 || got["ping"].raw == "" || len(got) != 2 {
-		t.Errorf("%.300v", got)
+		t.Errorf("%d answers: %.300s", len(got), got[""].raw)
 	}
 }
 

@@ -217,7 +217,11 @@ func TestMCP13ToolFails(t *testing.T) {
 func TestMCP14Output(t *testing.T) {
 	tools := `tools:
   - {name: plain, input_schema: {type: object}, run: {type: demo}}
-  - {name: stated, input_schema: {type: object}, output_schema: {type: object, required: [n], properties: {n: {type: integer}}}, run: {type: demo}}
+  - {name: stated, input_schema: {type: object}, output_schema: {type: object, required: [n], properties: {n: {type: integer}}, additionalProperties: false}, run: {type: demo}}
+  - {name: without, input_schema: {type: object}, output_schema: {type: object, properties: {error: false}}, run: {type: demo}}
+  - {name: open, input_schema: {type: object}, output_schema: {type: object, properties: {n: {type: integer}}}, run: {type: demo}}
+  - {name: patterned, input_schema: {type: object}, output_schema: {type: object, patternProperties: {^e: {type: integer}}, additionalProperties: false}, run: {type: demo}}
+  - {name: referring, input_schema: {type: object}, output_schema: {$ref: "#/$defs/a", $defs: {a: {type: object}}, type: object, additionalProperties: false}, run: {type: demo}}
   - {name: listing, input_schema: {type: object}, output_schema: {type: array}, run: {type: demo}}
   - {name: erring, input_schema: {type: object}, output_schema: {type: object, properties: {error: {type: string}}}, run: {type: demo}}
 # end
@@ -232,6 +236,12 @@ func TestMCP14Output(t *testing.T) {
 		{"stated", `{"n":1}`, `{"n":1}`},
 		{"stated", `{"n":"x"}`, ""},
 		{"listing", `[]`, `{"value":[]}`},
+		// Those that are listed never stand under value.
+		{"stated", `{"n":1,"error":1}`, ""},
+		{"without", `{"error":1}`, ""},
+		{"without", `{"n":1}`, `{"n":1}`},
+		{"open", `{"error":1}`, `{"value":{"error":1}}`},
+		{"patterned", `{"error":1}`, `{"value":{"error":1}}`},
 	} {
 		r := open(t, plan{files: files, engine: says(c.says)}).call(t, c.tool, `{}`)
 		if c.want == "" {
@@ -248,7 +258,7 @@ func TestMCP14Output(t *testing.T) {
 	for _, l := range open(t, plan{files: files}).ask(t, "tools/list", "").Result.Tools {
 		lists[l.Name] = l.OutputSchema != nil
 	}
-	if fmt.Sprint(lists) != "map[erring:false listing:false plain:false stated:true]" {
+	if fmt.Sprint(lists) != "map[erring:false listing:false open:false patterned:false plain:false referring:false stated:true without:true]" {
 		t.Errorf("%v", lists)
 	}
 }

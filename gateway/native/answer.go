@@ -75,10 +75,19 @@ type state struct {
 	Result    json.RawMessage `json:"tool_result,omitempty"`
 	// AuthURL is where a person must go before the tool goes on.
 	AuthURL string `json:"auth_url,omitempty"`
+	// Challenges are what a person has to do before such a call can pass. This one has
+	// ended: it is to be sent again then.
+	Challenges []challenge `json:"challenges,omitempty"`
 	// Display is how the tool would show its result to people. No model is to read it.
 	Display json.RawMessage `json:"display_as,omitempty"`
 	// Subscription says that the tool tells of events.
 	Subscription bool `json:"subscription,omitempty"`
+}
+
+// challenge is an authorization that the server of a tool asks for.
+type challenge struct {
+	ID  string `json:"id"`
+	URL string `json:"url"` // where a person goes
 }
 
 // authorization is the state of a call that waits for a person.
@@ -89,6 +98,9 @@ func stateOf(call store.Call) (state, error) {
 	s := state{CallID: call.ID, State: call.State, Display: note.Display, Subscription: note.Subscribed}
 	if call.Step == store.Waiting && note.AuthURL != "" {
 		s.State, s.AuthURL = authorization, note.AuthURL
+	}
+	for _, c := range note.Challenges {
+		s.Challenges = append(s.Challenges, challenge{c.ID, c.URL})
 	}
 	if call.Answer.Result == nil {
 		return s, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/store"
 )
 
@@ -33,7 +34,7 @@ func late(t *testing.T, who gateway.Authenticator) (*door.Door, *store.Memory) {
 	d := faceOf(t, io.Discard, func(state *gateway.State, p *gateway.Parts) {
 		state.Identity = who
 		p.Store = s
-		p.Engine = tool(func(gateway.Task) (gateway.Output, error) {
+		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		})
 	})

@@ -2,40 +2,22 @@ package native_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/refusal"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
-
-// paper is a journal that forgets.
-type paper struct{}
-
-func (paper) Append(context.Context, audit.Record) error { return nil }
-
-// tool is an engine of one tool.
-type tool func(gateway.Task) (gateway.Output, error)
-
-func (f tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+func TestMain(m *testing.M) { facetest.Main(m) }
 
 // broken breaks off whatever it is asked.
 type broken struct{}
@@ -46,31 +28,14 @@ func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 // changed.
 func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *door.Door {
 	t.Helper()
-	c, err := configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
-	}
-	parts := gateway.Parts{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: paper{}, Store: store.NewMemory(time.Now),
-		Engine: tool(func(gateway.Task) (gateway.Output, error) {
+	h := facetest.Open(t, facetest.Plan{
+		Config: facetest.Vectors(t), Change: change, Log: log,
+		Engine: facetest.Tool(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true}, nil
 		}),
-	}
-	if change != nil {
-		change(state, &parts)
-	}
-	k, err := gateway.New(state, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewJSONHandler(log, nil))
-	d := door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
-	native.New(native.Options{Kernel: k, Log: logger}).Mount(d)
-	return d
+	})
+	native.New(native.Options{Kernel: h.Kernel, Log: h.Logger}).Mount(h.Door)
+	return h.Door
 }
 
 const timeNow = `{"tool":{"name":"time.now","arguments":{}}}`
@@ -106,7 +71,7 @@ func TestPanics(t *testing.T) {
 		status int
 	}{
 		"the engine": {func(_ *gateway.State, p *gateway.Parts) {
-			p.Engine = tool(func(gateway.Task) (gateway.Output, error) { panic("broken") })
+			p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) { panic("broken") })
 		}, "/v1/calls", 500},
 		"who knows the keys":  {func(s *gateway.State, _ *gateway.Parts) { s.Identity = broken{} }, "/v1/calls", 500},
 		"that, for a verdict": {func(s *gateway.State, _ *gateway.Parts) { s.Identity = broken{} }, "/v1/check", 500},
@@ -128,6 +93,50 @@ func TestPanics(t *testing.T) {
 		if w := ask(f, http.MethodGet, "/healthz", ""); w.Code != 200 {
 			t.Errorf("%s: then health is %d", name, w.Code)
 		}
+	}
+}
+
+// named lets everybody in under the name that the credential is.
+type named struct{}
+
+func (named) Authenticate(credential string) *identity.Principal {
+	return &identity.Principal{Name: credential, Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}}
+}
+
+// TestChallenges: whose call was refused until a person has authorized it is told
+// where that person goes, beside the result and not in it; nobody else is.
+func TestChallenges(t *testing.T) {
+	const place = "https://accounts.example/authorize?state=\u202esecret"
+	f := faceOf(t, io.Discard, func(s *gateway.State, p *gateway.Parts) {
+		s.Identity = named{}
+		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {
+			return gateway.Output{Challenges: []gateway.Challenge{
+				{ID: "calendar", URL: place, CheckURL: "https://tool.internal/check"}, {ID: "mail", URL: "https://mail.example/"},
+			}}, refusal.New(refusal.ToolFailed, "A person has to authorize this first.")
+		})
+	})
+	called := ask(f, http.MethodPost, "/v1/calls", timeNow, "Content-Type", "text/plain", "Authorization", "Bearer one")
+	if codeOf(t, called) != "tool_failed" || strings.Contains(called.Body.String(), "example") {
+		t.Fatalf("%d %s", called.Code, called.Body)
+	}
+	path := "/v1/calls/" + called.Header().Get(door.HeaderCallID)
+	found := ask(f, http.MethodGet, path, "", "Authorization", "Bearer one")
+	if found.Code != http.StatusOK || strings.ContainsRune(found.Body.String(), '\u202e') || strings.Contains(found.Body.String(), "internal") {
+		t.Errorf("%d %s", found.Code, found.Body)
+	}
+	var is struct {
+		State      string
+		Challenges []struct{ ID, URL string }
+		Result     json.RawMessage `json:"tool_result"`
+	}
+	if err := json.Unmarshal(found.Body.Bytes(), &is); err != nil {
+		t.Fatal(err)
+	}
+	if is.State != "done" || len(is.Challenges) != 2 || is.Challenges[0].ID != "calendar" || is.Challenges[0].URL != place || is.Challenges[1].ID != "mail" || is.Result == nil || bytes.Contains(is.Result, []byte("accounts")) {
+		t.Errorf("found %+v: %s", is, found.Body)
+	}
+	if other := ask(f, http.MethodGet, path, "", "Authorization", "Bearer two"); other.Code != http.StatusNotFound || strings.Contains(other.Body.String(), "example") {
+		t.Errorf("another is told %d %s", other.Code, other.Body)
 	}
 }
 

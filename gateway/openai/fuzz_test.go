@@ -75,14 +75,12 @@ func FuzzChat(f *testing.F) {
 		if ran.Load() != before && (cut && !strings.Contains(reply, "[DONE]") || how&1 == 0) {
 			t.Fatalf("a tool ran: %q", reply)
 		}
-		for _, r := range h.ledger.records {
+		for _, r := range h.Ledger.Records() {
 			if r.Code == "internal" {
 				t.Fatalf("%+v", r)
 			}
 		}
-		h.ledger.mu.Lock()
-		h.ledger.records = nil
-		h.ledger.mu.Unlock()
+		h.Ledger.Clear()
 		h.model.mu.Lock()
 		h.model.asked, h.model.heads = nil, nil
 		h.model.mu.Unlock()

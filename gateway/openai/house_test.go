@@ -6,66 +6,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
-	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
-	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/upstream"
 )
 
-func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
-	leaks.Main(m)
-}
-
-// ledger is a journal that a test reads.
-type ledger struct {
-	mu      sync.Mutex
-	records []audit.Record
-}
-
-func (l *ledger) Append(_ context.Context, r audit.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.records = append(l.records, r)
-	return nil
-}
-
-// lines are the records in short, in their order.
-func (l *ledger) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []string
-	for _, r := range l.records {
-		out = append(out, strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", r.Event, r.Mode, r.Verdict, r.Outcome, r.Code), " "))
-	}
-	return out
-}
-
-// tool is an engine of one tool.
-type tool func(gateway.Task) (gateway.Output, error)
-
-func (f tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+func TestMain(m *testing.M) { facetest.Main(m) }
 
 // model is a scripted provider.
 type model struct {
@@ -118,18 +74,16 @@ func (m *model) body(t testing.TB, n int) []byte {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*door.Door
-	kernel *gateway.Kernel
-	ledger *ledger
-	model  *model
-	log    *bytes.Buffer
+	*facetest.House
+	model *model
+	log   *bytes.Buffer
 }
 
 // plan is what a test changes of a house.
 type plan struct {
 	state  func(*gateway.State, *gateway.Parts)
 	rules  func(*upstream.Rules)
-	engine tool
+	engine facetest.Tool
 	// definition is the upstream, as a whole.
 	definition func(*upstream.Definition)
 	beat       time.Duration
@@ -139,33 +93,18 @@ type plan struct {
 // vectors, without limits; the only model is m, natively, unless it is changed.
 func open(t testing.TB, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
 	t.Helper()
-	c, err := configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return openWith(t, c, script, p)
+	return openWith(t, facetest.Vectors(t), script, p)
 }
 
 func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
 	t.Helper()
-	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
-	}
-	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}, model: newModel(t, script)}
+	h := &house{model: newModel(t, script), log: &bytes.Buffer{}}
 	if p.engine == nil {
 		p.engine = func(task gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 		}
 	}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: p.engine}
-	if p.state != nil {
-		p.state(state, &parts)
-	}
-	var err error
-	if h.kernel, err = gateway.New(state, parts); err != nil {
-		t.Fatal(err)
-	}
+	h.House = facetest.Open(t, facetest.Plan{Config: c, Engine: p.engine, Change: p.state, Log: h.log})
 	client := upstream.NewClient(upstream.Options{})
 	t.Cleanup(client.Close)
 	d := upstream.Defaults()
@@ -182,21 +121,8 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse})
-	openai.New(openai.Options{Kernel: h.kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Door)
+	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Door)
 	return h
-}
-
-// guarded is a writer for several goroutines.
-type guarded struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (g *guarded) Write(p []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.to.Write(p)
 }
 
 // post asks for a completion.
@@ -216,10 +142,10 @@ func (h *house) settled(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := h.kernel.Settle(ctx); err != nil {
+	if err := h.Kernel.Settle(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return h.ledger.lines()
+	return h.Ledger.Lines()
 }
 
 // choice is one choice of an answer, as far as tests look at it.
@@ -405,21 +331,5 @@ func all(changes ...func(*upstream.Rules)) func(*upstream.Rules) {
 // use.
 func configWith(t testing.TB, name, toolFile string) *configs.Config {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"callgate.yaml":   "registry: {files: [" + name + "]}\n# end\n",
-		name:              toolFile,
-		"policy.csv":      "p, Analyst, *, *, , allow\n# end\n",
-		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n",
-		"limits.yaml":     "{}\n# end\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return facetest.Config(t, map[string]string{"callgate.yaml": "registry: {files: [" + name + "]}\n", name: toolFile})
 }

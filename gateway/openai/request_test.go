@@ -200,8 +200,8 @@ func TestModes(t *testing.T) {
 			headers = []string{"Callgate-Mode", c.asked}
 		}
 		w := h.post(asks(""), headers...)
-		if w.Code != c.status || c.record != "" && string(h.ledger.records[0].Mode) != c.record {
-			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.asked, w.Code, w.Body, h.ledger.lines())
+		if w.Code != c.status || c.record != "" && string(h.Ledger.Records()[0].Mode) != c.record {
+			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.asked, w.Code, w.Body, h.Ledger.Lines())
 		}
 	}
 }

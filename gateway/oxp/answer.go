@@ -195,12 +195,12 @@ func taken(o gateway.Outcome) (value json.RawMessage, said members, err error) {
 }
 
 // pending is the error of a call whose tool will answer later. Whoever has given it
-// an id of their own asks again by that; who has not must not, since that would be
-// another call.
+// an id of their own asks again by that. Who has not must not send the same again,
+// since that would be another call, but has to put our id in it.
 func pending(own bool) members {
 	message := "The tool has the call and has not answered yet. Send the same call with the same call_id again later, and you are told what became of it."
 	if own {
-		message = "The tool has the call and has not answered yet. Do not send it again; what becomes of it can be asked for by its call_id."
+		message = "The tool has the call and has not answered yet. Do not send it again as it was. With this call_id in it, it is not run again, and you are told what became of it."
 	}
 	m := members{}
 	m.set("code", refusal.CallInProgress)

@@ -1,10 +1,11 @@
 package oxp
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	maxBodyDepth = 500  // the kernel bounds the input itself, by its own rule
+	maxBodyDepth = 500  // beside the input, which the kernel bounds
 	maxToolID    = 256  // in bytes
 	maxCallID    = 255  // likewise
 	maxText      = 1024 // of what is written down, or told to a tool
@@ -30,7 +31,7 @@ type asked struct {
 	tool, version string // the version is exact, or empty for the highest
 	id            string // empty where the caller has none
 	trace, user   string
-	input         []byte // as it stood
+	input         []byte // as it stood; nobody has judged it yet
 }
 
 var (
@@ -38,9 +39,16 @@ var (
 	plainVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 )
 
-// readBody reads a body, which is closed. Its error says what is wrong.
+// readBody reads a body, which is closed. Its error says what is wrong. The input is
+// the kernel's to judge: a call is refused for it, and written down as one.
 func readBody(data []byte) (asked, error) {
-	value, err := parser.ReadValue(data, maxBodyDepth)
+	rest := data
+	from, to := parser.Span(data, "input")
+	if from < to {
+		// Anything as long, so that what is wrong elsewhere is where it is said to be.
+		rest = slices.Concat(data[:from], []byte("0"), bytes.Repeat([]byte(" "), to-from-1), data[to:])
+	}
+	value, err := parser.ReadValue(rest, maxBodyDepth)
 	if err != nil {
 		return asked{}, err
 	}
@@ -63,7 +71,7 @@ func readBody(data []byte) (asked, error) {
 		case "trace_id":
 			a.trace, err = text(name, v, maxText)
 		case "input":
-			err = a.readInput(v, data)
+			a.input = data[from:to:to]
 		case "context":
 			err = a.readContext(v)
 		case "request":
@@ -88,19 +96,6 @@ func (a *asked) readTool(v any) error {
 	if a.version != "" && !strings.Contains(a.version, ".") {
 		a.version += ".0.0"
 	}
-	return nil
-}
-
-// readInput takes the bytes of the input out of the body, which is strict JSON.
-func (a *asked) readInput(v any, data []byte) error {
-	if _, ok := v.(map[string]any); !ok {
-		return errors.New(`"input" must be an object`)
-	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return errors.New("not strict JSON")
-	}
-	a.input = raw["input"]
 	return nil
 }
 

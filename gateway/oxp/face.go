@@ -36,7 +36,8 @@
 //
 // A call_id is an idempotency key of its caller, workspace and project: a repeat gets
 // the first answer, and another call under the same id is refused. Refusals before
-// dispatch are not kept. A call without one is answered with Callgate's own id.
+// dispatch are not kept. A call without one is answered with Callgate's own id, which
+// is the key of that call from then on.
 package oxp
 
 import (

@@ -73,7 +73,7 @@ func TestOXP02And03Lists(t *testing.T) {
 	if strings.Contains(r.raw, "pay") || strings.Contains(r.raw, "secret") {
 		t.Errorf("shown: %s", r.raw)
 	}
-	h.kernel.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
+	h.Kernel.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
 	if r := h.ask(http.MethodGet, "/tools", ""); r.raw != "{\"items\":[]}\n" {
 		t.Errorf("of nothing: %s", r.raw)
 	}
@@ -158,7 +158,7 @@ func TestOXP07And22Input(t *testing.T) {
 	if ran := h.tool.ran()[2]; ran.User != "u-1" {
 		t.Errorf("for %q", ran.User)
 	}
-	if r := h.ledger.records[len(h.ledger.records)-1]; r.RequestID != "t-1" {
+	if r := h.Ledger.Records()[len(h.Ledger.Records())-1]; r.RequestID != "t-1" {
 		t.Errorf("recorded %+v", r)
 	}
 	if r := h.call(`{"tool_id":"callgate.data"}`); r.status != 200 || string(h.tool.ran()[3].Arguments) != "{}" {
@@ -195,6 +195,48 @@ func TestOXP28And29Bodies(t *testing.T) {
 	}
 	if ran := h.tool.ran(); len(ran) != 0 {
 		t.Errorf("run: %+v", ran)
+	}
+}
+
+// TestInputsAreJudged: what is wrong within an input is said and written down as of
+// any call that is refused, by whom and of which tool. What is no body has no call.
+func TestInputsAreJudged(t *testing.T) {
+	for input, code := range map[string]string{
+		`{"query":"x","qu\u0065ry":"y"}`: "duplicate_key",
+		`{"query":1e999999}`:             "invalid_number",
+		"{\"query\":\"\xff\"}":           "invalid_utf8",
+		`{"query":"\ud800"}`:             "malformed_json",
+		`{"query":NaN}`:                  "malformed_json",
+		`{"query":"x",}`:                 "malformed_json",
+		`{"deep":` + strings.Repeat(`{"a":`, 80) + `1` + strings.Repeat(`}`, 81): "too_deep",
+		`{"query":"x"]`: "malformed_json",
+		`null`:          "wrong_type",
+		`["x"]`:         "wrong_type",
+		`"{}"`:          "wrong_type",
+		`{"query":"` + strings.Repeat("x", 1<<20) + `"}`: "output_too_large",
+	} {
+		h := open(t, nil)
+		r := h.call(`{"input":` + input + `,"tool_id":"web.search","call_id":"c-1"}`)
+		if r.status != 400 || r.problem.Code != code || r.problem.Stage != "parse" || r.header.Get("Callgate-Call-Id") == "" {
+			t.Errorf("%.100s: %d %.300s", input, r.status, r.raw)
+		}
+		records := h.Ledger.Records()
+		if len(records) != 1 || records[0].Code != refusal.Code(code) || records[0].Verdict != "refused" || records[0].Tool != "web.search" || records[0].Agent != "Analyst" {
+			t.Errorf("%.100s: written down is %+v", input, records)
+		}
+		// Its id is free for a better one.
+		if r := h.call(search); r.status != 200 || len(h.tool.ran()) != 1 {
+			t.Errorf("%.100s, and then a good one: %d %s", input, r.status, r.raw)
+		}
+	}
+	h := open(t, nil)
+	for _, body := range []string{
+		`{"tool_id":"web.search","input":{"query":"x"}`, `{"tool_id":"web.search","input":}`, `{"tool_id":"web.search","input":{"query":["x"}}`,
+		`{"tool_id":"web.search","input":{"query":"x"},"input":{"query":"y"}}`, `{"input":{"query":NaN}}`, `{"tool_id":"web.search","input":{},"x":1}`,
+	} {
+		if r := h.call(body); r.status != 400 || r.problem.Code != "bad_request" || len(h.Ledger.Records()) != 0 {
+			t.Errorf("%s: %d %s, %+v", body, r.status, r.raw, h.Ledger.Records())
+		}
 	}
 }
 
@@ -385,7 +427,7 @@ func TestOXP17Refusals(t *testing.T) {
 		}
 	}
 	h := open(t, nil)
-	h.kernel.Quarantine(map[string]bool{"web.search": true})
+	h.Kernel.Quarantine(map[string]bool{"web.search": true})
 	for _, id := range []string{"web.search", "web.search@1", "web.search@1.9.0"} {
 		if r := h.call(`{"tool_id":"` + id + `","input":{"query":"x"}}`); r.status != 400 || r.code() != "tool_quarantined" {
 			t.Errorf("%s: %d %s", id, r.status, r.raw)
@@ -462,6 +504,13 @@ func TestOXP25And26CallIDs(t *testing.T) {
 	if one.CallID == "" || one.CallID == two.CallID || one.CallID != one.header.Get("Callgate-Call-Id") || len(h.tool.ran()) != 3 {
 		t.Errorf("%s %s", one.raw, two.raw)
 	}
+	// And that is the id of the call from then on.
+	for _, first := range []reply{one, two} {
+		r := h.call(`{"tool_id":"callgate.data","call_id":"` + first.CallID + `"}`)
+		if r.CallID != first.CallID || string(r.Value) != string(first.Value) || r.Duration != nil || len(h.tool.ran()) != 3 {
+			t.Errorf("%s, and again: %s", first.raw, r.raw)
+		}
+	}
 	// What was refused is not kept, and what failed is.
 	refused := `{"tool_id":"web.search","call_id":"c-2","input":{}}`
 	if r := h.call(refused); r.status != 422 {
@@ -535,14 +584,29 @@ func TestOXPPending(t *testing.T) {
 	if r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || !*r.Error.CanRetry || r.Error.After == 0 {
 		t.Fatalf("%d %s", r.status, r.raw)
 	}
-	if own := h.call(`{"tool_id":"callgate.data"}`); own.status != 200 || *own.Error.CanRetry || own.CallID == "" {
+	own := h.call(`{"tool_id":"callgate.data"}`)
+	if own.status != 200 || *own.Error.CanRetry || own.CallID == "" {
 		t.Errorf("without an id: %s", own.raw)
 	}
-	if _, err := h.kernel.Complete(context.Background(), r.header.Get("Callgate-Call-Id"), gateway.Output{Body: []byte(`[2]`), JSON: true}, nil); err != nil {
+	ours := `{"tool_id":"callgate.data","call_id":"` + own.CallID + `"}`
+	if r := h.call(ours); r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || r.CallID != own.CallID {
+		t.Errorf("by our id: %s", r.raw)
+	}
+	id := r.header.Get("Callgate-Call-Id")
+	if err := h.Kernel.Answer(context.Background(), gateway.Post{CallID: id, ID: id, Group: id, Digest: "d"}, gateway.Answer{Output: gateway.Output{Body: []byte(`[2]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(body); r.status != 200 || !*r.Success || string(r.Value) != "[2]" || len(h.tool.ran()) != 2 {
 		t.Errorf("then: %s", r.raw)
+	}
+	if err := h.Kernel.Answer(context.Background(), gateway.Post{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, gateway.Answer{Output: gateway.Output{Body: []byte(`[3]`), JSON: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.call(ours); r.status != 200 || !*r.Success || string(r.Value) != "[3]" || r.CallID != own.CallID || len(h.tool.ran()) != 2 {
+		t.Errorf("then, by our id: %s", r.raw)
+	}
+	if r := h.call(strings.Replace(ours, "callgate.data", "lone.null", 1)); r.status != 400 || r.code() != "idempotency_conflict" || len(h.tool.ran()) != 2 {
+		t.Errorf("another call by our id: %s", r.raw)
 	}
 }
 
@@ -601,7 +665,7 @@ func TestOXP18And19Challenges(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	h.kernel.Quarantine(map[string]bool{"web.search": true})
+	h.Kernel.Quarantine(map[string]bool{"web.search": true})
 	if r := h.ask(http.MethodGet, "/tools/authorizations/"+id+"/0", ""); r.status != 400 || r.code() != "tool_quarantined" {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
@@ -609,25 +673,29 @@ func TestOXP18And19Challenges(t *testing.T) {
 		t.Errorf("asked %q", h.tool.asked[asked:])
 	}
 	// Once it is authorized, it is another call.
-	h.kernel.Quarantine(nil)
+	h.Kernel.Quarantine(nil)
 	h.tool.gives(value(`{}`))
 	if r := h.call(strings.Replace(body, `"c"`, `"c-2"`, 1)); r.status != 200 || !*r.Success {
 		t.Errorf("%s", r.raw)
 	}
 }
 
-// TestOXP31And40Identity: who asks is asked for where the configuration says so, and
-// not looked at where it does not.
-func TestOXP31And40Identity(t *testing.T) {
-	none := open(t, nil)
+// TestOXP41WithoutIdentity: where nobody is asked who they are, what they say of it is
+// not looked at.
+func TestOXP41WithoutIdentity(t *testing.T) {
+	h := open(t, nil)
 	for _, header := range []string{"Bearer x", "Basic eDp5", "nonsense", ""} {
-		if r := none.call(`{"tool_id":"callgate.data"}`, "Authorization", header, "OXP-API-Key", "x"); r.status != 200 { // OXP-41
+		if r := h.call(`{"tool_id":"callgate.data"}`, "Authorization", header, "OXP-API-Key", "x"); r.status != 200 {
 			t.Errorf("%q: %d %s", header, r.status, r.raw)
 		}
-		if r := none.ask(http.MethodGet, "/tools", "", "Authorization", header); r.status != 200 {
+		if r := h.ask(http.MethodGet, "/tools", "", "Authorization", header); r.status != 200 {
 			t.Errorf("%q: %d %s", header, r.status, r.raw)
 		}
 	}
+}
+
+// TestOXP31And40Identity: who asks is asked for where the configuration says so.
+func TestOXP31And40Identity(t *testing.T) {
 	h := open(t, func(s *gateway.State, _ *gateway.Parts) { s.Identity = keeper{"good": "One", "spy": "Spy"} })
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer bad"}, {"Authorization", "Basic good"}, {"Authorization", "good"}, {"Authorization", ""}, {"OXP-API-Key", "good"}} {
 		for _, path := range []string{"/tools/call", "/tools", "/tools/authorizations/call_1/0"} {

@@ -4,49 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/gin-gonic/gin"
-
-	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
-	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/telemetry"
 )
 
-func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
-	leaks.Main(m)
-}
-
-// ledger is a journal that a test reads.
-type ledger struct {
-	mu      sync.Mutex
-	records []audit.Record
-}
-
-func (l *ledger) Append(_ context.Context, r audit.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.records = append(l.records, r)
-	return nil
-}
+func TestMain(m *testing.M) { facetest.Main(m) }
 
 // tool is an engine of one tool, which is asked about authorizations too.
 type tool struct {
@@ -96,11 +67,9 @@ func fails(err error) func(gateway.Task) (gateway.Output, error) {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*door.Door
+	*facetest.House
 	t       testing.TB
-	kernel  *gateway.Kernel
 	tool    *tool
-	ledger  *ledger
 	log     *bytes.Buffer
 	schema  *corpora.Components
 	unready error
@@ -116,7 +85,6 @@ const tools = `tools:
   - {name: odd.beta, version: 2.0.0-beta.1, input_schema: {type: object}, run: {type: demo}}
   - {name: pay.refund, version: 1.0.0, input_schema: {type: object, required: [secret], properties: {secret: {type: string}}}, run: {type: demo}}
   - {name: lone.null, version: 1.0.0, input_schema: {type: object}, output_schema: {type: "null"}, run: {type: demo}}
-# end
 `
 
 // open builds a house of some tools, as it may be changed.
@@ -127,38 +95,15 @@ func open(t testing.TB, change func(*gateway.State, *gateway.Parts)) *house {
 
 func openWith(t testing.TB, tools string, change func(*gateway.State, *gateway.Parts)) *house {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"callgate.yaml":   "registry: {files: [tools.yaml]}\n# end\n",
+	c := facetest.Config(t, map[string]string{
 		"tools.yaml":      tools,
-		"policy.csv":      "p, Analyst, *, *, , allow\np, Analyst, *, pay.*, , deny\n# end\n",
-		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n# end\n",
-		"limits.yaml":     "{}\n# end\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
-	}
-	h := &house{t: t, ledger: &ledger{}, log: &bytes.Buffer{}, tool: &tool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: h.tool}
-	if change != nil {
-		change(state, &parts)
-	}
-	if h.kernel, err = gateway.New(state, parts); err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewJSONHandler(h.log, nil))
-	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
+		"policy.csv":      "p, Analyst, *, *, , allow\np, Analyst, *, pay.*, , deny\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n",
+	})
+	h := &house{t: t, log: &bytes.Buffer{}, tool: &tool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
+	h.House = facetest.Open(t, facetest.Plan{Config: c, Engine: h.tool, Change: change, Log: h.log})
 	oxp.New(oxp.Options{
-		Kernel: h.kernel, Log: logger, Unready: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
+		Kernel: h.Kernel, Log: h.Logger, Unready: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
 	}).Mount(h.Door)
 	return h
 }

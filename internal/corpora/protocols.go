@@ -11,11 +11,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Components are the schemas of an OpenAPI document of a protocol. They are others'
-// and not part of the project.
+// Components are the schemas of a protocol's document. They are others' and not part
+// of the project.
 type Components struct {
 	compiler *jsonschema.Compiler
 	absent   string // the file, where it is not here
+	under    string // where they stand in it
 }
 
 // document is where the schemas stand for the compiler, which fetches nothing.
@@ -25,6 +26,17 @@ const document = "https://protocol.invalid/openapi.json"
 // of the corpora. Where it is absent, what is left out is named, and Check finds
 // nothing wrong.
 func OpenAPI(t testing.TB, elements ...string) *Components {
+	t.Helper()
+	return components(t, "#/components/schemas/", elements)
+}
+
+// Definitions is OpenAPI for a document of JSON Schema with definitions.
+func Definitions(t testing.TB, elements ...string) *Components {
+	t.Helper()
+	return components(t, "#/$defs/", elements)
+}
+
+func components(t testing.TB, under string, elements []string) *Components {
 	t.Helper()
 	root := os.Getenv("CALLGATE_CORPORA")
 	if root == "" {
@@ -41,7 +53,7 @@ func OpenAPI(t testing.TB, elements ...string) *Components {
 		t.Fatalf("%s: %v", path, err)
 	}
 	closeOver(value)
-	c := &Components{compiler: jsonschema.NewCompiler()}
+	c := &Components{compiler: jsonschema.NewCompiler(), under: under}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	if err := c.compiler.AddResource(document, value); err != nil {
 		t.Fatal(err)
@@ -83,7 +95,7 @@ func (c *Components) Check(component string, body []byte) error {
 	if c.absent != "" {
 		return nil
 	}
-	schema, err := c.compiler.Compile(document + "#/components/schemas/" + component)
+	schema, err := c.compiler.Compile(document + c.under + component)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/wrapper"
+)
+
+func newServersAccept(e env) *cobra.Command {
+	var file string
+	var from fileFlag
+	var how acceptance
+	c := &cobra.Command{
+		Use:   "accept SERVER [TOOL ...]",
+		Short: "Accept what a server says of its tools now",
+		Long: `Ask a server for its tools, and accept what it says of them: of all that the
+servers file allows, or of those that are named, as the server names them. What
+becomes of each is printed. A tool that cannot be judged strictly is left out,
+with the reason; then the exit code is 1. One that its server does not have any
+more is forgotten. Where the configuration would not load with them, because of two
+names that are one where dots are not allowed or a condition of the policy, nothing
+is accepted, and the exit code is 2.
+
+An object that declares no members gets additionalProperties: true, which is said.
+
+Nothing is accepted by itself, ever. Look at what it is with --dry-run, which also
+prints a digest of all of it; with --expect, only what has that digest is accepted,
+so that a server which says one thing to you and another a moment later is found.
+The digest is printed at the end of every acceptance: it tells other gateways, each
+of which has a data_dir of its own, what is meant.
+
+With --from, the server is not asked: what is accepted is what another gateway has,
+as servers export wrote it, and nothing else is any longer.`,
+		Example: `  callgate servers accept github --dry-run --config callgate.yaml
+  callgate servers accept github --expect 5f1c… --config callgate.yaml
+  callgate servers accept github search_repositories --config callgate.yaml
+  callgate servers accept github --from github.json --config callgate.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			loaded, chosen, err := e.chosen(file, args)
+			if err != nil {
+				return err
+			}
+			if from != "" {
+				if len(args) > 1 {
+					return errors.New("found names of tools beside --from; expected none, since the file says which")
+				}
+				return e.acceptFrom(c.Context(), string(from), loaded, chosen[0], how)
+			}
+			asking := newTooling(engine.Options{}, nil)
+			defer asking.Close()
+			return e.accept(c.Context(), asking, loaded, chosen[0], args[1:], how)
+		},
+	}
+	configFlag(c, &file)
+	c.Flags().BoolVar(&how.dry, "dry-run", false, "say what would become of each tool, and change nothing")
+	c.Flags().StringVar(&how.expected, "expect", "", "accept only what has this `digest`")
+	c.Flags().Var(&from, "from", "accept what this file has of the server, which export wrote; - is standard input")
+	return c
+}
+
+// acceptance says how to accept.
+type acceptance struct {
+	dry      bool
+	expected string // the digest of what is meant; empty is any
+}
+
+// accept makes what a server says now what was accepted.
+func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptance) error {
+	offers, err := ask(ctx, of, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	meant := func(name string) bool { return s.Allows(name) && (len(names) == 0 || slices.Contains(names, name)) }
+	old := loaded.Pins[s.Name]
+	for _, name := range names {
+		offered := slices.ContainsFunc(offers, func(o configs.Offer) bool { return o.Name == name })
+		pinned := slices.ContainsFunc(old, func(p configs.Pin) bool { return p.Name == name })
+		switch {
+		case !offered && !pinned:
+			return fmt.Errorf("%s has no tool %s", s.Name, parser.Quote(name))
+		case !s.Allows(name):
+			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServerFile)
+		}
+	}
+	says := statementOf(offers)
+	var wanted []configs.Offer
+	var pins, forgotten []configs.Pin // of tools that are not meant, which stay as they are, and that are gone
+	for _, p := range old {
+		if !meant(p.Name) {
+			pins = append(pins, p)
+		} else if says.state(p) == pinGone {
+			forgotten = append(forgotten, p)
+		}
+	}
+	taken := false
+	for _, o := range offers {
+		if !meant(o.Name) {
+			continue
+		}
+		if t, ok := loaded.Tools.Lookup(s.Tool(o.Name)); ok && t.Run().Server != s.Name {
+			fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", parser.Quote(s.Tool(o.Name)))
+			taken = true
+			continue
+		}
+		wanted = append(wanted, o)
+	}
+	accepted := configs.Accept(s, wanted)
+	if s.Type == configs.ServerCallback && len(accepted.Refused) > 0 {
+		// A toolset is taken whole or not at all (TIP-15).
+		for _, f := range accepted.Refused {
+			fmt.Fprintf(e.stderr, "refused: %v\n", f)
+		}
+		return fmt.Errorf("nothing of the toolset of %s is accepted, since not all of it can be", s.Name)
+	}
+	if digest := digestOf(accepted.Pins); how.expected != "" && how.expected != digest {
+		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.expected)
+	}
+	if err := e.take(loaded, s, pins, accepted, forgotten, how); err != nil {
+		return err
+	}
+	if taken || len(accepted.Refused) > 0 {
+		return status(exitRefused)
+	}
+	return nil
+}
+
+// acceptFrom makes what another gateway has accepted of a server what was accepted here.
+func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s configs.ToolServer, how acceptance) error {
+	file, data, err := e.definitions(ctx, []string{file})
+	if err != nil {
+		return err
+	}
+	pins, err := configs.ParsePins(file, s.Name, data)
+	if err != nil {
+		return err
+	}
+	for _, p := range pins {
+		if !s.Allows(p.Name) {
+			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(p.Name), s.Name, loaded.ServerFile)
+		}
+	}
+	if digest := digestOf(pins); how.expected != "" && how.expected != digest {
+		return fmt.Errorf("%s holds something else: found the digest %s; expected %s", file, digest, how.expected)
+	}
+	var forgotten []configs.Pin
+	for _, p := range loaded.Pins[s.Name] {
+		if !slices.ContainsFunc(pins, func(q configs.Pin) bool { return q.Name == p.Name && q.Version == p.Version }) {
+			forgotten = append(forgotten, p)
+		}
+	}
+	return e.take(loaded, s, nil, &configs.Accepted{Pins: pins}, forgotten, how)
+}
+
+// take writes down what is accepted of a server, beside what stays, and says what has
+// become of each tool.
+func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Accepted, forgotten []configs.Pin, how acceptance) error {
+	pins := slices.Concat(stay, accepted.Pins)
+	faulty := loaded.TakesPins(s.Name, pins)
+	if faulty != nil {
+		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)
+		if !how.dry {
+			return faulty
+		}
+	}
+	for _, p := range forgotten {
+		fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.Tool(p.Name), p.Version))
+	}
+	before := map[versioned]string{}
+	for _, p := range loaded.Pins[s.Name] {
+		before[versioned{p.Name, p.Version}] = p.Digest
+	}
+	for _, p := range accepted.Pins {
+		word := "accepted"
+		if digest, known := before[versioned{p.Name, p.Version}]; known {
+			word = "unchanged"
+			if digest != p.Digest {
+				word = "changed"
+			}
+		}
+		fmt.Fprintf(e.stdout, "%s\t%s\n", word, shown(s.Tool(p.Name), p.Version))
+	}
+	// Their texts hold what the server says, and Error shows nothing that a terminal
+	// would obey.
+	for _, f := range accepted.Changed {
+		fmt.Fprintf(e.stderr, "changed: %v\n", f)
+	}
+	for _, f := range accepted.Refused {
+		fmt.Fprintf(e.stderr, "left out: %v\n", f)
+	}
+	if !how.dry {
+		if err := loaded.WritePins(s.Name, pins); err != nil {
+			return fmt.Errorf("what was accepted could not be kept: %w", err)
+		}
+	}
+	fmt.Fprintf(e.stdout, "digest\t%s\n", digestOf(accepted.Pins))
+	if how.dry {
+		for _, p := range accepted.Pins {
+			line, err := wrapper.Marshal(p)
+			if err != nil {
+				return internalError{err}
+			}
+			fmt.Fprintf(e.stdout, "%s\n", line)
+		}
+	}
+	return faulty
+}
+
+// digestOf is SHA-256, in hex, over what pins are of, whatever their order.
+func digestOf(pins []configs.Pin) string {
+	var digests []string
+	for _, p := range pins {
+		digests = append(digests, p.Digest)
+	}
+	slices.Sort(digests)
+	sum := sha256.Sum256([]byte(strings.Join(digests, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+func shown(name, version string) string {
+	if version != "" {
+		name += " " + version
+	}
+	return firstLine(name)
+}

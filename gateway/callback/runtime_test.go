@@ -1,0 +1,236 @@
+package callback_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// calls are a store in memory of which a part can be away, and to which something can
+// happen right before it is told something of a call.
+type calls struct {
+	*store.Memory
+	mu     sync.Mutex
+	away   string // the method that fails
+	before func() // the next note
+}
+
+func (c *calls) fail(method string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = method
+}
+
+var errAway = errors.New("the store is away")
+
+func (c *calls) fault(method string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away == method {
+		return errAway
+	}
+	return nil
+}
+
+func (c *calls) Pend(ctx context.Context, id string, until time.Time) error {
+	if err := c.fault("Pend"); err != nil {
+		return err
+	}
+	return c.Memory.Pend(ctx, id, until)
+}
+
+func (c *calls) Find(ctx context.Context, id string) (store.Call, error) {
+	if err := c.fault("Find"); err != nil {
+		return store.Call{}, err
+	}
+	return c.Memory.Find(ctx, id)
+}
+
+func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	if err := c.fault("Finish"); err != nil {
+		return store.Call{}, err
+	}
+	return c.Memory.Finish(ctx, id, ending)
+}
+
+func (c *calls) Note(ctx context.Context, id string, at store.Step, note []byte) error {
+	if err := c.fault("Note"); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	before := c.before
+	c.before = nil
+	c.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	return c.Memory.Note(ctx, id, at, note)
+}
+
+// ask asks for a call that is not to come as far as its tool.
+func (w *world) ask(completion string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/v1/calls", strings.NewReader(completion))
+	r.Header.Set("Content-Type", "text/plain")
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	return answer
+}
+
+func (w *world) sent() int {
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	return len(w.engine.tasks)
+}
+
+// No operation is sent that no tool is, and no arguments that do not fit.
+func TestTIP02TIP03NothingUnfitIsSent(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		completion string
+		code       refusal.Code
+	}{
+		"TIP-02, of no toolset":          {`{"tool":{"name":"later.nothing","arguments":{"n":1}}}`, refusal.UnknownTool},
+		"TIP-02, in other case":          {`{"tool":{"name":"Later.do","arguments":{"n":1}}}`, refusal.UnknownTool},
+		"TIP-02, as its server names it": {`{"tool":{"name":"do","arguments":{"n":1}}}`, refusal.UnknownTool},
+		"TIP-03, of another type":        {`{"tool":{"name":"later.do","arguments":{"n":"1"}}}`, refusal.WrongType},
+		"TIP-03, of no property":         {`{"tool":{"name":"later.do","arguments":{"n":1,"m":1}}}`, refusal.UnexpectedArgument},
+		"TIP-03, missing":                {`{"tool":{"name":"later.needs","arguments":{}}}`, refusal.MissingArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := w.ask(c.completion); r.Code < 400 || !strings.Contains(r.Body.String(), `"code":"`+string(c.code)+`"`) {
+				t.Errorf("%d %s", r.Code, r.Body)
+			}
+			if n := w.sent(); n != 0 {
+				t.Errorf("%d calls were sent", n)
+			}
+		})
+	}
+	w.begin("later.do", "t")
+	if n := w.sent(); n != 1 {
+		t.Errorf("%d calls were sent, expected the good one", n)
+	}
+}
+
+// A call that is never answered ends with an error, when its time is over and not
+// before.
+func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
+	w := newWorld(t)
+	acts, looks := w.begin("later.do", "t"), w.begin("later.look", "t")
+	tend := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		w.Kernel.Tend(gateway.Past{}, func(gateway.Tended) {}).Stop(ctx)
+		if err := w.Kernel.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.advance(maxAge / 2)
+	tend()
+	acts.pending()
+	looks.pending()
+	w.advance(maxAge / 2)
+	tend()
+	for c, code := range map[waiting]refusal.Code{acts: refusal.OutcomeUnknown, looks: refusal.ToolTimeout} {
+		if got := c.output(); !strings.Contains(got, `"code":"`+string(code)+`"`) {
+			t.Errorf("found %s, expected %s", got, code)
+		}
+		if o := w.Ledger.Of(c.id, outcome); len(o) != 1 || o[0].Outcome != audit.Expired || o[0].Code != code {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// What cannot be read of a call, or kept, is an error: nothing is sent, or the tool is
+// to say it again; what it says again enters once.
+func TestTIP21StateThatCannotBeKept(t *testing.T) {
+	w := newWorld(t)
+	t.Run("before it is sent", func(t *testing.T) {
+		w.calls.fail("Pend")
+		defer w.calls.fail("")
+		if r := w.ask(`{"tool":{"name":"later.do","arguments":{"n":1}}}`); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "store_unavailable") {
+			t.Errorf("%d %s", r.Code, r.Body)
+		}
+		if n := w.sent(); n != 0 {
+			t.Errorf("%d calls were sent", n)
+		}
+	})
+	for _, method := range []string{"Find", "Finish"} {
+		t.Run("an answer, "+method, func(t *testing.T) {
+			c := w.begin("later.do", "t")
+			w.calls.fail(method)
+			c.says(503, c.result("text", "x"))
+			w.calls.fail("")
+			c.says(200, c.result("text", "x"))
+			c.says(200, c.result("text", "x"))
+			if got := c.output(); got != `{"text":"x"}` {
+				t.Errorf("found %s", got)
+			}
+		})
+	}
+	t.Run("what is noted of it", func(t *testing.T) {
+		c := w.begin("later.do", "t")
+		w.calls.fail("Note")
+		c.says(503, c.message("oauth", "auth_url", "https://id.example/"))
+		w.calls.fail("")
+		c.pending()
+		c.says(200, c.result("text", "x", "subscription", true))
+		events := c.follow()
+		w.calls.fail("Note")
+		c.says(503, c.message("subscription_event", "text", "last", "final", true))
+		w.calls.fail("")
+		c.says(200, c.message("subscription_event", "text", "last", "final", true))
+		told := 0
+		for range events {
+			told++
+		}
+		if told == 0 || told > 2 || c.state().Subscription {
+			t.Errorf("%d events; the call stands as %s", told, c.state().raw)
+		}
+	})
+}
+
+// A last event that comes twice at the same time ends its subscription once, and
+// leaves nothing of it.
+func TestLastEventsAtTheSameTime(t *testing.T) {
+	w := newWorld(t)
+	for range 20 { // more than a thread may have
+		c := w.begin("later.do", "t")
+		c.says(200, c.result("text", "subscribed", "subscription", true))
+		if s := c.state(); !s.Subscription {
+			t.Fatalf("the call stands as %s", s.raw)
+		}
+		last := c.message("subscription_event", "text", "last", "final", true)
+		w.calls.before = func() { c.says(200, last) }
+		c.says(200, last)
+	}
+}
+
+// Where a person must go does not enter a call that ends while it comes, and is
+// answered like all that is not waited for.
+func TestOAU02AuthorizationBehindTheEnd(t *testing.T) {
+	w := newWorld(t)
+	for name, end := range map[string]func(waiting){
+		"answered":   func(c waiting) { c.says(200, c.result("text", "done")) },
+		"called off": func(c waiting) { c.cancel() },
+	} {
+		c := w.begin("later.do", "t")
+		w.calls.before = func() { end(c) }
+		r := w.post(c.token, c.message("oauth", "auth_url", "https://id.example/hunter2"))
+		if unknown := w.post("x", ""); r.Code != http.StatusNotFound || r.Body.String() != unknown.Body.String() {
+			t.Errorf("%s: %d %s", name, r.Code, r.Body)
+		}
+		if s := c.state(); s.State == "authorization" || s.State == "pending" || strings.Contains(s.raw, "hunter2") {
+			t.Errorf("%s: the call stands as %s", name, s.raw)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/parser"
+)
+
+// asks are the kinds of questions that the tool of a call may put: those that its
+// definition lets it ask, of those that its caller can answer.
+func (c *call) asks() (kinds []string) {
+	d := c.input.Dialogue
+	if d == nil || len(d.Asks) == 0 || c.tool == nil {
+		return nil
+	}
+	may := c.tool.Run().Asks
+	for _, kind := range inquiry.Kinds() {
+		if slices.Contains(may, kind) && slices.Contains(d.Asks, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// hears tells whether a caller can answer all that is asked.
+func (d *Dialogue) hears(a *Asked) bool {
+	return d != nil && a != nil && len(d.Asks) > 0 &&
+		!slices.ContainsFunc(a.Questions, func(q Question) bool { return !slices.Contains(d.Asks, q.Kind) })
+}
+
+// answers tells whether a call brings a state or answers.
+func (d *Dialogue) answers() bool { return d != nil && (d.State != "" || len(d.Answers) > 0) }
+
+// said is the digest of a state and answers; empty where there are none. How an answer
+// is spaced, and in which order its members stand, does not matter.
+func (c *call) said() string {
+	d := c.input.Dialogue
+	if c.saying == "" && d.answers() {
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%q", d.State)
+		for _, name := range slices.Sorted(maps.Keys(d.Answers)) {
+			fmt.Fprintf(sum, " %q %s", name, digest(canonical(d.Answers[name])))
+		}
+		c.saying = hex.EncodeToString(sum.Sum(nil))
+	}
+	return c.saying
+}
+
+// maxAnswerDepth bounds how deep answers nest that are told apart by their values.
+const maxAnswerDepth = 64
+
+// canonical is the one form of a JSON value; what cannot be read stays as it is.
+func canonical(raw []byte) []byte {
+	value, err := parser.ReadValue(raw, maxAnswerDepth)
+	if err != nil {
+		return raw
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return b
+}

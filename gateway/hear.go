@@ -1,0 +1,208 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+const (
+	// statePath and answersPath are where a state and answers stand in what a caller
+	// sends.
+	statePath   = "/requestState"
+	answersPath = "/inputResponses"
+	// maxState bounds the state that a caller gives, which is the id of a call.
+	maxState = 128
+	// stateKeys is how the keys begin of calls that answer a question. No face lets a
+	// caller's key hold a space, and the kernel refuses those that begin so.
+	stateKeys = "asked by "
+)
+
+// given is what goes to a tool that has asked: its own state, and the answers.
+type given struct {
+	state   *string
+	answers map[string]json.RawMessage
+}
+
+// unanswered is what a call was asked and does not answer, with what it brings.
+type unanswered struct {
+	asked    *Asked
+	dialogue *Dialogue
+}
+
+// folder is a path that an answer names.
+type folder struct{ question, pointer, path string }
+
+// hear is the third step of the stage schema: where the call answers what a tool has
+// asked, it is the call that was asked, and the answers fit their questions. Answers
+// without a state are judged by what the tool will ask.
+func hear(ctx context.Context, c *call) error {
+	d := c.input.Dialogue
+	if !d.answers() {
+		return nil
+	}
+	if c.mode != ModeCall {
+		return errors.New("an answer in a call that is not executed here")
+	}
+	if d.State == "" {
+		return nil
+	}
+	asked, err := c.askedBefore(ctx, d.State)
+	if err != nil {
+		return err
+	}
+	answers, folders, violations, err := judgeAnswers(asked, d.Answers)
+	if err != nil {
+		return err
+	}
+	if len(violations) > 0 {
+		if missing(violations) {
+			c.unanswered = &unanswered{asked, d}
+		}
+		refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
+		refused.Violations = violations
+		return refused
+	}
+	c.given, c.folders = &given{asked.State, answers}, folders
+	return nil
+}
+
+// askedBefore is what the call asked that a state names, where this one is the same
+// call of the same caller. What is wrong with a state is not told.
+func (c *call) askedBefore(ctx context.Context, state string) (*Asked, error) {
+	if !named(state) {
+		return nil, noQuestion()
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	asking := c.trace.start()
+	prior, err := c.kernel.store.Get(ctx, state, owner(c.principal))
+	c.trace.stored(asking, err)
+	if errors.Is(err, store.ErrAbsent) {
+		return nil, noQuestion()
+	}
+	if err != nil {
+		return nil, refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(err)
+	}
+	note := NoteOf(&prior)
+	if prior.Step != store.Ended || note.Asked == nil || note.AskedFor != c.askedFor() || !c.stillAsks(note.Asked) {
+		return nil, noQuestion()
+	}
+	return note.Asked, nil
+}
+
+// stillAsks tells whether the tool may ask now what it has asked: the operator may have
+// taken that away since.
+func (c *call) stillAsks(asked *Asked) bool {
+	may := c.tool.Run().Asks
+	return len(may) > 0 && !slices.ContainsFunc(asked.Questions, func(q Question) bool { return !slices.Contains(may, q.Kind) })
+}
+
+// named tells whether a state may be the id of a call.
+func named(state string) bool {
+	return state != "" && len(state) <= maxState && !strings.ContainsFunc(state, func(r rune) bool { return r < '!' || r > '~' })
+}
+
+// noQuestion is said of every state that names no question to this caller and call.
+func noQuestion() error {
+	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
+	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)
+	refused.Violations = []refusal.Violation{{Code: refusal.InvalidValue, Path: statePath, Offset: -1, Message: message}}
+	return refused
+}
+
+// judgeAnswers judges answers by what was asked. Those to anything else are not
+// looked at.
+func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []folder, violations []refusal.Violation, err error) {
+	sent = make(map[string]json.RawMessage, len(asked.Questions))
+	for _, q := range asked.Questions {
+		question, err := inquiry.Read(q.Name, q.Kind, q.Method, q.Params)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("what was asked cannot be read: %w", err)
+		}
+		raw, has := answers[q.Name]
+		if !has {
+			violations = append(violations, refusal.Violation{Code: refusal.MissingArgument, Path: answerPointer(q.Name), Offset: -1, Message: fmt.Sprintf(
+				"The answer to %s is missing. Send the call again with it.", parser.Quote(q.Name))})
+			continue
+		}
+		answer, faults := question.Judge(raw)
+		for _, f := range faults {
+			violations = append(violations, refusal.Violation{
+				Code: f.Code, Path: answerPointer(q.Name, f.Path...), Offset: -1, Message: fmt.Sprintf("In the answer to %s: %s", parser.Quote(q.Name), f.Message),
+			})
+		}
+		for i, path := range answer.Paths {
+			folders = append(folders, folder{q.Name, answerPointer(q.Name, "roots", strconv.Itoa(i), "uri"), path})
+		}
+		sent[q.Name] = answer.Sent
+	}
+	refusal.Sort(violations)
+	return sent, folders, violations[:min(len(violations), maxViolations)], nil
+}
+
+// missing tells whether answers are missing and none has a fault of its own.
+func missing(violations []refusal.Violation) bool {
+	for _, v := range violations {
+		if v.Code != refusal.MissingArgument || strings.Count(v.Path, "/") != 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// answerPointer is the JSON Pointer of a place within an answer.
+func answerPointer(question string, path ...string) string {
+	var b strings.Builder
+	b.WriteString(answersPath + "/" + refusal.EscapePointer(question))
+	for _, token := range path {
+		b.WriteString("/" + refusal.EscapePointer(token))
+	}
+	return b.String()
+}
+
+// outsiders are the folders of answers that are not within the project, up to so many.
+func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
+	for _, f := range c.folders {
+		if len(violations) == most {
+			break
+		}
+		err := c.project.Within(policy.KindPath, f.path)
+		if err == nil {
+			continue
+		}
+		var outside *policy.OutsideError
+		if !errors.As(err, &outside) {
+			return nil, err
+		}
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: f.pointer, Offset: -1, Message: fmt.Sprintf(
+			"The answer to %s names what is outside this project. %s", parser.Quote(f.question), outside.Reason)})
+	}
+	return violations, nil
+}
+
+// stateKey is the idempotency key of a call that answers a question, whatever other
+// one it brings: what a question is answered with stands.
+func (c *call) stateKey() string {
+	d := c.input.Dialogue
+	if d == nil || !named(d.State) {
+		return ""
+	}
+	return stateKeys + d.State
+}
+
+// brings tells whether a call may have brought answers to its tool. They are not kept
+// with its arguments, so it is never dispatched again.
+func (c *call) brings() bool {
+	return c.given != nil || c.input.Dialogue.answers() && len(c.asks()) > 0
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/wrapper"
+)
+
+const (
+	maxLogs     = 1_000    // that are passed on in one call
+	maxLog      = 16 << 10 // bytes of what one says, as the tool wrote it and as it is shown
+	maxLogger   = 128      // bytes of a logger's name
+	maxLogDepth = 64
+)
+
+// LogLevels are the levels of what tools log, those of MCP and RFC 5424: the least severe
+// first.
+func LogLevels() []string {
+	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+}
+
+// severity is the place of a level among them; -1 is none.
+func severity(level string) int { return slices.Index(LogLevels(), level) }
+
+// pass passes on what is a log of the level that is asked for, or above; anything else is
+// dropped.
+func (t *teller) pass(l Log) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.log == nil || t.logs >= maxLogs || severity(l.Level) < t.level || len(l.Data) > maxLog {
+		return
+	}
+	value, err := parser.ReadValue(l.Data, maxLogDepth)
+	if err != nil {
+		return
+	}
+	value, ok := shown(value)
+	if !ok {
+		return
+	}
+	data, err := wrapper.Marshal(value)
+	if err != nil || len(data) > maxLog {
+		return
+	}
+	t.logs++
+	l = Log{Level: l.Level, Logger: words(l.Logger, maxLogger), Data: data}
+	if !heard(func() { t.log(l) }) {
+		t.log = nil
+	}
+}
+
+// shown is a JSON value whose texts show all that is in them, the names among them. It is
+// none where two names look the same then.
+func shown(value any) (_ any, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return wrapper.Shown(v), true
+	case []any:
+		for i := range v {
+			if v[i], ok = shown(v[i]); !ok {
+				return nil, false
+			}
+		}
+		return v, true
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, member := range v {
+			if object[wrapper.Shown(name)], ok = shown(member); !ok {
+				return nil, false
+			}
+		}
+		return object, len(object) == len(v)
+	}
+	return value, true
+}

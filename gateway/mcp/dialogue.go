@@ -1,0 +1,175 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// What a call says of the questions of its tool, and of being told how far it is.
+const (
+	paramState        = "requestState"
+	metaProgress      = "progressToken"
+	maxState          = 256       // bytes
+	maxResponses      = 64        // answers of one call
+	maxResponsesBytes = 256 << 10 // of them together
+)
+
+// dialogue is what the client of a call can be told and asked while it runs, and what
+// it answers; nil where that is nothing.
+func (f *Face) dialogue(r asked) (*gateway.Dialogue, *fault) {
+	d := &gateway.Dialogue{}
+	f.logs(r, d)
+	if fault := r.progress(d); fault != nil {
+		return nil, fault
+	}
+	if r.modern {
+		var fault *fault
+		capabilities, _ := r.meta()[metaCapabilities].(map[string]any)
+		if d.Asks, fault = kindsOf(capabilities); fault != nil {
+			return nil, fault
+		}
+		if fault := r.answers(d); fault != nil {
+			return nil, fault
+		}
+	} else if r.host != nil {
+		d.Asks = r.host.kinds
+	}
+	if d.Progress == nil && d.Log == nil && d.Asks == nil && d.State == "" && d.Answers == nil {
+		return nil, nil
+	}
+	return d, nil
+}
+
+// progress has the client told how far its call is, where it asks for that and can be
+// told. What clients of before 2026-07-28 say amiss is passed over, as it always was.
+func (r asked) progress(d *gateway.Dialogue) *fault {
+	token, has := r.meta()[metaProgress]
+	switch {
+	case !has:
+	case !validID(token):
+		if r.modern {
+			return faulty(codeParams, "%q must be a string or a whole number, of at most %d bytes.", metaProgress, maxID)
+		}
+	case r.told != nil:
+		r.told.token = token
+		d.Progress = r.told.tell
+	}
+	return nil
+}
+
+// kindsOf are the kinds of questions that a client declares to answer by its
+// capabilities. Elicitation with nothing said of it is that by forms.
+func kindsOf(capabilities map[string]any) (kinds []string, _ *fault) {
+	wrong := func(names ...string) *fault {
+		return faulty(codeParams, "The capability %q must be an object.", strings.Join(names, "."))
+	}
+	if said, has := capabilities["elicitation"]; has {
+		modes, ok := said.(map[string]any)
+		if !ok {
+			return nil, wrong("elicitation")
+		}
+		for _, mode := range []string{inquiry.Form, inquiry.URL} {
+			declared, has := modes[mode]
+			if _, ok := declared.(map[string]any); has && !ok {
+				return nil, wrong("elicitation", mode)
+			}
+			if has || mode == inquiry.Form && len(modes) == 0 {
+				kinds = append(kinds, mode)
+			}
+		}
+	}
+	for _, kind := range []string{inquiry.Sampling, inquiry.Roots} {
+		declared, has := capabilities[kind]
+		if _, ok := declared.(map[string]any); has && !ok {
+			return nil, wrong(kind)
+		}
+		if has {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// answers are the client's to what a tool has asked before. Whether they are what was
+// asked for is the kernel's to judge.
+func (r asked) answers(d *gateway.Dialogue) *fault {
+	if said, has := r.params[paramState]; has {
+		if d.State = text(said); d.State == "" || len(d.State) > maxState {
+			return amiss(pointed{"/" + paramState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", paramState, maxState)})
+		}
+	}
+	said, has := r.params[paramResponses]
+	if !has {
+		return nil
+	}
+	object, ok := said.(map[string]any)
+	switch {
+	case !ok:
+		return amiss(pointed{"/" + paramResponses, fmt.Sprintf("%q must be an object.", paramResponses)})
+	case len(object) > maxResponses, len(r.responses) > maxResponsesBytes:
+		return amiss(pointed{"/" + paramResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", paramResponses, maxResponses, maxResponsesBytes)})
+	}
+	var wrong []pointed
+	for name, response := range object {
+		if _, ok := response.(map[string]any); !ok {
+			wrong = append(wrong, pointed{"/" + paramResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
+		}
+	}
+	if len(wrong) > 0 {
+		return amiss(wrong...)
+	}
+	// They were read strictly: this takes them apart, byte for byte.
+	if err := json.Unmarshal(r.responses, &d.Answers); err != nil {
+		return refuses(refusal.From(refusal.Request, err))
+	}
+	return nil
+}
+
+// pointed is what is amiss at a place of the parameters.
+type pointed struct{ path, message string }
+
+// amiss is the fault of parameters that no call can have.
+func amiss(wrong ...pointed) *fault {
+	slices.SortFunc(wrong, func(a, b pointed) int { return strings.Compare(a.path, b.path) })
+	f := faulty(codeParams, "%s", wrong[0].message)
+	for _, w := range wrong {
+		f.refused.Violations = append(f.refused.Violations, refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
+	}
+	return f
+}
+
+// ofAnswers tells whether a call was refused for what it says to its tool's questions,
+// and nothing else: that is the client's to mend, and not the model's.
+func ofAnswers(refused *refusal.Error) bool {
+	for _, v := range refused.Violations {
+		if v.Path != "/"+paramState && v.Path != "/"+paramResponses && !strings.HasPrefix(v.Path, "/"+paramResponses+"/") {
+			return false
+		}
+	}
+	return len(refused.Violations) > 0
+}
+
+// question is the result of a call whose tool asks before it goes on. The client has
+// declared that it can answer; the kernel tells nobody else of it.
+func question(o gateway.Outcome) object {
+	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, paramState: o.AskedBy}
+	requests := object{}
+	for _, q := range o.Asked.Questions {
+		request := object{"method": q.Method}
+		if len(q.Params) > 0 {
+			request["params"] = q.Params
+		}
+		requests[q.Name] = request
+	}
+	if len(requests) > 0 {
+		result["inputRequests"] = requests
+	}
+	return result
+}

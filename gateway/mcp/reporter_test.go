@@ -1,0 +1,44 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/gateway"
+)
+
+// TestReporter: what a reporter sends rises, however many calls of the kernel it
+// reports of, shows what hides, and ends with the request or when it is told to.
+func TestReporter(t *testing.T) {
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	var sent []string
+	r := &reporter{ctx: ctx, token: "p", send: func(line []byte, _ bool) error {
+		sent = append(sent, string(line))
+		return nil
+	}}
+	for _, done := range []float64{-1, 0, 0, 2, 1, 2, 3} {
+		r.tell(gateway.Progress{Done: done, Message: "\u200b"})
+	}
+	r.end()
+	r.tell(gateway.Progress{Done: 4})
+	r.end()
+	var want []string
+	for _, done := range []int{-1, 0, 2, 3} {
+		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"message":"\\u200b","progress":%d,"progressToken":"p"}}`, done))
+	}
+	if strings.Join(sent, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s", strings.Join(sent, "\n"))
+	}
+	sent = nil
+	left := &reporter{ctx: ctx, token: "p", send: r.send}
+	leave()
+	left.tell(gateway.Progress{Done: 1})
+	left.end()
+	if len(sent) != 0 {
+		t.Errorf("who left is told %s", sent)
+	}
+	(*reporter)(nil).end()
+}

@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/wrapper"
+)
+
+// maxProgress bounds what a tool says of its progress, as it is shown.
+const maxProgress = 1 << 10
+
+// tell passes on what is progress, more each time; anything else is dropped.
+func (t *teller) tell(p Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.progress == nil || math.IsNaN(p.Done) || math.IsInf(p.Done, 0) || t.began && p.Done <= t.last {
+		return
+	}
+	t.began, t.last = true, p.Done
+	if !(p.Total > 0) || math.IsInf(p.Total, 0) {
+		p.Total = 0
+	}
+	p.Message = words(p.Message, maxProgress)
+	if !heard(func() { t.progress(p) }) {
+		t.progress = nil
+	}
+}
+
+// words are a tool's, of bounded length, in which nothing hides.
+func words(s string, most int) string {
+	return cut(wrapper.Shown(cut(strings.ToValidUTF8(cut(s, 2*most), "\uFFFD"), most)), most)
+}
+
+// cut is the longest beginning of a text that is not above a length, and ends with a
+// whole code point.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}

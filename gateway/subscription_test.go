@@ -1,0 +1,17 @@
+package gateway_test
+
+import (
+	"testing"
+
+	"github.com/callgate/callgate/gateway"
+)
+
+// What is known of events is bounded: those of active subscriptions are known, and of
+// the others as many as there is room for.
+func TestEventsHeardAreBounded(t *testing.T) {
+	for _, c := range []struct{ active, ended, known int }{{1, 1, 2}, {1024, 1024, 2048}, {1024, 5000, 2048}, {0, 5000, 2048}} {
+		if known, ofActive := gateway.HearEvents(c.active, c.ended); known != c.known || ofActive != c.active {
+			t.Errorf("%d active and %d ended: %d known, %d of them active", c.active, c.ended, known, ofActive)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package inquiry
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+const (
+	// maxAnswer bounds one answer.
+	maxAnswer = 2 << 20
+	// maxRoots bounds how many folders an answer names.
+	maxRoots = 64
+)
+
+// Answer is one that fits its question.
+type Answer struct {
+	// Sent is what the tool is given: one JSON object.
+	Sent json.RawMessage
+	// Paths are the folders and files that the answer names, in their order. Whether
+	// the caller may name them is for others to say.
+	Paths []string
+}
+
+// Fault is one thing that is wrong with an answer.
+type Fault struct {
+	Code    refusal.Code
+	Path    []string // from the answer
+	Message string   // says what to change
+}
+
+// maxFaults bounds how many are told of one answer.
+const maxFaults = 100
+
+// Judge judges an answer. Where it has faults there is none.
+func (q Question) Judge(answer []byte) (Answer, []Fault) {
+	if len(answer) > maxAnswer {
+		return Answer{}, []Fault{invalid(fmt.Sprintf("must be at most %d bytes long", maxAnswer))}
+	}
+	value, err := parser.ReadValue(answer, maxDepth)
+	if err != nil {
+		return Answer{}, []Fault{invalid("must be strict JSON, nested no deeper than " + strconv.Itoa(maxDepth) + " levels")}
+	}
+	m, faults := objectAt(value, nil)
+	if faults != nil {
+		return Answer{}, faults
+	}
+	var sent object
+	var paths []string
+	switch q.kind {
+	case Form:
+		sent, faults = q.judgeForm(m)
+	case URL:
+		sent, faults = judgeAction(m)
+	case Sampling:
+		sent, faults = judgeSampling(m)
+	case Roots:
+		sent, paths, faults = judgeRoots(m)
+	default:
+		faults = []Fault{invalid("is to no question")}
+	}
+	if len(faults) > 0 {
+		return Answer{}, faults[:min(len(faults), maxFaults)]
+	}
+	raw, err := encode(sent)
+	if err != nil {
+		return Answer{}, []Fault{invalid("cannot be encoded")}
+	}
+	return Answer{raw, paths}, nil
+}
+
+// judgeForm judges what became of a form: its fields come with an acceptance, and
+// with nothing else.
+func (q Question) judgeForm(m members) (object, []Fault) {
+	if m["action"] != "accept" {
+		return judgeAction(m)
+	}
+	faults := m.onlyAt(nil, "action", "content")
+	content, has := m["content"]
+	at := []string{"content"}
+	if !has {
+		return nil, append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. An accepted form requires it: an object with the fields of the form."})
+	}
+	fields, wrong := objectAt(content, at)
+	if faults = append(faults, wrong...); wrong != nil {
+		return nil, faults
+	}
+	if q.form == nil {
+		return nil, append(faults, invalid("is to no form"))
+	}
+	for _, f := range q.form.schema.JudgeAs("the form", fields) {
+		faults = append(faults, Fault{f.Code, append([]string{"content"}, f.Path...), f.Message})
+	}
+	return object{{"action", "accept"}, {"content", content}}, faults
+}
+
+// judgeAction judges an answer that says only what a person did.
+func judgeAction(m members) (object, []Fault) {
+	faults := m.onlyAt(nil, "action")
+	action, wrong := m.textAt("action", nil)
+	if faults = append(faults, wrong...); wrong == nil && action != "accept" && action != "decline" && action != "cancel" {
+		faults = append(faults, invalid("must be accept, decline or cancel", "action"))
+	}
+	return object{{"action", action}}, faults
+}
+
+// judgeSampling judges a message of the caller's model.
+func judgeSampling(m members) (object, []Fault) {
+	faults := m.onlyAt(nil, "role", "content", "model", "stopReason")
+	role, wrong := m.textAt("role", nil)
+	if faults = append(faults, wrong...); wrong == nil && role != "assistant" {
+		faults = append(faults, invalid("must be assistant", "role"))
+	}
+	model, wrong := m.textAt("model", nil)
+	if faults = append(faults, wrong...); wrong == nil && model == "" {
+		faults = append(faults, invalid("must name the model", "model"))
+	}
+	var content any
+	if value, has := m["content"]; has {
+		content, wrong = readContent(value, func(s string) string { return s })
+		faults = append(faults, wrong...)
+	} else {
+		at := []string{"content"}
+		faults = append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a text, an image or a sound, or a list of them."})
+	}
+	sent := object{{"role", role}, {"content", content}, {"model", model}}
+	if _, has := m["stopReason"]; has {
+		reason, wrong := m.textAt("stopReason", nil)
+		faults = append(faults, wrong...)
+		sent.add("stopReason", reason)
+	}
+	return sent, faults
+}
+
+// judgeRoots judges a list of folders.
+func judgeRoots(m members) (sent object, paths []string, faults []Fault) {
+	faults = m.onlyAt(nil, "roots")
+	at := []string{"roots"}
+	value, has := m["roots"]
+	list, ok := value.([]any)
+	switch {
+	case !has:
+		return nil, nil, append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a list of folders."})
+	case !ok:
+		return nil, nil, append(faults, Fault{refusal.WrongType, at, name(at) + " must be an array."})
+	case len(list) > maxRoots:
+		return nil, nil, append(faults, invalid("must hold at most "+strconv.Itoa(maxRoots)+" folders", "roots"))
+	}
+	roots := []object{}
+	for i, one := range list {
+		root, path, wrong := judgeRoot(one, []string{"roots", strconv.Itoa(i)})
+		roots, paths, faults = append(roots, root), append(paths, path), append(faults, wrong...)
+	}
+	return object{{"roots", roots}}, paths, faults
+}
+
+func judgeRoot(value any, path []string) (sent object, folder string, faults []Fault) {
+	m, faults := objectAt(value, path)
+	if faults != nil {
+		return nil, "", faults
+	}
+	faults = m.onlyAt(path, "uri", "name")
+	uri, wrong := m.textAt("uri", path)
+	faults = append(faults, wrong...)
+	if folder, ok := folderOf(uri); ok {
+		sent = object{{"uri", uri}}
+		if _, has := m["name"]; has {
+			shown, wrong := m.textAt("name", path)
+			faults = append(faults, wrong...)
+			sent.add("name", shown)
+		}
+		return sent, folder, faults
+	}
+	if wrong == nil {
+		faults = append(faults, invalid("must be a plain file:// URI of an absolute path, without a host, a query or a fragment", append(slices.Clone(path), "uri")...))
+	}
+	return nil, "", faults
+}
+
+// invalid is a fault of a value.
+func invalid(demand string, path ...string) Fault {
+	return Fault{refusal.InvalidValue, path, name(path) + " " + demand + "."}
+}
+
+// name names a place of an answer.
+func name(path []string) string {
+	if len(path) == 0 {
+		return "The answer"
+	}
+	return "Member " + parser.Quote(strings.Join(path, "."))
+}
+
+func sorted(m members) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,158 @@
+package inquiry
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// readContent reads the content of a message, one part or a list of them, and returns
+// it without what is not passed on. show is what is made of its texts.
+func readContent(value any, show func(string) string) (shown any, faults []Fault) {
+	list, several := value.([]any)
+	if !several {
+		return readPart(value, []string{"content"}, show)
+	}
+	if len(list) == 0 || len(list) > maxMessages {
+		return nil, []Fault{invalid("must hold 1 to "+strconv.Itoa(maxMessages)+" parts", "content")}
+	}
+	parts := []any{}
+	for i, one := range list {
+		part, found := readPart(one, []string{"content", strconv.Itoa(i)}, show)
+		parts, faults = append(parts, part), append(faults, found...)
+	}
+	return parts, faults
+}
+
+// readPart reads a text, an image or a sound.
+func readPart(value any, path []string, show func(string) string) (shown object, faults []Fault) {
+	m, faults := objectAt(value, path)
+	if faults != nil {
+		return nil, faults
+	}
+	at := func(name string) []string { return append(slices.Clone(path), name) }
+	kind, faults := m.textAt("type", path)
+	if faults != nil {
+		return nil, faults
+	}
+	shown = object{{"type", kind}}
+	allowed := []string{"type", "annotations"}
+	switch kind {
+	case "text":
+		text, missing := m.textAt("text", path)
+		allowed, faults = append(allowed, "text"), missing
+		shown.add("text", show(text))
+	case "image", "audio":
+		data, missing := m.textAt("data", path)
+		if faults = missing; missing == nil && !base64Text(data) {
+			faults = append(faults, invalid("must be base64", at("data")...))
+		}
+		media, missing := m.textAt("mimeType", path)
+		if faults = append(faults, missing...); missing == nil && !mediaType(media, kind) {
+			faults = append(faults, invalid("must be a media type of "+kind, at("mimeType")...))
+		}
+		allowed = append(allowed, "data", "mimeType")
+		shown.add("data", data)
+		shown.add("mimeType", media)
+	default:
+		return nil, []Fault{invalid("must be text, image or audio", at("type")...)}
+	}
+	faults = append(faults, m.onlyAt(path, allowed...)...)
+	if notes, has := m["annotations"]; has {
+		read, found := readAnnotations(notes, at("annotations"))
+		faults = append(faults, found...)
+		shown.add("annotations", read)
+	}
+	return shown, faults
+}
+
+// readAnnotations reads for whom a part is, how much it matters and how old it is.
+func readAnnotations(value any, path []string) (shown object, faults []Fault) {
+	m, faults := objectAt(value, path)
+	if faults != nil {
+		return nil, faults
+	}
+	at := func(name string) []string { return append(slices.Clone(path), name) }
+	faults = m.onlyAt(path, "audience", "priority", "lastModified")
+	if roles, has := m["audience"]; has {
+		list, ok := roles.([]any)
+		if !ok || len(list) > 2 || slices.ContainsFunc(list, func(r any) bool { return r != "user" && r != "assistant" }) {
+			faults = append(faults, invalid("must be a list of user and assistant", at("audience")...))
+		}
+		shown.add("audience", roles)
+	}
+	if n, has := m["priority"]; has {
+		if literal, ok := n.(json.Number); !ok || !fraction(literal) {
+			faults = append(faults, invalid("must be a number from 0 to 1", at("priority")...))
+		}
+		shown.add("priority", n)
+	}
+	if when, has := m["lastModified"]; has {
+		s, ok := when.(string)
+		if !ok || len(s) > maxName || !plain(s) {
+			faults = append(faults, invalid("must be a time", at("lastModified")...))
+		}
+		shown.add("lastModified", s)
+	}
+	return shown, faults
+}
+
+func base64Text(s string) bool {
+	if s == "" || strings.ContainsAny(s, "\r\n") { // which the decoder skips
+		return false
+	}
+	_, err := base64.StdEncoding.Strict().DecodeString(s)
+	return err == nil
+}
+
+// mediaType tells whether a text is a media type of a kind, without parameters.
+func mediaType(s, of string) bool {
+	rest, ok := strings.CutPrefix(s, of+"/")
+	return ok && rest != "" && len(rest) <= maxName && !strings.ContainsFunc(rest, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$&-^_.+", r))
+	})
+}
+
+// objectAt is a value that must be an object.
+func objectAt(value any, path []string) (members, []Fault) {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return nil, []Fault{{refusal.WrongType, path, name(path) + " must be an object."}}
+	}
+	return m, nil
+}
+
+// onlyAt reports members of other names than these.
+func (m members) onlyAt(path []string, allowed ...string) (faults []Fault) {
+	for _, found := range sorted(m) {
+		at := append(slices.Clone(path), found)
+		if found == "_meta" {
+			if _, ok := m[found].(map[string]any); !ok {
+				faults = append(faults, Fault{refusal.WrongType, at, name(at) + " must be an object."})
+			}
+			continue
+		}
+		if !slices.Contains(allowed, found) {
+			faults = append(faults, Fault{refusal.UnexpectedArgument, at, name(at) + " is not part of this answer. Send the answer again without it."})
+		}
+	}
+	return faults
+}
+
+// textAt is a member that must be there, and a string.
+func (m members) textAt(member string, path []string) (string, []Fault) {
+	at := append(slices.Clone(path), member)
+	value, has := m[member]
+	if !has {
+		return "", []Fault{{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a string."}}
+	}
+	s, ok := value.(string)
+	if !ok {
+		return "", []Fault{{refusal.WrongType, at, name(at) + " must be a string."}}
+	}
+	return s, nil
+}

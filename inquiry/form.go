@@ -1,0 +1,140 @@
+package inquiry
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// maxFields bounds how many fields a form has.
+const maxFields = 64
+
+// form is what the answer to a question of that kind is judged by.
+type form struct{ schema *registry.Entry }
+
+// readForm reads the parameters of a form. raw are the same, for the order in which
+// the fields stand.
+func readForm(m members, raw []byte) (*form, object, error) {
+	if err := m.only("mode", "message", "requestedSchema"); err != nil {
+		return nil, nil, err
+	}
+	if mode, has, err := m.text("mode"); err != nil || has && mode != "form" {
+		return nil, nil, errors.New("a form is of another mode")
+	}
+	message, err := m.needed("message")
+	if err != nil {
+		return nil, nil, err
+	}
+	schema, ok := m["requestedSchema"].(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("a form has no schema")
+	}
+	var order struct {
+		Schema struct {
+			Properties names `json:"properties"`
+		} `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(raw, &order); err != nil {
+		return nil, nil, errors.New("the fields of a form are no object")
+	}
+	shown, judged, err := readSchema(schema, order.Schema.Properties)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := compile(judged)
+	if err == nil && !f.takes(schema["properties"].(map[string]any)) {
+		err = errors.New("a field of a form has a default that does not answer it")
+	}
+	return f, object{{"mode", "form"}, {"message", wrapper.Shown(message)}, {"requestedSchema", shown}}, err
+}
+
+// readSchema reads the schema of a form: as the caller is given it, and as answers
+// are judged by it. What generators of schemas add to say nothing else, a title, a
+// description and additionalProperties: false, is read and left out.
+func readSchema(m members, order []string) (shown, judged object, err error) {
+	if err := m.only("$schema", "type", "properties", "required", "title", "description", "additionalProperties"); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range []string{"$schema", "title", "description"} {
+		if _, _, err := m.text(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if more, has := m["additionalProperties"]; has && more != false {
+		return nil, nil, errors.New("a form allows fields that it does not name")
+	}
+	properties, ok := m["properties"].(map[string]any)
+	if m["type"] != "object" || !ok {
+		return nil, nil, errors.New("the schema of a form is of no object with fields")
+	}
+	if len(properties) > maxFields || len(order) != len(properties) {
+		return nil, nil, errors.New("a form has too many fields")
+	}
+	var shownFields, judgedFields object
+	for _, name := range order {
+		field, ok := properties[name].(map[string]any)
+		if name == "" || !plain(name) || !ok {
+			return nil, nil, errors.New("a field of a form has a name that is not shown, or is no object")
+		}
+		shown, judged, err := readField(field)
+		if err != nil {
+			return nil, nil, err
+		}
+		shownFields.add(name, shown)
+		judgedFields.add(name, judged)
+	}
+	shown = object{{"type", "object"}, {"properties", shownFields}}
+	judged = slices.Clone(shown[:1])
+	judged.add("properties", judgedFields)
+	required, has, err := m.texts("required")
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, name := range required {
+		if _, ok := properties[name]; !ok || seen[name] {
+			return nil, nil, errors.New("a form requires a field that it does not have, or one twice")
+		}
+		seen[name] = true
+	}
+	if has && len(required) > 0 {
+		shown.add("required", required)
+		judged.add("required", required)
+	}
+	return shown, judged, nil
+}
+
+// takes tells whether the defaults of some fields are what their form asks for.
+func (f *form) takes(fields map[string]any) bool {
+	defaults := map[string]any{}
+	for name, field := range fields {
+		if value, has := field.(map[string]any)["default"]; has {
+			defaults[name] = value
+		}
+	}
+	return !slices.ContainsFunc(f.schema.JudgeAs("the form", defaults), func(v registry.Violation) bool {
+		return v.Code != refusal.MissingArgument // a field without one
+	})
+}
+
+// compile makes the closed schema by which answers are judged.
+func compile(schema object) (*form, error) {
+	unusable := errors.New("the schema of a form cannot be judged by")
+	raw, err := encode(schema)
+	if err != nil {
+		return nil, unusable
+	}
+	tools, err := registry.New([]registry.Tool{{Name: "form", InputSchema: raw, Run: registry.Run{Type: "client"}}})
+	if err != nil {
+		return nil, unusable // its own words would be the tool's
+	}
+	entry, ok := tools.Lookup("form")
+	if !ok {
+		return nil, unusable
+	}
+	return &form{entry}, nil
+}

@@ -1,0 +1,145 @@
+package inquiry
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"slices"
+
+	"github.com/callgate/callgate/wrapper"
+)
+
+const (
+	// maxMessages bounds how many messages a question for the caller's model has, and
+	// how many parts each, and an answer.
+	maxMessages = 64
+	// maxTexts bounds hints and stop sequences.
+	maxTexts = 16
+)
+
+var errSampling = errors.New("a question for the caller's model is not of its form")
+
+// readSampling reads the parameters of a question for the caller's model. Tools of the
+// server's, and what other servers said, are not offered to it.
+func readSampling(m members) (object, error) {
+	if err := m.only("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
+		return nil, err
+	}
+	shown, err := readMessages(m)
+	if err != nil {
+		return nil, err
+	}
+	most, has, err := m.number("maxTokens")
+	if r := rational(most); err != nil || !has || r == nil || !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxCount, 1)) > 0 {
+		return nil, errSampling
+	}
+	shown.add("maxTokens", most)
+	if from, has, err := m.text("includeContext"); err != nil || has && from != "none" {
+		return nil, errors.New("a question for the caller's model asks for a context that is not offered")
+	}
+	if prompt, has, err := m.text("systemPrompt"); err != nil {
+		return nil, err
+	} else if has {
+		shown.add("systemPrompt", wrapper.Shown(prompt))
+	}
+	if heat, has, err := m.number("temperature"); err != nil || has && (rational(heat) == nil || rational(heat).Sign() < 0) {
+		return nil, errSampling
+	} else if has {
+		shown.add("temperature", heat)
+	}
+	if ends, has, err := m.texts("stopSequences"); err != nil || len(ends) > maxTexts || slices.ContainsFunc(ends, func(s string) bool { return s == "" || !plain(s) }) {
+		return nil, errSampling
+	} else if has {
+		shown.add("stopSequences", append([]string{}, ends...))
+	}
+	if value, has := m["metadata"]; has {
+		if _, ok := value.(map[string]any); !ok {
+			return nil, errSampling
+		}
+		shown.add("metadata", value)
+	}
+	err = readPreferences(m, &shown)
+	return shown, err
+}
+
+func readMessages(m members) (object, error) {
+	list, has, err := m.list("messages")
+	if err != nil || !has || len(list) == 0 || len(list) > maxMessages {
+		return nil, errSampling
+	}
+	var messages []object
+	for _, one := range list {
+		fields, ok := one.(map[string]any)
+		if !ok {
+			return nil, errSampling
+		}
+		message := members(fields)
+		if err := message.only("role", "content"); err != nil {
+			return nil, err
+		}
+		if role := message["role"]; role != "user" && role != "assistant" {
+			return nil, errSampling
+		}
+		content, faults := readContent(message["content"], wrapper.Shown)
+		if len(faults) > 0 {
+			return nil, errSampling
+		}
+		messages = append(messages, object{{"role", message["role"]}, {"content", content}})
+	}
+	return object{{"messages", messages}}, nil
+}
+
+// readPreferences reads which model a tool would like.
+func readPreferences(m members, shown *object) error {
+	value, has := m["modelPreferences"]
+	if !has {
+		return nil
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return errSampling
+	}
+	of, preferences := members(fields), object{}
+	if err := of.only("hints", "costPriority", "speedPriority", "intelligencePriority"); err != nil {
+		return err
+	}
+	list, has, err := of.list("hints")
+	if err != nil || len(list) > maxTexts {
+		return errSampling
+	}
+	hints := []object{}
+	for _, one := range list {
+		hint, ok := one.(map[string]any)
+		if !ok || members(hint).only("name") != nil {
+			return errSampling
+		}
+		name, named, err := members(hint).text("name")
+		if err != nil {
+			return err
+		}
+		hints = append(hints, object{})
+		if named {
+			hints[len(hints)-1].add("name", wrapper.Shown(name))
+		}
+	}
+	if has {
+		preferences.add("hints", hints)
+	}
+	for _, name := range []string{"costPriority", "speedPriority", "intelligencePriority"} {
+		n, has, err := of.number(name)
+		if err != nil || has && !fraction(n) {
+			return errSampling
+		}
+		if has {
+			preferences.add(name, n)
+		}
+	}
+	shown.add("modelPreferences", preferences)
+	return nil
+}
+
+// fraction tells whether a number is from 0 to 1.
+func fraction(n json.Number) bool {
+	r := rational(n)
+	return r != nil && r.Sign() >= 0 && r.Cmp(big.NewRat(1, 1)) <= 0
+}

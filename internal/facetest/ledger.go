@@ -1,0 +1,70 @@
+package facetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Ledger is a journal that a test reads. It refuses while it is told to.
+type Ledger struct {
+	mu      sync.Mutex
+	records []audit.Record
+	failing bool
+}
+
+// Append writes a record down.
+func (l *Ledger) Append(_ context.Context, r audit.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing {
+		return refusal.New(refusal.AuditUnavailable, "m")
+	}
+	l.records = append(l.records, r)
+	return nil
+}
+
+// Fail says whether it refuses from now on.
+func (l *Ledger) Fail(failing bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = failing
+}
+
+// Records are what was written down, in its order.
+func (l *Ledger) Records() []audit.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.records)
+}
+
+// Of are the records of a call that fit.
+func (l *Ledger) Of(id string, fit func(audit.Record) bool) (found []audit.Record) {
+	for _, r := range l.Records() {
+		if r.CallID == id && fit(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Lines are the records in short.
+func (l *Ledger) Lines() []string {
+	var lines []string
+	for _, r := range l.Records() {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", r.Event, r.Mode, r.Verdict, r.Outcome, r.Code), " "))
+	}
+	return lines
+}
+
+// Clear forgets what was written down.
+func (l *Ledger) Clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = nil
+}
