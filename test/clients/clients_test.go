@@ -151,6 +151,31 @@ func begin(t *testing.T, c *exec.Cmd, toStdout bool, found func(line []byte) str
 	return ""
 }
 
+// dataDir is a folder of a gateway's own, in memory where the system has a place for
+// that: a disk that others keep busy would refuse calls here, which is not what these
+// tests are about.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "callgate-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// listening reads where a gateway listens from a line of its log.
+func listening(line []byte) string {
+	var entry struct {
+		Message string `json:"msg"`
+		Listen  string `json:"listen"`
+	}
+	if err := json.Unmarshal(line, &entry); err != nil || entry.Message != "serving" {
+		return ""
+	}
+	return entry.Listen
+}
+
 func sampleModel(t *testing.T, program string) string {
 	return begin(t, exec.Command(program, "--listen", "127.0.0.1:0"), true, func(line []byte) string {
 		address, ok := strings.CutPrefix(string(line), "samplemodel listening on ")
@@ -178,7 +203,7 @@ func serve(t *testing.T, program, mode, model string) string {
 		t.Fatal(err)
 	}
 	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
-	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+t.TempDir()+"\n# end\n")
+	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+dataDir(t)+"\n# end\n")
 	var native, text []string
 	for _, scenario := range strings.Fields("agent bytes call cut loop near-name parallel prose repair stall stubborn text") {
 		native = append(native, scenario)
@@ -196,16 +221,7 @@ func serve(t *testing.T, program, mode, model string) string {
     models: [%[4]s]
 # end
 `, model, mode, strings.Join(native, ", "), strings.Join(text, ", ")))
-	return begin(t, exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml")), false, func(line []byte) string {
-		var entry struct {
-			Message string `json:"msg"`
-			Listen  string `json:"listen"`
-		}
-		if err := json.Unmarshal(line, &entry); err != nil || entry.Message != "serving" {
-			return ""
-		}
-		return entry.Listen
-	})
+	return begin(t, exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml")), false, listening)
 }
 
 func write(t *testing.T, dir, file, text string) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -94,10 +95,10 @@ func (f fixture) inputSchema() json.RawMessage {
 func mcpServer(t *testing.T) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "fixtures", Version: "1"}, &mcp.ServerOptions{Logger: slog.New(slog.DiscardHandler)})
-	for _, f := range fixtures {
+	for _, f := range slices.Concat(fixtures, asking) {
 		s.AddTool(&mcp.Tool{Name: f.name, Description: f.description, InputSchema: f.inputSchema()}, f.call)
 	}
-	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -107,11 +108,17 @@ func mcpServer(t *testing.T) string {
 func registryOf(t *testing.T, server string) string {
 	t.Helper()
 	tools := []map[string]any{}
-	for _, f := range fixtures {
+	state := func(f fixture, asks []string) {
 		tools = append(tools, map[string]any{
 			"name": f.name, "description": f.description, "effect": "idempotent", "input_schema": f.inputSchema(),
-			"run": map[string]any{"type": "mcp", "url": server, "tool": f.name, "addresses": []string{"127.0.0.1/32"}},
+			"run": map[string]any{"type": "mcp", "url": server, "tool": f.name, "addresses": []string{"127.0.0.1/32"}, "asks": asks},
 		})
+	}
+	for _, f := range fixtures {
+		state(f, []string{})
+	}
+	for _, f := range asking {
+		state(f, []string{"form", "url", "sampling", "roots"})
 	}
 	b, err := json.Marshal(map[string]any{"tools": tools})
 	if err != nil {

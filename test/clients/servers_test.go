@@ -62,9 +62,9 @@ func uses(t *testing.T, server engine.Server) {
 	}{
 		{"add", `{"a":2,"b":0.5}`, `{"sum":2.5}`, true, ""},
 		{"greet", `{"name":"größe"}`, "Hello, größe.", false, ""},
-		{"fail", `{}`, "", false, "failed: it is broken"},
-		{"greet", `{"name":7}`, "", false, "failed: "},
-		{"absent", `{}`, "", false, "failed: "},
+		{"fail", `{}`, "", false, `failed. It says: "it is broken"`},
+		{"greet", `{"name":7}`, "", false, "failed. It says: "},
+		{"absent", `{}`, "", false, "failed. It says: "},
 	} {
 		result, err := e.Run(context.Background(), engine.Call{
 			Tool: c.tool, Version: "1.0.0", Effect: "once", Arguments: []byte(c.arguments), ID: "call",
