@@ -22,18 +22,26 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%q: %q, want %q", principal, got, want)
 		}
 	}
-	for i := range mostLevels - 2 {
+	// One who begins many forgets its own.
+	for i := range 3 * mostLevelsOf {
 		l.set("one", fmt.Sprint(i), "debug")
 		l.of("one", "s") // which is used all the time
 	}
-	if l.of("one", "s") != "info" || l.of("two", "s") == "" && l.of("", "s") == "" || len(l.all) != mostLevels || l.used.Len() != mostLevels {
+	if l.of("one", "s") != "info" || l.of("two", "s") != "error" || l.of("", "s") != "alert" || l.of("one", "0") != "" || len(l.all) != mostLevelsOf+2 || l.used.Len() != len(l.all) {
 		t.Errorf("%d and %d are remembered", len(l.all), l.used.Len())
 	}
+	// Many forget what was not used for longest, whoever's it is.
 	for i := range 3 * mostLevels {
-		l.set("three", fmt.Sprint(i), "debug")
+		l.set(fmt.Sprint("p", i%100), fmt.Sprint(i), "debug")
 	}
-	if l.of("one", "s") != "" || l.of("three", "0") != "" || l.of("three", fmt.Sprint(2*mostLevels)) != "debug" || len(l.all) != mostLevels || l.used.Len() != mostLevels {
-		t.Errorf("%d and %d are remembered", len(l.all), l.used.Len())
+	if l.of("one", "s") != "" || l.of("", "s") != "" || len(l.all) != mostLevels || l.used.Len() != mostLevels || len(l.count) != 100 {
+		t.Errorf("%d and %d are remembered, of %d", len(l.all), l.used.Len(), len(l.count))
+	}
+	for i := range 2 * mostLevels {
+		l.set("", fmt.Sprint(i), "debug")
+	}
+	if l.of("", fmt.Sprint(mostLevels)) != "debug" || l.of("", "0") != "" || len(l.all) != mostLevels || len(l.count) != 1 {
+		t.Errorf("%d are remembered, of %d", len(l.all), len(l.count))
 	}
 	var all sync.WaitGroup
 	for i := range 8 {
