@@ -65,6 +65,20 @@ type Pin struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
+// Sum is SHA-256, in hex, over all that a pin says, whatever the order of members in
+// its schemas. Two pins whose digests are one differ in it where one was edited.
+func (p Pin) Sum() (string, error) {
+	judged, err := Offer{
+		Name: p.Name, Version: p.Version, Endpoint: p.Endpoint, Description: p.Description,
+		InputSchema: p.InputSchema, OutputSchema: p.OutputSchema,
+	}.Digest()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", parser.Quote(p.Name), err)
+	}
+	sum := sha256.Sum256([]byte(p.Digest + "\n" + judged))
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // pinFile is what a pin file holds.
 type pinFile struct {
 	Server string `json:"server"`

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ as servers export wrote it, and nothing else is any longer.`,
 	}
 	configFlag(c, &file)
 	c.Flags().BoolVar(&how.dry, "dry-run", false, "say what would become of each tool, and change nothing")
-	c.Flags().StringVar(&how.expected, "expect", "", "accept only what has this `digest`")
+	c.Flags().Var(&how.expected, "expect", "accept only what has this digest")
 	c.Flags().Var(&from, "from", "accept what this file has of the server, which export wrote; - is standard input")
 	return c
 }
@@ -73,7 +74,26 @@ as servers export wrote it, and nothing else is any longer.`,
 // acceptance says how to accept.
 type acceptance struct {
 	dry      bool
-	expected string // the digest of what is meant; empty is any
+	expected digestFlag // of what is meant; empty is any
+}
+
+// digestFlag is a digest as accept prints it. It is never empty where it is stated: a
+// script whose variable holds nothing does not mean anything at all.
+type digestFlag string
+
+func (d *digestFlag) String() string { return string(*d) }
+func (d *digestFlag) Type() string   { return "digest" }
+func (d *digestFlag) Set(s string) error {
+	if sum, err := hex.DecodeString(s); err != nil || len(sum) != sha256.Size || s != strings.ToLower(s) {
+		return errors.New("expected 64 hexadecimal digits, as --dry-run prints them")
+	}
+	*d = digestFlag(s)
+	return nil
+}
+
+// means tells whether a digest is one that may be accepted.
+func (a *acceptance) means(digest string) bool {
+	return a.expected == "" || string(a.expected) == digest
 }
 
 // accept makes what a server says now what was accepted.
@@ -124,10 +144,14 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 		}
 		return fmt.Errorf("nothing of the toolset of %s is accepted, since not all of it can be", s.Name)
 	}
-	if digest := digestOf(accepted.Pins); how.expected != "" && how.expected != digest {
+	digest, err := digestOf(accepted.Pins)
+	if err != nil {
+		return internalError{err}
+	}
+	if !how.means(digest) {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.expected)
 	}
-	if err := e.take(loaded, s, pins, accepted, forgotten, how); err != nil {
+	if err := e.take(loaded, s, pins, accepted, forgotten, how, digest); err != nil {
 		return err
 	}
 	if taken || len(accepted.Refused) > 0 {
@@ -150,8 +174,15 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 		if !s.Allows(p.Name) {
 			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(p.Name), s.Name, loaded.ServerFile)
 		}
+		if err := astray(s, p); err != nil {
+			return fmt.Errorf("%s: the tool %s of %s %w", file, parser.Quote(p.Name), s.Name, err)
+		}
 	}
-	if digest := digestOf(pins); how.expected != "" && how.expected != digest {
+	digest, err := digestOf(pins)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if !how.means(digest) {
 		return fmt.Errorf("%s holds something else: found the digest %s; expected %s", file, digest, how.expected)
 	}
 	var forgotten []configs.Pin
@@ -160,12 +191,36 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 			forgotten = append(forgotten, p)
 		}
 	}
-	return e.take(loaded, s, nil, &configs.Accepted{Pins: pins}, forgotten, how)
+	return e.take(loaded, s, nil, &configs.Accepted{Pins: pins}, forgotten, how, digest)
+}
+
+// astray says why calls of a tool may not go where a file says. A toolset that is asked
+// is held to the same.
+func astray(s configs.ToolServer, p configs.Pin) error {
+	if p.Endpoint == "" {
+		return nil
+	}
+	if s.Type != configs.ServerCallback {
+		return fmt.Errorf("has an endpoint; expected none with the type %s", s.Type)
+	}
+	base, err := url.Parse(s.URL)
+	if err != nil {
+		return errors.New("has a server without a URL")
+	}
+	switch u, err := url.Parse(p.Endpoint); {
+	case err != nil || u.Host == "":
+		return errors.New("has an endpoint that is not an absolute URL")
+	case base.Scheme == "https" && u.Scheme != "https":
+		return errors.New("has an endpoint without TLS, and its server is reached with it")
+	case s.Credential.Given() && (u.Scheme != base.Scheme || u.Host != base.Host):
+		return errors.New("has an endpoint on another server, which the credential is not for")
+	}
+	return nil
 }
 
 // take writes down what is accepted of a server, beside what stays, and says what has
 // become of each tool.
-func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Accepted, forgotten []configs.Pin, how acceptance) error {
+func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Accepted, forgotten []configs.Pin, how acceptance, digest string) error {
 	pins := slices.Concat(stay, accepted.Pins)
 	faulty := loaded.TakesPins(s.Name, pins)
 	if faulty != nil {
@@ -179,13 +234,21 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 	}
 	before := map[versioned]string{}
 	for _, p := range loaded.Pins[s.Name] {
-		before[versioned{p.Name, p.Version}] = p.Digest
+		sum, err := p.Sum()
+		if err != nil {
+			return internalError{err}
+		}
+		before[versioned{p.Name, p.Version}] = sum
 	}
 	for _, p := range accepted.Pins {
+		sum, err := p.Sum()
+		if err != nil {
+			return internalError{err}
+		}
 		word := "accepted"
-		if digest, known := before[versioned{p.Name, p.Version}]; known {
+		if old, known := before[versioned{p.Name, p.Version}]; known {
 			word = "unchanged"
-			if digest != p.Digest {
+			if old != sum {
 				word = "changed"
 			}
 		}
@@ -204,7 +267,7 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 			return fmt.Errorf("what was accepted could not be kept: %w", err)
 		}
 	}
-	fmt.Fprintf(e.stdout, "digest\t%s\n", digestOf(accepted.Pins))
+	fmt.Fprintf(e.stdout, "digest\t%s\n", digest)
 	if how.dry {
 		for _, p := range accepted.Pins {
 			line, err := wrapper.Marshal(p)
@@ -217,15 +280,20 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 	return faulty
 }
 
-// digestOf is SHA-256, in hex, over what pins are of, whatever their order.
-func digestOf(pins []configs.Pin) string {
+// digestOf is SHA-256, in hex, over pins, whatever their order. It is over what calls
+// are judged by, too, so that a file in which that was changed has another.
+func digestOf(pins []configs.Pin) (string, error) {
 	var digests []string
 	for _, p := range pins {
-		digests = append(digests, p.Digest)
+		digest, err := p.Sum()
+		if err != nil {
+			return "", err
+		}
+		digests = append(digests, digest)
 	}
 	slices.Sort(digests)
 	sum := sha256.Sum256([]byte(strings.Join(digests, "\n")))
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func shown(name, version string) string {

@@ -219,11 +219,13 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			if err != nil {
 				return err
 			}
-			name := chosen[0].Name
-			if len(loaded.Pins[name]) == 0 {
-				return fmt.Errorf("nothing was accepted of %s", name)
+			s := chosen[0]
+			// What is not allowed any more is gone, and would be refused elsewhere.
+			pins := slices.DeleteFunc(slices.Clone(loaded.Pins[s.Name]), func(p configs.Pin) bool { return !s.Allows(p.Name) })
+			if len(pins) == 0 {
+				return fmt.Errorf("nothing was accepted of %s", s.Name)
 			}
-			data, err := configs.EncodePins(name, loaded.Pins[name])
+			data, err := configs.EncodePins(s.Name, pins)
 			if err != nil {
 				return internalError{err}
 			}

@@ -83,11 +83,11 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 	}
 	digest := digestIn(t, stdout)
 	hub.say("hub", defined("b", "1"), defined("a", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{expected: digest}); err == nil || stdout != "" || len(pins()) != 0 {
+	if stdout, _, err := accepting(t, hub, config, acceptance{expected: digestFlag(digest)}); err == nil || stdout != "" || len(pins()) != 0 {
 		t.Fatalf("what is not expected: %v, %q, %v", err, stdout, pins())
 	}
 	hub.say("hub", defined("b", "1"), defined("a", "1")) // the order is the server's own
-	if _, _, err := accepting(t, hub, config, acceptance{expected: digest}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
+	if _, _, err := accepting(t, hub, config, acceptance{expected: digestFlag(digest)}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
 		t.Fatalf("what is expected: %v, %v", err, pins())
 	}
 	hub.say("hub", defined("a", "2"), defined("c", "2"))
@@ -201,7 +201,11 @@ func TestAcceptElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return digestOf(loaded.Pins["hub"])
+		digest, err := digestOf(loaded.Pins["hub"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
 	}
 	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", here); code != exitUsage || stdout != "" || !strings.Contains(stderr, "nothing was accepted of hub") {
 		t.Errorf("of nothing: %d, %s%s", code, stdout, stderr)
@@ -211,7 +215,7 @@ func TestAcceptElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := digestIn(t, stdout)
-	if _, _, err := accepting(t, hub, there, acceptance{expected: digest}); err != nil || digestOfAll(there) != digestOfAll(here) {
+	if _, _, err := accepting(t, hub, there, acceptance{expected: digestFlag(digest)}); err != nil || digestOfAll(there) != digestOfAll(here) {
 		t.Errorf("by its digest: %v", err)
 	}
 	for _, r := range rows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersOf(hub.says["hub"])) {
@@ -232,7 +236,7 @@ func TestAcceptElsewhere(t *testing.T) {
 		t.Helper()
 		return command(t, strings.NewReader(text), append([]string{"servers", "accept", "hub", "--from", "-", "--config", there}, args...)...)
 	}
-	before := digestOfAll(there)
+	before, meant := digestOfAll(there), digestOfAll(here)
 	for what, c := range map[string]struct {
 		text string
 		args []string
@@ -242,6 +246,11 @@ func TestAcceptElsewhere(t *testing.T) {
 		"an unknown member":           {strings.Replace(exported, `"digest"`, `"digests"`, 1), nil},
 		"a schema that does not load": {strings.Replace(exported, `"type": "object"`, `"type": "objekt"`, 1), nil},
 		"what is not meant":           {exported, []string{"--expect", before}},
+		"an edited schema":            {strings.Replace(exported, `"type": "object"`, `"type": "object", "additionalProperties": true`, 1), []string{"--expect", meant}},
+		"an edited description":       {strings.Replace(exported, `"description": "2"`, `"description": "3"`, 1), []string{"--expect", meant}},
+		"an edited endpoint":          {strings.Replace(exported, `"name"`, `"endpoint": "https://example.net/", "name"`, 1), []string{"--expect", meant}},
+		"an empty digest":             {exported, []string{"--expect", ""}},
+		"half a digest":               {exported, []string{"--expect", meant[:32]}},
 		"names of tools":              {exported, []string{"a"}},
 		"only to be looked at":        {exported, []string{"--dry-run"}},
 	} {
@@ -260,11 +269,45 @@ func TestAcceptElsewhere(t *testing.T) {
 	if _, again, _ := command(t, nil, "servers", "export", "hub", "--config", there); again != exported {
 		t.Errorf("found %s; expected %s", again, exported)
 	}
+	// What its server stated is the same, and what calls are judged by is not.
+	edited := strings.Replace(exported, `"type": "object"`, `"type": "object", "title": "x"`, 1)
+	if code, stdout, stderr := from(edited, "--dry-run"); code != exitAccepted || !strings.HasPrefix(stdout, "changed\thub.a\nunchanged\thub.c\n") {
+		t.Errorf("an edited schema: %d, %q, %s", code, stdout, stderr)
+	}
 	servers := filepath.Join(filepath.Dir(there), "servers.yaml")
 	if err := os.WriteFile(servers, []byte("servers: [{name: hub, type: mcp, url: \"https://example.com/mcp\", allow: [a]}]\n# end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, stdout, stderr := from(exported); code != exitUsage || stdout != "" || !strings.Contains(stderr, "not among those") {
 		t.Errorf("a tool that is not allowed: %d, %s%s", code, stdout, stderr)
+	}
+	// What is not allowed any more is carried nowhere.
+	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", there); code != exitAccepted || !strings.Contains(stdout, `"a"`) || strings.Contains(stdout, `"c"`) {
+		t.Errorf("what is allowed: %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// TestFilesSendCallsNowhereElse: a file of what another gateway has accepted names no
+// place for calls that the server itself could not name.
+func TestFilesSendCallsNowhereElse(t *testing.T) {
+	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
+	for _, c := range []struct{ server, endpoint, says string }{
+		{`type: mcp, url: "https://example.com/mcp"`, "https://example.com/mcp", "expected none with the type mcp"},
+		{`type: callback, url: "https://example.com"`, "http://example.com/call", "without TLS"},
+		{`type: callback, url: "https://example.com"`, "/call", "not an absolute URL"},
+		{`type: callback, url: "https://example.com", credential: env:HUB`, "https://example.net/call", "on another server"},
+		{`type: callback, url: "http://example.com", credential: env:HUB`, "https://example.com/call", "on another server"},
+		{`type: callback, url: "https://example.com"`, "https://example.net/call", ""},
+		{`type: callback, url: "https://example.com", credential: env:HUB`, "https://example.com/call", ""},
+	} {
+		servers := filepath.Join(filepath.Dir(config), "servers.yaml")
+		if err := os.WriteFile(servers, []byte("servers: [{name: hub, "+c.server+"}]\n# end\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file := `{"server":"hub","tools":[{"name":"a","endpoint":"` + c.endpoint + `","digest":"d","input_schema":{"type":"object"}}]}`
+		code, stdout, stderr := command(t, strings.NewReader(file), "servers", "accept", "hub", "--from", "-", "--dry-run", "--config", config)
+		if refused := c.says != ""; refused != (code == exitUsage) || refused != (stdout == "") || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s with %s: %d, %s%s", c.server, c.endpoint, code, stdout, stderr)
+		}
 	}
 }

@@ -213,10 +213,11 @@ func (l *local) listen() {
 		line, g, err := l.line(lines)
 		if err != nil {
 			var said engine.Reason
-			if !errors.As(err, &said) {
-				said = errEnded
+			if errors.As(err, &said) {
+				l.fail(&engine.UnreadableError{Err: said})
+			} else {
+				l.fail(errEnded)
 			}
-			l.fail(said)
 			return
 		}
 		l.mu.Lock()
@@ -284,7 +285,7 @@ func (l *local) limit() int64 {
 }
 
 // take takes one line. An error ends the session: what is no message tells nothing
-// of where the next one begins.
+// of where the next one begins, nor of what it answers.
 func (l *local) take(line []byte) error {
 	m, err := readMessage(line)
 	switch {
@@ -293,7 +294,7 @@ func (l *local) take(line []byte) error {
 		g.see(line)
 		id, ok := g.id()
 		if !ok || !l.settle(id, &answer{bad: err.Error()}) {
-			return err
+			return &engine.UnreadableError{Err: err}
 		}
 	case m.asks && m.id == nil:
 		l.notice(m)

@@ -38,6 +38,9 @@ func serve(kind string, arguments []string) int {
 	case "script":
 		new(script).serve()
 		return 0
+	case "garbled":
+		(&script{list: arguments[0]}).serve()
+		return 0
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		new(script).serve()
@@ -60,6 +63,7 @@ func serve(kind string, arguments []string) int {
 
 // script is a server below the SDK, whose tools are ways to misbehave.
 type script struct {
+	list    string // instead of the answer to tools/list
 	mu      sync.Mutex
 	release chan struct{}
 }
@@ -93,6 +97,10 @@ func (s *script) serve() {
 		case "initialize":
 			s.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`)
 		case "tools/list":
+			if s.list != "" {
+				s.say(s.list)
+				continue
+			}
 			s.say(`{"result":{"tools":` + oneTool + `},"jsonrpc":"2.0","id":` + id + `}`)
 		case "tools/call":
 			switch m.Params.Name {

@@ -206,6 +206,12 @@ func TestListsThatAreNotThere(t *testing.T) {
 	if _, err := discover(t, h, f); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("no JSON: %v", err)
 	}
+	for _, line := range []string{"SECRET", `[{"jsonrpc":"2.0","result":"SECRET"}]`} {
+		server := engine.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", line), Timeout: patient}
+		if _, err := h.Discover(t.Context(), server); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("a program that says %s: %v", line, err)
+		}
+	}
 }
 
 // MCH-03: what a POST carries, and MCH-05: the headers that repeat what it says.
