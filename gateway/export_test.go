@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // HearEvents hears events of active subscriptions, then each of so many that have
@@ -26,6 +27,35 @@ func HearEvents(active, ended int) (known, ofActive int) {
 		}
 	}
 	return len(f.heard), ofActive
+}
+
+// BeginFeeds begins so many subscriptions for one principal after the other, each in a
+// thread of its own, and tells how many each of them has got.
+func BeginFeeds(each int, principals ...string) (got []int) {
+	var f feeds
+	for _, principal := range principals {
+		n := 0
+		for i := range each {
+			id := fmt.Sprint(principal, " ", i)
+			if f.begin(&store.Call{ID: id, Scope: store.Scope{Principal: principal}}, time.Time{}) {
+				n++
+			}
+		}
+		got = append(got, n)
+	}
+	return got
+}
+
+// NoteDisputes notes something once of each of so many calls, then as much of the first
+// as is told to be written down, and tells that and of how many calls it is counted.
+func NoteDisputes(calls int) (written, counted int) {
+	var d disputes
+	for i := range calls {
+		d.note(fmt.Sprint(i))
+	}
+	for written = 1; written < 2*mostDisputes && d.note("0"); written++ {
+	}
+	return written, len(d.byID)
 }
 
 // Times judges a completion and returns how long each stage took.

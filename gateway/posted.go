@@ -215,11 +215,12 @@ func (d *disputes) note(id string) bool {
 	if d.byID == nil {
 		d.byID = map[string]int{}
 	}
-	if d.byID[id] >= mostDisputes {
+	noted, known := d.byID[id]
+	if noted >= mostDisputes {
 		return false
 	}
 	for other := range d.byID {
-		if len(d.byID) < mostDisputed {
+		if known || len(d.byID) < mostDisputed {
 			break
 		}
 		delete(d.byID, other) // whose comes first

@@ -21,10 +21,12 @@ type Event struct {
 }
 
 const (
-	// mostSubscriptions is how many of one thread are active, and mostFeeds of how
-	// many events are kept.
+	// mostSubscriptions is how many of one thread are active, mostFeeds of how many
+	// events are kept, and mostOwned how many of these one principal has: a thread is
+	// what it calls one.
 	mostSubscriptions = 16
 	mostFeeds         = 1024
+	mostOwned         = mostFeeds / 4
 	// keptEvents and keptBytes bound the latest events of one subscription that are
 	// kept for who follows it later.
 	keptEvents = 16
@@ -54,7 +56,11 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 	note := NoteOf(&call)
 	active := call.Step == store.Ended && note.Subscribed
 	switch {
-	case !active && p.Digest != "" && (note.Last == p.Digest || k.feeds.again(call.ID, p.Digest)):
+	case !active && p.Digest != "" && note.Last == p.Digest:
+		// It is noted, and perhaps not told: whoever noted it may not have heard so.
+		k.feeds.publish(&call, e, p.Digest, k.parts.Now())
+		return nil
+	case !active && p.Digest != "" && k.feeds.again(call.ID, p.Digest):
 		return nil
 	case !active:
 		return notPending(noSubscription)
@@ -64,8 +70,21 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 			return err
 		}
 	}
-	k.feeds.publish(&call, e, p.Digest, k.parts.Now())
+	if k.feeds.publish(&call, e, p.Digest, k.parts.Now()) {
+		k.abandon(ctx, &call)
+	}
 	return nil
+}
+
+// abandon stops the feed of a subscription that has ended since its call was read:
+// who ended it did not know this one.
+func (k *Kernel) abandon(ctx context.Context, call *store.Call) {
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	now, err := k.store.Find(ctx, call.ID)
+	if errors.Is(err, store.ErrAbsent) || err == nil && !NoteOf(&now).Subscribed {
+		k.feeds.stop(call.ID)
+	}
 }
 
 // unsubscribe ends the subscription of a call, by an event or without one.
@@ -94,6 +113,7 @@ type feeds struct {
 }
 
 type feed struct {
+	principal string
 	thread    string
 	events    []Event
 	bytes     int
@@ -124,16 +144,30 @@ func (f *feeds) of(call *store.Call, now time.Time) *feed {
 	if found := f.byCall[call.ID]; found != nil {
 		return found
 	}
-	if len(f.byCall) >= mostFeeds {
+	if len(f.byCall) >= mostFeeds || f.owned(call.Scope.Principal) >= mostOwned {
 		return nil
 	}
 	if f.byCall == nil {
 		f.byCall, f.count = map[string]*feed{}, map[string]int{}
 	}
-	made := &feed{thread: threadOf(call), over: now.Add(store.Keep), followers: map[chan Event]bool{}}
+	made := &feed{principal: call.Scope.Principal, thread: threadOf(call), over: now.Add(store.Keep), followers: map[chan Event]bool{}}
 	f.byCall[call.ID] = made
 	f.count[made.thread]++
 	return made
+}
+
+// owned is how many feeds a principal has. Without credentials everybody is the same,
+// and may have all of them.
+func (f *feeds) owned(principal string) (n int) {
+	if principal == "" {
+		return 0
+	}
+	for _, of := range f.byCall {
+		if of.principal == principal {
+			n++
+		}
+	}
+	return n
 }
 
 // again tells whether an event of a call was published before.
@@ -165,15 +199,17 @@ func (f *feeds) hear(id, digest string) {
 }
 
 // publish tells those who follow, and keeps an event for those who come later; once.
-func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time) {
+// It tells whether the subscription was not known here before, and is now.
+func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time) (begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.Contains(f.heard[call.ID], digest) {
-		return
+		return false
 	}
+	begun = f.byCall[call.ID] == nil && !e.Final
 	to := f.of(call, now)
 	if to == nil {
-		return
+		return false
 	}
 	f.hear(call.ID, digest)
 	to.events, to.bytes = append(to.events, e), to.bytes+len(e.Text)
@@ -192,6 +228,7 @@ func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time)
 	if e.Final {
 		f.end(call.ID)
 	}
+	return begun
 }
 
 // end forgets a subscription: those who follow it have been told all.

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
@@ -13,5 +14,16 @@ func TestEventsHeardAreBounded(t *testing.T) {
 		if known, ofActive := gateway.HearEvents(c.active, c.ended); known != c.known || ofActive != c.active {
 			t.Errorf("%d active and %d ended: %d known, %d of them active", c.active, c.ended, known, ofActive)
 		}
+	}
+}
+
+// No principal has so many subscriptions that none is left for others, however many
+// threads it names.
+func TestSubscriptionsAreShared(t *testing.T) {
+	if got := gateway.BeginFeeds(2000, "one", "two", "three"); !slices.Equal(got, []int{256, 256, 256}) {
+		t.Errorf("they have %d", got)
+	}
+	if got := gateway.BeginFeeds(2000, ""); !slices.Equal(got, []int{1024}) {
+		t.Errorf("without credentials there are %d", got)
 	}
 }

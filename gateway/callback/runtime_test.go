@@ -17,12 +17,13 @@ import (
 )
 
 // calls are a store in memory of which a part can be away, and to which something can
-// happen right before it is told something of a call.
+// happen right before it is told something of a call, or right after it has told of one.
 type calls struct {
 	*store.Memory
 	mu     sync.Mutex
-	away   string // the method that fails
+	away   string // the method that fails, or whose reply is lost
 	before func() // the next note
+	behind func() // the next time that a call is found
 }
 
 func (c *calls) fail(method string) {
@@ -53,7 +54,15 @@ func (c *calls) Find(ctx context.Context, id string) (store.Call, error) {
 	if err := c.fault("Find"); err != nil {
 		return store.Call{}, err
 	}
-	return c.Memory.Find(ctx, id)
+	found, err := c.Memory.Find(ctx, id)
+	c.mu.Lock()
+	behind := c.behind
+	c.behind = nil
+	c.mu.Unlock()
+	if behind != nil {
+		behind()
+	}
+	return found, err
 }
 
 func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
@@ -74,7 +83,10 @@ func (c *calls) Note(ctx context.Context, id string, at store.Step, note []byte)
 	if before != nil {
 		before()
 	}
-	return c.Memory.Note(ctx, id, at, note)
+	if err := c.Memory.Note(ctx, id, at, note); err != nil {
+		return err
+	}
+	return c.fault("reply to Note")
 }
 
 // ask asks for a call that is not to come as far as its tool.
@@ -212,6 +224,47 @@ func TestLastEventsAtTheSameTime(t *testing.T) {
 		last := c.message("subscription_event", "text", "last", "final", true)
 		w.calls.before = func() { c.says(200, last) }
 		c.says(200, last)
+	}
+}
+
+// An event that comes while its subscription ends leaves nothing of that.
+func TestEventBehindTheLast(t *testing.T) {
+	for name, end := range map[string]func(waiting){
+		"by its last event": func(c waiting) { c.says(200, c.message("subscription_event", "text", "last", "final", true)) },
+		"called off":        func(c waiting) { c.cancel() },
+	} {
+		w := newWorld(t)
+		for i := range 20 { // more than a thread may have
+			c := w.begin("later.do", "t")
+			c.says(200, c.result("text", "subscribed", "subscription", true))
+			if s := c.state(); !s.Subscription {
+				t.Fatalf("%s, %d: the call stands as %s", name, i, s.raw)
+			}
+			w.calls.behind = func() { end(c) }
+			c.says(200, c.message("subscription_event", "text", "one"))
+		}
+	}
+}
+
+// A last event of which the store has taken a note, and has not said so, comes again,
+// and is told then: those who follow are not left waiting.
+func TestLastEventThatIsNotedUnseen(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin("later.do", "t")
+	c.says(200, c.result("text", "subscribed", "subscription", true))
+	events := c.follow()
+	next(t, events)
+	last := c.message("subscription_event", "text", "last", "final", true)
+	w.calls.fail("reply to Note")
+	c.says(503, last)
+	w.calls.fail("")
+	c.says(200, last)
+	c.says(200, last)
+	if e := next(t, events); e != `subscription {"text":"last","associative":false,"final":true}` {
+		t.Errorf("found %s", e)
+	}
+	if e := next(t, events); e != "" {
+		t.Errorf("found %s after the end", e)
 	}
 }
 
