@@ -657,11 +657,19 @@ func piped(t *testing.T, h *house, ctx context.Context) *pipes {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
 	p := &pipes{t: t, to: to, done: make(chan error, 1)}
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		err := h.face.Stdio(ctx, gateway.Request{}, in, out)
 		out.Close()
 		p.done <- err
 	}()
+	// A test that ends early, or is left out, leaves nothing that reads or writes.
+	t.Cleanup(func() {
+		to.Close()
+		from.Close()
+		<-ended
+	})
 	d := json.NewDecoder(from)
 	p.talk = &talk{t: t, next: func() told {
 		var line json.RawMessage
@@ -671,6 +679,24 @@ func piped(t *testing.T, h *house, ctx context.Context) *pipes {
 		return (&caller{t: t}).read(line)
 	}}
 	return p
+}
+
+// TestPipedEnds: a test that leaves its client where it is, as one does that is left
+// out, leaves nothing running.
+func TestPipedEnds(t *testing.T) {
+	var p *pipes
+	t.Run("abandoned", func(t *testing.T) {
+		h := open(t, plan{files: asking, engine: (&asker{questions: []gateway.Question{who()}}).run})
+		p = piped(t, h, context.Background())
+		p.begins(everything)
+		p.tell(book)
+		p.talk.question()
+	})
+	select {
+	case <-p.done:
+	default:
+		t.Error("the other end still reads")
+	}
 }
 
 func (p *pipes) tell(line string) {
