@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -205,15 +206,11 @@ func asValue(v any) string {
 
 // Attack strings seen in the field must not get through raw either.
 func TestCorpusStaysInItsLine(t *testing.T) {
-	root := os.Getenv("CALLGATE_CORPORA")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared", "corpora")
-	}
 	for _, corpus := range []string{"injections", "malformed_llm_json", "confusables"} {
 		t.Run(corpus, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(root, corpus, "*"))
-			if err != nil || len(files) == 0 {
-				t.Skipf("corpus %s is not at %s", corpus, root)
+			files, err := filepath.Glob(filepath.Join(corpora.Path(t, corpus), "*"))
+			if err != nil {
+				t.Fatal(err)
 			}
 			lines := 0
 			for _, f := range files {

@@ -2,8 +2,6 @@ package parser_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,8 +15,11 @@ type output struct {
 
 func TestRealOutputs(t *testing.T) {
 	marks := readMarks(t)
-	for file, want := range map[string]int{"react_injecagent_train.jsonl": 2545, "autogpt_json_protocol.jsonl": 412} {
-		all := corpora.Lines[output](t, corpora.Path(t, "real_outputs", file))
+	const corpus = "real_outputs"
+	for file, want := range map[string]int{
+		"react_injecagent_train.jsonl": corpora.Count(corpus, 2545, 31), "autogpt_json_protocol.jsonl": corpora.Count(corpus, 412, 20),
+	} {
+		all := corpora.Lines[output](t, corpora.Path(t, corpus, file))
 		if len(all) != want {
 			t.Errorf("%s: %d outputs, want %d", file, len(all), want)
 		}
@@ -39,8 +40,8 @@ func TestRealOutputs(t *testing.T) {
 			sameAtEveryCut(t, []byte(o.Raw), parser.Truncates(o.Finish), parser.Options{})
 			agrees(t, []byte(o.Raw), marks)
 		}
-		if strings.HasPrefix(file, "autogpt") && verdicts["not_a_tool_call"] != 347 {
-			t.Errorf("%d whole objects are no tool call, want 347 (%d by shape)", verdicts["not_a_tool_call"], objects)
+		if want := corpora.Count(corpus, 347, 9); strings.HasPrefix(file, "autogpt") && verdicts["not_a_tool_call"] != want {
+			t.Errorf("%d whole objects are no tool call, want %d (%d by shape)", verdicts["not_a_tool_call"], want, objects)
 		}
 		t.Logf("%s: %v", file, verdicts)
 	}
@@ -53,8 +54,8 @@ func TestParserFixtures(t *testing.T) {
 		Chunks    []string
 	}
 	all := corpora.Lines[fixture](t, corpora.Path(t, "parser_fixtures", "ollama_parser_inputs.jsonl"))
-	if len(all) != 502 {
-		t.Errorf("%d fixtures, want 502", len(all))
+	if want := corpora.Count("parser_fixtures", 502, 38); len(all) != want {
+		t.Errorf("%d fixtures, want %d", len(all), want)
 	}
 	verdicts := map[string]int{}
 	for _, f := range all {
@@ -85,8 +86,8 @@ func TestMalformedLLMJSON(t *testing.T) {
 		StrictJSON string `json:"strict_json"`
 	}
 	all := corpora.Lines[broken](t, corpora.Path(t, "malformed_llm_json", "malformed_llm_json.jsonl"))
-	if len(all) != 276 {
-		t.Errorf("%d strings, want 276", len(all))
+	if want := corpora.Count("malformed_llm_json", 276, 83); len(all) != want {
+		t.Errorf("%d strings, want %d", len(all), want)
 	}
 	agree := 0
 	for _, b := range all {
@@ -153,42 +154,45 @@ var implementationDefined = map[string]string{
 }
 
 func TestJSONSuite(t *testing.T) {
-	dir := corpora.Path(t, "json_suite", "test_parsing")
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	count := map[string]int{}
-	for _, f := range files {
-		raw, err := os.ReadFile(filepath.Join(dir, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := append(append([]byte(`{"tool":{"name":"a","arguments":{"v":`), raw...), `}}}`...)
+	for _, d := range corpora.Documents(t) {
+		in := append(append([]byte(`{"tool":{"name":"a","arguments":{"v":`), d.Raw...), `}}}`...)
 		got, _ := verdict(parser.Parse(in, false, parser.Options{}))
-		count[f.Name()[:2]]++
-		switch f.Name()[:2] {
-		case "n_":
-			if got == "tool_call" || got == "text" {
-				t.Errorf("%s: %s", f.Name(), got)
+		kind := d.Name[:2]
+		count[kind]++
+		switch {
+		case d.Want != "":
+			if got != d.Want {
+				t.Errorf("%s: %s, want %s", d.Name, got, d.Want)
 			}
-		case "y_":
+		case kind == "n_":
+			if got == "tool_call" || got == "text" {
+				t.Errorf("%s: %s", d.Name, got)
+			}
+		case kind == "y_":
 			want := "tool_call"
-			if strings.HasPrefix(f.Name(), "y_object_duplicated_key") {
+			if strings.HasPrefix(d.Name, "y_object_duplicated_key") {
 				want = "duplicate_key"
 			}
 			if got != want {
-				t.Errorf("%s: %s, want %s", f.Name(), got, want)
+				t.Errorf("%s: %s, want %s", d.Name, got, want)
 			}
-		case "i_":
-			if want := implementationDefined[f.Name()]; got != want {
-				t.Errorf("%s: %s, want %q", f.Name(), got, want)
+		case kind == "i_":
+			if want := implementationDefined[d.Name+".json"]; got != want {
+				t.Errorf("%s: %s, want %q", d.Name, got, want)
 			}
 		}
 		sameAtEveryCut(t, in, false, parser.Options{})
 	}
-	if count["y_"] != 95 || count["n_"] != 188 || count["i_"] != 35 || len(implementationDefined) != 35 {
-		t.Errorf("files: %v", count)
+	for kind, want := range map[string]int{
+		"y_": corpora.Count("json_suite", 95, 47), "n_": corpora.Count("json_suite", 188, 90), "i_": corpora.Count("json_suite", 35, 34),
+	} {
+		if count[kind] != want {
+			t.Errorf("%d documents %s, want %d", count[kind], kind, want)
+		}
+	}
+	if len(implementationDefined) != 35 {
+		t.Errorf("%d answers", len(implementationDefined))
 	}
 }
 

@@ -9,20 +9,6 @@ import (
 	"testing"
 )
 
-// corpus returns the path of a file of the corpora, or skips the test.
-func corpus(tb testing.TB, elements ...string) string {
-	tb.Helper()
-	root := os.Getenv("CALLGATE_CORPORA")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared", "corpora")
-	}
-	path := filepath.Join(append([]string{root}, elements...)...)
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("skipped: corpus %s is absent: %v", filepath.Join(elements...), err)
-	}
-	return path
-}
-
 // decoded reads JSON as the strict reader in front of the registry does.
 func decoded(tb testing.TB, raw []byte) any {
 	tb.Helper()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/corpora"
 )
 
 // TestFormatSuite judges the official cases of each format. What differs is
@@ -16,8 +18,11 @@ func TestFormatSuite(t *testing.T) {
 		Refused map[string]int `json:"refused"`
 	}
 	readJSON(t, filepath.Join("testdata", "suite", "formats.json"), &want)
+	if !corpora.Whole("schema_suite") {
+		want.Differs, want.Refused = nil, nil // of the sample all agrees
+	}
 	differs, refused := map[string]int{}, map[string]int{}
-	for _, path := range filesUnder(t, corpus(t, "schema_suite", "tests", "draft2020-12", "optional", "format")) {
+	for _, path := range filesUnder(t, corpora.Path(t, "schema_suite", "tests", "draft2020-12", "optional", "format")) {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		var cases []suiteCase
 		readJSON(t, path, &cases)

@@ -1,11 +1,10 @@
 package registry
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"testing"
+
+	"github.com/callgate/callgate/internal/corpora"
 )
 
 type published struct {
@@ -27,15 +26,16 @@ func imported(tb testing.TB, p published) Tool {
 
 func TestGitHubRegistryLoads(t *testing.T) {
 	var tools []published
-	readJSON(t, corpus(t, "registry_github_mcp", "registry_github_mcp.json"), &tools)
-	if len(tools) != 117 {
-		t.Fatalf("found %d tools; expected 117", len(tools))
+	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &tools)
+	want := corpora.Count("registry_github_mcp", 117, 24)
+	if len(tools) != want {
+		t.Fatalf("found %d tools; expected %d", len(tools), want)
 	}
 	var list []Tool
 	for _, p := range tools {
 		// One of them needs what an import adds: its inputs declare no members.
 		_, err := New([]Tool{{Name: p.Name, InputSchema: p.InputSchema, Run: Run{Type: "client"}}})
-		if (err != nil) != (p.Name == "actions_run_trigger") {
+		if (err != nil) != (p.Name == "actions_run_trigger" || p.Name == "job_start") {
 			t.Errorf("%s, as published: %v", p.Name, err)
 		}
 		list = append(list, imported(t, p))
@@ -44,20 +44,21 @@ func TestGitHubRegistryLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(r.Entries()); got != 117 {
-		t.Errorf("%d of 117 load", got)
+	if got := len(r.Entries()); got != want {
+		t.Errorf("%d of %d load", got, want)
 	}
 }
 
 func TestDockerRegistryLoads(t *testing.T) {
 	var tools []published
-	readJSON(t, corpus(t, "registry_docker_mcp", "registry_docker_mcp.json"), &tools)
+	readJSON(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &tools)
 	servers := map[string][]Tool{}
 	for _, p := range tools {
 		servers[p.Server] = append(servers[p.Server], imported(t, p))
 	}
-	if len(servers) != 28 {
-		t.Fatalf("found %d servers; expected 28", len(servers))
+	const corpus = "registry_docker_mcp"
+	if want := corpora.Count(corpus, 28, 6); len(servers) != want {
+		t.Fatalf("found %d servers; expected %d", len(servers), want)
 	}
 	loaded, noSchema, badName := 0, 0, 0
 	for server, list := range servers {
@@ -88,8 +89,8 @@ func TestDockerRegistryLoads(t *testing.T) {
 		}
 		loaded += len(r.Entries())
 	}
-	if loaded != 434 || noSchema != 319 || badName != 2 {
-		t.Errorf("%d load, %d without a schema, %d with a bad name; expected 434, 319, 2", loaded, noSchema, badName)
+	if loaded != corpora.Count(corpus, 434, 13) || noSchema != corpora.Count(corpus, 319, 4) || badName != 2 {
+		t.Errorf("%d load, %d without a schema, %d with a bad name", loaded, noSchema, badName)
 	}
 }
 
@@ -118,29 +119,7 @@ type bfclTask struct {
 
 func bfclTasks(tb testing.TB) []bfclTask {
 	tb.Helper()
-	f, err := os.Open(corpus(tb, "bfcl_schemas", "bfcl_schemas.jsonl.gz"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 16<<20)
-	var tasks []bfclTask
-	for lines.Scan() {
-		var task bfclTask
-		if err := json.Unmarshal(lines.Bytes(), &task); err != nil {
-			tb.Fatal(err)
-		}
-		tasks = append(tasks, task)
-	}
-	if len(tasks) == 0 || lines.Err() != nil {
-		tb.Fatalf("no task read: %v", lines.Err())
-	}
-	return tasks
+	return corpora.Lines[bfclTask](tb, corpora.Path(tb, "bfcl_schemas", "bfcl_schemas.jsonl.gz"))
 }
 
 func TestBFCLCalls(t *testing.T) {
@@ -182,7 +161,8 @@ func TestBFCLCalls(t *testing.T) {
 			}
 		}
 	}
-	if tasks != 2501 || calls != 3302 || accepted != 3094 || refused != 208 {
-		t.Errorf("%d tasks, %d calls, %d accepted, %d refused; expected 2501, 3302, 3094, 208", tasks, calls, accepted, refused)
+	count := func(whole, sample int) int { return corpora.Count("bfcl_schemas", whole, sample) }
+	if tasks != count(2501, 40) || calls != count(3302, 43) || accepted != count(3094, 28) || refused != count(208, 15) {
+		t.Errorf("%d tasks, %d calls, %d accepted, %d refused", tasks, calls, accepted, refused)
 	}
 }

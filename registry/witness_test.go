@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/kaptinlin/jsonschema"
+
+	"github.com/callgate/callgate/internal/corpora"
 )
 
 // bare compiles with the library as it comes.
@@ -170,12 +172,12 @@ func TestSecondJudgeRefuses(t *testing.T) {
 func TestConcurrentJudging(t *testing.T) {
 	var tools []Tool
 	var list []published
-	readJSON(t, corpus(t, "registry_github_mcp", "registry_github_mcp.json"), &list)
+	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &list)
 	for _, p := range list {
 		tools = append(tools, imported(t, p))
 	}
 	list = nil
-	readJSON(t, corpus(t, "registry_docker_mcp", "registry_docker_mcp.json"), &list)
+	readJSON(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &list)
 	names := map[string]bool{}
 	for _, p := range list {
 		tool := imported(t, p)

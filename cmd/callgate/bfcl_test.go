@@ -150,7 +150,8 @@ func TestFunctionCallingLeaderboard(t *testing.T) {
 			t.Fatal("too many to list")
 		}
 	}
-	if !testing.Short() && (withCalls != 2501 || calls != 3302 || accepted != 3094 || refused != 208) {
+	count := func(whole, sample int) int { return corpora.Count("bfcl_schemas", whole, sample) }
+	if !testing.Short() && (withCalls != count(2501, 40) || calls != count(3302, 43) || accepted != count(3094, 28) || refused != count(208, 15)) {
 		t.Errorf("%d calls in %d tasks: %d to accept, %d to refuse", calls, withCalls, accepted, refused)
 	}
 	t.Logf("%d calls in %d tasks: %d to accept, %d to refuse, %d wrong; mutations %v", calls, withCalls, accepted, refused, wrong, mutations)
@@ -316,7 +317,7 @@ func confusableOf(t testing.TB) map[byte][]string {
 		Char      string
 		LooksLike string `json:"looks_like"`
 	}
-	if err := json.Unmarshal(b, &all); err != nil || len(all) != 1378 {
+	if err := json.Unmarshal(b, &all); err != nil || len(all) != corpora.Count("confusables", 1378, 173) {
 		t.Fatalf("%d confusables: %v", len(all), err)
 	}
 	of := map[byte][]string{}
@@ -352,7 +353,7 @@ func TestNoSpoofedNameResolves(t *testing.T) {
 			}
 		}
 	}
-	if tried < 1300 {
+	if tried < corpora.Count("confusables", 1300, 170) {
 		t.Errorf("only %d names tried", tried)
 	}
 }

@@ -173,5 +173,6 @@ func TestInjections(t *testing.T) {
 }
 
 func hides(r rune) bool {
-	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7F || r == 0x202E || r >= 0xE0000 && r <= 0xE007F || r >= 0x200B && r <= 0x200F
+	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7F || r == 0x202E || r >= 0xE0000 && r <= 0xE007F || r >= 0x200B && r <= 0x200F ||
+		r >= 0xFE00 && r <= 0xFE0E || r >= 0xE0100 && r <= 0xE01EF
 }

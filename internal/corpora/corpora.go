@@ -1,7 +1,8 @@
-// Package corpora finds the material that tests read: the public vectors, which
-// are part of this project, and real model outputs, tool registries and suites,
-// which are not. What is not part of the project is skipped by name where it is
-// absent; what is part of it must be there.
+// Package corpora finds the material that tests read: the public vectors and the
+// schemas of protocols, which are part of this project, and real model outputs, tool
+// registries and suites, which are not. Where one of these is absent, a small sample
+// of our own making in testdata/samples, of the same form, stands in for it. What is
+// part of the project must be there.
 package corpora
 
 import (
@@ -18,20 +19,44 @@ import (
 	"testing"
 )
 
-// Path returns where a file or folder of the corpora is: under
-// $CALLGATE_CORPORA, else beside the checkout in shared/corpora. It skips the
-// test, naming what is left out, where it is absent.
-func Path(t testing.TB, elements ...string) string {
+// Path returns where a file or folder of a corpus is: under $CALLGATE_CORPORA, else
+// beside the checkout in shared/corpora, else our sample of it. A corpus that is there
+// without that file fails the test, and so does a sample.
+func Path(t testing.TB, corpus string, elements ...string) string {
 	t.Helper()
+	path := filepath.Join(append([]string{folder(corpus)}, elements...)...)
+	if !Whole(corpus) {
+		path = filepath.Join(append([]string{Testdata("samples"), corpus}, elements...)...)
+		path = strings.TrimSuffix(path, ".gz") // samples are small
+		t.Logf("left out: the corpus %s is not here, and our sample of it stands in (CALLGATE_CORPORA names the folder of the corpora)", corpus)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Whole tells whether a corpus itself is here, and not our sample of it alone.
+func Whole(corpus string) bool {
+	info, err := os.Stat(folder(corpus))
+	return err == nil && info.IsDir()
+}
+
+// Count is how many of something a test expects: in the whole corpus, or in the sample
+// where that stands in for it.
+func Count(corpus string, whole, sample int) int {
+	if Whole(corpus) {
+		return whole
+	}
+	return sample
+}
+
+func folder(corpus string) string {
 	root := os.Getenv("CALLGATE_CORPORA")
 	if root == "" {
 		root = filepath.Join(projectRoot(), "..", "shared", "corpora")
 	}
-	path := filepath.Join(append([]string{root}, elements...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("skipped: the corpus %s is not here (set CALLGATE_CORPORA to the folder that holds it)", filepath.Join(elements...))
-	}
-	return path
+	return filepath.Join(root, corpus)
 }
 
 // projectRoot is the folder of go.mod.

@@ -5,26 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Components are the schemas of a protocol's document. They are others' and not part
-// of the project.
+// Components are the schemas of a protocol's document in testdata/schemas.
 type Components struct {
 	compiler *jsonschema.Compiler
-	absent   string // the file, where it is not here
 	under    string // where they stand in it
 }
 
 // document is where the schemas stand for the compiler, which fetches nothing.
 const document = "https://protocol.invalid/openapi.json"
 
-// OpenAPI reads the components of a document in protocols/schemas, beside the folder
-// of the corpora. Where it is absent, what is left out is named, and Check finds
-// nothing wrong.
+// OpenAPI reads the components of a document.
 func OpenAPI(t testing.TB, elements ...string) *Components {
 	t.Helper()
 	return components(t, "#/components/schemas/", elements)
@@ -38,15 +33,10 @@ func Definitions(t testing.TB, elements ...string) *Components {
 
 func components(t testing.TB, under string, elements []string) *Components {
 	t.Helper()
-	root := os.Getenv("CALLGATE_CORPORA")
-	if root == "" {
-		root = filepath.Join(projectRoot(), "..", "shared", "corpora")
-	}
-	path := filepath.Join(append([]string{filepath.Dir(filepath.Clean(root)), "protocols", "schemas"}, elements...)...)
+	path := Testdata(append([]string{"schemas"}, elements...)...)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		t.Logf("left out: what is sent is not held against %s, which is not in protocols/schemas beside the corpora", filepath.Join(elements...))
-		return &Components{absent: path}
+		t.Fatal(err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -82,19 +72,8 @@ func closeOver(v any) {
 	}
 }
 
-// Require skips the test where the document is absent.
-func (c *Components) Require(t testing.TB) {
-	t.Helper()
-	if c.absent != "" {
-		t.Skipf("skipped: %s is not here", c.absent)
-	}
-}
-
 // Check says why a body is not what a component asks for.
 func (c *Components) Check(component string, body []byte) error {
-	if c.absent != "" {
-		return nil
-	}
 	schema, err := c.compiler.Compile(document + c.under + component)
 	if err != nil {
 		return err
