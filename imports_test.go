@@ -49,6 +49,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/replies":   {},
 	"internal/ports":     {},
 	"internal/leaks":     {foreign: []string{"go.uber.org/goleak"}},
+	"internal/testrun":   {},
 	"deploy/replicas":    {own: []string{"internal/ports"}},
 }
 

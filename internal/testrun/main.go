@@ -1,0 +1,178 @@
+// Command testrun runs go test with the arguments that it is given. A test that fails
+// is run once more, alone, so that both outcomes can be compared: it fails the run even
+// if it passes then. At the end stands what the tests left out, and why.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+func main() {
+	ok, err := run(".", os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// failure is a test that failed.
+type failure struct {
+	pkg, test string
+}
+
+// results gathers what go test tells.
+type results struct {
+	to      io.Writer
+	output  map[failure][]string // of each test that runs, with its subtests; "" is the package's own
+	last    map[failure]string   // the last line that a test or subtest logged
+	failed  []failure
+	leftOut map[string][]string // tests, by the reason
+}
+
+// run runs the tests of a folder, and tells whether all have passed at the first
+// attempt.
+func run(folder string, args []string, to io.Writer) (bool, error) {
+	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{}}
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Dir, cmd.Stderr = folder, to
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	r.read(events)
+	err = cmd.Wait()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		return false, err
+	}
+	r.tellLeftOut()
+	for _, f := range r.failed {
+		again(folder, args, f, to)
+	}
+	return err == nil, nil
+}
+
+// read reads the events. A line that is none, as of a build, is passed on.
+func (r *results) read(events io.Reader) {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadString('\n')
+		var e event
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &e) == nil {
+			r.take(e)
+		} else {
+			fmt.Fprint(r.to, line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *results) take(e event) {
+	top, _, _ := strings.Cut(e.Test, "/")
+	whole, part := failure{e.Package, top}, failure{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.to, e.Output)
+	case "output":
+		if framing(e.Output) {
+			return
+		}
+		r.output[whole] = append(r.output[whole], e.Output)
+		if _, message, ok := strings.Cut(e.Output, ".go:"); ok && e.Test != "" {
+			_, message, _ = strings.Cut(message, ": ")
+			r.last[part] = strings.TrimSpace(message)
+			if strings.HasPrefix(r.last[part], "left out: ") {
+				r.leaveOut(part)
+			}
+		}
+	case "skip":
+		if e.Test != "" {
+			r.leaveOut(part)
+		}
+		r.end(e, whole)
+	case "pass":
+		r.end(e, whole)
+	case "fail":
+		if e.Test != "" && e.Test == top {
+			r.failed = append(r.failed, whole)
+			fmt.Fprintf(r.to, "%s\n%s", e.Package, strings.Join(r.output[whole], ""))
+		}
+		r.end(e, whole)
+	}
+}
+
+// end forgets a test that is over, and tells of a package what it ended with.
+func (r *results) end(e event, whole failure) {
+	if e.Test == "" {
+		for _, line := range r.output[whole] {
+			if e.Action == "fail" || strings.HasPrefix(line, "ok") || strings.HasPrefix(line, "?") {
+				fmt.Fprint(r.to, line)
+			}
+		}
+	}
+	delete(r.last, failure{e.Package, e.Test})
+	if e.Test == whole.test {
+		delete(r.output, whole)
+	}
+}
+
+// leaveOut notes why a test, or a part of it, is left out: the last that it said.
+func (r *results) leaveOut(f failure) {
+	reason := strings.TrimPrefix(strings.TrimPrefix(r.last[f], "left out: "), "skipped: ")
+	if !slices.Contains(r.leftOut[reason], f.test) {
+		r.leftOut[reason] = append(r.leftOut[reason], f.test)
+	}
+}
+
+func (r *results) tellLeftOut() {
+	if len(r.leftOut) == 0 {
+		return
+	}
+	fmt.Fprintln(r.to, "Left out:")
+	for _, reason := range slices.Sorted(maps.Keys(r.leftOut)) {
+		fmt.Fprintf(r.to, "  %s: %s\n", reason, strings.Join(r.leftOut[reason], ", "))
+	}
+}
+
+// framing tells whether a line only says that a test begins or goes on.
+func framing(line string) bool {
+	for _, start := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME"} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// again runs a test that has failed once more, alone, and tells how it went.
+func again(folder string, args []string, f failure, to io.Writer) {
+	flags := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "./") })
+	cmd := exec.Command("go", slices.Concat([]string{"test"}, flags, []string{"-count=1", "-v", "-run", "^" + f.test + "$", f.pkg})...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, to, to
+	fmt.Fprintf(to, "Once more, alone: %s %s\n", f.pkg, f.test)
+	if cmd.Run() != nil {
+		fmt.Fprintf(to, "FAILED TWICE: %s %s\n", f.pkg, f.test)
+		return
+	}
+	fmt.Fprintf(to, "UNSTEADY: %s %s failed above, and passed alone: mend the test, or what it tests\n", f.pkg, f.test)
+}
