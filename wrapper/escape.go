@@ -123,6 +123,7 @@ func hidden(r, before rune) bool {
 		r == 0xAD,                // soft hyphen
 		r == 0x34F,               // combining grapheme joiner
 		r == 0x61C,               // Arabic letter mark
+		r == 0x70F,               // Syriac abbreviation mark
 		r == 0x115F, r == 0x1160, // Hangul fillers
 		r == 0x17B4, r == 0x17B5, // Khmer inherent vowels
 		r >= 0x180B && r <= 0x180F, // Mongolian variation selectors, vowel separator
@@ -130,9 +131,10 @@ func hidden(r, before rune) bool {
 		r >= 0x2028 && r <= 0x202E, // line and paragraph separators, bidi embeddings
 		r >= 0x2060 && r <= 0x206F, // word joiner, invisible operators, bidi isolates
 		r == 0x3164, r == 0xFFA0,   // Hangul fillers
-		r == 0xFEFF,                // byte order mark
-		r >= 0xFFF0 && r <= 0xFFFB, // specials, interlinear annotation
-		r >= 0x1BCA0 && r <= 0x1BCA3,
+		r == 0xFEFF,                  // byte order mark
+		r >= 0xFFF0 && r <= 0xFFFB,   // specials, interlinear annotation
+		r >= 0x13430 && r <= 0x1343F, // Egyptian hieroglyph format controls
+		r >= 0x1BCA0 && r <= 0x1BCA3, // shorthand format controls
 		r >= 0x1D173 && r <= 0x1D17A, // musical format controls
 		r >= 0xE0000 && r <= 0xE0FFF: // tags, variation selectors supplement
 		return true
