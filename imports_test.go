@@ -39,7 +39,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/native":     {own: []string{"gateway", "gateway/door", "parser", "refusal", "store", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/oxp":        {own: []string{"gateway", "gateway/door", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/openai":     {own: []string{"gateway", "gateway/door", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/go-json-experiment/json"}},
-	"configs":            {own: []string{"identity", "parser", "policy", "ratelimit", "refusal", "registry", "telemetry", "upstream"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json", "github.com/fsnotify/fsnotify"}},
+	"configs":            {own: []string{"identity", "parser", "policy", "ratelimit", "refusal", "registry", "telemetry", "upstream", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json", "github.com/fsnotify/fsnotify"}},
 	"cmd/callgate":       {own: []string{"audit", "configs", "engine", "engine/mcp", "gateway", "gateway/callback", "gateway/door", "gateway/mcp", "gateway/native", "gateway/openai", "gateway/oxp", "parser", "policy", "ratelimit", "refusal", "identity", "registry", "store", "telemetry", "upstream", "wrapper"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term", "github.com/gin-gonic/gin"}},
 	"internal/httpbench": {foreign: []string{"github.com/gin-gonic/gin"}},
 	"internal/corpora":   {foreign: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},

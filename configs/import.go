@@ -97,7 +97,7 @@ func (im *importer) tool(n node, read func(node, *importedTool)) {
 	t := importedTool{at: n, schemas: map[string]node{}}
 	t.definition.Effect, t.definition.Run.Type = "once", "client"
 	read(n, &t)
-	if len(im.report.faults) > before || !im.loads(&t) {
+	if len(im.report.faults) > before || !t.legible() || !im.loads(&t) {
 		return
 	}
 	im.tools = append(im.tools, t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // Offer is a tool as its server states it. Nothing of it was judged.
@@ -222,6 +223,9 @@ func (a *Accepted) accept(s ToolServer, o Offer) (Pin, error) {
 	for _, f := range t.changes {
 		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: f.Message})
 	}
+	if r, found := wrapper.Hidden(o.Description); found {
+		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.Tool(o.Name), hiddenCharacter(r))})
+	}
 	return Pin{
 		Name: o.Name, Version: o.Version, Endpoint: o.Endpoint, Digest: digest, Description: o.Description,
 		InputSchema: t.definition.InputSchema, OutputSchema: t.definition.OutputSchema,
@@ -259,7 +263,7 @@ func EncodePins(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
-	return append(data, '\n'), err
+	return append(wrapper.Escape(data), '\n'), err
 }
 
 // TakesPins says what the configuration would be refused for if these were the pins

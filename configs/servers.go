@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // ToolServer is where tools are found that Callgate does not state itself.
@@ -212,8 +213,9 @@ func (l *loader) servers(c *Config) []toolEntry {
 				continue
 			}
 			entries = append(entries, toolEntry{registry.Tool{
-				Name: s.Tool(p.Name), Version: p.Version, Description: p.Description, Effect: s.Effects[p.Name],
-				InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p),
+				Name: s.Tool(p.Name), Version: p.Version, Description: wrapper.Legible(p.Description), Effect: s.Effects[p.Name],
+				InputSchema:  shownOf(nodes[i], "input_schema", p.InputSchema),
+				OutputSchema: shownOf(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
 			}, nodes[i]})
 		}
 	}

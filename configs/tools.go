@@ -30,6 +30,7 @@ func readTools(r *report, file string, data []byte) []toolEntry {
 	var entries []toolEntry
 	root.object(field{"tools", func(n node) {
 		n.list("tools", func(_ int, item node) {
+			item.legible()
 			entries = append(entries, toolEntry{readTool(item), item})
 		})
 	}})

@@ -24,7 +24,7 @@ const asServer = "serve-tools"
 
 // serveTools makes this process a server of two tools: pid says which process it is,
 // and wait says that it has begun, by a file in a folder, and ends when there is
-// another.
+// another. With the argument hidden it has a third, whose texts hide characters.
 func serveTools(dir string) int {
 	said := func(text string) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
@@ -48,6 +48,15 @@ func serveTools(dir string) int {
 			}
 		}
 	})
+	if os.Args[len(os.Args)-1] == "hidden" {
+		s.AddTool(&mcp.Tool{
+			Name: "hidden", Description: hiddenText,
+			InputSchema:  map[string]any{"type": "object", "properties": map[string]any{"q": map[string]any{"type": "string", "description": hiddenText}}},
+			OutputSchema: map[string]any{"type": "object", "title": hiddenText, "additionalProperties": false, "properties": map[string]any{"a": map[string]any{"type": "string"}}},
+		}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+	}
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		return 1
 	}

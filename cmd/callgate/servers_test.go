@@ -134,7 +134,7 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 		return json.RawMessage(strings.ReplaceAll(format, "TRICK", string(quoted)))
 	}
 	open, faulty, named, versioned := defined("open", trick), defined("faulty", trick), defined(trick, trick), defined("versioned", trick)
-	open.InputSchema = schema(`{"type":"object","properties":{TRICK:{"type":"object"}}}`)
+	open.InputSchema = schema(`{"type":"object","properties":{"q":{"type":"object","description":TRICK}}}`)
 	faulty.InputSchema = schema(`{"type":"object",TRICK:1,"properties":{TRICK:{"format":TRICK,"pattern":TRICK,"$ref":TRICK}},"required":[TRICK]}`)
 	versioned.Version, versioned.Unusable = trick, trick
 	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}

@@ -107,7 +107,8 @@ func newImportMCP(e env) *cobra.Command {
 Every tool is imported with effect once and run.type client, whatever its
 annotations hint: change both where you know better. An object that declares no
 members gets additionalProperties: true, which is marked in the file and said
-here. A tool that cannot be judged strictly is left out, with the reason; then
+here. Characters of a description that cannot be seen are written out, as \u202e,
+and said; a tool that has one anywhere else is left out. A tool that cannot be judged strictly is left out, with the reason; then
 the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),

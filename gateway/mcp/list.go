@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // maxPage is how many tools are listed at a time.
@@ -50,7 +49,7 @@ func described(t *gateway.Tool) object {
 		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
 	}
 	if t.Description != "" {
-		d["description"] = wrapper.Shown(t.Description)
+		d["description"] = t.Description
 	}
 	if listsOutput(t) {
 		d["outputSchema"] = t.OutputSchema

@@ -1,0 +1,124 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/wrapper"
+)
+
+// What a model reads of a tool must be what its operator reads: a character that
+// shows nothing could carry instructions that no person sees.
+
+// describing are the keywords of a schema that are read and judge nothing.
+var describing = []string{"title", "description", "$comment"}
+
+// instances are the keywords of a schema whose values are data, not schemas.
+var instances = []string{"const", "enum", "default", "examples"}
+
+// named are the keywords of a schema whose members are schemas under names.
+var named = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+
+// legible reports each string below a node, keys included, that holds a hidden
+// character. It returns false where there is one.
+func (n node) legible() bool {
+	if n.Kind == yaml.ScalarNode {
+		if r, found := wrapper.Hidden(n.Value); found {
+			return n.fail("found %s; expected text in which every character can be seen", hiddenCharacter(r))
+		}
+		return true
+	}
+	ok := true
+	for _, c := range n.Content {
+		ok = n.with(c).legible() && ok
+	}
+	return ok
+}
+
+func hiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %U", r) }
+
+// shown returns a schema in which every text that only describes is legible, and calls
+// told with each that was not. The schema itself stays as it is.
+func (n node) shown(told func(at node, keyword string, r rune)) node {
+	return n.with(n.shownSchema(false, told))
+}
+
+// shownSchema is a node of shown. With names, the keys of a mapping are names.
+func (n node) shownSchema(names bool, told func(at node, keyword string, r rune)) *yaml.Node {
+	if n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
+		return n.Node
+	}
+	out := *n.Node
+	out.Content = slices.Clone(n.Content)
+	for i, child := range n.Content {
+		at := n.with(child)
+		if n.Kind == yaml.SequenceNode {
+			out.Content[i] = at.shownSchema(false, told)
+			continue
+		}
+		if i%2 == 0 {
+			continue
+		}
+		key := n.Content[i-1].Value
+		switch {
+		case !names && slices.Contains(describing, key) && at.isString():
+			if r, found := wrapper.Hidden(at.Value); found {
+				told(at, key, r)
+				text := *child
+				text.Value = wrapper.Legible(at.Value)
+				out.Content[i] = &text
+			}
+		case !names && slices.Contains(instances, key):
+		default:
+			out.Content[i] = at.shownSchema(!names && slices.Contains(named, key), told)
+		}
+	}
+	return &out
+}
+
+// legible makes the texts of an imported tool legible, which is said, and reports what
+// hides anywhere else.
+func (t *importedTool) legible() bool {
+	change := func(at node, what string, r rune) {
+		t.changes = append(t.changes, &Fault{
+			File: at.file, Line: at.Line, Column: at.Column,
+			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, hiddenCharacter(r), what, wrapper.Legible(string(r))),
+		})
+	}
+	if r, found := wrapper.Hidden(t.definition.Description); found {
+		change(t.at, "description", r)
+		t.definition.Description = wrapper.Legible(t.definition.Description)
+	}
+	ok := true
+	for _, key := range []string{"input_schema", "output_schema"} {
+		if schema, has := t.schemas[key]; has {
+			t.schemas[key] = schema.shown(change)
+			ok = t.schemas[key].legible() && ok
+		}
+	}
+	for _, p := range t.definition.Run.Parameters {
+		if r, found := wrapper.Hidden(p.Argument + p.Name); found {
+			ok = t.at.fail("tool %q: found %s in the name of a parameter; expected text in which every character can be seen", t.definition.Name, hiddenCharacter(r))
+		}
+	}
+	return ok
+}
+
+// shownOf is a schema of a pin as models are shown it; the pin's own where nothing in
+// it hides. What hides outside of texts that describe is reported.
+func shownOf(pin node, key string, raw json.RawMessage) json.RawMessage {
+	_, schema, ok := pin.child(key)
+	if !ok || raw == nil {
+		return raw
+	}
+	changed := false
+	shown := schema.shown(func(node, string, rune) { changed = true })
+	if !shown.legible() || !changed {
+		return raw
+	}
+	raw, _ = shown.json() // it was read so before
+	return raw
+}
