@@ -113,6 +113,10 @@ func ruleFields(r *upstream.Rules) []field {
 		{"stream_buffer", func(n node) {
 			word(n, "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole)
 		}},
+		{"request_members", func(n node) {
+			r.RequestMembers = nil
+			n.texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
+		}},
 		{"repairs", func(n node) { n.small("how often in a row a model may mend a completion", 0, 100, &r.Repairs) }},
 		{"steps", func(n node) { n.small("how many turns a run may have", 1, 1000, &r.Steps) }},
 		{"wall_time", func(n node) { n.duration("how long a run may take", &r.WallTime) }},

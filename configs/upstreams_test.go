@@ -43,11 +43,12 @@ upstreams:
     modes: [orchestrate]
     models:
       - {id: gpt-4.1, as: gpt-4.1-2026, protocol: native, repairs: 0, modes: [enforce]}
-      - {id: small, tokens: 9}
+      - {id: small, tokens: 9, request_members: [web_search_options]}
       - plain
     native_prose: refuse
     parallel: refuse
     reasoning: drop
+    request_members: [plugins, x-y.z]
     present: content
     stream_buffer: whole
     repairs: 1
@@ -81,13 +82,14 @@ upstreams:
 		Rules: upstream.Rules{
 			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, Present: upstream.AsContent, NativeProse: upstream.Refuse,
 			Parallel: upstream.Refuse, Reasoning: upstream.Drop, StreamBuffer: upstream.Whole, Repairs: 1, Steps: 3, WallTime: time.Minute, Tokens: 5000,
+			RequestMembers: []string{"plugins", "x-y.z"},
 		},
 		Timeouts: upstream.Timeouts{Connect: time.Second, FirstByte: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},
 		Retries:  0, MaxBody: 2048, MaxEvent: 4096, MaxStream: 8192, MaxEvents: 7,
 	}
 	big, small := far.Rules, far.Rules
 	big.Protocol, big.Repairs, big.Modes = upstream.Native, 0, []upstream.Mode{upstream.Enforce}
-	small.Tokens = 9
+	small.Tokens, small.RequestMembers = 9, []string{"web_search_options"}
 	far.Models = []upstream.Model{{ID: "gpt-4.1", As: "gpt-4.1-2026", Rules: &big}, {ID: "small", Rules: &small}, {ID: "plain"}}
 	near := upstream.Defaults()
 	near.Name, near.BaseURL, near.InsecureHTTP, near.Models = "near", "http://model:8000/v1", true, []upstream.Model{{ID: "*"}}

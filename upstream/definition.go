@@ -93,10 +93,13 @@ type Rules struct {
 	Parallel     Treatment // several calls in one turn: pass or refuse
 	Reasoning    Treatment // reasoning members: pass or drop
 	StreamBuffer Buffer
-	Repairs      int           // refused completions in a row that go back to the model
-	Steps        int           // turns of one orchestrated run
-	WallTime     time.Duration // of one orchestrated run
-	Tokens       int64         // of one orchestrated run; 0 is without bound
+	// RequestMembers are members of a request that are sent on besides those that are
+	// known to call no tools at the provider.
+	RequestMembers []string
+	Repairs        int           // refused completions in a row that go back to the model
+	Steps          int           // turns of one orchestrated run
+	WallTime       time.Duration // of one orchestrated run
+	Tokens         int64         // of one orchestrated run; 0 is without bound
 }
 
 const defaultMaxBody = 16 << 20

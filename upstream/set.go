@@ -25,6 +25,7 @@ type Route struct {
 	Upstream string // its name
 	Model    string // what the application said
 	As       string // what the provider is told
+	Exact    bool   // the definition names the model as a whole, not how names begin
 	Rules    Rules
 
 	definition Definition
@@ -51,9 +52,10 @@ func New(definitions []Definition) (*Set, error) {
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}
-			route.Rules.Modes = slices.Clone(route.Rules.Modes)
+			route.Rules = route.Rules.clone()
 			prefix, every := strings.CutSuffix(m.ID, "*")
 			if !every {
+				route.Exact = true
 				s.exact[m.ID] = route
 				s.models = append(s.models, ModelInfo{m.ID, d.Name})
 				continue
@@ -88,8 +90,13 @@ func (s *Set) Lookup(model string) (*Route, bool) {
 // clone keeps the set immutable, whatever is done to what it returns.
 func (r *Route) clone() *Route {
 	c := *r
-	c.Rules.Modes = slices.Clone(r.Rules.Modes)
+	c.Rules = r.Rules.clone()
 	return &c
+}
+
+func (r Rules) clone() Rules {
+	r.Modes, r.RequestMembers = slices.Clone(r.Modes), slices.Clone(r.RequestMembers)
+	return r
 }
 
 // Models lists the models that are named whole, in the order of the definitions.

@@ -32,6 +32,9 @@ const (
 	mostModelLen = 256
 )
 
+// MaxMemberName bounds the name of one of Rules.RequestMembers.
+const MaxMemberName = 64
+
 // Validate returns every fault, in the order of the definitions; none means that
 // they can be used.
 func Validate(definitions []Definition) []FieldError {
@@ -102,6 +105,15 @@ func (v *validation) rules(r Rules, path ...string) {
 	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, below(path, "parallel"))
 	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, below(path, "reasoning"))
 	oneOf(v, r.StreamBuffer, []Buffer{Parser, Whole}, below(path, "stream_buffer"))
+	for i, name := range r.RequestMembers {
+		at := below(below(path, "request_members"), strconv.Itoa(i))
+		switch {
+		case name == "" || len(name) > MaxMemberName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(name, `*"\\`):
+			v.add(fmt.Sprintf("found %q, expected the name of one member of a request, of 1 to %d visible ASCII characters, without * and quotes", name, MaxMemberName), at...)
+		case slices.Contains(r.RequestMembers[:i], name):
+			v.add(fmt.Sprintf("found %q twice, expected each member once", name), at...)
+		}
+	}
 	v.count(r.Repairs, 0, mostRepairs, below(path, "repairs"))
 	v.count(r.Steps, 1, mostSteps, below(path, "steps"))
 	v.time(r.WallTime, mostTime, below(path, "wall_time"))

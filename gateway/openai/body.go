@@ -34,23 +34,28 @@ func (r *run) body() ([]byte, error) {
 	return o.set("tool_choice", r.choice.raw(r.request.members.get("tool_choice"))).bytes(), nil
 }
 
-// raw is tool_choice as it is sent on. Only a list of tools may have become
-// shorter.
+// raw is tool_choice as it is sent on: no more than was read of it. A list of tools
+// may have become shorter.
 func (c *choice) raw(asked []byte) []byte {
-	if c.names == nil || c.forced {
-		return asked
+	if c.names == nil {
+		return asked // a word
+	}
+	named := func(name string) []byte {
+		return object{{"type", quote(nil, "function")}, {"function", object{{"name", quote(nil, name)}}.bytes()}}.bytes()
+	}
+	if c.forced {
+		return named(c.names[0])
 	}
 	mode := "auto"
 	if c.required {
 		mode = "required"
 	}
-	function := quote(nil, "function")
 	list := []byte{'['}
 	for i, name := range c.names {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, object{{"type", function}, {"function", object{{"name", quote(nil, name)}}.bytes()}}.bytes()...)
+		list = append(list, named(name)...)
 	}
 	allowed := object{{"mode", quote(nil, mode)}, {"tools", append(list, ']')}}.bytes()
 	return object{{"type", quote(nil, "allowed_tools")}, {"allowed_tools", allowed}}.bytes()

@@ -7,8 +7,9 @@
 //
 // # The request
 //
-// It is read strictly. Parameters that mean nothing here go to the model byte for
-// byte, in their order. The history must be whole: ids of calls are there and
+// It is read strictly. Members that mean nothing here go to the model byte for byte,
+// in their order, where they are known to call no tools at the provider, or the
+// upstream's entry names them; any other is refused. The history must be whole: ids of calls are there and
 // differ within a message, and the messages after one with calls answer each of
 // them once. The tools of the request are names of registered tools in OpenAI's
 // alphabet: what the model is told of them is the registry's, and those that the

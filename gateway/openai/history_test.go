@@ -104,7 +104,7 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%s: the prompt is %s", more, got)
 		}
 	}
-	for _, more := range []string{`"x":1`, tools("files_delete"), tools("time_now") + `,"tool_choice":"none"`} {
+	for _, more := range []string{`"seed":1`, tools("files_delete"), tools("time_now") + `,"tool_choice":"none"`} {
 		if got, _ := prompt(more, user); got != `"hi"` {
 			t.Errorf("%s: there is a prompt: %s", more, got)
 		}

@@ -104,7 +104,7 @@ func TestBadRequests(t *testing.T) {
 // its order, but for what this face answers for.
 func TestPassedOn(t *testing.T) {
 	h := open(t, turns(says(content("hi"), "stop")), plan{})
-	const before = `{"temperature":0.10,"model":"m","x":{"b":1e2,"a":[ 1 , 2 ]},"messages":[{"role":"user","content":"a\u0062","name":"n"}`
+	const before = `{"temperature":0.10,"model":"m","metadata":{"b":1e2,"a":[ 1 , 2 ]},"messages":[{"role":"user","content":"a\u0062","name":"n"}`
 	const after = `],"stop":null,"response_format":{"type":"text"}}`
 	w := h.post(before+after, "Authorization", "Bearer secret", "Cookie", "c=1", "X-Own", "y", "Callgate-User", "u")
 	if want := strings.Replace(before, `"m"`, `"model-1"`, 1) + after; w.Code != 200 || string(h.model.body(t, 0)) != want {

@@ -97,6 +97,9 @@ func (f *Face) open(c *gin.Context, asked door.Asked) (*run, error) {
 		return nil, &failure{refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(body.model))), param: "model"}
 	}
 	r.route = route
+	if err = r.permitted(); err != nil {
+		return nil, err
+	}
 	if r.mode, err = modeOf(c.GetHeader(headerMode), route.Rules.Modes); err != nil {
 		return nil, err
 	}
