@@ -39,6 +39,8 @@ type Config struct {
 	// Files are the files that it was read from, the main one first.
 	Files    []string
 	Warnings []*Fault
+
+	unshared *Fault // why the limits cannot be counted in Redis; nil where they can
 }
 
 // Load reads the configuration whose main file is path; empty means the
@@ -86,6 +88,9 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.yaml(root, dir, "/workspaces", c.Spaces, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
 	var limits node
 	l.yaml(root, dir, "/limits", c.Limits, func(n node, _ string) { limits, c.Budgets = n, readLimits(n) })
+	if c.unshared = unshared(limits, c.Budgets); c.unshared != nil && c.Redis != nil {
+		l.report.add(c.unshared)
+	}
 	if c.Principal != "" {
 		l.yaml(root, dir, "/principals", c.Principal, func(n node, _ string) { c.Principals = readPrincipals(n) })
 	}

@@ -60,6 +60,18 @@ func readLimits(root node) *ratelimit.Limits {
 	return l
 }
 
+// unshared says why the limits cannot be counted in Redis; nil where they can. While
+// Redis is away each gateway would grant all of them, unless the file says how many
+// gateways there are: a default of one would multiply every limit without a word.
+func unshared(root node, l *ratelimit.Limits) *Fault {
+	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || root.Kind != yaml.MappingNode || root.states("replicas") {
+		return nil
+	}
+	at := root.at("/on_store_loss")
+	return &Fault{File: at.file, Line: at.Line, Column: at.Column, Message: "found no replicas, with the key redis and on_store_loss local; " +
+		"expected replicas: the number of gateways that share the limits, so that each grants its part of them while Redis is away, or on_store_loss: refuse"}
+}
+
 // budgets reads a mapping from names to budgets.
 func (n node) budgets(of string) map[string]ratelimit.Budget {
 	all := map[string]ratelimit.Budget{}

@@ -220,6 +220,10 @@ func (w *Watch) turn(ctx context.Context, force bool) {
 	default:
 		o := &offer{config: c, written: c.Settings}
 		o.waiting = c.keep(w.first)
+		if c.Redis != nil && c.unshared != nil { // the file no longer has the key redis, which waits for a restart
+			w.fail(Faults{c.unshared})
+			return
+		}
 		w.swap(ctx, o)
 	}
 }

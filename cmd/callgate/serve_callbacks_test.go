@@ -113,7 +113,7 @@ func laterConfig(t testing.TB, tool string, f *frontage, more string, callers ..
 		"principals.yaml":  principalsFile(callers...),
 		"policy.csv":       "p, Analyst, *, *, , allow\np, Spy, *, *, , allow\n",
 		"workspaces.yaml":  "workspaces:\n  acme: {projects: {alpha: {agents: [Analyst, Intern]}, beta: {agents: [Analyst, Intern]}}}\n  globex: {projects: {gamma: {agents: [Spy]}}}\n",
-		"limits.yaml":      "{}\n",
+		"limits.yaml":      "replicas: 2\n",
 		"tools/later.yaml": tools.String(),
 	})
 }

@@ -26,7 +26,7 @@ func effectsConfig(t testing.TB, url, store string) (config, data string) {
 		fmt.Fprintf(&tools, "  - {name: %s, effect: %s, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: http, url: %q, timeout: 20s, addresses: [127.0.0.1/32]}}\n", effect, effect, url)
 	}
 	return quickLayout(t, map[string]string{
-		"callgate.yaml": "server: {" + anyPort + "}\n" + store, "limits.yaml": "{}\n", "tools/effects.yaml": tools.String(),
+		"callgate.yaml": "server: {" + anyPort + "}\n" + store, "limits.yaml": "replicas: 1\n", "tools/effects.yaml": tools.String(),
 	})
 }
 

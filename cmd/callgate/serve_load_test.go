@@ -190,7 +190,7 @@ func steadyConfig(t testing.TB, url, server string) (config, data string) {
 		fmt.Fprintf(&tools, "  - {name: %s, effect: %s, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: http, url: %q, timeout: 20s, addresses: [127.0.0.1/32]}}\n", name, effect, url)
 	}
 	return layout(t, map[string]string{
-		"callgate.yaml": "server: {" + anyPort + server + "}\n", "limits.yaml": "{}\n", "tools/steady.yaml": tools.String(),
+		"callgate.yaml": "server: {" + anyPort + server + "}\n", "limits.yaml": "replicas: 2\n", "tools/steady.yaml": tools.String(),
 	})
 }
 

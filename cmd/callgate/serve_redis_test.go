@@ -274,7 +274,7 @@ func TestOneLimitForThree(t *testing.T) {
 // TestEditReachesEveryReplica: an edit of the shared files is live in three
 // processes soon, and what they say they serve is one thing.
 func TestEditReachesEveryReplica(t *testing.T) {
-	config := sharing(t, "{}\n")
+	config := sharing(t, "replicas: 3\n")
 	redis := newRedis(t)
 	redis.start(t)
 	gates := serveThree(t, config, "REDIS_URL=redis://"+redis.address())
@@ -421,7 +421,7 @@ func TestRedisThatIsNotFit(t *testing.T) {
 	evicting := newRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
 	evicting.start(t)
 	dir := t.TempDir()
-	config := sharing(t, "{}\n")
+	config := sharing(t, "replicas: 1\n")
 	with := func(redis string) string {
 		path := filepath.Join(filepath.Dir(config), "other.yaml")
 		if err := os.WriteFile(path, []byte("server: {"+anyPort+"}\ndata_dir: "+filepath.Join(dir, "data")+"\nredis: {"+redis+"}\n# end\n"), 0o600); err != nil {
@@ -483,7 +483,7 @@ func TestRedisPasswords(t *testing.T) {
 func TestRedisWaitsForARestart(t *testing.T) {
 	redis := newRedis(t)
 	redis.start(t)
-	config := sharing(t, "{}\n")
+	config := sharing(t, "replicas: 1\n")
 	g := serveGateIn(t, quickDir(t), config, "REDIS_URL=redis://"+redis.address())
 	text, err := os.ReadFile(config)
 	if err != nil {
