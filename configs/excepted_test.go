@@ -102,9 +102,9 @@ func TestKeepListener(t *testing.T) {
 // TestEverySettingIsDecided lists the settings that reload and those that wait
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output"}
+	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
-	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", ServerFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}}
+	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", ServerFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
 	other.keep(first)
 	kept := reflect.ValueOf(other)
 	settings := reflect.TypeFor[Settings]()

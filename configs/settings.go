@@ -25,6 +25,8 @@ type Settings struct {
 	// ServerFile is the servers file; empty when there is none.
 	ServerFile string
 	Output     parser.Options
+	// AgentRequired says that every call names the agent that it is for.
+	AgentRequired bool
 	// Callbacks is for tools that answer later.
 	Callbacks Callbacks
 	// DataDir starts at the working directory and holds the audit log and the store.
@@ -151,7 +153,7 @@ func readSettings(root node) Settings {
 		field{"policy", func(n node) { n.text("the policy file", &s.Policy) }},
 		field{"workspaces", func(n node) { n.text("the workspaces file", &s.Spaces) }},
 		field{"limits", func(n node) { n.text("the limits file", &s.Limits) }},
-		field{"output", func(n node) { n.output(&s.Output) }},
+		field{"output", func(n node) { n.output(&s.Output, &s.AgentRequired) }},
 		field{"data_dir", func(n node) { n.text("a folder", &s.DataDir) }},
 		field{"audit", func(n node) {
 			n.object(
@@ -174,15 +176,19 @@ func readSettings(root node) Settings {
 	return s
 }
 
-func (n node) output(o *parser.Options) {
-	bytes, depth, inText := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText)
+func (n node) output(o *parser.Options, agentRequired *bool) {
+	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
 	n.object(
 		field{"max_bytes", func(n node) { n.whole("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
 		field{"max_depth", func(n node) { n.whole("the deepest nesting", 3, highestMaxDepth, &depth) }},
 		field{"json_in_text", func(n node) {
 			n.choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
 		}},
+		field{"agent", func(n node) {
+			n.choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
+		}},
 	)
+	*agentRequired = agent == "required"
 	*o = parser.Options{MaxBytes: int(bytes), MaxDepth: int(depth), JSONInText: parser.JSONInText(inText)}
 }
 

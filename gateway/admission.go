@@ -17,8 +17,10 @@ type Admission struct {
 	kernel    *Kernel
 	request   Request // of the subject that was let in, without inputs
 	principal string
-	strays    bool // it is for a workspace or a project that is not the principal's
-	terms     Terms
+	// statesAgent says that the request named its agent: nothing stood in for it.
+	statesAgent bool
+	strays      bool // it is for a workspace or a project that is not the principal's
+	terms       Terms
 }
 
 // Admit lets a request in, or says why not, as the first step of every
@@ -33,8 +35,9 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 		d.close()
 		return nil, c.refused
 	}
+	states := request.Agent != ""
 	request.Subject = c.subject
-	return &Admission{kernel: k, request: request, principal: owner(c.principal), strays: c.strays()}, nil
+	return &Admission{kernel: k, request: request, principal: owner(c.principal), statesAgent: states, strays: c.strays()}, nil
 }
 
 // Subject is for whom, and where, the request was let in.
@@ -42,6 +45,12 @@ func (a *Admission) Subject() Subject { return a.request.Subject }
 
 // Principal names who asks; empty where no credentials are asked for.
 func (a *Admission) Principal() string { return a.principal }
+
+// AgentRequired tells whether a call must itself state its agent, by the configuration
+// of now.
+func (a *Admission) AgentRequired() bool {
+	return a.kernel != nil && a.kernel.state.Load().AgentRequired
+}
 
 // Name returns the registry's name for one of OpenAI's alphabet, by the
 // configuration of now. A name that stands for no tool is not ok.

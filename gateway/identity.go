@@ -115,9 +115,28 @@ func claim(_ context.Context, c *call) error {
 	if c.subject.Agent == "" {
 		return refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say for which of them this call is. Nothing was executed; the agent cannot mend this.")
 	}
+	if c.state.AgentRequired && !c.statesAgent() {
+		if c.input.Native != nil {
+			return refusal.New(refusal.AgentRequired, "The request does not say which agent this call is for, and every call must here. Nothing was executed; the agent cannot mend this.")
+		}
+		return refusal.New(refusal.AgentRequired, "The call does not say which agent it is for, and every call must here. Send the call again with your own agent's name as the member \"agent\", beside \"tool\".")
+	}
 	if c.parsed.Claimed && c.parsed.Claim != c.subject.Agent {
 		return refusal.New(refusal.AgentMismatch, fmt.Sprintf(
 			"The call says \"agent\": %s, which is not the agent that it is made for. Send the call again with your own agent's name, or without the member \"agent\".", parser.Quote(c.parsed.Claim)))
 	}
 	return nil
+}
+
+// statesAgent tells whether a call says itself which agent it is for: a completion by
+// its member "agent", of whatever type, which the envelope judges; a native call, whose
+// form has no such member, by the agent that its request names.
+func (c *call) statesAgent() bool {
+	switch {
+	case c.input.Native == nil:
+		return c.parsed.AgentStated
+	case c.admission != nil:
+		return c.admission.statesAgent
+	}
+	return c.request.Agent != ""
 }

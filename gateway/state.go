@@ -27,6 +27,10 @@ type State struct {
 	Limits *ratelimit.Limits
 	// Defaults stand in for what a request without a principal leaves out.
 	Defaults Subject
+	// AgentRequired says that a call must itself state its agent: a completion with the
+	// member "agent", a native call, which has no place for it, by its request. Neither
+	// the principal nor Defaults stand in then.
+	AgentRequired bool
 	// Identity tells who a credential is of; nil where none is asked for.
 	Identity Authenticator
 	Digest   string // of the configuration

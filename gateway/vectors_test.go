@@ -22,7 +22,7 @@ func state(t testing.TB, file string) *gateway.State {
 	}
 	return &gateway.State{
 		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
-		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 }
 

@@ -159,7 +159,7 @@ func nameIs(raw []byte, word string) bool {
 
 // result judges the envelope of a lone object that has a member "tool".
 func (e *envelope) result(in input, truncated bool, o Options) Result {
-	res := Result{Object: true}
+	res := Result{Object: true, AgentStated: e.agent.there}
 	if e.agent.is('"') {
 		res.Claim, res.Claimed = e.agent.string(), true
 	}

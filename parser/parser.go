@@ -116,6 +116,8 @@ type Result struct {
 	// word, and grants nothing.
 	Claim   string
 	Claimed bool
+	// AgentStated says that such an object has the member "agent", of whatever type.
+	AgentStated bool
 }
 
 // Truncates tells whether a finish reason says that the completion was cut.

@@ -537,6 +537,7 @@ func TestVectors(t *testing.T) {
 			} else if v.Expect.Path != nil && r.Refusal.Violations[0].Path != *v.Expect.Path {
 				t.Errorf("%s: path %s, want %s", v.ID, r.Refusal.Violations[0].Path, *v.Expect.Path)
 			}
+		case v.Expect.Stage == "identity" && r.Object: // the agent is judged before the envelope
 		case got != "tool_call": // the stages after this one judge the rest
 			t.Errorf("%s: got %s, want a call", v.ID, got)
 		}

@@ -10,6 +10,16 @@ import (
 // heard is what a face says of a completion, as far as vectors fix it.
 type heard struct{ Verdict, Code, Stage, Path string }
 
+// vectors are completions with their verdicts, and the main file that they are judged
+// by.
+type vectors struct {
+	config string
+	all    []corpora.Vector
+}
+
+// everyVector are the public vectors and the project's own.
+func everyVector(t testing.TB) vectors { return vectors{vectorConfig, corpora.Vectors(t)} }
+
 // carry brings a vector to a face and hears its answer. It is false where the
 // face cannot carry the vector's bytes.
 type carry func(t *testing.T, v corpora.Vector) (heard, bool)
@@ -18,59 +28,91 @@ type carry func(t *testing.T, v corpora.Vector) (heard, bool)
 // it: a rule that holds on one holds on every other.
 var faces = []struct {
 	name string
-	open func(t *testing.T) carry
+	open func(t *testing.T, of vectors) carry
 }{
-	{"the command line", func(*testing.T) carry { return byCommand }},
-	{"lines", func(t *testing.T) carry { return byLine(t, false) }},
-	{"lines of base64", func(t *testing.T) carry { return byLine(t, true) }},
-	{"native, JSON", func(t *testing.T) carry { return natively(t, asJSON) }},
-	{"native, text", func(t *testing.T) carry { return natively(t, asText) }},
-	{"chat", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce"}) }},
-	{"chat, streamed whole", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: whole}) }},
-	{"chat, by character", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: byCharacter}) }},
-	{"chat, cut at random", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: atRandom()}) }},
-	{"chat, held whole", func(t *testing.T) carry { return chatting(t, chat{mode: "enforce", cut: atRandom(), held: true}) }},
-	{"chat, executed here", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate"}) }},
-	{"chat, executed here, by character", func(t *testing.T) carry { return chatting(t, chat{mode: "orchestrate", cut: byCharacter}) }},
+	{"the command line", func(_ *testing.T, of vectors) carry { return of.byCommand }},
+	{"lines", func(t *testing.T, of vectors) carry { return byLine(t, of, false) }},
+	{"lines of base64", func(t *testing.T, of vectors) carry { return byLine(t, of, true) }},
+	{"native, JSON", func(t *testing.T, of vectors) carry { return natively(t, of, asJSON) }},
+	{"native, text", func(t *testing.T, of vectors) carry { return natively(t, of, asText) }},
+	{"chat", func(t *testing.T, of vectors) carry { return chatting(t, of, chat{mode: "enforce"}) }},
+	{"chat, streamed whole", func(t *testing.T, of vectors) carry { return chatting(t, of, chat{mode: "enforce", cut: whole}) }},
+	{"chat, by character", func(t *testing.T, of vectors) carry { return chatting(t, of, chat{mode: "enforce", cut: byCharacter}) }},
+	{"chat, cut at random", func(t *testing.T, of vectors) carry { return chatting(t, of, chat{mode: "enforce", cut: atRandom()}) }},
+	{"chat, held whole", func(t *testing.T, of vectors) carry {
+		return chatting(t, of, chat{mode: "enforce", cut: atRandom(), held: true})
+	}},
+	{"chat, executed here", func(t *testing.T, of vectors) carry { return chatting(t, of, chat{mode: "orchestrate"}) }},
+	{"chat, executed here, by character", func(t *testing.T, of vectors) carry {
+		return chatting(t, of, chat{mode: "orchestrate", cut: byCharacter})
+	}},
 	{callsOnly + "oxp", byOXP},
-	{callsOnly + "mcp, 2026-07-28", func(t *testing.T) carry { return byMCP(t, "2026-07-28") }},
-	{callsOnly + "mcp, 2025-11-25", func(t *testing.T) carry { return byMCP(t, "2025-11-25") }},
+	{callsOnly + "mcp, 2026-07-28", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2026-07-28") }},
+	{callsOnly + "mcp, 2025-11-25", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2025-11-25") }},
 }
 
 // callsOnly begins the names of faces whose calls come apart, and which bring nothing
 // else.
 const callsOnly = "calls: "
 
-// TestEveryFace brings the one file of vectors to every face, in order.
+// TestEveryFace brings the vectors to every face, in order.
 func TestEveryFace(t *testing.T) {
-	vectors := corpora.Vectors(t)
+	of := everyVector(t)
 	for _, f := range faces {
 		t.Run(f.name, func(t *testing.T) {
-			carry := f.open(t)
-			carried, meant := 0, 0
-			for _, v := range vectors {
+			carry := f.open(t, of)
+			count, meant := 0, 0
+			for _, v := range of.all {
 				if _, _, call := bytesCalled(t, v); call || !strings.HasPrefix(f.name, callsOnly) {
 					meant++
 				}
-				got, ok := carry(t, v)
-				if !ok {
-					continue
-				}
-				carried++
-				want := heard{Verdict: v.Expect.Verdict, Code: v.Expect.Code, Stage: v.Expect.Stage, Path: got.Path}
-				if v.Expect.Path != nil {
-					want.Path = *v.Expect.Path
-				}
-				if got != want {
-					t.Errorf("%s: heard %+v, want %+v", v.ID, got, want)
+				if carried(t, carry, v) {
+					count++
 				}
 			}
 			least := meant * 9 / 10
 			if strings.HasPrefix(f.name, callsOnly) {
 				least = meant * 8 / 10 // not every name that a model makes up fits
 			}
-			if carried < least {
-				t.Errorf("the face carries only %d of %d vectors", carried, meant)
+			if count < least {
+				t.Errorf("the face carries only %d of %d vectors", count, meant)
+			}
+		})
+	}
+}
+
+// carried brings one vector to a face and holds what it says against the verdict. It is
+// false where the face cannot carry it.
+func carried(t *testing.T, carry carry, v corpora.Vector) bool {
+	t.Helper()
+	got, ok := carry(t, v)
+	if !ok {
+		return false
+	}
+	want := heard{Verdict: v.Expect.Verdict, Code: v.Expect.Code, Stage: v.Expect.Stage, Path: got.Path}
+	if v.Expect.Path != nil {
+		want.Path = *v.Expect.Path
+	}
+	if got != want {
+		t.Errorf("%s: heard %+v, want %+v", v.ID, got, want)
+	}
+	return true
+}
+
+// TestSN35EveryFace: with output.agent: required, every face that brings completions
+// refuses a call without the member "agent".
+func TestSN35EveryFace(t *testing.T) {
+	config, all := corpora.AgentVectors(t)
+	for _, f := range faces {
+		if strings.HasPrefix(f.name, callsOnly) {
+			continue // their calls have no such member: TestSN35NativeCalls
+		}
+		t.Run(f.name, func(t *testing.T) {
+			carry := f.open(t, vectors{config, all})
+			for _, v := range all {
+				if !carried(t, carry, v) {
+					t.Errorf("%s: the face cannot carry it", v.ID)
+				}
 			}
 		})
 	}

@@ -43,7 +43,7 @@ type house struct {
 func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.State {
 	return &gateway.State{
 		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
-		Defaults: gateway.Subject(c.Defaults), Identity: who, Digest: c.Digest,
+		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: who, Digest: c.Digest,
 	}
 }
 

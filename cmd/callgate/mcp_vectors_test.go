@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
 )
 
 // takenApart are completions that are a call but for what its arguments are.
-var takenApart = regexp.MustCompile(`(?s)^\s*\{"tool":\s*\{"name":\s*"([^"\\]*)",\s*"arguments":\s*(.*?)\s*\}\s*\}\s*$`)
+var takenApart = regexp.MustCompile(strings.ReplaceAll(`(?s)^_\{"tool":_\{"name":_"([^"\\]*)",_"arguments":_(.*?)_\}_\}_$`, "_", `[ \t\r\n]*`))
 
 // ofArguments are the codes of faults that the bytes of arguments can have, wherever
 // they stand.
@@ -36,8 +37,8 @@ func bytesCalled(t testing.TB, v corpora.Vector) (name string, arguments []byte,
 
 // byMCP brings calls to the face for clients of the Model Context Protocol, in one of
 // its revisions.
-func byMCP(t *testing.T, revision string) carry {
-	config, data := unlimitedVectors(t)
+func byMCP(t *testing.T, of vectors, revision string) carry {
+	config, data := unlimited(t, of.config)
 	g := serveGate(t, config)
 	asked := 0
 	t.Cleanup(func() {

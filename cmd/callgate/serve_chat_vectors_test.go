@@ -100,11 +100,11 @@ func (m *model) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 // chatting is the face in front of a model of the text protocol that answers with
 // the vectors, none of which is given back to it to be mended.
-func chatting(t *testing.T, c chat) carry {
+func chatting(t *testing.T, of vectors, c chat) carry {
 	m := &model{cut: c.cut}
 	upstream := httptest.NewServer(m)
 	t.Cleanup(upstream.Close)
-	config, data := unlimitedVectors(t)
+	config, data := unlimited(t, of.config)
 	buffer := "parser"
 	if c.held {
 		buffer = "whole"

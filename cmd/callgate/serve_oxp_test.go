@@ -30,8 +30,8 @@ func called(t testing.TB, v corpora.Vector) (name string, arguments []byte, ok b
 var oxpID = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+$`)
 
 // byOXP brings calls to the face of a tool server, without an id of their own.
-func byOXP(t *testing.T) carry {
-	config, data := unlimitedVectors(t)
+func byOXP(t *testing.T, of vectors) carry {
+	config, data := unlimited(t, of.config)
 	g := serveGate(t, config)
 	loaded, err := configs.Load(config)
 	if err != nil {

@@ -250,9 +250,14 @@ func (g *gate) tally(t testing.TB, data string) (decisions, outcomes int) {
 // and returns it for a gateway that serves.
 func unlimitedVectors(t testing.TB) (config, data string) {
 	t.Helper()
+	return unlimited(t, vectorConfig)
+}
+
+// unlimited is a configuration of vectors for a process, without limits.
+func unlimited(t testing.TB, of string) (config, data string) {
+	t.Helper()
 	dir := t.TempDir()
-	from := corpora.Testdata("vectors", "config")
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(of))); err != nil {
 		t.Fatal(err)
 	}
 	config, data = filepath.Join(dir, "callgate.yaml"), filepath.Join(dir, "data")

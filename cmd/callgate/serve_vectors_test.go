@@ -46,8 +46,8 @@ type judged struct {
 
 // natively is the native face, asked by one form of a request: both of its ways to
 // judge say the same, and what they were asked is in the audit log.
-func natively(t *testing.T, form func(testing.TB, corpora.Vector) (body string, headers []string, ok bool)) carry {
-	config, data := unlimitedVectors(t)
+func natively(t *testing.T, of vectors, form func(testing.TB, corpora.Vector) (body string, headers []string, ok bool)) carry {
+	config, data := unlimited(t, of.config)
 	g := serveGate(t, config)
 	asked, accepted := 0, 0
 	t.Cleanup(func() {

@@ -48,8 +48,8 @@ func (l verdictLine) heard(t *testing.T) heard {
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
 // byCommand judges one completion as a shell would.
-func byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
-	args := []string{"check", "--config", vectorConfig, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
+func (of vectors) byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
+	args := []string{"check", "--config", of.config, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
 	if v.FinishReason != "" {
 		args = append(args, "--finish-reason", v.FinishReason)
 	}
@@ -70,10 +70,9 @@ func byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
 
 // byLine judges all vectors as the lines of one file, in base64 or where JSON
 // cannot hold them.
-func byLine(t *testing.T, encoded bool) carry {
-	vectors := corpora.Vectors(t)
+func byLine(t *testing.T, of vectors, encoded bool) carry {
 	var in bytes.Buffer
-	for _, v := range vectors {
+	for _, v := range of.all {
 		line := map[string]string{"id": v.ID, "agent": v.Agent, "workspace": v.Workspace, "project": v.Project}
 		if v.FinishReason != "" {
 			line["finish_reason"] = v.FinishReason
@@ -87,13 +86,13 @@ func byLine(t *testing.T, encoded bool) carry {
 			t.Fatal(err)
 		}
 	}
-	code, stdout, stderr := command(t, &in, "check", "--jsonl", "--config", vectorConfig)
+	code, stdout, stderr := command(t, &in, "check", "--jsonl", "--config", of.config)
 	if code != exitAccepted || stderr != "" {
 		t.Fatalf("exit code %d; stderr %q", code, stderr)
 	}
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-	if len(lines) != len(vectors) {
-		t.Fatalf("%d verdicts for %d vectors", len(lines), len(vectors))
+	if len(lines) != len(of.all) {
+		t.Fatalf("%d verdicts for %d vectors", len(lines), len(of.all))
 	}
 	return func(t *testing.T, v corpora.Vector) (heard, bool) {
 		var got verdictLine
@@ -108,10 +107,12 @@ func byLine(t *testing.T, encoded bool) carry {
 	}
 }
 
-// TestVectorFileAsItIs judges the file of vectors without preparing it.
+// TestVectorFileAsItIs judges the files of vectors without preparing them.
 func TestVectorFileAsItIs(t *testing.T) {
-	code, stdout, _ := command(t, nil, "check", "--jsonl", "--config", vectorConfig, corpora.Testdata("vectors", "output.jsonl"))
-	if code != exitAccepted || strings.Count(stdout, "\n") != len(corpora.Vectors(t)) {
-		t.Errorf("exit code %d, %d verdicts", code, strings.Count(stdout, "\n"))
+	for _, file := range corpora.VectorFiles() {
+		code, stdout, _ := command(t, nil, "check", "--jsonl", "--config", vectorConfig, file)
+		if code != exitAccepted || strings.Count(stdout, "\n") != len(corpora.Lines[corpora.Vector](t, file)) {
+			t.Errorf("%s: exit code %d, %d verdicts", file, code, strings.Count(stdout, "\n"))
+		}
 	}
 }

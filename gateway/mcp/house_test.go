@@ -103,7 +103,7 @@ func open(t testing.TB, p plan) *house {
 	}
 	state := &gateway.State{
 		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
+		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}}
 	if p.engine == nil {

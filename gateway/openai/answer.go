@@ -76,7 +76,7 @@ func (r *run) show(j *judged) (content *string, calls []shownCall, finish string
 			native := &j.Message.ToolCalls[i]
 			call = shownCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
 			if r.route.Rules.Present == upstream.AsContent {
-				said := callText(report.Call.Tool, report.Call.Arguments)
+				said := r.callText(report.Call.Tool, report.Call.Arguments)
 				return &said, nil, "stop"
 			}
 		case !offered || r.route.Rules.Present == upstream.AsContent:

@@ -87,7 +87,7 @@ func (r *run) beginText() error {
 			if err != nil {
 				return err
 			}
-			r.talk.messages = append(r.talk.messages, say("assistant", callText(name, call.arguments)), say("user", line))
+			r.talk.messages = append(r.talk.messages, say("assistant", r.callText(name, call.arguments)), say("user", line))
 		}
 	}
 	return nil
@@ -130,8 +130,8 @@ func wrapResult(name, said string) (string, error) {
 }
 
 // callText is a call in the call language.
-func callText(name string, arguments []byte) string {
-	b := append(quote([]byte(`{"tool":{"name":`), name), `,"arguments":`...)
+func (r *run) callText(name string, arguments []byte) string {
+	b := append(quote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
 	return string(append(append(b, arguments...), "}}"...))
 }
 

@@ -176,7 +176,7 @@ func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
 // manner says how calls are made here.
 func (r *run) manner() string {
 	if r.route.Rules.Protocol == upstream.Text {
-		return `Send the call alone, as {"tool":{"name":"…","arguments":{…}}}.`
+		return "Send the call alone, as " + r.callStart() + `"name":"…","arguments":{…}}}.`
 	}
 	return "Call one of the functions that you were given."
 }

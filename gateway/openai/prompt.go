@@ -43,7 +43,10 @@ func (r *run) prompt() (string, error) {
 		Arguments   json.RawMessage `json:"arguments"`
 	}
 	var b strings.Builder
-	b.WriteString(promptForm)
+	b.WriteString(strings.ReplaceAll(promptForm, promptCall, r.callStart()))
+	if r.agentStated() {
+		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(quote(nil, r.admission.Subject().Agent)) + ".\n")
+	}
 	b.WriteString(promptTools)
 	for _, t := range r.offer.tools {
 		line, err := wrapper.Marshal(tool{t.Name, t.Description, t.InputSchema})
@@ -62,6 +65,22 @@ func (r *run) prompt() (string, error) {
 		b.WriteString("\nNow you must call a tool.\n")
 	}
 	return b.String(), nil
+}
+
+// promptCall is how the calls of promptForm begin.
+const promptCall = `{"tool":{`
+
+// callStart is how a call begins here: with the agent, where calls must state it.
+func (r *run) callStart() string {
+	if !r.agentStated() {
+		return promptCall
+	}
+	return string(quote([]byte(`{"agent":`), r.admission.Subject().Agent)) + "," + promptCall[1:]
+}
+
+// agentStated tells whether calls state the agent that the request is for.
+func (r *run) agentStated() bool {
+	return r.admission.AgentRequired() && r.admission.Subject().Agent != ""
 }
 
 // mustCall says which tools tool_choice names, as the model knows them.

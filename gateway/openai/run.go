@@ -247,7 +247,7 @@ func (r *run) mend(t *turn, refused *refusal.Error) *failure {
 		}
 	}
 	r.repairs++
-	if !mendable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.Repairs || t.shown() {
+	if !r.mendable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.Repairs || t.shown() {
 		return failed
 	}
 	if r.mode == gateway.ModeCall && r.loops(&t.judged[0]) {
@@ -285,10 +285,13 @@ func (r *run) outcomes(t *turn) [][]gateway.Outcome {
 	return all
 }
 
-// mendable tells whether another answer of the model could pass.
-func mendable(refused *refusal.Error) bool {
+// mendable tells whether another answer of the model could pass. A call that states no
+// agent can be sent again with it where the model writes calls as text.
+func (r *run) mendable(refused *refusal.Error) bool {
 	switch refused.Code {
-	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.AgentRequired, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached:
+	case refusal.AgentRequired:
+		return r.route.Rules.Protocol == upstream.Text && r.agentStated()
+	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached:
 		return false
 	}
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer

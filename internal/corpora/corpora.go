@@ -137,8 +137,42 @@ func (v Vector) Bytes(t testing.TB) []byte {
 	return b
 }
 
-// Vectors returns the public vectors.
+// VectorFiles are the public vectors and the project's own, all under the
+// configuration of testdata/vectors.
+func VectorFiles() []string {
+	return []string{Testdata("vectors", "output.jsonl"), Testdata("own", "output.jsonl")}
+}
+
+// Vectors returns what VectorFiles hold.
 func Vectors(t testing.TB) []Vector {
 	t.Helper()
-	return Lines[Vector](t, Testdata("vectors", "output.jsonl"))
+	var all []Vector
+	for _, file := range VectorFiles() {
+		all = append(all, Lines[Vector](t, file)...)
+	}
+	return all
+}
+
+// AgentVectors returns those under the same configuration with output.agent: required,
+// and the main file of that.
+func AgentVectors(t testing.TB) (main string, vectors []Vector) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(Testdata("vectors", "config"))); err != nil {
+		t.Fatal(err)
+	}
+	main = filepath.Join(dir, "callgate.yaml")
+	data, err := os.ReadFile(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const optional = "json_in_text: reject}"
+	if bytes.Count(data, []byte(optional)) != 1 {
+		t.Fatalf("%s has no %q to add to", main, optional)
+	}
+	data = bytes.Replace(data, []byte(optional), []byte("json_in_text: reject, agent: required}"), 1)
+	if err := os.WriteFile(main, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return main, Lines[Vector](t, Testdata("own", "agent_required.jsonl"))
 }

@@ -1,0 +1,73 @@
+package openai_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/gateway"
+)
+
+// required is a house where every call states its agent.
+func required(s *gateway.State, _ *gateway.Parts) { s.AgentRequired = true }
+
+const (
+	withAgent    = `{"agent":"Analyst","tool":{"name":"time.now","arguments":{}}}`
+	withoutAgent = `{"tool":{"name":"time.now","arguments":{}}}`
+)
+
+// TestSN35TextProtocol: a model of the text protocol is told to state the agent, sees
+// its earlier calls with it, and may mend a call that lacks it.
+func TestSN35TextProtocol(t *testing.T) {
+	h := open(t, turns(says(content(withoutAgent), "stop"), says(content(withAgent), "stop"), says(content("It is noon."), "stop")),
+		plan{state: required, rules: all(orchestrate, textProtocol)})
+	w := h.post(`{"model":"m","messages":[
+		{"role":"user","content":"hi"},
+		{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"web_search","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"a","content":"none"}]}`)
+	if got := reads(t, w); w.Code != 200 || got.text() != "It is noon." {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	first := string(h.model.body(t, 0))
+	for _, told := range []string{
+		`{\"agent\":\"Analyst\",\"tool\":{\"name\":\"NAME\",`, `You act for the agent \"Analyst\".`,
+		`"content":"{\"agent\":\"Analyst\",\"tool\":{\"name\":\"web.search\",\"arguments\":{}}}"`,
+	} {
+		if !strings.Contains(first, told) {
+			t.Errorf("the model is not told %s: %s", told, first)
+		}
+	}
+	if strings.Contains(first, `{\"tool\":{\"name\"`) {
+		t.Errorf("the model is shown a call without an agent: %s", first)
+	}
+	if second := string(h.model.body(t, 1)); !strings.Contains(second, `\"code\":\"agent_required\"`) {
+		t.Errorf("the refusal was not given back: %s", second)
+	}
+	if h.model.times() != 3 {
+		t.Errorf("the model was asked %d times", h.model.times())
+	}
+
+	plain := open(t, turns(says(content("hi"), "stop")), plan{rules: all(orchestrate, textProtocol)})
+	if w := plain.post(asks("")); w.Code != 200 || strings.Contains(string(plain.model.body(t, 0)), `agent\"`) {
+		t.Errorf("where it is optional the model is told of agents: %s", plain.model.body(t, 0))
+	}
+}
+
+// TestSN35NativeProtocol: a native call cannot state an agent, so the request does.
+// Where it does not, no other answer of the model could pass.
+func TestSN35NativeProtocol(t *testing.T) {
+	for agent, want := range map[string]string{"": "agent_required", "Analyst": ""} {
+		h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("It is noon."), "stop")), plan{state: required, rules: orchestrate})
+		var headers []string
+		if agent != "" {
+			headers = []string{"Callgate-Agent", agent}
+		}
+		got := reads(t, h.post(asks(""), headers...))
+		asked := 2
+		if want != "" {
+			asked = 1
+		}
+		if got.Error.Code != want || h.model.times() != asked {
+			t.Errorf("for the agent %q: %q, and the model was asked %d times", agent, got.Error.Code, h.model.times())
+		}
+	}
+}
