@@ -79,8 +79,8 @@ func fromMCP(t *testing.T, v corpora.Vector, r reply) heard {
 	}
 	var said struct {
 		Result *struct {
-			IsError    bool
-			Structured struct{ Error refused } `json:"structuredContent"`
+			IsError bool
+			Content []struct{ Text string }
 		}
 		Error *struct{ Data refused }
 	}
@@ -92,7 +92,11 @@ func fromMCP(t *testing.T, v corpora.Vector, r reply) heard {
 	case said.Error != nil:
 		of = said.Error.Data
 	case said.Result.IsError:
-		of = said.Result.Structured.Error
+		var output struct{ Error refused }
+		if len(said.Result.Content) != 1 || json.Unmarshal([]byte(said.Result.Content[0].Text), &output) != nil {
+			t.Fatalf("%s: no text of a refusal: %s", v.ID, r.body)
+		}
+		of = output.Error
 	default:
 		return heard{Verdict: "tool_call"}
 	}

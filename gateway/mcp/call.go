@@ -119,8 +119,9 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 	}
 	result := object{"_meta": object{metaCallID: o.CallID}}
 	if failed(output) {
-		result["isError"] = true
-		result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
+		// No structuredContent: clients hold it against the tool's outputSchema even
+		// here, and throw the refusal away where it does not fit.
+		result["isError"], result["content"] = true, []object{textBlock(string(output))}
 		return &answer{result: result, failed: refused}
 	}
 	if tool != nil && tool.Run == "mcp" {

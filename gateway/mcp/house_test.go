@@ -193,8 +193,9 @@ func (r reply) code() string {
 		Error struct{ Code string }
 	}
 	from := r.Error.Data
-	if r.Result.IsError {
-		from = r.Result.Structured
+	if r.Result.IsError && len(r.Result.Content) == 1 {
+		said, _ := r.Result.Content[0]["text"].(string)
+		from = json.RawMessage(said)
 	}
 	_ = json.Unmarshal(from, &in)
 	return in.Code + in.Error.Code
