@@ -193,7 +193,7 @@ func (a *Accepted) accept(s ToolServer, o Offer) (Pin, error) {
 	case o.Unusable != "":
 		return Pin{}, errors.New(o.Unusable)
 	case !registry.ValidName(s.Tool(o.Name)):
-		return Pin{}, fmt.Errorf("with its prefix it is %s; expected a name of letters, digits, _ and - in parts joined by dots, at most 64 bytes", parser.Quote(s.Tool(o.Name)))
+		return Pin{}, fmt.Errorf("with its prefix it is %s; expected a name of letters, digits, _ and - in parts joined by dots, at most 64 bytes, for which a shorter prefix makes room", parser.Quote(s.Tool(o.Name)))
 	}
 	digest, err := o.Digest()
 	if err != nil {

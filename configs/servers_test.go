@@ -195,6 +195,11 @@ func TestAcceptRefuses(t *testing.T) {
 	}
 	v1, v2 := offered("search"), offered("search")
 	v1.Version, v2.Version = "1.0.0", "2.0.0"
+	long := strings.Repeat("n", 64-len(s.Tool("")))
+	if full := Accept(s, []Offer{offered(long), offered(long + "n")}); len(full.Pins) != 1 || full.Pins[0].Name != long ||
+		len(full.Refused) != 1 || !strings.Contains(full.Refused[0].Error(), "at most 64 bytes, for which a shorter prefix makes room") {
+		t.Errorf("names of 64 and 65 bytes with their prefix: %+v", full)
+	}
 	if versions := Accept(s, []Offer{v1, v2}); len(versions.Pins) != 2 {
 		t.Errorf("two versions: %+v", versions.Refused)
 	}

@@ -45,6 +45,7 @@ type Server struct {
 	MostInFlight        int           // requests that are answered at the same time
 	Drain               time.Duration // the longest that shutting down waits for them
 	Origins             []string      // of web pages that may ask, as browsers write them
+	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
 // Audit says what the audit log holds, and how.
@@ -65,6 +66,12 @@ type Auth struct {
 	JWT Tokens
 }
 
+// The values of Server.MCPNames.
+const (
+	NamesWire     = "wire"
+	NamesRegistry = "registry"
+)
+
 // The modes of Auth.
 const (
 	AuthNone = "none"
@@ -77,7 +84,7 @@ type Identity struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MostInFlight: 256, Drain: 30 * time.Second},
+		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MostInFlight: 256, Drain: 30 * time.Second, MCPNames: NamesWire},
 		Auth:     Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults: Identity{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		Registry: []string{"tools/*.yaml"},
@@ -120,6 +127,9 @@ func readSettings(root node) Settings {
 				}},
 				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.Drain) }},
 				field{"origins", func(n node) { n.origins(&s.Server.Origins) }},
+				field{"mcp_names", func(n node) {
+					n.choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
+				}},
 			)
 		}},
 		field{"auth", func(n node) {

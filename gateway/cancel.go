@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/callgate/callgate/refusal"
@@ -60,9 +59,9 @@ func (k *Kernel) callOff(ctx context.Context, call *store.Call) error {
 	if !k.ends.begin(c) {
 		return k.untilEnded(ctx, call)
 	}
-	refused := refusal.New(refusal.ToolUnavailable, fmt.Sprintf("The call of %s was called off before there was an answer.", c.parsed.Name))
+	refused := refusal.New(refusal.ToolUnavailable, "The call was called off before there was an answer.")
 	if call.Task.Effect == "once" {
-		refused = refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("The call of %s was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.", c.parsed.Name))
+		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.finish(ctx, Output{}, refused, call.Opened); o.Pending {
 		return notNow(errors.New("the store did not take the end in"))

@@ -121,15 +121,16 @@ func group(call *store.Call) string {
 	return call.ID
 }
 
-// fault is why a call has no output, though its tool has answered.
+// fault is why a call has no output, though its tool has answered. The tool is not
+// named in it: a call that was kept does not say by which name the model knows it.
 func (c *call) fault(a Answer) error {
 	switch {
 	case c.tool == nil:
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s is not configured any more, so its answer is not shown.", c.parsed.Name))
+		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
 	case a.Failure == "":
 		return nil
 	case int64(len(a.Failure)) > c.tool.Run().MaxResultBytes:
-		return refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.parsed.Name))
+		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. Ask it for less.")
 	}
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.parsed.Name))
 }

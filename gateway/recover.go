@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -203,12 +202,12 @@ func (t *Tender) inTurn(ctx context.Context, room chan struct{}, do func()) {
 
 // unknown ends a call of which nobody knows what became.
 func (t *Tender) unknown(c *call) {
-	c.finish(context.Background(), Output{}, lost(c.parsed.Name), c.started)
+	c.finish(context.Background(), Output{}, lost(), c.started)
 	t.count(func(n *Tended) { n.Unknown++ })
 }
 
-func lost(tool string) error {
-	return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("Callgate ended while %s ran. Whether it acted is not known; do not send the call again without finding out.", tool))
+func lost() error {
+	return refusal.New(refusal.OutcomeUnknown, "Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
 }
 
 // rerun says why a call must not be dispatched again, or what its tool is given

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
 )
 
@@ -47,8 +48,11 @@ var faces = []struct {
 		return chatting(t, of, chat{mode: "orchestrate", cut: byCharacter})
 	}},
 	{callsOnly + "oxp", byOXP},
-	{callsOnly + "mcp, 2026-07-28", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2026-07-28") }},
-	{callsOnly + "mcp, 2025-11-25", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2025-11-25") }},
+	{callsOnly + "mcp, 2026-07-28", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2026-07-28", configs.NamesWire) }},
+	{callsOnly + "mcp, 2025-11-25", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2025-11-25", configs.NamesWire) }},
+	{callsOnly + "mcp, names of the registry", func(t *testing.T, of vectors) carry {
+		return byMCP(t, of, "2025-11-25", configs.NamesRegistry)
+	}},
 }
 
 // callsOnly begins the names of faces whose calls come apart, and which bring nothing

@@ -93,7 +93,7 @@ func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, 
 	}()
 
 	v, _ := version()
-	face := mcp.New(mcp.Options{Kernel: h.kernel, Version: v})
+	face := mcp.New(mcp.Options{Kernel: h.kernel, Version: v, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 	in := &farewell{Reader: newInterruptible(ctx, io.NopCloser(e.stdin)), last: func() { go h.leave(logger) }}
 	answered := make(chan error, 1)
 	go func() { answered <- face.Stdio(ctx, request, in, e.stdout) }()

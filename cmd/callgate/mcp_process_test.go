@@ -63,14 +63,14 @@ func TestMCPBesideServe(t *testing.T) {
 	g := serveGate(t, config)
 	first := connected(t, process(context.Background(), nil, "mcp", "--config", config))
 	second := connected(t, process(context.Background(), nil, "mcp", "--config", config, "--agent", "Intern"))
-	if got := lists(t, first); got != "data.vector_search files.read notes.label payments.refund time.now web.search" {
+	if got := lists(t, first); got != "data_vector_search files_read notes_label payments_refund time_now web_search" {
 		t.Errorf("%s", got)
 	}
 	if got := lists(t, second); strings.Contains(got, "payments") {
 		t.Errorf("%s", got)
 	}
 	for _, s := range []*mcp.ClientSession{first, second} {
-		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "time.now"})
+		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "time_now"})
 		if err != nil || r.IsError {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -79,7 +79,7 @@ func TestMCPBesideServe(t *testing.T) {
 	if err := os.WriteFile(policy, []byte("p, Analyst, acme/alpha, time.now, , allow\n# end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); lists(t, first) != "time.now"; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); lists(t, first) != "time_now"; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still %s", lists(t, first))
 		}
@@ -156,7 +156,7 @@ func TestMCPSnippet(t *testing.T) {
 	c := process(context.Background(), nil, server.Args...)
 	c.Dir = t.TempDir()
 	s := connected(t, c)
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "math.evaluate", Arguments: map[string]any{"expression": "2*(3+4)"}})
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "math_evaluate", Arguments: map[string]any{"expression": "2*(3+4)"}})
 	if err != nil || r.IsError || r.Content[0].(*mcp.TextContent).Text != `{"value":14}` {
 		t.Errorf("%+v: %v", r, err)
 	}
@@ -213,7 +213,7 @@ func (p *raw) answer(t *testing.T, id string) string {
 func TestMCPStartedAnew(t *testing.T) {
 	config, dir, _ := toolsConfig(t, "hub")
 	folder := filepath.Join(filepath.Dir(config), "data", "mcp")
-	const waits = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hub.wait","arguments":{},"_meta":{"callgate/idempotencyKey":"k"}}}`
+	const waits = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hub_wait","arguments":{},"_meta":{"callgate/idempotencyKey":"k"}}}`
 	first := begin(t, "mcp", "--config", config)
 	first.says(t, waits)
 	begun := filepath.Join(dir, "begun")

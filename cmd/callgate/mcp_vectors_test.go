@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/registry"
 )
 
 // takenApart are completions that are a call but for what its arguments are.
@@ -36,9 +39,22 @@ func bytesCalled(t testing.TB, v corpora.Vector) (name string, arguments []byte,
 }
 
 // byMCP brings calls to the face for clients of the Model Context Protocol, in one of
-// its revisions.
-func byMCP(t *testing.T, of vectors, revision string) carry {
+// its revisions, by the names that server.mcp_names says.
+func byMCP(t *testing.T, of vectors, revision, names string) carry {
 	config, data := unlimited(t, of.config)
+	main, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	main = bytes.Replace(main, []byte("server: {"), []byte("server: {mcp_names: "+names+", "), 1)
+	if err := os.WriteFile(config, main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := configs.Load(config)
+	if err != nil || loaded.Server.MCPNames != names {
+		t.Fatal(loaded, err)
+	}
+	wire := wireNames(t, loaded, registry.OpenAI())
 	g := serveGate(t, config)
 	asked := 0
 	t.Cleanup(func() {
@@ -50,6 +66,14 @@ func byMCP(t *testing.T, of vectors, revision string) carry {
 		name, arguments, ok := bytesCalled(t, v)
 		if !ok {
 			return heard{}, false
+		}
+		if names == configs.NamesWire {
+			if _, stands := wire.Name(name); stands && !registered(loaded, name) {
+				return heard{}, false // it is not a tool's name elsewhere, and is one here
+			}
+			if listed, known := wire.Wire(name); known {
+				name = listed
+			}
 		}
 		asked++
 		quoted, err := json.Marshal(name)
@@ -67,6 +91,25 @@ func byMCP(t *testing.T, of vectors, revision string) carry {
 		r := g.ask(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+params+`}}`, headers...)
 		return fromMCP(t, v, r), true
 	}
+}
+
+// wireNames maps the names of the tools of a configuration to an alphabet.
+func wireNames(t *testing.T, c *configs.Config, of registry.Alphabet) *registry.NameMap {
+	t.Helper()
+	var names []string
+	for _, e := range c.Tools.Entries() {
+		names = append(names, e.Name())
+	}
+	m, err := registry.NewNameMap(names, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func registered(c *configs.Config, name string) bool {
+	_, known := c.Tools.Lookup(name)
+	return known
 }
 
 // fromMCP is what an answer says: of a call in its result, and of what refuses the

@@ -106,7 +106,9 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	front := door.New(opening)
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
-	mcp.New(mcp.Options{Kernel: h.kernel, Version: built, Pages: pages}).Mount(front)
+	mcp.New(mcp.Options{
+		Kernel: h.kernel, Version: built, Pages: pages, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry,
+	}).Mount(front)
 	h.models.Store(loaded.Models)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()

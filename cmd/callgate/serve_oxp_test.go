@@ -37,14 +37,7 @@ func byOXP(t *testing.T, of vectors) carry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, e := range loaded.Tools.Entries() {
-		names = append(names, e.Name())
-	}
-	ids, err := registry.NewNameMap(names, registry.OXP())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := wireNames(t, loaded, registry.OXP())
 	asked := 0
 	t.Cleanup(func() {
 		if decisions, _ := g.tally(t, data); decisions != asked {

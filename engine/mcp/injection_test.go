@@ -76,7 +76,7 @@ func TestInjections(t *testing.T) {
 				_, refused := h.run(t, call(f.url, tool, "read"))
 				if refused == nil || refused.Code != refusal.ToolFailed || strings.Contains(fmt.Sprint(refused.Cause), words) {
 					t.Errorf("%s: %q came out as %v", tool, words, refused)
-				} else if told := strings.TrimPrefix(refused.Message, "sample failed. It says: "); len(words) <= 2048 && told != strconv.Quote(strings.TrimSpace(words)) && strings.TrimSpace(words) != "" {
+				} else if told := strings.TrimPrefix(refused.Message, "The tool failed. It says: "); len(words) <= 2048 && told != strconv.Quote(strings.TrimSpace(words)) && strings.TrimSpace(words) != "" {
 					t.Errorf("%s: %q is told as %q", tool, words, told)
 				}
 			}

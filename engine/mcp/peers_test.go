@@ -49,8 +49,8 @@ func peer(t *testing.T, of func(tool string) engine.Call, server engine.Server) 
 		{"echo", "hello", false, "", ""},
 		{"structured", `{"text":"hello"}`, true, "", ""},
 		{"image", `{"content":[{"type":"text","text":"see"},{"type":"image","mimeType":"image/png","data":"eA=="}]}`, true, "", ""},
-		{"fails", "", false, refusal.ToolFailed, `sample failed. It says: "no such hello"`},
-		{"absent", "", false, refusal.ToolFailed, `sample failed. It says: "unknown tool \"absent\""`},
+		{"fails", "", false, refusal.ToolFailed, `The tool failed. It says: "no such hello"`},
+		{"absent", "", false, refusal.ToolFailed, `The tool failed. It says: "unknown tool \"absent\""`},
 	} {
 		result, refused := h.run(t, of(c.tool))
 		if c.code == "" && (refused != nil || string(result.Body) != c.body || result.JSON != c.json || result.Attempts != 1) {

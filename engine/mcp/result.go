@@ -73,9 +73,10 @@ func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []con
 }
 
 // said is a tool's own account of its failure. The model reads the tool's words,
-// between quotes; the operator is told that there are some.
+// between quotes; the operator is told that there are some. The tool is not named: the
+// model may know it by a name of a smaller alphabet.
 func said(call engine.Call, words, cause string) *refusal.Error {
-	message := call.Tool + " failed."
+	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
 		message += " It says: " + engine.Quoted(words)
 	}

@@ -148,14 +148,14 @@ func TestFailures(t *testing.T) {
 	long := strings.Repeat("x", 2047) + "é" + strings.Repeat("y", 2000)
 	quoted, _ := json.Marshal(long)
 	for name, c := range map[string]struct{ answer, message string }{
-		"text":         {`"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}`, `sample failed. It says: "no such file"`},
-		"texts":        {`"result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b\n"}]}`, `sample failed. It says: "a\nb"`},
-		"nothing":      {`"result":{"isError":true,"content":[]}`, "sample failed."},
-		"structured":   {`"result":{"isError":true,"content":[],"structuredContent":{"a":1}}`, "sample failed."},
-		"long":         {`"result":{"isError":true,"content":[{"type":"text","text":` + string(quoted) + `}]}`, `sample failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
-		"JSON-RPC":     {`"error":{"code":-32602,"message":"Unknown tool: echo"}`, `sample failed. It says: "Unknown tool: echo"`},
-		"without text": {`"error":{"code":-32603}`, "sample failed."},
-		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, `sample failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
+		"text":         {`"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}`, `The tool failed. It says: "no such file"`},
+		"texts":        {`"result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b\n"}]}`, `The tool failed. It says: "a\nb"`},
+		"nothing":      {`"result":{"isError":true,"content":[]}`, "The tool failed."},
+		"structured":   {`"result":{"isError":true,"content":[],"structuredContent":{"a":1}}`, "The tool failed."},
+		"long":         {`"result":{"isError":true,"content":[{"type":"text","text":` + string(quoted) + `}]}`, `The tool failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
+		"JSON-RPC":     {`"error":{"code":-32602,"message":"Unknown tool: echo"}`, `The tool failed. It says: "Unknown tool: echo"`},
+		"without text": {`"error":{"code":-32603}`, "The tool failed."},
+		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, `The tool failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
 	} {
 		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
 		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))

@@ -59,7 +59,8 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 	if fault != nil {
 		return &answer{fault: fault}
 	}
-	tool, err := r.admission.Tool(name)
+	native := f.native(r.admission, name, arguments)
+	tool, err := r.admission.Tool(native.Name)
 	if err != nil {
 		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
 	}
@@ -69,7 +70,7 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 		}
 	}
 	defer r.told.end()
-	input := gateway.Input{Native: &gateway.Native{Name: name, Arguments: arguments}, Dialogue: dialogue}
+	input := gateway.Input{Native: native, Dialogue: dialogue}
 	o := f.inquire(ctx, r, input, r.admission.Handle(ctx, input, r.key))
 	var a *answer
 	if r.modern && o.Asked != nil {

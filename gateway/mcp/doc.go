@@ -17,8 +17,9 @@
 //
 // # What is served
 //
-// Tools: those that the agent may use, by the registry's names, with schemas that
-// are closed. The lists of prompts and resources are there, and empty. There are no
+// Tools: those that the agent may use, by their wire names (web_search for
+// web.search), or where Options say so by the registry's, with schemas that are
+// closed. The lists of prompts and resources are there, and empty. There are no
 // subscriptions.
 //
 // A client that gives a token is told how far its call is, and one that says from which

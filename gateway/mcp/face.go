@@ -25,6 +25,9 @@ type Options struct {
 	// AnswerTime is how long a client of before 2026-07-28 has for its answers to what
 	// a tool asks; 0 is five minutes.
 	AnswerTime time.Duration
+	// RegistryNames has tools listed and called by the names of the registry, dots
+	// included, instead of by their wire names.
+	RegistryNames bool
 }
 
 // Face answers messages. It is safe for concurrent use.

@@ -27,15 +27,15 @@ func TestMessages(t *testing.T) {
 		`{"id":1,"id":1,"jsonrpc":"2.0","method":"ping"}`:                                                                           -32700,
 		`{"id":1,"i\u0064":1,"jsonrpc":"2.0","method":"ping"}`:                                                                      -32700,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}`:                                                                  -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","name":"web.search"}}`:                           -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{},"arguments":{}}}`:                 -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{},"\u0061rguments":{"x":1}}}`:       -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{}},"params":{"name":"web.search"}}`: -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":}}`:                                  -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{}`:                                  -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{"a":"}}}`:                           -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","_meta":{"a":1,"a":2}}}`:                         -32700,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{"a":]}}}`:                           -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","name":"web_search"}}`:                           -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{},"arguments":{}}}`:                 -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{},"\u0061rguments":{"x":1}}}`:       -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{}},"params":{"name":"web_search"}}`: -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":}}`:                                  -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{}`:                                  -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{"a":"}}}`:                           -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","_meta":{"a":1,"a":2}}}`:                         -32700,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{"a":]}}}`:                           -32700,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"arguments":{"a":1,"a":2}}}`:                                       -32700,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":` + deep + `}}`:                                                  -32700,
 		`[]`: -32600,
@@ -144,7 +144,7 @@ var arguments = map[string]string{
 func TestArguments(t *testing.T) {
 	h := open(t, plan{})
 	for args, want := range arguments {
-		r := h.old(t, "tools/call", `"name":"web.search","arguments":`+args)
+		r := h.old(t, "tools/call", `"name":"web_search","arguments":`+args)
 		if r.status != 200 || r.code() != want || r.Result.IsError != (want != "") {
 			t.Errorf("%.80s: %d, want %s: %.300s", args, r.status, want, r.raw)
 		}
@@ -159,15 +159,15 @@ func TestArguments(t *testing.T) {
 	}
 	// A call that is too long is refused by the kernel, where its frame is not.
 	long := `{"query":"` + strings.Repeat("x", 65536) + `"}`
-	if r := h.old(t, "tools/call", `"name":"web.search","arguments":`+long); r.code() != "output_too_large" || !r.Result.IsError {
+	if r := h.old(t, "tools/call", `"name":"web_search","arguments":`+long); r.code() != "output_too_large" || !r.Result.IsError {
 		t.Errorf("%.300s", r.raw)
 	}
 	// Whoever reads the same name elsewhere finds no other arguments.
-	r := h.post(t, `{"arguments":0,"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"}}}`)
+	r := h.post(t, `{"arguments":0,"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"}}}`)
 	if r.Error.Code != -32600 {
 		t.Errorf("%s", r.raw)
 	}
-	r = h.old(t, "tools/call", `"_meta":{"arguments":{"query":"no"}},"argum\u0065nts":{"query":"yes"},"name":"web.search"`)
+	r = h.old(t, "tools/call", `"_meta":{"arguments":{"query":"no"}},"argum\u0065nts":{"query":"yes"},"name":"web_search"`)
 	if r.text(t) != `{"did":{"query":"yes"}}` {
 		t.Errorf("%s", r.raw)
 	}
@@ -185,19 +185,19 @@ func compact(s string) string {
 // none to a notification; and no call runs whose whole body is not strict JSON.
 func FuzzMessage(f *testing.F) {
 	for args := range arguments {
-		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":`+args+`}}`), false)
-		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":`+args+`,`+meta26+`}}`), true)
+		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":`+args+`}}`), false)
+		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":`+args+`,`+meta26+`}}`), true)
 	}
 	for _, more := range []string{`"inputResponses":{"a":{"b":1}},"requestState":"call_x"`, `"inputResponses":{"a":1}`, `"inputResponses":null`, `"requestState":""`} {
-		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"},`+more+`,`+meta26+`}}`), true)
+		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"},`+more+`,`+meta26+`}}`), true)
 	}
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":`+meta+`}`), true)
-	f.Add([]byte(`{"params":{"arguments":{"query":"x"},"name":"web.search"},"method":"tools/call","id":1,"jsonrpc":"2.0"}`), false)
+	f.Add([]byte(`{"params":{"arguments":{"query":"x"},"name":"web_search"},"method":"tools/call","id":1,"jsonrpc":"2.0"}`), false)
 	h := open(f, plan{})
 	f.Fuzz(func(t *testing.T, body []byte, new bool) {
 		var headers []string
 		if new {
-			headers = modern("tools/call", "web.search")
+			headers = modern("tools/call", "web_search")
 		}
 		before := len(h.ledger.lines())
 		r := h.post(t, string(body), headers...)

@@ -91,6 +91,7 @@ type plan struct {
 	state   func(*gateway.State, *gateway.Parts)
 	engine  tool
 	origins []string
+	dotted  bool          // tools have the names of the registry
 	time    time.Duration // for answers; 0 is what it is by itself
 }
 
@@ -117,7 +118,7 @@ func open(t testing.TB, p plan) *house {
 		t.Fatal(err)
 	}
 	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins, AnswerTime: p.time})
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins, AnswerTime: p.time, RegistryNames: p.dotted})
 	h.face.Mount(h.Door)
 	return h
 }

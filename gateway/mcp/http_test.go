@@ -74,7 +74,7 @@ func TestMCH02OriginAndHost(t *testing.T) {
 		{[]string{"Host", ""}, 403},
 		{[]string{"Host", "10.0.0.1"}, 403},
 	} {
-		for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now"}}`, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`} {
+		for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`} {
 			before := len(h.ledger.lines())
 			r := h.post(t, message, c.headers...)
 			if r.status != c.want || c.want == 403 && (r.Error.Code != 403 || r.code() != "bad_request" || len(h.ledger.lines()) != before) {
@@ -138,10 +138,10 @@ func TestMCH04Answers(t *testing.T) {
 		t.Errorf("%v %q", r.header, r.raw)
 	}
 	for _, method := range []string{"notifications/initialized", "notifications/cancelled", "notifications/roots/list_changed", "notifications/unknown", "tools/call"} {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"name":"time.now"}}`, method)
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"name":"time_now"}}`, method)
 		headers := modern(method, "")
 		if method == "tools/call" {
-			headers = modern(method, "time.now")
+			headers = modern(method, "time_now")
 		}
 		for _, headers := range [][]string{nil, headers} {
 			if r := h.post(t, body, headers...); r.status != http.StatusAccepted || r.raw != "" {
@@ -156,26 +156,26 @@ func TestMCH04Answers(t *testing.T) {
 
 func TestMCH05Headers(t *testing.T) {
 	h := open(t, plan{})
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"},` + meta26 + `}}`
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"},` + meta26 + `}}`
 	const read = `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a:b",` + meta26 + `}}`
 	for _, c := range []struct {
 		body    string
 		headers string
 		want    int
 	}{
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web.search", 0},
-		{call, "mcp-protocol-version=2026-07-28 MCP-METHOD=tools/call mCP-nAME=web.search", 0},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web_search", 0},
+		{call, "mcp-protocol-version=2026-07-28 MCP-METHOD=tools/call mCP-nAME=web_search", 0},
 		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Name=web.search", -32020},
-		{call, "Mcp-Method=tools/call Mcp-Name=web.search", -32020},
-		{call, "Mcp-Protocol-Version=2025-11-25 Mcp-Method=tools/call Mcp-Name=web.search", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list Mcp-Name=web.search", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=TOOLS/CALL Mcp-Name=web.search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Name=web_search", -32020},
+		{call, "Mcp-Method=tools/call Mcp-Name=web_search", -32020},
+		{call, "Mcp-Protocol-Version=2025-11-25 Mcp-Method=tools/call Mcp-Name=web_search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list Mcp-Name=web_search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=TOOLS/CALL Mcp-Name=web_search", -32020},
 		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=Web.Search", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=time.now", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web.search Mcp-Name=web.search", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Method=tools/list Mcp-Name=web.search", -32020},
-		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web.search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=time_now", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web_search Mcp-Name=web_search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Method=tools/list Mcp-Name=web_search", -32020},
+		{call, "Mcp-Protocol-Version=2026-07-28 Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=web_search", -32020},
 		{call, "", -32020},
 		{read, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=resources/read Mcp-Name=a:b", -32602},
 		{read, "Mcp-Protocol-Version=2026-07-28 Mcp-Method=resources/read Mcp-Name=a:c", -32020},
@@ -203,14 +203,14 @@ func TestMCH06Values(t *testing.T) {
 		name, header string
 		match        bool
 	}{
-		{"web.search", sealed("web.search"), true},
+		{"web_search", sealed("web_search"), true},
 		{"wéb", sealed("wéb"), true},
-		{"web.search", "=?base64?d2ViLnNlYXJjaA?=", false}, // without its padding
-		{"web.search", "=?base64?d2Vi!!!LnNl?=", false},
+		{"web_search", "=?base64?d2ViX3NlYXJjaA?=", false}, // without its padding
+		{"web_search", "=?base64?d2Vi!!!LnNl?=", false},
 		{"web", "=?base64?d2Vi!!?=", false}, // a good beginning is not the value
-		{"web.search", "=?base64?d2ViLnNlYXJjaA==!!?=", false},
-		{"web.search", sealed("web.find"), false},
-		{"d2ViLnNlYXJjaA==", "d2ViLnNlYXJjaA==", true},
+		{"web_search", "=?base64?d2ViX3NlYXJjaA==!!?=", false},
+		{"web_search", sealed("web_find"), false},
+		{"d2ViX3NlYXJjaA==", "d2ViX3NlYXJjaA==", true},
 		{"=?base64?d2Vi", "=?base64?d2Vi", true},
 		{"d2Vi?=", "d2Vi?=", true},
 		{"=?BASE64?d2Vi?=", "=?BASE64?d2Vi?=", true},
@@ -358,7 +358,7 @@ func TestMCH11Disconnect(t *testing.T) {
 	s := httptest.NewServer(h)
 	defer s.Close()
 	ctx, leave := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now"}}`))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		for _, message := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now"}}`, `{`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`, `{`,
 		} {
 			r := h.post(t, message, c.headers...)
 			if message == `{` && c.status == 200 {
@@ -462,7 +462,7 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	// Who stands for several agents must say which, where it matters.
-	for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now"}}`} {
+	for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`} {
 		if r := h.post(t, message, "Authorization", "Bearer both"); r.status != 403 || r.code() != "agent_required" {
 			t.Errorf("%s: %d %s", message, r.status, r.raw)
 		}
@@ -482,7 +482,7 @@ func TestCallerRate(t *testing.T) {
 		s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 2}}
 	}})
 	for i := range 4 {
-		r := h.old(t, "tools/call", `"name":"time.now"`)
+		r := h.old(t, "tools/call", `"name":"time_now"`)
 		if i < 2 && (r.status != 200 || r.Result.IsError) {
 			t.Errorf("call %d took more than its share: %d %s", i, r.status, r.raw)
 		}

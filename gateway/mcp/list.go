@@ -17,6 +17,28 @@ import (
 // maxPage is how many tools are listed at a time.
 const maxPage = 100
 
+// name is the one name by which clients know a tool.
+func (f *Face) name(t *gateway.Tool) string {
+	if f.options.RegistryNames {
+		return t.Name
+	}
+	return t.Wire
+}
+
+// native is a call of the tool that clients know by a name. Any other name of that
+// tool stands for no tool, which the kernel says.
+func (f *Face) native(a *gateway.Admission, name string, arguments []byte) *gateway.Native {
+	n := &gateway.Native{Name: name, Arguments: arguments}
+	if f.options.RegistryNames {
+		return n
+	}
+	n.Wire = name
+	if registered, ok := a.Name(name); ok {
+		n.Name = registered
+	}
+	return n
+}
+
 // tools lists what the agent may use, in the order of the names. Tools that an
 // application runs itself cannot be called here and are left out.
 func (f *Face) tools(r asked) *answer {
@@ -28,24 +50,24 @@ func (f *Face) tools(r asked) *answer {
 	if err != nil {
 		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
 	}
-	all = slices.DeleteFunc(all, func(t gateway.Tool) bool { return t.Client || t.Name <= after })
-	slices.SortFunc(all, func(a, b gateway.Tool) int { return strings.Compare(a.Name, b.Name) })
+	all = slices.DeleteFunc(all, func(t gateway.Tool) bool { return t.Client || f.name(&t) <= after })
+	slices.SortFunc(all, func(a, b gateway.Tool) int { return strings.Compare(f.name(&a), f.name(&b)) })
 	page := all[:min(len(all), maxPage)]
 	list := make([]object, 0, len(page))
 	for i := range page {
-		list = append(list, described(&page[i]))
+		list = append(list, f.described(&page[i]))
 	}
 	result := r.cached(object{"tools": list})
 	if len(page) < len(all) {
-		result["nextCursor"] = f.mark(r, page[len(page)-1].Name)
+		result["nextCursor"] = f.mark(r, f.name(&page[len(page)-1]))
 	}
 	return &answer{result: result}
 }
 
 // described is a tool as it is listed.
-func described(t *gateway.Tool) object {
+func (f *Face) described(t *gateway.Tool) object {
 	d := object{
-		"name": t.Name, "inputSchema": t.WrittenSchema,
+		"name": f.name(t), "inputSchema": t.WrittenSchema,
 		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
 	}
 	if t.Description != "" {

@@ -36,18 +36,18 @@ func each() (list []gateway.Log) {
 	return list
 }
 
-// withLevel is a call of time.now that wants logs, of 2026-07-28. A level is JSON; none
+// withLevel is a call of time_now that wants logs, of 2026-07-28. A level is JSON; none
 // is no call for them.
 func withLevel(level string) string {
 	meta := meta26
 	if level != "" {
 		meta = strings.Replace(meta26, "{", `{"io.modelcontextprotocol/logLevel":`+level+`,`, 1)
 	}
-	return `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time.now",` + meta + `}}`
+	return `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time_now",` + meta + `}}`
 }
 
-// plainCall is a call of time.now of before.
-const plainCall = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time.now"}}`
+// plainCall is a call of time_now of before.
+const plainCall = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time_now"}}`
 
 // levelsOf are those of the messages of a stream, which ends with the answer; of what is
 // no stream there are none.

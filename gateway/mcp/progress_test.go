@@ -29,13 +29,13 @@ func reports(steps ...gateway.Progress) tool {
 	}
 }
 
-// withToken is a call of time.now with a progress token, of either era.
+// withToken is a call of time_now with a progress token, of either era.
 func withToken(token string, modern bool) string {
 	meta := `"_meta":{"progressToken":` + token + `}`
 	if modern {
 		meta = strings.Replace(meta26, "{", `{"progressToken":`+token+`,`, 1)
 	}
-	return `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time.now",` + meta + `}}`
+	return `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time_now",` + meta + `}}`
 }
 
 // request is one over a connection of this machine.
@@ -79,10 +79,10 @@ func eventsOf(t *testing.T, stream string) []event {
 	return list
 }
 
-// headersOf are those of a call of time.now, of either era.
+// headersOf are those of a call of time_now, of either era.
 func headersOf(isModern bool) []string {
 	if isModern {
-		return modern("tools/call", "time.now")
+		return modern("tools/call", "time_now")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func TestProgressAsItIsMade(t *testing.T) {
 // TestNoStream: where there is nothing to tell, or nobody to be told, the answer is as
 // ever.
 func TestNoStream(t *testing.T) {
-	plain := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time.now",` + meta26 + `}}`
+	plain := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time_now",` + meta26 + `}}`
 	for name, c := range map[string]struct {
 		body   string
 		accept string
@@ -178,7 +178,7 @@ func TestNoStream(t *testing.T) {
 		"no events at all": {withToken(`"p"`, true), "*/*, text/event-stream;q=0", reports(gateway.Progress{Done: 1}), false},
 		"nothing told":     {withToken(`"p"`, true), "application/json, text/event-stream", reports(), true},
 		"no number told":   {withToken(`"p"`, true), "application/json, text/event-stream", reports(gateway.Progress{Done: math.NaN()}, gateway.Progress{Done: math.Inf(1)}), true},
-		"refused":          {strings.Replace(withToken(`"p"`, true), `"name":"time.now"`, `"name":"time.now","arguments":{"x":1}`, 1), "*/*", reports(), false},
+		"refused":          {strings.Replace(withToken(`"p"`, true), `"name":"time_now"`, `"name":"time_now","arguments":{"x":1}`, 1), "*/*", reports(), false},
 	} {
 		asked := false
 		h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
@@ -186,7 +186,7 @@ func TestNoStream(t *testing.T) {
 			return c.engine(task)
 		}})
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, request(c.body, append(modern("tools/call", "time.now"), "Accept", c.accept)...))
+		h.ServeHTTP(w, request(c.body, append(modern("tools/call", "time_now"), "Accept", c.accept)...))
 		if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Callgate-Call-Id") == "" || strings.Contains(w.Body.String(), "notifications") || asked != c.told {
 			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
@@ -339,7 +339,7 @@ func TestStdioProgress(t *testing.T) {
 	in.WriteString(begin + "\n" + begun + "\n")
 	const calls = 20
 	for i := range calls {
-		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"time.now","_meta":{"progressToken":%d}}}`+"\n", i, 100+i)
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"time_now","_meta":{"progressToken":%d}}}`+"\n", i, 100+i)
 	}
 	var out strings.Builder
 	if err := h.face.Stdio(context.Background(), gateway.Request{}, strings.NewReader(in.String()), &out); err != nil {

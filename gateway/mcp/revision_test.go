@@ -91,11 +91,11 @@ func TestMCP06ResultTypeMCP07ServerInfo(t *testing.T) {
 	h := open(t, plan{})
 	for method, params := range map[string]string{
 		"server/discover": "", "tools/list": "", "prompts/list": "", "resources/list": "", "resources/templates/list": "",
-		"tools/call": `"name":"time.now"`,
+		"tools/call": `"name":"time_now"`,
 	} {
 		headers := []string{}
 		if method == "tools/call" {
-			headers = []string{"Mcp-Name", "time.now"}
+			headers = []string{"Mcp-Name", "time_now"}
 		}
 		r := h.ask(t, method, params, headers...)
 		info, _ := r.Result.Meta["io.modelcontextprotocol/serverInfo"].(map[string]any)
@@ -109,7 +109,7 @@ func TestMCP06ResultTypeMCP07ServerInfo(t *testing.T) {
 			t.Errorf("%s of 2025-11-25: %d %s", method, r.status, r.raw)
 		}
 	}
-	if r := h.call(t, "time.now", `{"x":1}`); !r.Result.IsError || r.Result.Type != "complete" {
+	if r := h.call(t, "time_now", `{"x":1}`); !r.Result.IsError || r.Result.Type != "complete" {
 		t.Errorf("%s", r.raw)
 	}
 }
@@ -165,18 +165,18 @@ func TestMCL04VersionHeader(t *testing.T) {
 // are there, whatever its revision.
 func TestMCL04Headers(t *testing.T) {
 	h := open(t, plan{})
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time.now","arguments":{}}}`
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now","arguments":{}}}`
 	for _, c := range []struct {
 		headers []string
 		want    int
 	}{
 		{nil, 200},
-		{[]string{"Mcp-Method", "tools/call", "Mcp-Name", "time.now"}, 200},
-		{[]string{"Mcp-Name", "time.now"}, 200},
+		{[]string{"Mcp-Method", "tools/call", "Mcp-Name", "time_now"}, 200},
+		{[]string{"Mcp-Name", "time_now"}, 200},
 		{[]string{"Mcp-Method", "tools/list"}, 400},
-		{[]string{"Mcp-Name", "web.search"}, 400},
+		{[]string{"Mcp-Name", "web_search"}, 400},
 		{[]string{"Mcp-Name", ""}, 400},
-		{[]string{"Mcp-Name", "web.search", "Mcp-Name", "time.now"}, 400},
+		{[]string{"Mcp-Name", "web_search", "Mcp-Name", "time_now"}, 400},
 	} {
 		for _, version := range []string{"", "2025-11-25"} {
 			headers := c.headers

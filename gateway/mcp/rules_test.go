@@ -27,12 +27,12 @@ func TestMCP15Tools(t *testing.T) {
 		},
 	})
 	for _, c := range []struct{ name, arguments, code string }{
-		{"web.search", `{"query":1}`, "wrong_type"},
-		{"web.search", `{"query":"x","more":1}`, "unexpected_argument"},
-		{"web.search", `{"query":"x","query":"y"}`, "duplicate_key"},
-		{"files.delete", `{"path":"/srv/acme/alpha/a"}`, "permission_denied"},
-		{"time.now", `{}`, ""},
-		{"time.now", `{}`, "rate_limited"},
+		{"web_search", `{"query":1}`, "wrong_type"},
+		{"web_search", `{"query":"x","more":1}`, "unexpected_argument"},
+		{"web_search", `{"query":"x","query":"y"}`, "duplicate_key"},
+		{"files_delete", `{"path":"/srv/acme/alpha/a"}`, "permission_denied"},
+		{"time_now", `{}`, ""},
+		{"time_now", `{}`, "rate_limited"},
 	} {
 		before := ran
 		r := h.call(t, c.name, c.arguments)
@@ -57,7 +57,7 @@ func TestMCT08NoTasks(t *testing.T) {
 			t.Errorf("%s of 2025-11-25: %d %s", method, r.status, r.raw)
 		}
 	}
-	for _, r := range []reply{h.call(t, "time.now", `{}`), h.old(t, "tools/call", `"name":"time.now","arguments":{}`)} {
+	for _, r := range []reply{h.call(t, "time_now", `{}`), h.old(t, "tools/call", `"name":"time_now","arguments":{}`)} {
 		if r.status != http.StatusOK || r.Result.IsError || strings.Contains(r.raw, "taskId") {
 			t.Errorf("%d %s", r.status, r.raw)
 		}

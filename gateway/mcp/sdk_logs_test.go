@@ -38,7 +38,7 @@ func TestOfficialClientHearsLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			params := &sdk.CallToolParams{Name: "time.now"}
+			params := &sdk.CallToolParams{Name: "time_now"}
 			if revision == "2026-07-28" {
 				params.Meta = sdk.Meta{"io.modelcontextprotocol/logLevel": "alert"}
 			} else if err := s.SetLoggingLevel(ctx, &sdk.SetLoggingLevelParams{Level: "alert"}); err != nil { //nolint:staticcheck // the same

@@ -27,18 +27,18 @@ func drives(t *testing.T, transport sdk.Transport) {
 	}
 	defer s.Close()
 	list, err := s.ListTools(ctx, nil)
-	if err != nil || len(list.Tools) != 6 || list.Tools[0].Name != "data.vector_search" {
+	if err != nil || len(list.Tools) != 6 || list.Tools[0].Name != "data_vector_search" {
 		t.Fatalf("%+v: %v", list, err)
 	}
-	r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "web.search", Arguments: map[string]any{"query": "a\u200bb"}})
+	r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "web_search", Arguments: map[string]any{"query": "a\u200bb"}})
 	if err != nil || r.IsError || r.Content[0].(*sdk.TextContent).Text != `{"did":{"query":"a\u200bb"}}` {
 		t.Errorf("%+v: %v", r, err)
 	}
-	r, err = s.CallTool(ctx, &sdk.CallToolParams{Name: "web.search", Arguments: map[string]any{"q": "x"}})
+	r, err = s.CallTool(ctx, &sdk.CallToolParams{Name: "web_search", Arguments: map[string]any{"q": "x"}})
 	if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*sdk.TextContent).Text, `"code":"missing_argument"`) {
 		t.Errorf("%+v: %v", r, err)
 	}
-	if r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "web.serch"}); err == nil || !strings.Contains(err.Error(), "web.search") {
+	if r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "web_serch"}); err == nil || !strings.Contains(err.Error(), "web_search") {
 		t.Errorf("%+v: %v", r, err)
 	}
 	if p, err := s.ListPrompts(ctx, nil); err != nil || len(p.Prompts) != 0 {

@@ -56,8 +56,8 @@ func TestStdio(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"ping","method":"ping"}`,
 		begin, begun, ``, "\r",
 		`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`+"\r",
-		`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"}}}`,
-		`{"jsonrpc":"2.0","id":"twice","method":"tools/call","params":{"name":"web.search","arguments":{"query":"x","query":"y"}}}`,
+		`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"}}}`,
+		`{"jsonrpc":"2.0","id":"twice","method":"tools/call","params":{"name":"web_search","arguments":{"query":"x","query":"y"}}}`,
 		`{"jsonrpc":"2.0","id":"none","method":"tools/call","params":{"name":"nothing"}}`,
 		`{"jsonrpc":"2.0","id":"new","method":"tools/list","params":`+meta+`}`,
 		`{"jsonrpc":"2.0","id":"newer","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
@@ -128,7 +128,7 @@ func TestStdioCancel(t *testing.T) {
 	}
 	tell(begin)
 	next()
-	tell(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"time.now"}}`)
+	tell(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"time_now"}}`)
 	<-running
 	tell(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
 	if got := next(); !strings.Contains(got, `"code":-32600`) || !strings.Contains(got, `"id":7`) {
@@ -168,7 +168,7 @@ func TestStdioTooMany(t *testing.T) {
 	})
 	done.Go(func() {
 		for i := range 65 {
-			fmt.Fprintf(toFace, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"time.now",`+meta26+`}}`+"\n", i)
+			fmt.Fprintf(toFace, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"time_now",`+meta26+`}}`+"\n", i)
 		}
 		toFace.Close()
 	})

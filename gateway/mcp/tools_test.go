@@ -22,13 +22,13 @@ func names(list []listed) []string {
 	return out
 }
 
-// TestMCP08List: each agent is shown what it may use, under the registry's names and
-// with closed schemas.
+// TestMCP08List: each agent is shown what it may use, under wire names and with closed
+// schemas.
 func TestMCP08List(t *testing.T) {
 	h := open(t, plan{})
 	for agent, want := range map[string]string{
-		"Analyst": "data.vector_search files.read notes.label payments.refund time.now web.search",
-		"Intern":  "data.vector_search files.read notes.label time.now web.search",
+		"Analyst": "data_vector_search files_read notes_label payments_refund time_now web_search",
+		"Intern":  "data_vector_search files_read notes_label time_now web_search",
 	} {
 		r := h.ask(t, "tools/list", "", "Callgate-Agent", agent)
 		if got := strings.Join(names(r.Result.Tools), " "); got != want || r.Result.Cursor != "" {
@@ -50,9 +50,9 @@ func TestMCP08List(t *testing.T) {
 		hints[l.Name] = l.Annotations
 	}
 	want := map[string]map[string]bool{
-		"web.search":      {"readOnlyHint": true, "idempotentHint": true, "destructiveHint": false},
-		"notes.label":     {"readOnlyHint": false, "idempotentHint": true, "destructiveHint": true},
-		"payments.refund": {"readOnlyHint": false, "idempotentHint": false, "destructiveHint": true},
+		"web_search":      {"readOnlyHint": true, "idempotentHint": true, "destructiveHint": false},
+		"notes_label":     {"readOnlyHint": false, "idempotentHint": true, "destructiveHint": true},
+		"payments_refund": {"readOnlyHint": false, "idempotentHint": false, "destructiveHint": true},
 	}
 	for name, w := range want {
 		if fmt.Sprint(hints[name]) != fmt.Sprint(w) {
@@ -119,11 +119,11 @@ func TestMCP09PagesAndCursors(t *testing.T) {
 // names what this agent may use and is near, and is written down.
 func TestMCP11UnknownTool(t *testing.T) {
 	h := open(t, plan{})
-	for name, near := range map[string]string{"web.serch": "web.search", "Web.Search": "web.search", "web_search": "web.search", "": "", "nothing.like.it": "", "payments.refund\u0000": "payments.refund"} {
+	for name, near := range map[string]string{"web_serch": "web_search", "Web.Search": "web_search", "web.search": "web_search", "": "", "nothing.like.it": "", "payments_refund\u0000": "payments_refund"} {
 		r := h.call(t, name, `{}`)
 		if strings.Contains(name, "\x00") {
 			// No header holds it as it is.
-			r = h.old(t, "tools/call", `"name":"payments.refund\u0000"`)
+			r = h.old(t, "tools/call", `"name":"payments_refund\u0000"`)
 		}
 		var data struct {
 			Code string
@@ -139,7 +139,7 @@ func TestMCP11UnknownTool(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if r := h.call(t, "payments.refun", `{}`, "Callgate-Agent", "Intern"); strings.Contains(r.raw, "did_you_mean") {
+	if r := h.call(t, "payments_refun", `{}`, "Callgate-Agent", "Intern"); strings.Contains(r.raw, "did_you_mean") {
 		t.Errorf("an agent is offered what it may not use: %s", r.raw)
 	}
 }
@@ -152,11 +152,11 @@ func TestMCP12Refusals(t *testing.T) {
 	h := open(t, plan{})
 	for params, want := range map[string]int{
 		``: -32602, `"name":1`: -32602, `"name":null`: -32602,
-		`"name":"time.now","extra":1`:               -32602,
-		`"name":"time.now","inputResponses":{}`:     -32602,
-		`"name":"time.now","requestState":"x"`:      -32602,
-		`"name":"time.now","task":{"ttl":1}`:        -32602,
-		`"name":"time.now","arguments":{},"Name":1`: -32602,
+		`"name":"time_now","extra":1`:               -32602,
+		`"name":"time_now","inputResponses":{}`:     -32602,
+		`"name":"time_now","requestState":"x"`:      -32602,
+		`"name":"time_now","task":{"ttl":1}`:        -32602,
+		`"name":"time_now","arguments":{},"Name":1`: -32602,
 	} {
 		if r := h.old(t, "tools/call", params); r.Error.Code != want {
 			t.Errorf("%s: %s", params, r.raw)
@@ -166,17 +166,17 @@ func TestMCP12Refusals(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	for _, c := range []struct{ name, arguments, code, stage string }{
-		{"web.search", `{}`, "missing_argument", "schema"},
-		{"web.search", `{"query":"x","extra":1}`, "unexpected_argument", "schema"},
-		{"web.search", `{"query":1}`, "wrong_type", "schema"},
-		{"web.search", `{"query":"x","num_results":51}`, "invalid_value", "schema"},
-		{"web.search", `[]`, "wrong_type", "parse"},
-		{"web.search", `null`, "wrong_type", "parse"},
-		{"web.search", `"{}"`, "wrong_type", "parse"},
-		{"files.delete", `{"path":"x"}`, "permission_denied", "permission"},
-		{"files.delete", `{"nonsense":1}`, "permission_denied", "permission"},
-		{"payments.refund", `{"payment_id":"pay_abc123","amount":101}`, "permission_denied", "permission"},
-		{"files.read", `{"path":"/etc/passwd"}`, "boundary_violation", "project"},
+		{"web_search", `{}`, "missing_argument", "schema"},
+		{"web_search", `{"query":"x","extra":1}`, "unexpected_argument", "schema"},
+		{"web_search", `{"query":1}`, "wrong_type", "schema"},
+		{"web_search", `{"query":"x","num_results":51}`, "invalid_value", "schema"},
+		{"web_search", `[]`, "wrong_type", "parse"},
+		{"web_search", `null`, "wrong_type", "parse"},
+		{"web_search", `"{}"`, "wrong_type", "parse"},
+		{"files_delete", `{"path":"x"}`, "permission_denied", "permission"},
+		{"files_delete", `{"nonsense":1}`, "permission_denied", "permission"},
+		{"payments_refund", `{"payment_id":"pay_abc123","amount":101}`, "permission_denied", "permission"},
+		{"files_read", `{"path":"/etc/passwd"}`, "boundary_violation", "project"},
 	} {
 		for _, r := range []reply{h.call(t, c.name, c.arguments), h.old(t, "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, c.name, c.arguments))} {
 			var said struct {
@@ -196,7 +196,7 @@ func TestMCP12Refusals(t *testing.T) {
 			}
 		}
 	}
-	if r := h.call(t, "time.now", ""); r.Result.IsError {
+	if r := h.call(t, "time_now", ""); r.Result.IsError {
 		t.Errorf("a call without arguments: %s", r.raw)
 	}
 }
@@ -205,11 +205,11 @@ func TestMCP13ToolFails(t *testing.T) {
 	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
 		return gateway.Output{}, refusal.New(refusal.ToolFailed, "The file is not there.")
 	}})
-	if r := h.call(t, "time.now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "tool_failed" || !strings.Contains(r.text(t), "The file is not there.") || r.Result.Structured != nil {
+	if r := h.call(t, "time_now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "tool_failed" || !strings.Contains(r.text(t), "The file is not there.") || r.Result.Structured != nil {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
 	h = open(t, plan{engine: func(gateway.Task) (gateway.Output, error) { panic("secret of a tool") }})
-	if r := h.call(t, "time.now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "internal" || strings.Contains(r.raw+h.log.String(), "secret") {
+	if r := h.call(t, "time_now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "internal" || strings.Contains(r.raw+h.log.String(), "secret") {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
 }
@@ -351,18 +351,18 @@ func TestMCP04MissingCapability(t *testing.T) {
 	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
 		return gateway.Output{}, refusal.New(refusal.ToolFailed, "The tool's server refused the call.").WithCause(fmt.Errorf("tool: %w", lacking(`{"sampling":{},"roots":{}}`)))
 	}})
-	r := h.call(t, "time.now", `{}`)
+	r := h.call(t, "time_now", `{}`)
 	if r.status != 400 || r.Error.Code != -32021 || string(r.Error.Data) != `{"requiredCapabilities":{"roots":{},"sampling":{}}}` {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
-	params := `"name":"time.now","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}%s}}`
+	params := `"name":"time_now","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}%s}}`
 	for more, want := range map[string]string{"": `{"requiredCapabilities":{"roots":{}}}`, `,"roots":{}`: ""} {
-		r := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+fmt.Sprintf(params, more)+`}}`, modern("tools/call", "time.now")...)
+		r := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+fmt.Sprintf(params, more)+`}}`, modern("tools/call", "time_now")...)
 		if string(r.Error.Data) != want || want == "" && r.code() != "tool_failed" {
 			t.Errorf("%s: %s", more, r.raw)
 		}
 	}
-	if r := h.old(t, "tools/call", `"name":"time.now"`); r.code() != "tool_failed" {
+	if r := h.old(t, "tools/call", `"name":"time_now"`); r.code() != "tool_failed" {
 		t.Errorf("%s", r.raw)
 	}
 }
@@ -394,14 +394,14 @@ func TestKey(t *testing.T) {
 		return gateway.Output{Body: []byte(fmt.Sprint(runs)), JSON: true}, nil
 	}})
 	keyed := func(key, query string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":%q},"_meta":{"callgate/idempotencyKey":%s}}}`, query, key)
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":%q},"_meta":{"callgate/idempotencyKey":%s}}}`, query, key)
 	}
 	first := h.post(t, keyed(`"k1"`, "x"))
 	again := h.post(t, keyed(`"k1"`, "x"))
 	if runs != 1 || first.text(t) != `{"value":1}` || again.raw != first.raw {
 		t.Errorf("%d runs: %s %s", runs, first.raw, again.raw)
 	}
-	if r := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web.search","arguments":{"query":"x"}}}`, "Idempotency-Key", "k1"); r.raw != first.raw {
+	if r := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"}}}`, "Idempotency-Key", "k1"); r.raw != first.raw {
 		t.Errorf("by header: %s", r.raw)
 	}
 	if r := h.post(t, keyed(`"k1"`, "y")); r.code() != "idempotency_conflict" || !r.Result.IsError {

@@ -173,7 +173,7 @@ type request struct {
 // told is what reached the server of the orders of an item, and what it made of them.
 func (c caller) told(item string) (orders []string, requests []request) {
 	c.t.Helper()
-	r, failed := c.call(&mcp.CallToolParams{Name: "shop.told"})
+	r, failed := c.call(&mcp.CallToolParams{Name: "shop_told"})
 	var all struct {
 		Orders   []string
 		Requests []request
@@ -204,7 +204,7 @@ func person(asked chan<- string) *mcp.ClientOptions {
 }
 
 func order(item string) *mcp.CallToolParams {
-	return &mcp.CallToolParams{Name: "shop.order", Arguments: map[string]any{"item": item}}
+	return &mcp.CallToolParams{Name: "shop_order", Arguments: map[string]any{"item": item}}
 }
 
 // wrote is the answer of a user who has filled in the form.
@@ -222,7 +222,7 @@ func tells(t *testing.T, server string, gateway dial) {
 	c := connect(t, gateway, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		progress <- told{r.Params.Progress, r.Params.Total, r.Params.Message}
 	}})
-	p := &mcp.CallToolParams{Name: "shop.steps", Arguments: map[string]any{"count": 3}}
+	p := &mcp.CallToolParams{Name: "shop_steps", Arguments: map[string]any{"count": 3}}
 	r, failed := c.call(p)
 	if said(r) != "3 steps, and nobody to tell" {
 		t.Errorf("found %q, %s", said(r), failed)

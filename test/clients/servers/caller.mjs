@@ -15,9 +15,9 @@ client.setRequestHandler('elicitation/create', ({ params }) => {
 await client.connect(new StreamableHTTPClientTransport(new URL(gateway)));
 say({ revision: client.getNegotiatedProtocolVersion() });
 
-const order = await client.callTool({ name: 'shop.order', arguments: { item: 'tea' } });
+const order = await client.callTool({ name: 'shop_order', arguments: { item: 'tea' } });
 say({ said: order.content[0].text });
-const steps = await client.callTool({ name: 'shop.steps', arguments: { count: 2 } }, {
+const steps = await client.callTool({ name: 'shop_steps', arguments: { count: 2 } }, {
   onprogress: ({ progress, total, message }) => {
     say({ progress, total, message });
     fetch(`${server}/next`);
