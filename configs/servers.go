@@ -20,6 +20,8 @@ type ToolServer struct {
 	// URL of the server, or with mcp Command instead: a program and its arguments.
 	URL     string
 	Command []string
+	Folder  string            // of the servers file, in which Command is started
+	Env     map[string]string // that Command is given: values, or the places of secrets
 	// Prefix stands before the name of each of its tools, with a dot between.
 	Prefix string
 	// Credential is where that stands which the server asks for.
@@ -63,7 +65,7 @@ func (s *ToolServer) Allows(name string) bool {
 // run is how a tool of the server is run.
 func (s *ToolServer) run(p Pin) registry.Run {
 	r := registry.Run{
-		Type: s.Type, URL: s.URL, Command: s.Command, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
+		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
 		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
 		Asks: s.Asks,
 	}
@@ -108,7 +110,8 @@ func (n node) toolServer() ToolServer {
 			n.choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}},
 		field{"url", func(n node) { n.text("the URL of the server", &s.URL) }},
-		field{"command", func(n node) { n.texts("a program and its arguments", &s.Command) }},
+		field{"command", func(n node) { n.command(&s.Command, &s.Folder) }},
+		field{"env", func(n node) { n.env(&s.Env) }},
 		field{"prefix", func(n node) { n.label("what stands before the names of its tools", &s.Prefix) }},
 		field{"credential", func(n node) { n.secret("what the server asks for", &s.Credential) }},
 		field{"allow", func(n node) {

@@ -60,7 +60,8 @@ func readTool(n node) registry.Tool {
 				field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
 				field{"addresses", func(n node) { n.texts("addresses or prefixes", &t.Run.Addresses) }},
 				field{"tool", func(n node) { n.text("the tool's name on its server", &t.Run.Tool) }},
-				field{"command", func(n node) { n.texts("a program and its arguments", &t.Run.Command) }},
+				field{"command", func(n node) { n.command(&t.Run.Command, &t.Run.Folder) }},
+				field{"env", func(n node) { n.env(&t.Run.Env) }},
 				field{"credential", func(n node) {
 					var s Secret
 					n.secret("what the server asks for", &s)

@@ -86,12 +86,14 @@ type Run struct {
 	MaxResultBytes int64         // after decoding; 0 or less is 1 MiB
 	Addresses      []string      // prefixes or addresses; none means public ones only
 
-	Server     string        // of the servers file; may be empty
-	Tool       string        // the tool's name there; with oxp its id and version
-	Command    []string      // of mcp, instead of a URL
-	Credential string        // where it stands; see Options.Secret
-	MaxAge     time.Duration // of callback: how long the answer may take
-	Asks       []string      // of mcp: what it may ever ask; see Call.Asks
+	Server     string            // of the servers file; may be empty
+	Tool       string            // the tool's name there; with oxp its id and version
+	Command    []string          // of mcp, instead of a URL
+	Folder     string            // that the command is started in; empty is the gateway's own
+	Env        map[string]string // of the command: values, or their places (see Options.Secret)
+	Credential string            // where it stands; see Options.Secret
+	MaxAge     time.Duration     // of callback: how long the answer may take
+	Asks       []string          // of mcp: what it may ever ask; see Call.Asks
 
 	// Method makes a request of http in which each argument has its place. Without
 	// one it is a POST of the arguments.

@@ -73,6 +73,14 @@ func (o *Outbound) Send(request *http.Request, addresses []string, once bool) (r
 // holds any of it.
 func (o *Outbound) Credential(place string) (string, error) { return credential(o.secrets, place) }
 
+// Secret is what stands at a place now. No error holds any of it.
+func (o *Outbound) Secret(place string) (string, error) {
+	if o.secrets == nil {
+		return "", errors.New("there are no secrets here")
+	}
+	return o.secrets(place)
+}
+
 // Status judges an answer of another status than 2xx, with its Retry-After.
 func (o *Outbound) Status(call Call, code int, after string) *Failure {
 	return &fault{refused: status(call, code), again: passing(code), after: retryAfter(o.now, after), health: judge(code)}

@@ -25,8 +25,10 @@ type Server struct {
 	// URL, or with mcp Command: a program and its arguments.
 	URL        string
 	Command    []string
-	Credential string   // where it stands; see Options.Secret
-	Addresses  []string // prefixes or addresses; none means public ones only
+	Folder     string            // that the command is started in; empty is the gateway's own
+	Env        map[string]string // of the command: values, or their places (see Options.Secret)
+	Credential string            // where it stands; see Options.Secret
+	Addresses  []string          // prefixes or addresses; none means public ones only
 	Timeout    time.Duration
 }
 

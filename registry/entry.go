@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -65,6 +66,7 @@ func (e *Entry) Effect() string { return e.tool.Effect }
 func (e *Entry) Run() Run {
 	r := e.tool.Run
 	r.Addresses, r.Command, r.Parameters, r.Asks = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters), slices.Clone(r.Asks)
+	r.Env = maps.Clone(r.Env)
 	return r
 }
 

@@ -45,8 +45,13 @@ type Run struct {
 	Server string
 	Tool   string // its name there; with oxp its id and exact version; required
 	// Command is a program and its arguments that speaks mcp on its standard input
-	// and output, instead of a URL.
+	// and output, instead of a URL. Folder is the one that it is started in, an absolute
+	// path; empty is the gateway's own.
 	Command []string
+	Folder  string
+	// Env are variables of the environment that a command is given, by their names: a
+	// value, or the place of one, env:NAME or file: and an absolute path.
+	Env map[string]string
 	// Credential is where what the server asks for stands: env:NAME, or file: and an
 	// absolute path. It may be stated with http, too, and is sent as a bearer's token.
 	Credential string
@@ -208,8 +213,9 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 		report("found a tool; expected none with the type "+quote(r.Type), "run", "tool")
 	}
 	if len(r.Command) > 0 && r.Credential != "" {
-		report("found a credential; expected none with a command, which is not given one", "run", "credential")
+		report("found a credential; expected none with a command, which has env instead", "run", "credential")
 	}
+	completeEnv(r, report)
 	if !remote && r.Type != "http" && r.Credential != "" {
 		report("found a credential; expected none with the type "+quote(r.Type), "run", "credential")
 	}

@@ -376,7 +376,8 @@ func (f *fleet) close() {
 // serverOf says to the engine where a server is.
 func serverOf(s configs.ToolServer) engine.Server {
 	return engine.Server{
-		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
+		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env,
+		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
 	}
 }
 

@@ -142,7 +142,7 @@ func (c *Client) tell(server string) {
 func (c *Client) Keep(servers []engine.Server) {
 	kept := map[string]bool{}
 	for _, s := range servers {
-		if p, err := placeOf(s.Name, s.URL, s.Command, s.Credential, s.Addresses); err == nil {
+		if p, err := placeOfServer(s); err == nil {
 			kept[p.key()] = true
 		}
 	}
@@ -193,18 +193,35 @@ type place struct {
 	server     string // its name; may be empty
 	target     *url.URL
 	command    []string
+	folder     string            // that the command is started in
+	env        map[string]string // that the command is given, as it is configured
+	variables  []string          // likewise, with what stood at their places
 	credential string
 	addresses  []string
 }
 
-// placeOf reads a place. Its errors are for an operator.
-func placeOf(server, address string, command []string, credential string, addresses []string) (place, error) {
-	p := place{server: server, command: command, credential: credential, addresses: addresses}
-	if len(command) > 0 {
+// placeOfServer is the place of a server.
+func placeOfServer(s engine.Server) (place, error) {
+	return place{
+		server: s.Name, command: s.Command, folder: s.Folder, env: s.Env, credential: s.Credential, addresses: s.Addresses,
+	}.at(s.URL)
+}
+
+// placeOfRun is the place of a tool's server.
+func placeOfRun(r engine.Run) (place, error) {
+	return place{
+		server: r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
+	}.at(r.URL)
+}
+
+// at is the place at a URL, or without one that of its command. Its errors are for an
+// operator.
+func (p place) at(address string) (place, error) {
+	if len(p.command) > 0 {
 		switch {
 		case address != "":
 			return p, fmt.Errorf("it has both a URL and a command")
-		case credential != "":
+		case p.credential != "":
 			return p, fmt.Errorf("it has a credential, which a command is not given")
 		}
 		return p, nil
@@ -217,8 +234,8 @@ func placeOf(server, address string, command []string, credential string, addres
 	return p, nil
 }
 
-// at names the place for an operator.
-func (p *place) at() string {
+// String names the place for an operator.
+func (p *place) String() string {
 	if p.target == nil {
 		return fmt.Sprintf("the command %q", p.command[0])
 	}
@@ -231,11 +248,15 @@ func (p *place) key() string {
 	if p.target != nil {
 		parts[3] = p.target.String()
 	}
-	return strings.Join(append(parts, p.command...), "\x00")
+	for _, name := range slices.Sorted(maps.Keys(p.env)) {
+		parts = append(parts, name+"="+p.env[name])
+	}
+	return strings.Join(append(append(parts, p.folder), p.command...), "\x00")
 }
 
 // link returns the link to a place, which must be released. It is nil once the client
-// is closed.
+// is closed. Where another value stands at the place of a variable than the link's
+// program was given, the program ends with its last call, and there is a new link.
 func (c *Client) link(p place) *link {
 	key := p.key()
 	c.mu.Lock()
@@ -245,6 +266,12 @@ func (c *Client) link(p place) *link {
 	}
 	l, ok := c.links[key]
 	var evicted *link
+	if ok && !slices.Equal(l.place.variables, p.variables) {
+		ok = false
+		if c.forget(key) {
+			evicted = l
+		}
+	}
 	if !ok {
 		if len(c.links) >= maxLinks {
 			evicted = c.evict()

@@ -28,6 +28,7 @@ type local struct {
 	client  *Client
 	server  string
 	program *program
+	errors  *complaints
 
 	incoming chan jsonrpc.Message
 	done     chan struct{}
@@ -46,16 +47,14 @@ type waiting struct {
 	heard uint64 // lines that had come when it was written
 }
 
-// errEnded is a program that went away.
-const errEnded engine.Reason = "its program ended"
-
 func startLocal(l *link) (*local, error) {
-	p, err := start(l.place.command)
+	p, err := start(l.place)
 	if err != nil {
 		return nil, err
 	}
 	c := &local{
 		client: l.client, server: l.place.server, program: p,
+		errors:   &complaints{secrets: secrets(l.place.env, l.place.variables), read: make(chan struct{})},
 		incoming: make(chan jsonrpc.Message), done: make(chan struct{}), turn: make(chan struct{}, 1),
 		waiting: map[int64]*waiting{},
 	}
@@ -63,7 +62,7 @@ func startLocal(l *link) (*local, error) {
 		p.kill()
 		return nil, errClosed
 	}
-	if !l.client.spawn(c.listen) {
+	if !l.client.spawn(func() { c.errors.take(p.errors) }) || !l.client.spawn(c.listen) {
 		c.fail(errClosed)
 		return nil, errClosed
 	}
@@ -216,7 +215,7 @@ func (l *local) listen() {
 			if errors.As(err, &said) {
 				l.fail(&engine.UnreadableError{Err: said})
 			} else {
-				l.fail(errEnded)
+				l.fail(l.errors.ended())
 			}
 			return
 		}
@@ -387,8 +386,7 @@ func (l *local) Close() error {
 }
 
 // SessionID is for the SDK's information.
-func (l *local) SessionID() string { return "" }
-
+func (l *local) SessionID() string      { return "" }
 func (l *local) ended() <-chan struct{} { return l.done }
 
 func (l *local) cause() error {
@@ -397,8 +395,6 @@ func (l *local) cause() error {
 	return l.why
 }
 
-func (l *local) farewell() {}
-
-func (l *local) keeps() bool { return false }
-
+func (l *local) farewell()    {}
+func (l *local) keeps() bool  { return false }
 func (l *local) modern() bool { return false }

@@ -12,20 +12,17 @@ import (
 // graceTime is how long a program has to end by itself, and again after it was asked.
 const graceTime = time.Second
 
-// passedOn are the variables of the environment that a program is given. Whatever
-// else is in it is the gateway's own.
-var passedOn = []string{"PATH", "HOME", "LANG"}
-
 // program is one that runs, with the ends of its standard input and output.
 type program struct {
 	command       *exec.Cmd
 	input, output *os.File
+	errors        *os.File // what it writes to its standard error
 	exited        chan struct{}
 }
 
-// start starts a program in a group of its own. What it writes to its standard
-// error goes nowhere.
-func start(command []string) (_ *program, err error) {
+// start starts the program of a place in a group of its own, with the variables of its
+// environment that are its own.
+func start(p place) (_ *program, err error) {
 	var files []*os.File
 	defer func() {
 		if err != nil {
@@ -48,8 +45,12 @@ func start(command []string) (_ *program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := exec.Command(command[0], command[1:]...)
-	c.Stdin, c.Stdout, c.Env = stdin, stdout, environment()
+	complaints, stderr, err := pipe()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(p.command[0], p.command[1:]...)
+	c.Stdin, c.Stdout, c.Stderr, c.Dir, c.Env = stdin, stdout, stderr, p.folder, environment(p.variables)
 	apart(c)
 	if err := c.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
@@ -59,17 +60,8 @@ func start(command []string) (_ *program, err error) {
 	}
 	stdin.Close()
 	stdout.Close()
-	return &program{command: c, input: input, output: output, exited: make(chan struct{})}, nil
-}
-
-func environment() []string {
-	all := []string{}
-	for _, name := range passedOn {
-		if value, ok := os.LookupEnv(name); ok {
-			all = append(all, name+"="+value)
-		}
-	}
-	return all
+	stderr.Close()
+	return &program{command: c, input: input, output: output, errors: complaints, exited: make(chan struct{})}, nil
 }
 
 // keep waits for the program, and sees to its end once its session is done.
@@ -104,6 +96,7 @@ func (p *program) end() {
 	<-p.exited
 	signal(p.command, true)
 	p.output.Close()
+	p.errors.Close()
 }
 
 func (p *program) gone(within time.Duration) bool {
@@ -121,4 +114,5 @@ func (p *program) kill() {
 	_ = p.command.Wait()
 	p.input.Close()
 	p.output.Close()
+	p.errors.Close()
 }

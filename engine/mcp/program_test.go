@@ -51,6 +51,9 @@ func serve(kind string, arguments []string) int {
 		return 0
 	case "silent":
 		select {}
+	case "dies":
+		fmt.Fprint(os.Stderr, strings.Repeat("before ", 1000), os.Getenv("TOKEN"), "\n", "Cannot find module \x1b[31m'x' with ", os.Getenv("TOKEN"), "\nand no more\n")
+		return 1
 	case "gone":
 		f, err := os.OpenFile(arguments[0], os.O_APPEND|os.O_WRONLY, 0)
 		if err == nil {
@@ -164,6 +167,9 @@ func (s *script) act(tool, id string) {
 		s.say(head, text("hi"), "}")
 	case "pid":
 		s.say(head, text(strconv.Itoa(os.Getpid())), "}")
+	case "folder":
+		folder, _ := os.Getwd()
+		s.say(head, text(folder), "}")
 	case "environment":
 		s.say(head, text(strings.Join(os.Environ(), "\n")), "}")
 	case "carriage return":

@@ -13,7 +13,7 @@ import (
 
 // Run runs a call. See the package for what a failure means.
 func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, error) {
-	p, err := placeOf(call.Run.Server, call.Run.URL, call.Run.Command, call.Run.Credential, call.Run.Addresses)
+	p, err := placeOfRun(call.Run)
 	switch {
 	case err != nil:
 		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
@@ -21,6 +21,9 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 		return engine.Result{}, engine.Unavailable("%s does not say which tool of its server it is", call.Tool)
 	case c.options.Outbound == nil:
 		return engine.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
+	}
+	if p.variables, err = variables(c.options.Outbound, p.env); err != nil {
+		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
 	}
 	to := newListener(call)
 	result, refused := c.options.Outbound.Run(ctx, call, func() (engine.Result, *engine.Failure) {
@@ -79,7 +82,7 @@ const errUnanswered engine.Reason = "the request ended without an answer"
 func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.Call, e *exchange, a *answer) (engine.Result, *engine.Failure) {
 	switch {
 	case a.lost != nil:
-		return engine.Result{}, engine.Lost(ctx, call, l.place.at(), a.lost, e.sent.Load())
+		return engine.Result{}, engine.Lost(ctx, call, l.place.String(), a.lost, e.sent.Load())
 	case a.large:
 		return engine.Result{}, engine.Answered(engine.TooLarge(call))
 	case a.bad != "":
@@ -87,7 +90,7 @@ func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.C
 	case a.gone:
 		l.drop(s)
 		s.end()
-		return engine.Result{}, engine.Untaken(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.place.at(), errGone))
+		return engine.Result{}, engine.Untaken(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.place.String(), errGone))
 	case a.failed != nil:
 		return engine.Result{}, engine.Answered(refusedBy(call, a.failed))
 	case a.status != 0:
@@ -111,23 +114,23 @@ func (l *link) readySession(ctx context.Context, call engine.Call) (*session, *e
 		case err == nil:
 			return s, nil
 		case !errors.Is(err, errGone):
-			return nil, engine.Lost(ctx, call, l.place.at(), err, false)
+			return nil, engine.Lost(ctx, call, l.place.String(), err, false)
 		}
 		l.drop(s)
 		s.end()
 	}
-	return nil, engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.at(), errGone))
+	return nil, engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), errGone))
 }
 
 // unopened is a call for which no session could be opened. Nothing of it was sent.
 func (l *link) unopened(ctx context.Context, call engine.Call, err error) *engine.Failure {
 	switch {
 	case ctx.Err() == nil && errors.Is(err, errResting):
-		return engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.at(), err))
+		return engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), err))
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err = engine.Reason("it did not answer when a session was opened")
 	}
-	return engine.Lost(ctx, call, l.place.at(), err, false)
+	return engine.Lost(ctx, call, l.place.String(), err, false)
 }
 
 // request is what a call is sent as.
@@ -179,7 +182,10 @@ func ended(c connection, err error) error {
 // Discover lists the tools of a server, with the schemas as the server wrote them. The
 // error of a list that cannot be used is an *engine.UnreadableError.
 func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.Definition, error) {
-	p, err := placeOf(server.Name, server.URL, server.Command, server.Credential, server.Addresses)
+	p, err := placeOfServer(server)
+	if err == nil {
+		p.variables, err = variables(c.options.Outbound, p.env)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", server.Name, err)
 	}
@@ -191,7 +197,7 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 	for range 2 {
 		s, err := l.session(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%s at %s: no session could be opened: %s", server.Name, p.at(), reason(err))
+			return nil, fmt.Errorf("%s at %s: no session could be opened: %s", server.Name, p.String(), reason(err))
 		}
 		found, err := s.list(ctx)
 		switch {
@@ -203,9 +209,9 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 			continue
 		}
 		if unreadable := new(engine.UnreadableError); errors.As(err, &unreadable) {
-			return nil, fmt.Errorf("%s at %s: %w", server.Name, p.at(), unreadable)
+			return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), unreadable)
 		}
-		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.at(), reason(err))
+		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.String(), reason(err))
 	}
-	return nil, fmt.Errorf("%s at %s: %w", server.Name, p.at(), errGone)
+	return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), errGone)
 }

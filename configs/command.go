@@ -1,0 +1,55 @@
+package configs
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// command reads a program and its arguments. A relative path to the program starts at
+// the file that it stands in, and so does the program itself: it is started in that
+// file's folder, wherever the gateway was. A name without a separator is looked up on
+// PATH. Arguments stay as they are.
+func (n node) command(into *[]string, folder *string) {
+	n.texts("a program and its arguments", into)
+	if len(*into) == 0 {
+		return
+	}
+	if program := (*into)[0]; strings.ContainsRune(program, filepath.Separator) {
+		(*into)[0] = n.absolute(program)
+	}
+	*folder = n.absolute(".")
+}
+
+// absolute is a path as it stands in the node's file, as an absolute one.
+func (n node) absolute(path string) string {
+	absolute, err := filepath.Abs(n.beside(path))
+	if err != nil {
+		n.fail("found the path %q, which cannot be made an absolute one: %v", path, err)
+		return path
+	}
+	return absolute
+}
+
+// env reads variables of the environment: values, which may be empty, or the places of
+// secrets. What was found is never shown: it may be the secret itself.
+func (n node) env(into *map[string]string) {
+	*into = map[string]string{}
+	n.members("variables of the environment and their values", func(key, value node) {
+		if !value.isString() {
+			value.fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.what())
+			return
+		}
+		said := value.Value
+		if isPlace(said) {
+			var s Secret
+			value.secret("the value of a variable", &s)
+			said = s.String()
+		}
+		(*into)[key.Value] = said
+	})
+}
+
+// isPlace tells whether a value is meant to be the place of one.
+func isPlace(value string) bool {
+	return strings.HasPrefix(value, inEnvironment+":") || strings.HasPrefix(value, inFile+":")
+}
