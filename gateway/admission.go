@@ -36,7 +36,7 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 		return nil, c.refused
 	}
 	states := request.Agent != ""
-	request.Subject = c.subject
+	request.Subject, request.identified = c.subject, nil
 	return &Admission{kernel: k, request: request, principal: owner(c.principal), statesAgent: states, strays: c.strays()}, nil
 }
 

@@ -39,24 +39,22 @@ func bind(ctx context.Context, c *call) error {
 	return nil
 }
 
-// within is the caller's rate. What was let in has taken it once for all of its
-// judgements; it must still be the same caller.
+// within is the caller's rate. Whoever was let in, or identified, before has taken it;
+// it must still be the same caller.
 func (c *call) within(ctx context.Context) error {
-	if c.admission != nil {
-		if c.admission.principal != owner(c.principal) {
-			return unknownCaller()
-		}
-		return nil
+	before := owner(c.principal)
+	switch {
+	case c.admission != nil:
+		before = c.admission.principal
+	case c.identified != nil:
+		before = owner(c.identified.principal)
+	default:
+		return c.kernel.callerRate(ctx, c.state, c.caller())
 	}
-	caller := c.caller()
-	if caller == "" {
-		return nil
+	if before != owner(c.principal) {
+		return unknownCaller()
 	}
-	limiter := c.kernel.parts.Limiter
-	if limiter == nil {
-		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
-	}
-	return limiter.Caller(ctx, c.state.Limits, caller)
+	return nil
 }
 
 func unknownCaller() error {
@@ -64,16 +62,11 @@ func unknownCaller() error {
 }
 
 // caller names who asks: the principal, or else the address.
-func (c *call) caller() string {
-	if c.principal != nil {
-		return c.principal.Name
-	}
-	return c.request.Caller
-}
+func (c *call) caller() string { return callerName(c.principal, c.request.Caller) }
 
-// principal is who a request is of, where that is asked. Where those who know
+// principal is who a credential is of, where one is asked for. Where those who know
 // credentials panic, nobody is known.
-func (s *State) principal(request Request) (p *identity.Principal, err error) {
+func (s *State) principal(credential string) (p *identity.Principal, err error) {
 	if s.Identity == nil {
 		return nil, nil
 	}
@@ -82,7 +75,7 @@ func (s *State) principal(request Request) (p *identity.Principal, err error) {
 			p, err = nil, panicked(r)
 		}
 	}()
-	return s.Identity.Authenticate(request.Credential), nil
+	return s.Identity.Authenticate(credential), nil
 }
 
 // subject is for whom a request is judged. Without credentials the request is

@@ -48,6 +48,8 @@ type Request struct {
 	// Inputs are one completion, or the native calls of one answer, which are
 	// judged all or none.
 	Inputs []Input
+
+	identified *identified // by Identify; nil has the judgement ask who asks
 }
 
 // Mode says who runs the calls of a decision.

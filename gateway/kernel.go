@@ -133,6 +133,9 @@ type call struct {
 	mode   Mode
 	// admission is what let the request in; nil where this judgement does so.
 	admission *Admission
+	// identified is the caller as it was identified before its request was read; nil
+	// where this judgement does so.
+	identified *identified
 	// principal is who asks; nil where no credentials are asked for, and where one
 	// was not known. unasked is why nobody could say who it is.
 	principal *identity.Principal
@@ -226,15 +229,22 @@ func (d *Decision) judge(ctx context.Context) *Decision {
 	return d.close()
 }
 
-// open starts a decision: it pins the configuration, and asks who asks.
+// open starts a decision: it pins the configuration, and asks who asks, unless that
+// was judged by the same configuration already.
 func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
 	state := k.state.Load()
-	principal, err := state.principal(request)
 	d := &Decision{Digest: state.Digest, mode: mode}
-	all := call{
-		kernel: k, state: state, mode: mode, admission: admission, principal: principal, unasked: err,
-		subject: state.subject(request, principal), request: &request,
+	before := k.take(&request)
+	all := call{kernel: k, state: state, mode: mode, admission: admission, identified: before, request: &request}
+	if before != nil {
+		all.times.add(refusal.Identity, before.took)
 	}
+	if before != nil && before.state == state {
+		all.principal = before.principal
+	} else {
+		all.principal, all.unasked = state.principal(request.Credential)
+	}
+	all.subject = state.subject(request, all.principal)
 	inputs := request.Inputs
 	if len(inputs) == 0 {
 		inputs = []Input{{}} // nothing is an empty completion
@@ -248,7 +258,7 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 // beside is another input of the same request.
 func (c *call) beside(in Input) *call {
 	b := &call{
-		kernel: c.kernel, state: c.state, mode: c.mode, admission: c.admission, principal: c.principal, unasked: c.unasked,
+		kernel: c.kernel, state: c.state, mode: c.mode, admission: c.admission, identified: c.identified, principal: c.principal, unasked: c.unasked,
 		subject: c.subject, request: c.request, times: slices.Clone(c.times), input: in,
 		id: c.kernel.parts.NewID(), started: c.kernel.parts.Now(),
 	}

@@ -93,7 +93,7 @@ func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	call, err := k.store.Find(ctx, p.CallID)
 	switch {
 	case errors.Is(err, store.ErrAbsent):
-		return store.Call{}, notPending("the call is not kept, or not any more")
+		return store.Call{}, notPending(notKept)
 	case err != nil:
 		return store.Call{}, notNow(err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
@@ -103,6 +103,24 @@ func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	}
 	return call, nil
 }
+
+// Whose names who made the call that a message is about; without credentials, its tool.
+// What names no call that is kept is not_found.
+func (k *Kernel) Whose(ctx context.Context, callID string) (string, error) {
+	call, err := k.store.Find(ctx, callID)
+	switch {
+	case errors.Is(err, store.ErrAbsent):
+		return "", notPending(notKept)
+	case err != nil:
+		return "", notNow(err)
+	case call.Scope.Principal != "":
+		return call.Scope.Principal, nil
+	}
+	return "tool " + call.Task.Tool, nil
+}
+
+// notKept is why a message is refused, for the operator.
+const notKept = "the call is not kept, or not any more"
 
 // foreign is the refusal for a message whose id or group is not that of the call
 // that its address stands for.

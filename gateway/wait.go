@@ -82,7 +82,7 @@ func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follo
 	if err != nil {
 		return nil, err
 	}
-	request.Subject = c.subject
+	request.Subject, request.identified = c.subject, nil
 	return &Follower{admission: &Admission{kernel: k, request: request, principal: owner(c.principal)}, id: id}, nil
 }
 

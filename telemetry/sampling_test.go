@@ -80,8 +80,9 @@ func TestTraceContinues(t *testing.T) {
 	collector := collectorStub(t, nil)
 	traces := tracesTo(t, collector.URL, nil)
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	d := door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse})
-	native.New(native.Options{Kernel: kernel(t, traces, nil), Log: logger}).Mount(d)
+	k := kernel(t, traces, nil)
+	d := door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Identify})
+	native.New(native.Options{Kernel: k, Log: logger}).Mount(d)
 	answers := map[string]string{}
 	for _, header := range []string{
 		"00-" + traceID + "-" + parentID + "-01", "00-" + strings.Replace(traceID, "0a", "0b", 1) + "-" + parentID + "-00", "",

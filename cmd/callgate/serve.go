@@ -98,7 +98,10 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
-	opening := door.Options{Metrics: metrics, Log: logger, Refuse: native.Refuse, Unready: who.unready, MostInFlight: loaded.Server.MostInFlight}
+	opening := door.Options{
+		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.kernel.Identify, Unready: who.unready,
+		MostInFlight: loaded.Server.MostInFlight,
+	}
 	pages := door.Pages(loaded.Server.Origins)
 	if loaded.Auth.Mode == configs.AuthNone {
 		opening.Pages = &pages

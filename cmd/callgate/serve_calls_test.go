@@ -342,7 +342,7 @@ func TestRetryAfter(t *testing.T) {
 // answered, and the rest when there is room.
 func TestOverload(t *testing.T) {
 	w := newWorkshop(t)
-	config, data := workConfig(t, w, ", max_in_flight: 2", "{}\n")
+	config, data := workConfig(t, w, ", max_in_flight: 4", "{}\n") // one caller has half of it
 	g := serveGate(t, config)
 	var wait sync.WaitGroup
 	for range 2 {

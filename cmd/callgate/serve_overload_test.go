@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The gateway under overload answers so many calls at a time, each of which takes
-// so long; that is its capacity.
+// The gateway under overload answers so many calls of one caller at a time, which is half
+// of its slots, and each takes so long; that is its capacity.
 const (
 	overloadSlots = 8
 	overloadTakes = 40 * time.Millisecond
@@ -27,7 +27,7 @@ func TestThreeTimesCapacity(t *testing.T) {
 	tool := newSteady(overloadTakes)
 	server := httptest.NewServer(tool)
 	defer server.Close()
-	config, data := steadyConfig(t, server.URL, ", max_in_flight: "+strconv.Itoa(overloadSlots))
+	config, data := steadyConfig(t, server.URL, ", max_in_flight: "+strconv.Itoa(2*overloadSlots))
 	g := serveGate(t, config)
 	g.client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 

@@ -36,8 +36,12 @@ type Face struct{ options Options }
 // New returns the face of a kernel.
 func New(options Options) *Face { return &Face{options: options} }
 
-// keyCall is under what a request carries the call that its token stands for.
-const keyCall = "callgate.callback"
+// keyCall is under what a request carries the call that its token stands for, and
+// keyWhose under what it carries who made that.
+const (
+	keyCall  = "callgate.callback"
+	keyWhose = "callgate.callback.whose"
+)
 
 // beside is what a message may be longer than its text: the rest of it, and what
 // people are shown.
@@ -51,6 +55,8 @@ func (f *Face) Mount(d *door.Door) {
 		// Every byte of a result may be an escape of six.
 		MaxBody: func() int { return int(6*f.options.Kernel.LongestAnswer() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
+		// What answers the calls of one caller takes nothing from the calls of others.
+		Whose: func(c *gin.Context) string { return c.GetString(keyWhose) },
 	})
 }
 
@@ -60,7 +66,12 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	if id == "" {
 		return unmatched()
 	}
+	whose, err := f.options.Kernel.Whose(c.Request.Context(), id)
+	if err != nil {
+		return refusal.From(refusal.Execute, err)
+	}
 	c.Set(keyCall, id)
+	c.Set(keyWhose, whose)
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,28 +16,31 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// readBody reads the body of a request, of a type that the route takes.
-func (d *Door) readBody(c *gin.Context, route Route, body io.ReadCloser, a *Asked) *refusal.Error {
-	r := c.Request
+// unreadTime is how long is waited for a body that is not read: net/http reads a little
+// of one, so that its sender hears the answer.
+const unreadTime = 500 * time.Millisecond
+
+// announced refuses a body by what its head says of it, and returns its type.
+func announced(r *http.Request, route Route, limit int) (media string, _ *refusal.Error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || !slices.Contains(route.Media, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.Expected))
+		return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.Expected))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return refusal.New(refusal.UnsupportedMediaType, "The Content-Encoding must be identity.")
+		return "", refusal.New(refusal.UnsupportedMediaType, "The Content-Encoding must be identity.")
 	}
-	data, refused := d.readAll(c, body, route.MaxBody())
-	a.Body, a.Media = data, media
-	return refused
+	if r.ContentLength > int64(limit) {
+		return "", tooLarge(limit)
+	}
+	return media, nil
+}
+
+func tooLarge(limit int) *refusal.Error {
+	return refusal.New(refusal.RequestTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
 }
 
 // readAll reads a body of bounded size within bounded time.
 func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *refusal.Error) {
-	tooLarge := refusal.New(refusal.RequestTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
-	if c.Request.ContentLength > int64(limit) {
-		c.Header("Connection", "close") // what follows is not read
-		return nil, tooLarge
-	}
 	// A connection that cannot bear a deadline is one that a test made.
 	// net/http lifts the deadline behind the body's end.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(d.options.BodyTime))
@@ -46,7 +48,7 @@ func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *
 	var size *http.MaxBytesError
 	switch {
 	case errors.As(err, &size):
-		return nil, tooLarge
+		return nil, tooLarge(limit)
 	case errors.Is(err, errHeld):
 		c.Header("Connection", "close")
 		return nil, d.shed()
@@ -58,11 +60,14 @@ func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *
 	return data, nil
 }
 
-// counted is a body whose bytes are counted among those of all.
+// counted is a body whose bytes are counted among those of all, as somebody's. They are
+// counted as long as they are needed, which is longer than they are read: what a face
+// has made of a body mostly points into it.
 type counted struct {
 	io.ReadCloser
-	held *atomic.Int64
-	most int64
+	held *pool
+	who  string
+	more int64 // than others may hold
 	read int64
 }
 
@@ -70,9 +75,15 @@ var errHeld = errors.New("too many bytes of bodies are held")
 
 func (b *counted) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
-	if b.held.Add(int64(n)) > b.most {
-		return n, errHeld
+	if !b.held.take(b.who, int64(n), b.more) {
+		return 0, errHeld
 	}
+	b.read += int64(n)
 	return n, err
+}
+
+// release gives the bytes back. It is safe to call twice.
+func (b *counted) release() {
+	b.held.give(b.who, b.read)
+	b.read = 0
 }

@@ -13,14 +13,16 @@
 package door
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -37,19 +39,27 @@ type Options struct {
 	// Refuse writes what is refused at a path that no face has, and on routes that
 	// have no way of their own.
 	Refuse func(*gin.Context, *refusal.Error)
+	// Identify says who asks, by the head of a request, and notes that in the request:
+	// it is Kernel.Identify. The bounds are shared between those whom it names. Without
+	// it every request is refused, but for those of routes that are Open.
+	Identify func(context.Context, *gateway.Request) (name string, err error)
 	// Unready says why nobody can be let in now, or nil. It may be nil itself.
 	Unready func() error
 	// Pages are the web pages that may ask where callers are asked for no credential;
 	// nil, where they are, looks at none: a page that does not know one learns nothing.
 	Pages *Pages
 	// MostInFlight bounds how many requests are answered at the same time, by their
-	// Lane; beyond it they are refused as overloaded. Health checks are not counted.
+	// Lane; beyond it, and beyond half of it for one caller, they are refused as
+	// overloaded. Health checks are not counted.
 	MostInFlight int
 	// MostHeld bounds the bytes of all bodies that are there, or on their way; 0 is
-	// 256 MiB. Beyond it they are refused as overloaded.
+	// 256 MiB. Beyond it, and beyond half of it for one caller, they are refused as
+	// overloaded.
 	MostHeld int64
 	// BodyTime bounds how long the body of a request may take to arrive; 0 is 30 s.
 	BodyTime time.Duration
+	// TakeTime bounds how long a client may take nothing of its answer; 0 is 30 s.
+	TakeTime time.Duration
 }
 
 // Door answers requests. It is safe for concurrent use once everything is
@@ -59,7 +69,7 @@ type Door struct {
 	engine   *gin.Engine
 	refusals map[string]func(*gin.Context, *refusal.Error) // by the path of a route
 	lanes    lanes
-	held     atomic.Int64  // bytes of bodies
+	held     *pool         // bytes of bodies
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 }
@@ -69,6 +79,7 @@ const (
 	defaultInFlight = 256
 	defaultHeld     = 256 << 20
 	defaultBodyTime = 30 * time.Second
+	defaultTakeTime = 30 * time.Second
 )
 
 // New returns a door that leads nowhere yet.
@@ -82,7 +93,16 @@ func New(options Options) *Door {
 	if options.BodyTime <= 0 {
 		options.BodyTime = defaultBodyTime
 	}
-	d := &Door{options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, lanes: newLanes(options.MostInFlight), draining: make(chan struct{})}
+	if options.TakeTime <= 0 {
+		options.TakeTime = defaultTakeTime
+	}
+	if options.Identify == nil {
+		options.Identify = nobody
+	}
+	d := &Door{
+		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
+		lanes: newLanes(options.MostInFlight), held: newPool(options.MostHeld),
+	}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
 	// request's context on, unless it is told otherwise.
@@ -112,8 +132,18 @@ func New(options Options) *Door {
 	return d
 }
 
+// nobody refuses all requests: there is nobody who says who asks.
+func nobody(context.Context, *gateway.Request) (string, error) {
+	return "", errors.New("the door was not told how to identify callers")
+}
+
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// Where the body is not read, no more than this is waited for it. A connection
+		// that cannot bear a deadline is one that a test made.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+	}
 	if len(r.TransferEncoding) > 0 {
 		// A body whose length its head did not state: whoever forwarded it may have
 		// seen another end of it, so nothing else is read from this connection
@@ -125,7 +155,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// is closed while its request is on the way.
 		w.Header().Set("Connection", "close")
 	}
-	d.engine.ServeHTTP(w, r)
+	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.TakeTime}, r)
 }
 
 // Drain makes the door say that it is not ready, for the time until it is shut

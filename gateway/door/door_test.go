@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
@@ -46,9 +48,21 @@ func echo(c *gin.Context, a door.Asked) {
 
 func fixed(n int) func() int { return func() int { return n } }
 
+// byWord identifies everybody by the credential as it stands, or else the address, but
+// for one who is not known.
+func byWord(_ context.Context, r *gateway.Request) (string, error) {
+	switch r.Credential {
+	case "unknown":
+		return "", refusal.New(refusal.Unauthenticated, "This needs a credential that is known here.")
+	case "":
+		return r.Caller, nil
+	}
+	return r.Credential, nil
+}
+
 // doorOf is a door with a route of each kind.
 func doorOf(log io.Writer, change func(*door.Options), more ...door.Route) *door.Door {
-	o := door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil)), Refuse: refuseAs("door")}
+	o := door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil)), Refuse: refuseAs("door"), Identify: byWord}
 	if change != nil {
 		change(&o)
 	}
@@ -245,10 +259,23 @@ func (b *slowBody) Read(p []byte) (int, error) {
 // TestHeldBodies: bodies that have not ended count among those that are held, so
 // memory is bounded however many there are.
 func TestHeldBodies(t *testing.T) {
-	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 100_000 })
+	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 200_000 })
 	say := func(body io.Reader) *httptest.ResponseRecorder {
 		return ask(d, http.MethodPost, "/talk", body, "Content-Type", "application/json")
 	}
+	// Another holds half of it all the while.
+	others := &slowBody{Reader: strings.NewReader(strings.Repeat("x", 100_000)), waits: make(chan struct{}), end: make(chan struct{})}
+	theirs := make(chan *httptest.ResponseRecorder)
+	go func() {
+		theirs <- ask(d, http.MethodPost, "/talk", others, "Content-Type", "application/json", "Authorization", "Bearer other")
+	}()
+	<-others.waits
+	defer func() {
+		close(others.end)
+		if w := <-theirs; w.Code != 200 {
+			t.Errorf("the other's: %d %s", w.Code, w.Body)
+		}
+	}()
 	slow := &slowBody{Reader: strings.NewReader(strings.Repeat("x", 90_000)), waits: make(chan struct{}), end: make(chan struct{})}
 	answer := make(chan *httptest.ResponseRecorder)
 	go func() { answer <- say(slow) }()

@@ -20,6 +20,7 @@ const (
 	keyRefused = "callgate.refused"
 	keyAsked   = "callgate.asked"
 	keyPlace   = "callgate.place"
+	keyWho     = "callgate.who"
 )
 
 // Note remembers why a request was refused, for its line in the log. Nil is no

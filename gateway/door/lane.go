@@ -8,7 +8,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Lane says with what else a route shares its bound.
+// Lane says with what else a route shares its bound. Of every bound one caller has at
+// most half.
 type Lane int
 
 const (
@@ -24,6 +25,9 @@ const (
 	// many of them as calls, and they take nothing from the others. Their context
 	// ends when the door drains.
 	Streams
+	// Free is for what is answered at once, to anybody: it takes nothing that others
+	// need, so that nobody is kept out by those who ask for it.
+	Free
 )
 
 // share is the part of a bound that is reserved.
@@ -33,39 +37,45 @@ const share = 5
 func reserve(of int) int { return max(of/share, 1) }
 
 // lanes are the slots of what is being answered.
-type lanes struct{ calls, reserved, streams chan struct{} }
+type lanes struct{ calls, reserved, streams *pool }
 
 func newLanes(most int) lanes {
-	return lanes{calls: make(chan struct{}, most), reserved: make(chan struct{}, reserve(most)), streams: make(chan struct{}, most)}
+	return lanes{calls: newPool(int64(most)), reserved: newPool(int64(reserve(most))), streams: newPool(int64(most))}
 }
 
 // of are the slots that a lane may take, the first that is free before the
 // others.
-func (l lanes) of(lane Lane) []chan struct{} {
+func (l lanes) of(lane Lane) []*pool {
 	switch lane {
 	case Reserved:
-		return []chan struct{}{l.reserved, l.calls}
+		return []*pool{l.reserved, l.calls}
 	case Streams:
-		return []chan struct{}{l.streams}
+		return []*pool{l.streams}
 	}
-	return []chan struct{}{l.calls}
+	return []*pool{l.calls}
 }
 
-func (l lanes) inFlight() int { return len(l.calls) + len(l.reserved) + len(l.streams) }
+func (l lanes) inFlight() int { return int(l.calls.held() + l.reserved.held() + l.streams.held()) }
 
-// bound refuses what comes while too many requests are being answered. A body
-// that drips must not keep others out: requests count once they are there.
+// bound refuses what comes while too many requests are being answered, or too many of
+// the same caller. A body that drips must not keep others out: requests count once
+// they are there.
 func (d *Door) bound(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		in := d.lanes.enter(r.Lane)
+		if r.Lane == Free {
+			c.Next()
+			return
+		}
+		who := c.GetString(keyWho)
+		in := d.lanes.enter(r.Lane, who)
 		if in == nil && r.Ends != nil && r.Ends(c.MustGet(keyAsked).(Asked)) {
-			in = d.lanes.enter(Reserved)
+			in = d.lanes.enter(Reserved, who)
 		}
 		if in == nil {
 			r.Refuse(c, d.shed())
 			return
 		}
-		defer func() { <-in.slots }()
+		defer func() { in.slots.give(who, 1) }()
 		c.Set(keyPlace, in)
 		if r.Lane == Streams {
 			ctx, done := d.untilDrained(c.Request.Context())
@@ -77,44 +87,38 @@ func (d *Door) bound(r Route) gin.HandlerFunc {
 }
 
 // enter takes a slot of a lane; nil where none is free.
-func (l lanes) enter(lane Lane) *place {
-	for _, s := range l.of(lane) {
-		select {
-		case s <- struct{}{}:
-			return &place{s}
-		default:
+func (l lanes) enter(lane Lane, who string) *place {
+	for _, slots := range l.of(lane) {
+		if slots.take(who, 1, 0) {
+			return &place{slots}
 		}
 	}
 	return nil
 }
 
 // place is where a request has its slot.
-type place struct{ slots chan struct{} }
+type place struct{ slots *pool }
 
 // Aside has a request of the lane Calls wait for something that its client brings by
 // another request. It waits in the lane Streams, so that it takes nothing from those
 // who bring it, and its context ends when the door drains; then it takes its turn among
 // calls again. A refusal says that there was no room to wait, or is no turn any more.
 func (d *Door) Aside(c *gin.Context, wait func(context.Context)) *refusal.Error {
-	in := c.MustGet(keyPlace).(*place)
-	select {
-	case d.lanes.streams <- struct{}{}:
-	default:
+	in, who := c.MustGet(keyPlace).(*place), c.GetString(keyWho)
+	if !d.lanes.streams.take(who, 1, 0) {
 		return d.shed()
 	}
-	<-in.slots
+	in.slots.give(who, 1)
 	in.slots = d.lanes.streams
 	ctx, done := d.untilDrained(c.Request.Context())
 	defer done()
 	wait(ctx)
-	select {
-	case d.lanes.calls <- struct{}{}:
-		<-in.slots
-		in.slots = d.lanes.calls
-		return nil
-	case <-ctx.Done():
+	if !d.lanes.calls.await(ctx, who) {
 		return d.shed()
 	}
+	in.slots.give(who, 1)
+	in.slots = d.lanes.calls
+	return nil
 }
 
 // untilDrained is a context that ends when the door drains, too.
@@ -130,12 +134,12 @@ func (d *Door) untilDrained(ctx context.Context) (_ context.Context, done func()
 	return ctx, cancel
 }
 
-// mostHeld bounds the bytes of all bodies, as a route may add to them.
-func (d *Door) mostHeld(r Route) int64 {
+// moreHeld is how many bytes beyond MostHeld bodies of a route may hold.
+func (d *Door) moreHeld(r Route) int64 {
 	if r.Lane == Reserved {
-		return d.options.MostHeld + d.options.MostHeld/share
+		return d.options.MostHeld / share
 	}
-	return d.options.MostHeld
+	return 0
 }
 
 // shed is the refusal for what is too much.

@@ -3,6 +3,7 @@ package door_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -23,7 +24,8 @@ func (w waiting) route(path string, lane door.Lane) door.Route {
 	}}
 }
 
-// TestLanes: how many of each lane are answered while others are saturated.
+// TestLanes: how many of each lane are answered while others are saturated, and how
+// many of these one caller may have.
 func TestLanes(t *testing.T) {
 	for _, c := range []struct{ most, calls, reserved, streams int }{
 		{1, 1, 1, 1}, {4, 4, 1, 4}, {5, 5, 1, 5}, {10, 10, 2, 10}, {100, 100, 20, 100},
@@ -33,12 +35,12 @@ func TestLanes(t *testing.T) {
 			w.route("/call", door.Calls), w.route("/reserved", door.Reserved), w.route("/stream", door.Streams))
 		done := make(chan int)
 		entered := 0
-		// fill sends requests until one is refused, and counts the others.
-		fill := func(path string) int {
+		// fillFor sends requests of somebody until one is refused, and counts the others.
+		fillFor := func(path, who string) int {
 			for n := 0; ; n++ {
 				code := make(chan int, 1)
 				go func() {
-					status := ask(d, http.MethodGet, path, nil).Code
+					status := ask(d, http.MethodGet, path, nil, "Authorization", "Bearer "+who).Code
 					code <- status
 					done <- status
 				}()
@@ -53,6 +55,14 @@ func TestLanes(t *testing.T) {
 					return n
 				}
 			}
+		}
+		fill := func(path string) int {
+			one := fillFor(path, "one")
+			all := one + fillFor(path, "two") + fillFor(path, "three")
+			if half := max(all/2, min(all, 1)); path != "/reserved" && one != half {
+				t.Errorf("of %d of %s, one has %d", all, path, one)
+			}
+			return all
 		}
 		calls := fill("/call")
 		reserved := fill("/reserved") // beside calls that saturate
@@ -93,24 +103,31 @@ func TestHeldBytesAreReserved(t *testing.T) {
 	hold := w.route("/hold", door.Calls)
 	hold.Method, hold.MaxBody = http.MethodPost, fixed(1000)
 	end := door.Route{Method: http.MethodPost, Path: "/end", Lane: door.Reserved, Serve: echo, MaxBody: fixed(1000)}
-	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 100 }, hold, end)
-	send := func(path string, n int) int {
-		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json").Code
+	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 200 }, hold, end)
+	send := func(who, path string, n int) int {
+		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json", "Authorization", "Bearer "+who).Code
 	}
 	held := make(chan int)
-	go func() { held <- send("/hold", 100) }()
-	<-w.inside
 	for _, c := range []struct {
-		path    string
-		n, want int
-	}{{"/talk", 1, 503}, {"/end", 20, 200}, {"/end", 21, 503}, {"/end", 20, 200}} {
-		if got := send(c.path, c.n); got != c.want {
-			t.Errorf("%d bytes to %s: %d, want %d", c.n, c.path, got, c.want)
+		who, path string
+		n, want   int // 0: it stays
+	}{
+		{"one", "/hold", 100, 0}, {"one", "/talk", 1, 503}, {"one", "/end", 20, 200}, {"one", "/end", 21, 503},
+		{"two", "/talk", 100, 200}, {"two", "/talk", 101, 503}, {"two", "/hold", 100, 0},
+		{"three", "/talk", 1, 503}, {"three", "/end", 40, 200}, {"three", "/end", 41, 503}, {"two", "/end", 20, 200}, {"two", "/end", 21, 503},
+	} {
+		if c.want == 0 {
+			go func() { held <- send(c.who, c.path, c.n) }()
+			<-w.inside
+		} else if got := send(c.who, c.path, c.n); got != c.want {
+			t.Errorf("%d bytes of %s to %s: %d, want %d", c.n, c.who, c.path, got, c.want)
 		}
 	}
 	close(w.leave)
-	if got := <-held; got != 200 {
-		t.Errorf("the one that held the bytes: %d", got)
+	for range 2 {
+		if got := <-held; got != 200 {
+			t.Errorf("one that held bytes: %d", got)
+		}
 	}
 	if w := ask(d, http.MethodPost, "/talk", strings.NewReader("hi"), "Content-Type", "application/json"); w.Code != 200 {
 		t.Errorf("then: %d", w.Code)
@@ -177,28 +194,36 @@ func TestAside(t *testing.T) {
 	w := waiting{make(chan struct{}), make(chan struct{})}
 	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 2 }, aside, w.route("/call", door.Calls))
 	answers, calls := make(chan string, 8), make(chan int, 8)
-	begin := func() {
-		go func() { answers <- ask(d, http.MethodGet, "/aside", nil).Body.String() }()
+	begin := func(who string) {
+		go func() {
+			answers <- ask(d, http.MethodGet, "/aside", nil, "Authorization", "Bearer "+who).Body.String()
+		}()
 	}
-	call := func() {
-		go func() { calls <- ask(d, http.MethodGet, "/call", nil).Code }()
+	call := func(who string) {
+		go func() { calls <- ask(d, http.MethodGet, "/call", nil, "Authorization", "Bearer "+who).Code }()
 		<-w.inside
 	}
-	begin()
+	begin("one")
 	<-waits
-	begin()
+	// One caller may wait once, so that another can.
+	begin("one")
+	if got := <-answers; got != "ended, overloaded" {
+		t.Errorf("the second: %s", got)
+	}
+	begin("two")
 	<-waits
 	// No third has room to wait, and calls have all the room of theirs.
-	begin()
+	begin("three")
 	if got := <-answers; got != "ended, overloaded" {
 		t.Errorf("the third: %s", got)
 	}
-	call()
-	call()
+	call("three")
+	call("four")
 	if d.InFlight() != 4 || ask(d, http.MethodGet, "/call", nil).Code != http.StatusServiceUnavailable {
 		t.Errorf("%d in flight", d.InFlight())
 	}
-	// One that has waited takes the turn of a call that has ended.
+	// One that has waited takes the turn of a call that has ended, and a call that comes
+	// then does not.
 	proceed <- struct{}{}
 	select {
 	case got := <-answers:
@@ -209,10 +234,10 @@ func TestAside(t *testing.T) {
 	if got := <-answers; got != "went on" {
 		t.Errorf("the first: %s", got)
 	}
-	call()
+	call("five")
 	d.Drain()
 	if got := <-answers; got != "ended, overloaded" {
-		t.Errorf("the second: %s", got)
+		t.Errorf("the last: %s", got)
 	}
 	close(w.leave)
 	for range 3 {
@@ -233,8 +258,13 @@ func TestEnds(t *testing.T) {
 	route.Ends = func(a door.Asked) bool { return a.User == "ends" }
 	d := doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 5 }, route)
 	answers := make(chan int, 8)
+	callers := 0
 	enter := func(user string) {
-		go func() { answers <- ask(d, http.MethodGet, "/call", nil, "Callgate-User", user).Code }()
+		callers++
+		who := fmt.Sprint("Bearer ", callers)
+		go func() {
+			answers <- ask(d, http.MethodGet, "/call", nil, "Callgate-User", user, "Authorization", who).Code
+		}()
 		<-w.inside
 	}
 	for range 5 {

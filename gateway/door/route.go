@@ -20,8 +20,10 @@ type Route struct {
 	// and aborts; nil is the door's.
 	Refuse func(*gin.Context, *refusal.Error)
 	// Open says that nobody need say who asks: a header Authorization is for somebody
-	// else, and not looked at.
-	Open bool
+	// else, and not looked at. Of the bounds, such a request is counted as Whose says;
+	// a nil one, by its address.
+	Open  bool
+	Whose func(*gin.Context) string
 	// AnyScheme says that a header Authorization of another form than a credential's
 	// is none, and no fault by itself: whether one is needed, the kernel asks.
 	AnyScheme bool
@@ -64,31 +66,30 @@ func (d *Door) Mount(r Route) {
 	}
 	d.refusals[r.Path] = r.Refuse
 	d.engine.Handle(r.Method, r.Path, d.observe, contain(r), d.receive(r), d.bound(r), func(c *gin.Context) {
-		r.Serve(c, c.MustGet(keyAsked).(Asked))
+		asked := c.MustGet(keyAsked).(Asked)
+		c.Set(keyAsked, nil) // the face alone holds the body from now on
+		r.Serve(c, asked)
 	})
 }
 
-// receive reads the request. What its body holds counts until it is answered.
+// receive reads the request. Who asks is settled before anything of its body is read,
+// on every route that is not Open. What the body holds counts until it is answered, or
+// until the answer begins; see Keep.
 func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		var asked Asked
-		var refused *refusal.Error
-		if r.Open && r.Admit != nil {
-			refused = r.Admit(c)
+		limit := 0
+		if r.MaxBody != nil {
+			limit = r.MaxBody()
 		}
-		if refused == nil {
-			asked, refused = readHead(c, r)
-		}
-		if refused == nil && d.options.Pages != nil && !r.Pages {
-			refused = d.options.Pages.Origin(c.Request)
-		}
-		if refused == nil && r.Admit != nil && !r.Open {
-			refused = r.Admit(c)
+		asked, refused := d.readHead(c, r, limit)
+		if refused != nil && c.Request.ContentLength != 0 && (refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
+			c.Header("Connection", "close") // else net/http would read some of the body before it answers
 		}
 		if refused == nil && r.MaxBody != nil {
-			body := &counted{ReadCloser: c.Request.Body, held: &d.held, most: d.mostHeld(r)}
-			defer func() { d.held.Add(-body.read) }()
-			refused = d.readBody(c, r, body, &asked)
+			body := &counted{ReadCloser: c.Request.Body, held: d.held, who: c.GetString(keyWho), more: d.moreHeld(r)}
+			answerOf(c).begins = body.release
+			defer body.release()
+			asked.Body, refused = d.readAll(c, body, limit)
 		}
 		if refused != nil {
 			r.Refuse(c, refused)
@@ -97,4 +98,39 @@ func (d *Door) receive(r Route) gin.HandlerFunc {
 		c.Set(keyAsked, asked)
 		c.Next()
 	}
+}
+
+// readHead reads the head of a request, and says who asks. A refusal that comes before
+// that is of the head alone.
+func (d *Door) readHead(c *gin.Context, r Route, limit int) (asked Asked, refused *refusal.Error) {
+	if r.Open && r.Admit != nil {
+		refused = r.Admit(c)
+	}
+	if refused == nil {
+		asked, refused = readHead(c, r)
+	}
+	if refused == nil && d.options.Pages != nil && !r.Pages {
+		refused = d.options.Pages.Origin(c.Request)
+	}
+	if refused == nil && r.Admit != nil && !r.Open {
+		refused = r.Admit(c)
+	}
+	if refused == nil && r.MaxBody != nil {
+		asked.Media, refused = announced(c.Request, r, limit)
+	}
+	if refused != nil {
+		return asked, refused
+	}
+	who := asked.Caller
+	switch {
+	case !r.Open:
+		var err error
+		if who, err = d.options.Identify(c.Request.Context(), &asked.Request); err != nil {
+			return asked, refusal.From(refusal.Identity, err)
+		}
+	case r.Whose != nil:
+		who = r.Whose(c)
+	}
+	c.Set(keyWho, who)
+	return asked, nil
 }

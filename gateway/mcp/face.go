@@ -89,6 +89,7 @@ func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
 	stream := &events{c: c}
 	r := asked{admission: admission, headers: c.Request.Header}
 	if takes(accept, contentEvents) {
+		door.Keep(c) // a stream begins before the call has ended
 		r.told = &reporter{ctx: c.Request.Context(), send: stream.send}
 		r.host = stream.host(d)
 	}

@@ -87,7 +87,7 @@ func (f *Face) Mount(d *door.Door) {
 
 func (f *Face) routes(draining func() bool) []door.Route {
 	return []door.Route{
-		{Method: http.MethodGet, Path: pathHealth, Lane: door.Reserved, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
+		{Method: http.MethodGet, Path: pathHealth, Lane: door.Free, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.call,
 			MaxBody: func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }},

@@ -70,7 +70,7 @@ func Open(t testing.TB, p Plan) *House {
 		t.Fatal(err)
 	}
 	h.Kernel = k
-	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: h.Logger, Refuse: native.Refuse})
+	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: h.Logger, Refuse: native.Refuse, Identify: k.Identify})
 	return h
 }
 

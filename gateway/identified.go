@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/refusal"
+)
+
+// identified is a caller whose credential was judged, and whose rate was taken, before
+// more than the head of its request was read. Only Identify makes one. It stands in
+// for that part of one judgement of the same request: a second judgement asks for the
+// credential and takes the rate again.
+type identified struct {
+	kernel     *Kernel
+	state      *State // that judged the credential
+	credential string
+	address    string
+	principal  *identity.Principal // nil where no credentials are asked for
+	took       time.Duration
+	used       atomic.Bool
+}
+
+// Identify says who asks, by the credential and the caller of a request, or refuses the
+// request as the first step of its judgement would. Nothing else of it is looked at. It
+// returns the name of the principal, or else the caller. What is refused here is counted
+// and not written down: nothing was read that could have been judged. The error is a
+// *refusal.Error.
+//
+// The request remembers it: its judgement neither judges the credential nor takes the
+// rate again, unless the configuration has changed since. Then the same credential must
+// be the same caller's still.
+func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, err error) {
+	before := k.parts.Now()
+	i := &identified{kernel: k, state: k.state.Load(), credential: request.Credential, address: request.Caller}
+	refused := refusal.From(refusal.Identity, i.identify(ctx))
+	i.took = k.parts.Now().Sub(before)
+	if refused == nil {
+		request.identified = i
+		return i.name(), nil
+	}
+	if o := k.parts.Observer; o != nil {
+		o.Judged(string(VerdictRefused), refused)
+		o.Stage(refusal.Identity, i.took)
+	}
+	return "", refused
+}
+
+func (i *identified) identify(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	if i.principal, err = i.state.principal(i.credential); err != nil {
+		return err
+	}
+	if i.state.Identity != nil && i.principal == nil {
+		return unknownCaller()
+	}
+	return i.kernel.callerRate(ctx, i.state, i.name())
+}
+
+// name is who asks: the principal, or else the address.
+func (i *identified) name() string { return callerName(i.principal, i.address) }
+
+// take returns who was identified for this request; nil where nobody was, or another
+// judgement has taken it.
+func (k *Kernel) take(request *Request) *identified {
+	i := request.identified
+	request.identified = nil
+	if i == nil || i.kernel != k || i.credential != request.Credential || i.address != request.Caller || i.used.Swap(true) {
+		return nil
+	}
+	return i
+}
+
+// callerRate takes the rate of a caller. Without a name, as on the command line, there
+// is none.
+func (k *Kernel) callerRate(ctx context.Context, state *State, caller string) error {
+	if caller == "" {
+		return nil
+	}
+	if k.parts.Limiter == nil {
+		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
+	}
+	return k.parts.Limiter.Caller(ctx, state.Limits, caller)
+}
+
+// callerName is the name of a principal, or else an address.
+func callerName(p *identity.Principal, address string) string {
+	if p != nil {
+		return p.Name
+	}
+	return address
+}

@@ -1,0 +1,227 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// asksOnce counts how often a credential is judged.
+type asksOnce struct {
+	knows
+	asked int
+}
+
+func (a *asksOnce) Authenticate(credential string) *identity.Principal {
+	a.asked++
+	return a.knows.Authenticate(credential)
+}
+
+// ways are the ways to have the first step of a judgement done.
+var ways = map[string]func(*gateway.Kernel, gateway.Request) error{
+	"Judge": func(k *gateway.Kernel, r gateway.Request) error {
+		d := k.Judge(context.Background(), r)
+		d.Release()
+		if r := d.Refusal(); r != nil {
+			return r
+		}
+		return nil
+	},
+	"Check": func(k *gateway.Kernel, r gateway.Request) error {
+		if r := k.Check(context.Background(), r).Refusal; r != nil {
+			return r
+		}
+		return nil
+	},
+	"Admit": func(k *gateway.Kernel, r gateway.Request) error {
+		_, err := k.Admit(context.Background(), r)
+		return err
+	},
+	"Tools": func(k *gateway.Kernel, r gateway.Request) error {
+		_, err := k.Tools(context.Background(), r)
+		return err
+	},
+	"Lookup": func(k *gateway.Kernel, r gateway.Request) error {
+		if _, err := k.Lookup(context.Background(), r, "call_1"); refusedAs(err) != "request not_found" {
+			return err
+		}
+		return nil
+	},
+	"Follow": func(k *gateway.Kernel, r gateway.Request) error {
+		_, err := k.Follow(context.Background(), r, "call_1")
+		return err
+	},
+	"Stream": func(k *gateway.Kernel, r gateway.Request) error {
+		_, err := k.Stream(context.Background(), r)
+		return err
+	},
+}
+
+// identifying is a kernel that asks for a credential, with a rate of the caller that
+// suffices for so many requests.
+func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.State, *asksOnce) {
+	t.Helper()
+	s := state(t, vectorConfig)
+	a := &asksOnce{knows: knows{
+		"key":   {Name: "app", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
+		"other": {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
+	}}
+	rate, _ := ratelimit.ParseRate("1/h")
+	s.Identity, s.Limits = a, &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: burst}}
+	c := newClock()
+	return kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Store: store.NewMemory(c.now)}), s, a
+}
+
+// TestIdentifiedCountsOnce: the judgement of a request whose caller was identified
+// neither judges the credential nor takes the rate again; a second one does both.
+func TestIdentifiedCountsOnce(t *testing.T) {
+	for name, way := range ways {
+		k, _, asked := identifying(t, 1)
+		request := completion(search)
+		request.Credential, request.Caller = "key", "127.0.0.1"
+		who, err := k.Identify(context.Background(), &request)
+		if who != "app" || err != nil {
+			t.Fatalf("%s: %q %v", name, who, err)
+		}
+		if err := way(k, request); err != nil || asked.asked != 1 {
+			t.Errorf("%s: %v, and the credential was judged %d times", name, err, asked.asked)
+		}
+		if err := way(k, request); refusedAs(err) != "identity caller_rate_limited" || asked.asked != 2 {
+			t.Errorf("%s, again: %v, and the credential was judged %d times", name, err, asked.asked)
+		}
+	}
+}
+
+// TestIdentifiedIsOfTheRequest: who was identified stands in for no other credential or
+// caller, and no other kernel.
+func TestIdentifiedIsOfTheRequest(t *testing.T) {
+	for name, change := range map[string]func(*gateway.Request){
+		"nobody":         func(r *gateway.Request) { r.Credential = "" },
+		"another":        func(r *gateway.Request) { r.Credential = "other" },
+		"from elsewhere": func(r *gateway.Request) { r.Caller = "10.0.0.1" },
+	} {
+		k, _, asked := identifying(t, 1)
+		request := completion(search)
+		request.Credential, request.Caller = "key", "127.0.0.1"
+		if _, err := k.Identify(context.Background(), &request); err != nil {
+			t.Fatal(err)
+		}
+		change(&request)
+		want := map[string]string{"nobody": "identity unauthenticated", "another": "", "from elsewhere": "identity caller_rate_limited"}[name]
+		if got := refusedBy(k.Judge(context.Background(), request)); got != want || asked.asked != 2 {
+			t.Errorf("%s: %q, and a credential was judged %d times", name, got, asked.asked)
+		}
+	}
+	one, _, _ := identifying(t, 2)
+	two, _, asked := identifying(t, 2)
+	request := completion(search)
+	request.Credential = "key"
+	if _, err := one.Identify(context.Background(), &request); err != nil {
+		t.Fatal(err)
+	}
+	if got := refusedBy(two.Judge(context.Background(), request)); got != "" || asked.asked != 1 {
+		t.Errorf("another kernel: %q, and the credential was judged %d times", got, asked.asked)
+	}
+}
+
+// TestIdentifiedAcrossReloads: where the configuration changes while a body arrives, the
+// credential must be the same caller's still.
+func TestIdentifiedAcrossReloads(t *testing.T) {
+	app := &identity.Principal{Name: "app", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}}
+	other := *app
+	other.Name = "other"
+	narrower := *app
+	narrower.Agents = []string{"Intern"}
+	for name, c := range map[string]struct {
+		now  gateway.Authenticator
+		want string
+	}{
+		"as before":      {knows{"key": app}, ""},
+		"removed":        {knows{}, "identity unauthenticated"},
+		"another's":      {knows{"key": &other}, "identity unauthenticated"},
+		"for less":       {knows{"key": &narrower}, "identity agent_mismatch"},
+		"nobody asks":    {nil, "identity unauthenticated"},
+		"nobody can say": {panics{}, "identity internal"},
+	} {
+		for way, judge := range ways {
+			k, s, _ := identifying(t, 1)
+			request := completion(search)
+			request.Credential, request.Caller, request.Agent = "key", "127.0.0.1", "Analyst"
+			if _, err := k.Identify(context.Background(), &request); err != nil {
+				t.Fatal(err)
+			}
+			next := *s
+			next.Identity = c.now
+			if err := k.Swap(&next); err != nil {
+				t.Fatal(err)
+			}
+			if got := refusedAs(judge(k, request)); got != c.want {
+				t.Errorf("%s, %s: %q, want %q", name, way, got, c.want)
+			}
+		}
+	}
+}
+
+// TestIdentifyRefuses: what cannot be said of a caller is a refusal, and nothing of it is
+// written down. What is refused is counted.
+func TestIdentifyRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		credential string
+		change     func(*gateway.State, *gateway.Parts)
+		want       string
+	}{
+		"nobody":            {"", nil, "identity unauthenticated"},
+		"unknown":           {"wrong", nil, "identity unauthenticated"},
+		"panics":            {"key", func(s *gateway.State, _ *gateway.Parts) { s.Identity = panics{} }, "identity internal"},
+		"no limiter":        {"key", func(_ *gateway.State, p *gateway.Parts) { p.Limiter = nil }, "identity limiter_unavailable"},
+		"a broken limiter":  {"key", func(_ *gateway.State, p *gateway.Parts) { p.Limiter = brokenLimiter{} }, "identity internal"},
+		"a rate of nothing": {"key", func(s *gateway.State, _ *gateway.Parts) { s.Limits.Caller.Burst = 0 }, "rate limiter_unavailable"},
+		"over its rate":     {"spent", nil, "identity caller_rate_limited"},
+	} {
+		_, s, _ := identifying(t, 1)
+		j, seen := &journal{}, &counts{}
+		parts := gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}
+		if c.change != nil {
+			c.change(s, &parts)
+		}
+		k := kernelOf(t, s, parts)
+		request := gateway.Request{Credential: c.credential, Caller: "127.0.0.1"}
+		if c.credential == "spent" {
+			request.Credential = "key"
+			if _, err := k.Identify(context.Background(), &request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		who, err := k.Identify(context.Background(), &request)
+		if refusedAs(err) != c.want || who != "" || len(j.all()) != 0 || seen.refused != 1 {
+			t.Errorf("%s: %q %v; %d records, %d counted", name, who, err, len(j.all()), seen.refused)
+		}
+	}
+}
+
+type brokenLimiter struct{ ratelimit.Limiter }
+
+func (brokenLimiter) Caller(context.Context, *ratelimit.Limits, string) error {
+	panic(errors.New("broken"))
+}
+
+// counts counts refusals.
+type counts struct {
+	gateway.Observer // nothing else is told
+	refused          int
+}
+
+func (*counts) Stage(refusal.Stage, time.Duration) {}
+
+func (c *counts) Judged(_ string, refused *refusal.Error) {
+	if refused != nil {
+		c.refused++
+	}
+}
