@@ -20,7 +20,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"parser":             {own: []string{"refusal"}},
 	"registry":           {own: []string{"refusal"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"inquiry":            {own: []string{"parser", "refusal", "registry", "wrapper"}},
-	"policy":             {own: []string{"refusal"}, foreign: []string{"github.com/casbin/casbin/v2", "cel.dev/cel-go"}},
+	"policy":             {own: []string{"refusal"}, foreign: []string{"github.com/casbin/casbin/v2", "cel.dev/cel-go", "golang.org/x/text/unicode/norm"}},
 	"ratelimit":          {own: []string{"internal/replies", "refusal"}, foreign: []string{"golang.org/x/time", "github.com/redis/go-redis/v9"}},
 	"audit":              {own: []string{"refusal"}},
 	"engine":             {own: []string{"parser", "refusal"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2"}},

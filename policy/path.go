@@ -19,7 +19,7 @@ const (
 const (
 	reasonOutside = "The path must stay within the project's directories. A relative path starts at the first of them."
 	reasonNoRoots = "This project allows no paths."
-	reasonForm    = "The path must be plain: not empty, not too long, without NUL, backslashes, or percent-encoded dots, slashes or percent signs."
+	reasonForm    = "The path must be plain: not empty, not too long, not a URL, without NUL, backslashes, percent-encoded dots, slashes or percent signs, or characters that some programs read as a dot or a slash."
 	reasonUnknown = "The path cannot be followed to its end, so it is refused."
 )
 
@@ -103,26 +103,6 @@ func (p Project) Resolve(value string) (Place, error) {
 		return Place{}, outside(KindPath, reasonOutside)
 	}
 	return place, nil
-}
-
-// plainPath refuses what other programs read as another path: some decode
-// percent signs, some take a backslash for a slash.
-func plainPath(value string) bool {
-	if value == "" || len(value) > maxPath || strings.ContainsAny(value, "\x00\\") {
-		return false
-	}
-	lower := strings.ToLower(value)
-	for _, encoded := range []string{"%2e", "%2f", "%5c", "%00", "%25"} {
-		if strings.Contains(lower, encoded) {
-			return false
-		}
-	}
-	for name := range strings.SplitSeq(value, "/") {
-		if len(name) > maxName {
-			return false
-		}
-	}
-	return true
 }
 
 // beneath returns path relative to root, both clean and absolute, where it is

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// plainPath refuses what other programs read as another path than the kernel
+// does: some take URLs, some decode percent signs, some take a backslash for a
+// slash, some normalise characters or drop those that do not show.
+func plainPath(value string) bool {
+	if value == "" || len(value) > maxPath {
+		return false
+	}
+	for name := range strings.SplitSeq(value, "/") {
+		if len(name) > maxName || !plainName(name) {
+			return false
+		}
+	}
+	// A name with a colon may stand first only behind "./", as in a URL reference
+	// (RFC 3986, section 4.2): else what precedes the colon is a scheme, or a drive.
+	first, _, _ := strings.Cut(value, "/")
+	return !hasScheme(lenient(first))
+}
+
+// plainName tells whether a part of a path is one name to every program.
+func plainName(name string) bool {
+	read := lenient(name)
+	if read != name && (read == "" || read == "." || read == "..") {
+		return false
+	}
+	if strings.ContainsAny(name, "\x00\\") || strings.ContainsAny(read, "/\\") {
+		return false
+	}
+	lower := strings.ToLower(read)
+	for _, encoded := range []string{"%2e", "%2f", "%5c", "%00", "%25"} {
+		if strings.Contains(lower, encoded) {
+			return false
+		}
+	}
+	return true
+}
+
+// lenient is a name as the most lenient program would read it: in Unicode's
+// compatibility form (NFKC), where a fullwidth dot is a dot, without what does not
+// show, and without spaces at its ends.
+func lenient(name string) string {
+	shown := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, name)
+	return strings.TrimSpace(norm.NFKC.String(shown))
+}
+
+// hasScheme tells whether a text begins as a URL does (RFC 3986, section 3.1).
+func hasScheme(s string) bool {
+	scheme, _, found := strings.Cut(s, ":")
+	if !found || scheme == "" || !letter(scheme[0]) {
+		return false
+	}
+	for i := range len(scheme) {
+		if c := scheme[i]; !letter(c) && (c < '0' || c > '9') && strings.IndexByte("+-.", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
