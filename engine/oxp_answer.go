@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -226,7 +225,7 @@ func challenge(item any) (Challenge, bool) {
 	object, _ := item.(map[string]any)
 	t := wording{object: object}
 	c := Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
-	if t.wrong || len(c.ID) > maxChallengeID || !Presentable(c.URL) {
+	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.Showable(c.URL) {
 		return Challenge{}, false
 	}
 	for name := range object {
@@ -235,38 +234,4 @@ func challenge(item any) (Challenge, bool) {
 		}
 	}
 	return c, true
-}
-
-// Presentable tells whether an address that a server gave may be shown to a person:
-// https, at a name of the DNS, in visible ASCII, without user info. Nothing is
-// fetched from it.
-func Presentable(address string) bool {
-	if address == "" || len(address) > maxChallengeBytes {
-		return false
-	}
-	for i := range len(address) {
-		if c := address[i]; c <= ' ' || c > '~' || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
-			return false
-		}
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(address, "https://") {
-		return false
-	}
-	return named(u.Hostname())
-}
-
-// named tells whether a host is a name that the DNS may have: of two labels at
-// least, and no address in any spelling.
-func named(host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil || oldSpelling(host) || len(host) > 253 {
-		return false
-	}
-	labels := strings.Split(host, ".")
-	if last := strings.ToLower(labels[len(labels)-1]); len(labels) < 2 || last == "localhost" {
-		return false
-	}
-	return !slices.ContainsFunc(labels, func(l string) bool {
-		return l == "" || len(l) > 63 || l[0] == '-' || strings.Trim(strings.ToLower(l), "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -44,7 +45,7 @@ func FuzzReadOXP(f *testing.F) {
 		said, err := readSaid(Result{Body: body, JSON: true})
 		if err == nil {
 			for _, c := range said.challenges {
-				if !Presentable(c.URL) {
+				if !weburl.Showable(c.URL) {
 					t.Fatalf("%q: %v", body, c)
 				}
 			}

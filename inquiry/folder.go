@@ -29,3 +29,13 @@ func folderOf(uri string) (path string, ok bool) {
 	path, err := url.PathUnescape(escaped)
 	return path, err == nil && utf8.ValidString(path)
 }
+
+// uriBytes tells whether a text holds nothing but what may stand in a URI.
+func uriBytes(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -7,10 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -322,16 +322,11 @@ func (r *reader) event() gateway.Event {
 	return gateway.Event{Text: text, Associative: r.flag("associative"), Final: r.flag("final")}
 }
 
-// maxURL bounds where a person is sent.
-const maxURL = 8 << 10
-
-// authorization reads where a person must go. It is opened by people, so that
-// nothing but https is passed on.
+// authorization reads where a person must go.
 func (r *reader) authorization() string {
 	text := r.text("auth_url", true)
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(text) > maxURL || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		r.fail("auth_url is no https URL")
+	if !weburl.Showable(text) {
+		r.fail("auth_url is no URL that people are sent to: https at a public name of the DNS, in plain ASCII, without user info")
 	}
 	return text
 }

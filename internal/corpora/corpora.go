@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -68,6 +69,32 @@ func projectRoot() string {
 // Testdata returns a path under the project's own testdata.
 func Testdata(elements ...string) string {
 	return filepath.Join(append([]string{projectRoot(), "testdata"}, elements...)...)
+}
+
+// URLs returns the URLs of testdata/urls.txt, and of each whether it may be shown to a
+// person.
+func URLs(t testing.TB) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile(Testdata("urls.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		verdict, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		url, err := strconv.Unquote(quoted)
+		if err != nil || verdict != "shown" && verdict != "refused" {
+			t.Fatalf("urls.txt: %q: %v", line, err)
+		}
+		urls[url] = verdict == "shown"
+	}
+	if len(urls) < 80 {
+		t.Fatalf("urls.txt has %d URLs", len(urls))
+	}
+	return urls
 }
 
 // Lines decodes a JSON Lines file, gzipped or not, one value a line. A file that

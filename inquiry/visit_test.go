@@ -1,0 +1,23 @@
+package inquiry_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/internal/corpora"
+)
+
+// TestQuestionURLs: a person is asked to open what the rule for URLs that people open
+// shows, and nothing else.
+func TestQuestionURLs(t *testing.T) {
+	for url, shown := range corpora.URLs(t) {
+		params, err := json.Marshal(map[string]string{"mode": "url", "message": "Go", "url": url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := inquiry.Read("name", "url", methods["url"], params); (err == nil) != shown {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}

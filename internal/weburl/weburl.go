@@ -1,0 +1,78 @@
+// Package weburl says which URLs of others may be shown to people, who open them
+// in a browser. Tools name such URLs in three protocols, and there is one rule for
+// all of them.
+package weburl
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxBytes bounds a URL.
+const MaxBytes = 8 << 10
+
+// privateSuffixes are the ends of names that mean something on one machine or in one
+// private network alone (RFC 6761, RFC 6762, RFC 8375, and those that routers and
+// companies use; "internal" is reserved for them).
+var privateSuffixes = []string{"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "home.arpa", "lan"}
+
+// Showable tells whether a URL may be shown to a person: https, at a public name of
+// the DNS, in visible ASCII, without user info. Every reader must find the same host
+// in it, and it must not lead to the reader's own machine or network by its name. What
+// the name resolves to is not asked: it may change until the URL is opened.
+func Showable(address string) bool {
+	if len(address) > MaxBytes || !strings.HasPrefix(address, "https://") {
+		return false
+	}
+	for i := range len(address) {
+		if c := address[i]; c <= ' ' || c > '~' || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	u, err := url.Parse(address)
+	return err == nil && u.User == nil && validPort(u) && publicName(u.Hostname())
+}
+
+// validPort tells whether a URL has no port, or one that is written in the usual way.
+func validPort(u *url.URL) bool {
+	_, port, stated := strings.Cut(u.Host, ":") // addresses of IPv6 are refused anyway
+	if !stated {
+		return true
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0 && strconv.FormatUint(n, 10) == port
+}
+
+// publicName tells whether a host is a name of at least two labels that the public
+// DNS may have, and no address in any spelling.
+func publicName(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {
+		return false
+	}
+	host = strings.ToLower(host)
+	labels := strings.Split(host, ".")
+	if len(labels) < 2 || numeric(labels[len(labels)-1]) {
+		return false
+	}
+	for _, suffix := range privateSuffixes {
+		if host == suffix || strings.HasSuffix(host, "."+suffix) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(labels, func(l string) bool {
+		return l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
+	})
+}
+
+// numeric tells whether a last label is a number: browsers read the whole host as an
+// IPv4 address then, also in forms that others take for names.
+func numeric(label string) bool {
+	digits := "0123456789"
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		label, digits = "0"+hex, digits+"abcdef"
+	}
+	return label != "" && strings.Trim(label, digits) == ""
+}
