@@ -35,7 +35,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 	case errors.Is(err, store.ErrAbsent):
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
-		return store.Call{}, notNow(err)
+		return store.Call{}, notNow(ctx, err)
 	case call.Step == store.Ended && NoteOf(&call).Subscribed:
 		if err := k.unsubscribe(context.WithoutCancel(ctx), &call, ""); err != nil {
 			return store.Call{}, err
@@ -64,7 +64,7 @@ func (k *Kernel) callOff(ctx context.Context, call *store.Call) error {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.finish(ctx, Output{}, refused, call.Opened); o.Pending {
-		return notNow(errors.New("the store did not take the end in"))
+		return notNow(ctx, errors.New("the store did not take the end in"))
 	}
 	return nil
 }

@@ -90,13 +90,13 @@ func (c *call) end(ctx context.Context, ending store.Ending, r audit.Record) (pr
 	found, err := k.store.Finish(ctx, c.id, ending)
 	switch {
 	case errors.Is(err, store.ErrEnded):
-		c.trace.stored(start, nil)
+		c.trace.stored(ctx, start, nil)
 		return &found, true
 	case err != nil && !errors.Is(err, store.ErrAbsent): // what the store does not have, nobody else ends
-		c.trace.stored(start, err)
+		c.trace.stored(ctx, start, err)
 		return nil, false
 	}
-	c.trace.stored(start, nil)
+	c.trace.stored(ctx, start, nil)
 	if k.parts.Observer != nil {
 		k.parts.Observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond)
 	}

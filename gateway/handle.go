@@ -133,18 +133,20 @@ func (c *call) named(ctx context.Context, key string) (*store.Call, error) {
 	case errors.Is(err, store.ErrAbsent):
 		return nil, nil
 	case err != nil:
-		return nil, noStore(err)
+		return nil, noStore(ctx, err)
 	}
 	return &prior, nil
 }
 
-func noStore(cause error) error {
-	return refusal.New(refusal.StoreUnavailable, "The call could not be kept, so nothing was executed. This cannot be mended by changing the call.").WithCause(cause)
+func noStore(ctx context.Context, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, "The call could not be kept, so nothing was executed. This cannot be mended by changing the call.")
+	return canceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
 // notNow is noStore for what executes nothing.
-func notNow(cause error) error {
-	return refusal.New(refusal.StoreUnavailable, "What became of the call cannot be told now. Ask again later.").WithCause(cause)
+func notNow(ctx context.Context, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, "What became of the call cannot be told now. Ask again later.")
+	return canceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
 // asked is the digest of what a key is for. Beside the completion it holds all
@@ -199,7 +201,7 @@ func (k *Kernel) look(ctx context.Context, id, principal string) (store.Call, er
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {
-		return store.Call{}, notNow(err)
+		return store.Call{}, notNow(ctx, err)
 	}
 	return call, k.deliver(ctx, &call)
 }
@@ -214,7 +216,7 @@ func (k *Kernel) deliver(ctx context.Context, call *store.Call) error {
 	defer cancel()
 	first, err := k.store.Deliver(ctx, call.ID, call.Scope.Principal)
 	if err != nil {
-		return notNow(err)
+		return notNow(ctx, err)
 	}
 	call.Delivered = !first
 	return nil

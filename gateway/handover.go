@@ -48,7 +48,7 @@ func (d *Decision) handOver(ctx context.Context) *refusal.Error {
 	}
 	k := d.calls[0].kernel
 	if err := k.owed.enter(ctx); err != nil {
-		refused := refusal.New(refusal.AuditUnavailable, noJournal).WithCause(err)
+		refused := refusal.From(refusal.Log, canceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, noJournal).WithCause(err)))
 		d.end(refused)
 		return refused
 	}

@@ -253,8 +253,12 @@ func TestHandOverIsBounded(t *testing.T) {
 		var late sync.WaitGroup
 		for _, ctx := range []context.Context{t.Context(), gone} {
 			late.Go(func() {
+				want := refusal.AuditUnavailable
+				if ctx == gone {
+					want = refusal.Canceled
+				}
 				for _, o := range k.HandOver(ctx, decide()) {
-					if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable || !strings.Contains(string(o.Result), "audit_unavailable") {
+					if o.Refusal == nil || o.Refusal.Code != want || !strings.Contains(string(o.Result), string(want)) {
 						t.Errorf("one too many: %+v", o)
 					}
 				}
@@ -268,7 +272,7 @@ func TestHandOverIsBounded(t *testing.T) {
 		late.Wait()
 		settle(t, k)
 		ended := map[string]int{}
-		var handed, refused int
+		var handed, refused, left int
 		for _, r := range j.all() {
 			switch {
 			case r.Event != audit.Ending:
@@ -277,13 +281,15 @@ func TestHandOverIsBounded(t *testing.T) {
 				handed++
 			case r.Outcome == audit.Failed && r.Code == refusal.AuditUnavailable:
 				refused++
+			case r.Outcome == audit.Failed && r.Code == refusal.Canceled:
+				left++
 			}
 			if ended[r.CallID]++; ended[r.CallID] > 1 {
 				t.Errorf("%s ended twice", r.CallID)
 			}
 		}
-		if handed != 512 || refused != 4 {
-			t.Errorf("%d handed over, %d refused", handed, refused)
+		if handed != 512 || refused != 2 || left != 2 {
+			t.Errorf("%d handed over, %d refused, of %d the client left", handed, refused, left)
 		}
 		// There is room again.
 		if o := k.HandOver(t.Context(), decide()); o[0].Refusal != nil {

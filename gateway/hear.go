@@ -87,7 +87,7 @@ func (c *call) askedBefore(ctx context.Context, state string) (*Asked, error) {
 	defer cancel()
 	asking := c.trace.start()
 	prior, err := c.kernel.store.Get(ctx, state, owner(c.principal))
-	c.trace.stored(asking, err)
+	c.trace.stored(ctx, asking, err)
 	if errors.Is(err, store.ErrAbsent) {
 		return nil, noQuestion()
 	}

@@ -86,7 +86,8 @@ func (k *Kernel) callerRate(ctx context.Context, state *State, caller string) er
 	if k.parts.Limiter == nil {
 		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
 	}
-	return k.parts.Limiter.Caller(ctx, state.Limits, caller)
+	// Who leaves pays as well: nothing else bounds how often one comes and leaves.
+	return k.parts.Limiter.Caller(context.WithoutCancel(ctx), state.Limits, caller)
 }
 
 // callerName is the name of a principal, or else an address.

@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// asksOnce counts how often a credential is judged.
+// asksOnce judgedCounts how often a credential is judged.
 type asksOnce struct {
 	knows
 	asked int
@@ -186,7 +186,7 @@ func TestIdentifyRefuses(t *testing.T) {
 		"over its rate":     {"spent", nil, "identity caller_rate_limited"},
 	} {
 		_, s, _ := identifying(t, 1)
-		j, seen := &journal{}, &counts{}
+		j, seen := &journal{}, &judgedCounts{}
 		parts := gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}
 		if c.change != nil {
 			c.change(s, &parts)
@@ -212,15 +212,15 @@ func (brokenLimiter) Caller(context.Context, *ratelimit.Limits, string) error {
 	panic(errors.New("broken"))
 }
 
-// counts counts refusals.
-type counts struct {
+// judgedCounts judgedCounts refusals.
+type judgedCounts struct {
 	gateway.Observer // nothing else is told
 	refused          int
 }
 
-func (*counts) Stage(refusal.Stage, time.Duration) {}
+func (*judgedCounts) Stage(refusal.Stage, time.Duration) {}
 
-func (c *counts) Judged(_ string, refused *refusal.Error) {
+func (c *judgedCounts) Judged(_ string, refused *refusal.Error) {
 	if refused != nil {
 		c.refused++
 	}

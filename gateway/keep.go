@@ -44,7 +44,7 @@ func (c *call) keep(ctx context.Context) (err error) {
 	}
 	prior, err := c.noteCall(ctx, "")
 	if err == nil && prior != nil {
-		err = noStore(errors.New("the store knows the id of a new call"))
+		err = noStore(ctx, errors.New("the store knows the id of a new call"))
 	}
 	return err
 }
@@ -54,9 +54,9 @@ func (c *call) keep(ctx context.Context) (err error) {
 func (c *call) noteCall(ctx context.Context, key string) (prior *store.Call, err error) {
 	start := c.trace.start()
 	prior, err = c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.asked()})
-	c.trace.stored(start, err)
+	c.trace.stored(ctx, start, err)
 	if err != nil {
-		return nil, noStore(err)
+		return nil, noStore(ctx, err)
 	}
 	c.kept = prior == nil
 	return prior, nil
@@ -78,9 +78,9 @@ func (c *call) claim(ctx context.Context) error {
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
 		Input: c.inputDigest(), Config: c.state.Digest,
 	})
-	c.trace.stored(start, err)
+	c.trace.stored(ctx, start, err)
 	if err != nil {
-		return noStore(err)
+		return noStore(ctx, err)
 	}
 	c.kept = false
 	return nil

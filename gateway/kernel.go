@@ -279,7 +279,7 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 			if c.finished() {
 				continue
 			}
-			c.refused = refusal.From(check.stage, guarded(ctx, check, c))
+			c.refused = refusal.From(check.stage, canceled(ctx, check.stage, guarded(ctx, check, c)))
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
 			if check.waits {

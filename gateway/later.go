@@ -25,9 +25,9 @@ func (c *call) handOut(ctx context.Context, start time.Time) Outcome {
 	until := start.Add(c.tool.Run().MaxAge)
 	noted := c.trace.start()
 	err := c.noteWaiting(acting, until)
-	c.trace.stored(noted, err)
+	c.trace.stored(acting, noted, err)
 	if err != nil {
-		return c.finish(ctx, Output{}, noStore(err), start)
+		return c.finish(ctx, Output{}, noStore(acting, err), start)
 	}
 	output, err := c.dispatch(acting)
 	if err != nil || !output.Pending {

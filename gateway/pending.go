@@ -22,7 +22,7 @@ func (c *call) pend(ctx context.Context, output Output, start time.Time) Outcome
 	taken := c.trace.start()
 	c.trace.add(string(refusal.Execute), start, taken, nil)
 	err := c.noteWaiting(ctx, until)
-	c.trace.stored(taken, err)
+	c.trace.stored(ctx, taken, err)
 	if errors.Is(err, store.ErrEnded) { // the answer came first
 		call, err := c.kernel.store.Find(context.WithoutCancel(ctx), c.id)
 		if err == nil && call.Step == store.Ended {

@@ -74,7 +74,7 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 		switch {
 		case c.late: // somebody was quicker
 		case o.Pending:
-			return notNow(errors.New("the store did not take the answer in"))
+			return notNow(ctx, errors.New("the store did not take the answer in"))
 		default:
 			return nil
 		}
@@ -95,7 +95,7 @@ func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	case errors.Is(err, store.ErrAbsent):
 		return store.Call{}, notPending(notKept)
 	case err != nil:
-		return store.Call{}, notNow(err)
+		return store.Call{}, notNow(ctx, err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
 		return store.Call{}, notPending("the call waits for no answer")
 	case p.ID != call.ID, p.Group != group(&call):
@@ -112,7 +112,7 @@ func (k *Kernel) Whose(ctx context.Context, callID string) (string, error) {
 	case errors.Is(err, store.ErrAbsent):
 		return "", notPending(notKept)
 	case err != nil:
-		return "", notNow(err)
+		return "", notNow(ctx, err)
 	case call.Scope.Principal != "":
 		return call.Scope.Principal, nil
 	}
@@ -170,7 +170,7 @@ func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
 	defer cancel()
 	_, err := k.change(ctx, call.ID, call.Scope.Principal, func(call *store.Call) bool { return call.Step == store.Ended })
 	if err != nil && !errors.Is(err, store.ErrAbsent) {
-		return notNow(err)
+		return notNow(ctx, err)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent):
 		return notPending(tooLate)
 	case err != nil:
-		return notNow(err)
+		return notNow(ctx, err)
 	}
 	return nil
 }

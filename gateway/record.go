@@ -107,7 +107,7 @@ func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refus
 func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 	before := k.parts.Now()
 	err := appended(ctx, k.parts.Journal, r)
-	if k.parts.Observer != nil {
+	if k.parts.Observer != nil && !gaveUp(ctx, err) {
 		k.parts.Observer.Recorded(err == nil, k.parts.Now().Sub(before))
 	}
 	return err

@@ -97,7 +97,7 @@ func (t *Tender) close(call store.Call) {
 		k.store.Settle(call.ID)
 		return
 	}
-	refused := refusal.From(refusal.Execute, noStore(errors.New("ended before")))
+	refused := refusal.From(refusal.Execute, noStore(context.Background(), errors.New("ended before")))
 	e := store.Ending{State: store.Done, Attempt: k.attempt(), Answer: store.Answer{
 		Result: refusedResult(Report{Tool: call.Task.Tool, Named: true}, refused), Status: refused.Status(),
 	}}

@@ -97,7 +97,7 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, last string)
 	case errors.Is(err, store.ErrAbsent):
 		return notPending(noSubscription)
 	case err != nil:
-		return notNow(err)
+		return notNow(ctx, err)
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 	k := f.admission.kernel
 	feed, stop := k.feeds.follow(&call, k.parts.Now())
 	if feed == nil {
-		return nil, stop, unfollowed(store.ErrFull)
+		return nil, stop, unfollowed(context.Background(), store.ErrFull)
 	}
 	// It may have ended since the call was read, and who ended it told those who
 	// followed then.
@@ -295,7 +295,7 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 	switch {
 	case err != nil && !errors.Is(err, store.ErrAbsent):
 		stop()
-		return nil, func() {}, notNow(err)
+		return nil, func() {}, notNow(ctx, err)
 	case err != nil || !NoteOf(&now).Subscribed:
 		k.feeds.stop(call.ID)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -107,9 +108,9 @@ func (t *trace) add(name string, start, end time.Time, refused *refusal.Error) {
 }
 
 // stored notes what the store was asked. What it is asked belongs to no stage.
-func (t *trace) stored(start time.Time, err error) {
+func (t *trace) stored(ctx context.Context, start time.Time, err error) {
 	if err != nil {
-		err = noStore(err)
+		err = noStore(ctx, err)
 	}
 	t.step("store", start, err)
 }

@@ -93,7 +93,7 @@ func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 	if f.seen {
 		changed := func(call *store.Call) bool { return call.Step == store.Ended || !bytes.Equal(call.Note, f.note) }
 		if _, err := k.change(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrAbsent) {
-			return store.Call{}, unfollowed(err)
+			return store.Call{}, unfollowed(ctx, err)
 		}
 	}
 	f.seen = true
@@ -106,11 +106,11 @@ func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 }
 
 // unfollowed is the refusal for a call that cannot be waited for.
-func unfollowed(err error) error {
+func unfollowed(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrFull) {
 		refused := refusal.New(refusal.Overloaded, "Too many calls are waited for. Ask again later.")
 		refused.RetryAfterMS = time.Second.Milliseconds()
 		return refused
 	}
-	return notNow(err)
+	return notNow(ctx, err)
 }

@@ -93,7 +93,10 @@ const (
 	ToolChoiceViolated  Code = "tool_choice_violated"
 	UpstreamUnavailable Code = "upstream_unavailable"
 	UpstreamTimeout     Code = "upstream_timeout"
-	Internal            Code = "internal"
+	// Canceled is of a request whose client left before it was done. It belongs to the
+	// stage that was under way then.
+	Canceled Code = "canceled"
+	Internal Code = "internal"
 )
 
 // kind is what is fixed about a code: its HTTP status and the stage that gives
@@ -102,6 +105,10 @@ type kind struct {
 	status int
 	stage  Stage
 }
+
+// statusClientLeft is a status that no client reads: it stands in logs and metrics, as
+// proxies write it there.
+const statusClientLeft = 499
 
 // kinds is the one table from codes to HTTP. It is read only.
 var kinds = map[Code]kind{
@@ -169,6 +176,7 @@ var kinds = map[Code]kind{
 	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any},
 	UpstreamUnavailable: {http.StatusBadGateway, Any},
 	UpstreamTimeout:     {http.StatusGatewayTimeout, Any},
+	Canceled:            {statusClientLeft, Any},
 	Internal:            {http.StatusInternalServerError, Any},
 }
 

@@ -91,9 +91,10 @@ func (e *Error) Unwrap() error { return e.Cause }
 func (e *Error) Status() int { return e.Code.Status() }
 
 // Retryable tells whether the same agent may try again: after correcting the
-// completion (stages parse and schema), or after waiting.
+// completion (stages parse and schema), or after waiting. Nobody is there to do so where
+// it was canceled.
 func (e *Error) Retryable() bool {
-	return e.Stage == Parse || e.Stage == Schema || e.RetryAfterMS > 0
+	return (e.Stage == Parse || e.Stage == Schema) && e.Code != Canceled || e.RetryAfterMS > 0
 }
 
 // MarshalJSON writes the shape that goes back to callers and models. Absent

@@ -352,7 +352,7 @@ func TestNoPauseForCallerWhoLeft(t *testing.T) {
 	d.Retries = 1
 	c := newClient(t, Options{Observe: func(Attempt) { cancel() }})
 	_, err := c.Complete(ctx, routeTo(t, d), nil)
-	if code(t, err) != unusable || !errors.Is(err, context.Canceled) || hits.Load() != 1 {
+	if code(t, err) != refusal.Canceled || !errors.Is(err, context.Canceled) || hits.Load() != 1 {
 		t.Errorf("found %v after %d attempts", err, hits.Load())
 	}
 }

@@ -20,6 +20,7 @@ var (
 	errIdle      = errors.New("the answer stalled")
 	errTotal     = errors.New("the whole took too long")
 	errLinger    = errors.New("nothing came after the end")
+	errClosed    = errors.New("the exchange was closed")
 )
 
 // Why what came cannot be a whole answer.
@@ -81,6 +82,8 @@ func lost(ctx context.Context, upstream string, err error, begun bool) *refusal.
 		return crowded("%s: %w", upstream, err)
 	case errors.Is(cause, errConnect), errors.Is(cause, errFirstByte), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
+	case errors.Is(cause, context.Canceled):
+		return refusal.New(refusal.Canceled, "The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))
 	case cause != nil:
 		return unavailable("The request was given up before the model had answered.", "%s: %w", upstream, cause)
 	case !begun:

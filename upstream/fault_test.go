@@ -296,7 +296,7 @@ func TestCallerLeaves(t *testing.T) {
 		for how, want := range map[string]struct {
 			err  error
 			code refusal.Code
-		}{"cancel": {context.Canceled, unusable}, "deadline": {context.DeadlineExceeded, late}} {
+		}{"cancel": {context.Canceled, refusal.Canceled}, "deadline": {context.DeadlineExceeded, late}} {
 			t.Run(why+" by "+how, func(t *testing.T) {
 				t.Parallel()
 				asked, gone := make(chan struct{}), make(chan struct{})

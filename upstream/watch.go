@@ -64,7 +64,7 @@ func (w *watch) end() {
 		w.timer.Stop()
 	}
 	w.mu.Unlock()
-	w.cancel(context.Canceled)
+	w.cancel(errClosed)
 }
 
 // body is the body of an answer under its bounds: the first read belongs to the

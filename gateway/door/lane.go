@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gin-gonic/gin"
 
@@ -114,6 +115,9 @@ func (d *Door) Aside(c *gin.Context, wait func(context.Context)) *refusal.Error 
 	defer done()
 	wait(ctx)
 	if !d.lanes.calls.await(ctx, who) {
+		if cause := c.Request.Context().Err(); errors.Is(cause, context.Canceled) {
+			return refusal.New(refusal.Canceled, "The client left while the request waited.").WithCause(cause)
+		}
 		return d.shed()
 	}
 	in.slots.give(who, 1)

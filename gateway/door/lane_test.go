@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -289,3 +291,33 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%d are still in flight", d.InFlight())
 	}
 }
+
+// TestAsideOfAClientThatLeft: a request whose client left while it waited for its turn
+// is canceled, and does not count as one that was too much.
+func TestAsideOfAClientThatLeft(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	metrics := &shedding{}
+	var d *door.Door
+	w := waiting{make(chan struct{}), make(chan struct{})}
+	aside := door.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ door.Asked) {
+		refused := d.Aside(c, func(context.Context) {
+			go ask(d, http.MethodGet, "/call", nil) // takes the only turn
+			<-w.inside
+			leave()
+		})
+		c.String(http.StatusOK, "%v", refused)
+	}}
+	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", door.Calls))
+	answer := httptest.NewRecorder()
+	d.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/aside", nil).WithContext(ctx))
+	close(w.leave)
+	if got := answer.Body.String(); !strings.Contains(got, "canceled") || metrics.shed.Load() != 0 {
+		t.Errorf("answered %s, %d were too much", got, metrics.shed.Load())
+	}
+}
+
+// shedding counts what was too much.
+type shedding struct{ shed atomic.Int64 }
+
+func (*shedding) Request(string) func(int) { return func(int) {} }
+func (s *shedding) Shed()                  { s.shed.Add(1) }

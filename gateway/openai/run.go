@@ -207,8 +207,8 @@ func (r *run) lost(asking context.Context, err error) *failure {
 	if errors.Is(context.Cause(asking), errWallTime) {
 		return r.bound("The run has taken the time that it may take.")
 	}
-	if errors.Is(err, context.Canceled) {
-		err = givenUp(err)
+	if errors.Is(err, context.Canceled) && asking.Err() != nil {
+		err = clientLeft(err)
 	}
 	f := fails(err)
 	f.again = f.again && r.steps == 0
@@ -292,7 +292,7 @@ func (r *run) mendable(refused *refusal.Error) bool {
 	switch refused.Code {
 	case refusal.AgentRequired:
 		return r.route.Rules.Protocol == upstream.Text && r.agentStated()
-	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached:
+	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached, refusal.Canceled:
 		return false
 	}
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer

@@ -214,6 +214,10 @@ func TestLeaving(t *testing.T) {
 	for _, streamed := range []string{"", `"stream":true`} {
 		gone := make(chan struct{})
 		h := open(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if streamed != "" {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 			close(gone)
@@ -222,6 +226,10 @@ func TestLeaving(t *testing.T) {
 		t.Cleanup(server.Close)
 		leave(t, server.URL, asks(streamed), func() bool { return h.model.times() == 1 })
 		wait(t, gone, "the model is still asked")
+		server.Close() // once every request has its line in the log
+		if line := h.log.String(); !strings.Contains(line, `"level":"INFO"`) || !strings.Contains(line, `"stage":"any","code":"canceled"`) || strings.Contains(line, "unavailable") {
+			t.Errorf("the log says %s", line)
+		}
 
 		started, finish := make(chan struct{}), make(chan struct{})
 		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -213,7 +214,12 @@ func (s *sink) fail(f *failure) {
 	s.send()
 }
 
-// givenUp is the refusal of what nobody waits for any more.
-func givenUp(cause error) *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable, "The request was given up before the model had answered.").WithCause(cause)
+// clientLeft is the refusal of a run whose application has left. One that says so
+// already stays as it is.
+func clientLeft(err error) error {
+	var refused *refusal.Error
+	if errors.As(err, &refused) && refused.Code == refusal.Canceled {
+		return err
+	}
+	return refusal.New(refusal.Canceled, "The application left before the model had answered, so the run was given up.").WithCause(err)
 }
