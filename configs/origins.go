@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -16,6 +17,26 @@ func (n node) origins(into *[]string) {
 		}
 		*into = append(*into, item.Value)
 	})
+}
+
+// hosts reads a list of names by which the gateway is reached.
+func (n node) hosts(into *[]string) {
+	n.list("names of the gateway", func(_ int, item node) {
+		if !item.isString() || !hostForm(item.Value) {
+			item.fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.found())
+			return
+		}
+		*into = append(*into, item.Value)
+	})
+}
+
+// hostForm tells whether a name is written as it will be compared: without what an
+// address of IPv6 has around it in a URL.
+func hostForm(s string) bool {
+	if address, err := netip.ParseAddr(s); err == nil {
+		return address.String() == s
+	}
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && strings.Trim(s, ".-") == s
 }
 
 // usual are the ports that a browser leaves out; read only.

@@ -17,3 +17,16 @@ func TestOriginForm(t *testing.T) {
 		}
 	}
 }
+
+func TestHostForm(t *testing.T) {
+	for s, want := range map[string]bool{
+		"gateway.example.com": true, "gateway": true, "10.0.0.1": true, "2001:db8::1": true, "a_b.example.com": true, "xn--bcher-kva.example": true,
+		"": false, "*": false, "*.example.com": false, "Gateway.example.com": false, "gateway.example.com:8080": false, "gateway.example.com.": false, ".example.com": false,
+		"https://gateway.example.com": false, "[2001:db8::1]": false, "2001:DB8::1": false, "2001:db8:0::1": false, "gateway.example.com/": false, "bücher.example": false, "a b": false,
+		"-a.example.com": false, "user@gateway.example.com": false,
+	} {
+		if hostForm(s) != want {
+			t.Errorf("%q: want %t", s, want)
+		}
+	}
+}

@@ -98,19 +98,14 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
-	opening := door.Options{
+	front := door.New(door.Options{
 		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.kernel.Identify, Unready: who.unready,
-		MostInFlight: loaded.Server.MostInFlight,
-	}
-	pages := door.Pages(loaded.Server.Origins)
-	if loaded.Auth.Mode == configs.AuthNone {
-		opening.Pages = &pages
-	}
-	front := door.New(opening)
+		MostInFlight: loaded.Server.MostInFlight, Pages: door.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+	})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
 	mcp.New(mcp.Options{
-		Kernel: h.kernel, Version: built, Pages: pages, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry,
+		Kernel: h.kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry,
 	}).Mount(front)
 	h.models.Store(loaded.Models)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})

@@ -133,6 +133,14 @@ func TestRaw(t *testing.T) {
 		t.Fatalf("only %d requests", len(cases))
 	}
 	config, _ := unlimitedVectors(t)
+	main, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := strings.Replace(string(main), "server: {", "server: {hosts: [x, elsewhere.example], ", 1)
+	if err := os.WriteFile(config, []byte(named), 0o600); err != nil || named == string(main) {
+		t.Fatal("the gateway has no names", err)
+	}
 	g := serveGate(t, config)
 	names := map[string]bool{}
 	for _, c := range cases {

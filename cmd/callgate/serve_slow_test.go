@@ -84,7 +84,7 @@ func TestSlowClients(t *testing.T) {
 
 	// Each sends what it has, then a byte of it at a time. Bodies that drip are more
 	// than the requests that are answered at the same time.
-	head := "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n"
+	head := "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n"
 	whole := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	conns := make([]net.Conn, clients)
 	for i := range conns {
@@ -172,7 +172,7 @@ func TestSoak(t *testing.T) {
 		case 7:
 			c, err := net.Dial("tcp", g.listen)
 			if err == nil { // one that leaves in the middle
-				fmt.Fprint(c, "POST /v1/calls HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 500\r\n\r\n{")
+				fmt.Fprint(c, "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 500\r\n\r\n{")
 				c.Close()
 			}
 		}

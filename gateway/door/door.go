@@ -45,9 +45,8 @@ type Options struct {
 	Identify func(context.Context, *gateway.Request) (name string, err error)
 	// Unready says why nobody can be let in now, or nil. It may be nil itself.
 	Unready func() error
-	// Pages are the web pages that may ask where callers are asked for no credential;
-	// nil, where they are, looks at none: a page that does not know one learns nothing.
-	Pages *Pages
+	// Pages are the web pages that may ask, and the names of the gateway.
+	Pages Pages
 	// MostInFlight bounds how many requests are answered at the same time, by their
 	// Lane; beyond it, and beyond half of it for one caller, they are refused as
 	// overloaded. Health checks are not counted.

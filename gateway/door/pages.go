@@ -6,33 +6,60 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/refusal"
 )
 
-// Pages are the origins of web pages that may ask, beside pages of this machine
-// where the connection does not leave it.
-type Pages []string
+// Pages says which web pages may ask, and by which names the gateway is reached. The
+// zero value is for a gateway that no page asks but those of this machine, where the
+// connection does not leave it. It holds whether callers need a credential or not: a
+// browser may have one of its own to send.
+type Pages struct {
+	// Origins are those of web pages that may ask, as browsers write them.
+	Origins []string
+	// Hosts are names of the gateway, in lower case and without a port. Without any,
+	// only connections that do not leave the machine are asked for a name.
+	Hosts []string
+}
 
-// Origin refuses what a web page sends that may not ask: a browser tells its Origin
-// with everything that could act. A page can send a text across sites without asking
-// first, and whoever is asked for no credential would take it for a caller of this
-// machine.
-func (p Pages) Origin(r *http.Request) *refusal.Error {
+// Check refuses what a web page sends that may not ask, and what was sent to another
+// name than the gateway's.
+func (p Pages) Check(r *http.Request) *refusal.Error {
+	if refused := p.host(r); refused != nil {
+		return refused
+	}
+	return p.origin(r)
+}
+
+// origin refuses pages that may not ask: a browser tells its Origin with everything
+// that could act. A page can send a text across sites without asking first, and whoever
+// is asked for no credential would take it for a caller of this machine.
+func (p Pages) origin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
-	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p, origins[0]) || onThisMachine(r) && local(origins[0])) {
+	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || onThisMachine(r) && local(origins[0])) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "Pages of this Origin may not ask here (server.origins).")
 }
 
-// Host refuses what was sent to another name that its owner has led to this
-// machine: a browser takes that for the page's own site.
-func (p Pages) Host(r *http.Request) *refusal.Error {
-	if onThisMachine(r) && !p.hosts(r.Host) {
-		return refusal.New(refusal.BadRequest, "The Host is not this machine, nor that of an origin which is configured (server.origins).")
+// host refuses what was sent to a name that its owner has led to this machine: a
+// browser takes that for the page's own site, and lets the page read the answer.
+func (p Pages) host(r *http.Request) *refusal.Error {
+	here := onThisMachine(r)
+	if !here && len(p.Hosts) == 0 || here && loopback(nameOf(r.Host)) || p.hosts(r.Host) {
+		return nil
 	}
-	return nil
+	return refusal.New(refusal.BadRequest, "The Host is no name of this gateway: not this machine, not one of server.hosts, and not that of an origin which is configured (server.origins).")
+}
+
+// hosts tells whether a Host is a name of the gateway, or that of an origin which may
+// ask.
+func (p Pages) hosts(host string) bool {
+	return slices.Contains(p.Hosts, nameOf(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
+		u, err := url.Parse(origin)
+		return err == nil && u.Host == host
+	})
 }
 
 // onThisMachine tells whether a connection does not leave the machine.
@@ -45,28 +72,19 @@ func onThisMachine(r *http.Request) bool {
 	return err == nil && to.Addr().Unmap().IsLoopback()
 }
 
-// hosts tells whether a Host is this machine's own, or that of an origin which may
-// ask.
-func (p Pages) hosts(host string) bool {
-	return loopback(nameOf(host)) || slices.ContainsFunc(p, func(origin string) bool {
-		u, err := url.Parse(origin)
-		return err == nil && u.Host == host
-	})
-}
-
 // local tells whether an origin is a page of this machine.
 func local(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && loopback(nameOf(u.Host))
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && loopback(u.Hostname())
 }
 
-// nameOf is a host without its port, or brackets.
+// nameOf is a host without its port, or brackets, in lower case.
 func nameOf(host string) string {
 	u, err := url.Parse("http://" + host)
 	if err != nil || u.Host != host {
 		return ""
 	}
-	return u.Hostname()
+	return strings.ToLower(u.Hostname())
 }
 
 // loopback tells whether a name or an address can only be this machine.

@@ -1,7 +1,9 @@
 package door_test
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
 )
 
 // TestPages: where nobody is asked for a credential, a web page of another site is
@@ -17,13 +20,19 @@ import (
 // without asking first.
 func TestPages(t *testing.T) {
 	acted := 0
-	open := func(pages *door.Pages) *httptest.Server {
+	open := func(pages door.Pages) *httptest.Server {
 		d := doorOf(io.Discard, func(o *door.Options) { o.Pages = pages },
 			door.Route{Method: http.MethodPost, Path: "/act", MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: func(c *gin.Context, _ door.Asked) {
 				acted++
 				c.Status(http.StatusOK)
 			}},
-			door.Route{Method: http.MethodPost, Path: "/own", Pages: true, Serve: echo})
+			door.Route{Method: http.MethodPost, Path: "/own", MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: echo, Forbid: func(c *gin.Context, _ *refusal.Error) {
+				c.AbortWithStatus(http.StatusForbidden)
+			}},
+			door.Route{Method: http.MethodGet, Path: "/look", Serve: echo},
+			door.Route{Method: http.MethodPost, Path: "/open", Open: true, MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: echo, Admit: func(*gin.Context) *refusal.Error {
+				return refusal.New(refusal.NotFound, "m")
+			}})
 		server := httptest.NewServer(d)
 		t.Cleanup(server.Close)
 		return server
@@ -43,7 +52,7 @@ func TestPages(t *testing.T) {
 		answer.Body.Close()
 		return answer.StatusCode
 	}
-	ambient := open(&door.Pages{"https://app.example.com"})
+	ambient := open(door.Pages{Origins: []string{"https://app.example.com"}})
 	for _, origin := range []string{
 		"https://evil.example", "null", "", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "https://app.example.com.evil.example",
 		"https://app.example.com/", "https://APP.example.com", "http://app.example.com", "http://user@localhost", "file://", "http://0x7f.1", "http://[::ffff:8.8.8.8]",
@@ -62,10 +71,78 @@ func TestPages(t *testing.T) {
 			t.Errorf("%q: %d, acted %d", origins, status, acted)
 		}
 	}
-	if status := post(ambient, "/own", "https://evil.example"); status != http.StatusOK {
-		t.Errorf("a route that looks by itself: %d", status)
+	if status := post(ambient, "/own", "https://evil.example"); status != http.StatusForbidden {
+		t.Errorf("a route that refuses pages in its own way: %d", status)
 	}
-	if status := post(open(nil), "/act", "https://evil.example"); status != http.StatusOK || acted != want+1 {
-		t.Errorf("where a credential is asked for: %d", status)
+	if status := post(ambient, "/open", "https://evil.example"); status != http.StatusBadRequest {
+		t.Errorf("a route that is open: %d", status)
+	}
+	if status := post(ambient, "/open"); status != http.StatusNotFound {
+		t.Errorf("a route that is open, without an origin: %d", status)
+	}
+	if status := post(open(door.Pages{}), "/act", "https://app.example.com"); status != http.StatusBadRequest || acted != want {
+		t.Errorf("an origin that is not listed: %d", status)
+	}
+}
+
+// TestHosts: what a browser was led here for by another name is refused on every route,
+// also where it only reads. Health checks come by any name.
+func TestHosts(t *testing.T) {
+	d := doorOf(io.Discard, func(o *door.Options) {
+		o.Pages = door.Pages{Origins: []string{"http://intern.example:8080"}, Hosts: []string{"gateway.example", "192.0.2.1"}}
+	},
+		door.Route{Method: http.MethodGet, Path: "/look", Serve: echo},
+		door.Route{Method: http.MethodGet, Path: "/own", Serve: echo, Forbid: func(c *gin.Context, _ *refusal.Error) {
+			c.AbortWithStatus(http.StatusForbidden)
+		}},
+		door.Route{Method: http.MethodGet, Path: "/open", Open: true, Serve: echo})
+	ask := func(local, path, host string) int {
+		t.Helper()
+		at, err := net.ResolveTCPAddr("tcp", local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at))))
+		return w.Code
+	}
+	const here, elsewhere = "127.0.0.1:8080", "10.0.0.1:8080"
+	for host, known := range map[string]bool{
+		"127.0.0.1:8080": true, "127.0.0.1": true, "127.9.9.9:1": true, "localhost": true, "localhost:8080": true, "LOCALHOST:8080": true, "[::1]:8080": true,
+		"intern.example:8080": true, "gateway.example": true, "gateway.example:8443": true, "Gateway.Example": true, "192.0.2.1:8080": true,
+		"evil.example": false, "evil.example:8080": false, "": false, "10.0.0.1": false, "0.0.0.0:8080": false, "[::]:8080": false, "intern.example": false, "intern.example:80": false,
+		"localhost.evil.example": false, "127.0.0.1.evil.example": false, "127.0.0.1@evil.example": false, "a.gateway.example": false, "gateway.example.evil.example": false,
+		"gateway.example.": false, "127.1": false, "2130706433": false, "gateway.example/x": false,
+	} {
+		for path, refused := range map[string]int{"/look": 400, "/own": 403, "/open": 400} {
+			want := 200
+			if !known {
+				want = refused
+			}
+			if got := ask(here, path, host); got != want {
+				t.Errorf("%s at %s: %d, expected %d", path, host, got, want)
+			}
+		}
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if got := ask(here, path, host); got != 200 {
+				t.Errorf("%s at %s: %d", path, host, got)
+			}
+		}
+	}
+	// By another way names are looked at where they are configured; a name of this
+	// machine means nothing there.
+	for host, want := range map[string]int{"gateway.example": 200, "192.0.2.1": 200, "intern.example:8080": 200, "evil.example": 400, "localhost": 400, "10.0.0.1:8080": 400} {
+		if got := ask(elsewhere, "/look", host); got != want {
+			t.Errorf("%s from elsewhere: %d, expected %d", host, got, want)
+		}
+	}
+	d = doorOf(io.Discard, nil, door.Route{Method: http.MethodGet, Path: "/look", Serve: echo})
+	if got := ask(elsewhere, "/look", "evil.example"); got != 200 {
+		t.Errorf("from elsewhere, without names: %d", got)
+	}
+	if got := ask(here, "/look", "evil.example"); got != 400 {
+		t.Errorf("on this machine, without names: %d", got)
 	}
 }

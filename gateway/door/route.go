@@ -39,8 +39,9 @@ type Route struct {
 	// of them; both absent: application/json.
 	Media    []string
 	Expected string
-	// Pages says that the face itself looks at which web page has sent a request.
-	Pages bool
+	// Forbid writes the refusal of what a web page has sent that may not ask, and
+	// aborts; nil is Refuse.
+	Forbid func(*gin.Context, *refusal.Error)
 	// Headers are the headers of Callgate that mean something here beside those
 	// that say for whom, as net/http writes their names.
 	Headers []string
@@ -61,6 +62,9 @@ func (d *Door) Mount(r Route) {
 	if r.Refuse == nil {
 		r.Refuse = d.options.Refuse
 	}
+	if r.Forbid == nil {
+		r.Forbid = r.Refuse
+	}
 	if len(r.Media) == 0 {
 		r.Media, r.Expected = []string{mediaJSON}, mediaJSON
 	}
@@ -77,6 +81,10 @@ func (d *Door) Mount(r Route) {
 // until the answer begins; see Keep.
 func (d *Door) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		if refused := d.options.Pages.Check(c.Request); refused != nil {
+			r.Forbid(c, refused)
+			return
+		}
 		limit := 0
 		if r.MaxBody != nil {
 			limit = r.MaxBody()
@@ -108,9 +116,6 @@ func (d *Door) readHead(c *gin.Context, r Route, limit int) (asked Asked, refuse
 	}
 	if refused == nil {
 		asked, refused = readHead(c, r)
-	}
-	if refused == nil && d.options.Pages != nil && !r.Pages {
-		refused = d.options.Pages.Origin(c.Request)
 	}
 	if refused == nil && r.Admit != nil && !r.Open {
 		refused = r.Admit(c)

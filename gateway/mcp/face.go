@@ -20,8 +20,6 @@ type Options struct {
 	Kernel *gateway.Kernel
 	// Version is of this program, for clients that ask.
 	Version string
-	// Pages are those that may ask.
-	Pages door.Pages
 	// AnswerTime is how long a client of before 2026-07-28 has for its answers to what
 	// a tool asks; 0 is five minutes.
 	AnswerTime time.Duration
@@ -52,8 +50,17 @@ const (
 func (f *Face) Mount(d *door.Door) {
 	d.Mount(door.Route{
 		Method: http.MethodPost, Path: path, Refuse: refuse, Serve: f.post(d), Headers: []string{},
-		MaxBody: f.maxMessage, Pages: true, Ends: mayRespond,
+		MaxBody: f.maxMessage, Forbid: forbid, Ends: mayRespond,
 	})
+}
+
+// forbid answers what a web page sends that may not ask, with the status of the
+// protocol for that.
+func forbid(c *gin.Context, refused *refusal.Error) {
+	f := refuses(refused).at(http.StatusForbidden)
+	f.code = f.status
+	write(c, nil, &answer{fault: f})
+	c.Abort()
 }
 
 // maxMessage is how long a message may be: a longest call, and what is around it.
@@ -66,16 +73,6 @@ func (f *Face) post(d *door.Door) func(*gin.Context, door.Asked) {
 
 // take answers one message over HTTP.
 func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
-	refused := f.options.Pages.Host(c.Request)
-	if refused == nil {
-		refused = f.options.Pages.Origin(c.Request)
-	}
-	if refused != nil {
-		f := refuses(refused).at(http.StatusForbidden)
-		f.code = f.status
-		write(c, nil, &answer{fault: f})
-		return
-	}
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
 		refuse(c, refusal.From(refusal.Identity, err))

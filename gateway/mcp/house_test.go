@@ -117,8 +117,11 @@ func open(t testing.TB, p plan) *house {
 	if h.kernel, err = gateway.New(state, parts); err != nil {
 		t.Fatal(err)
 	}
-	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse, Identify: h.kernel.Identify})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", Pages: p.origins, AnswerTime: p.time, RegistryNames: p.dotted})
+	h.Door = door.New(door.Options{
+		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
+		Identify: h.kernel.Identify, Pages: door.Pages{Origins: p.origins},
+	})
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTime: p.time, RegistryNames: p.dotted})
 	h.face.Mount(h.Door)
 	return h
 }
