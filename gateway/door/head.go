@@ -3,6 +3,7 @@ package door
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -58,8 +59,13 @@ func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 		return Asked{}, bad("The path has a query; nothing is said by one here.")
 	}
 	for name := range r.Header {
-		// A header that is misspelt must not leave what it says to the defaults.
-		if strings.HasPrefix(name, headerPrefix) && name != HeaderCallID && !slices.Contains(known, name) {
+		// A header that is misspelt must not leave what it says to the defaults. Some
+		// senders write underscores for the hyphens of a name, or have them written.
+		hyphened := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if name != hyphened && hyphened == HeaderKey {
+			return Asked{}, bad("There is a header %s; expected %s.", name, HeaderKey)
+		}
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && !slices.Contains(known, name) {
 			return Asked{}, bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(known, ", "))
 		}
 	}
