@@ -37,11 +37,13 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 	case err != nil:
 		return store.Call{}, notNow(ctx, err)
 	case call.Step == store.Ended && NoteOf(&call).Subscribed:
-		if err := k.unsubscribe(context.WithoutCancel(ctx), &call, ""); err != nil {
-			return store.Call{}, err
+		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Note{}); {
+		case err == nil:
+			k.tellCancelled(&call)
+		case !errors.Is(err, store.ErrAbsent) && !errors.Is(err, store.ErrChanged): // it has ended already
+			return store.Call{}, notNow(ctx, err)
 		}
 		k.feeds.stop(call.ID)
-		k.tellCancelled(&call)
 	case call.Step == store.Waiting:
 		if err := k.callOff(context.WithoutCancel(ctx), &call); err != nil {
 			return store.Call{}, err

@@ -19,8 +19,10 @@ type Note struct {
 	Said string `json:"said,omitempty"`
 	// Subscribed says that the tool tells of events, though the call has ended.
 	Subscribed bool `json:"subscribed,omitempty"`
-	// Last is the digest of the event that ended the subscription.
-	Last string `json:"last,omitempty"`
+	// Last is the digest of the event that ended the subscription, and LastEvent that
+	// event: whoever follows the call later is told it from here.
+	Last      string `json:"last,omitempty"`
+	LastEvent *Event `json:"last_event,omitempty"`
 	// Wrapped says that the tool's own answer stands in the result as its member value.
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are what a person has to do before such a call can pass.

@@ -68,12 +68,15 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 		subscribed := a.Subscribed && k.feeds.begin(&call, k.parts.Now())
 		c.note = Note{Display: a.Display, Said: p.Digest, Subscribed: subscribed}.encode()
 		o := c.finish(ctx, a.Output, c.fault(a), call.Opened)
-		if subscribed && (c.late || o.Pending) {
-			k.feeds.stop(call.ID)
-		}
 		switch {
-		case c.late: // somebody was quicker
+		case c.late: // somebody was quicker, and that answer may have subscribed
+			if subscribed {
+				k.abandon(ctx, &call)
+			}
 		case o.Pending:
+			if subscribed {
+				k.feeds.stop(call.ID)
+			}
 			return notNow(ctx, errors.New("the store did not take the answer in"))
 		default:
 			return nil
@@ -178,22 +181,26 @@ func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
 // Authorize notes that a call waits for somebody to open a URL. A call that does
 // not wait is not_found.
 func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
-	call, err := k.posted(ctx, p)
-	if err != nil {
-		return err
-	}
-	if call.Step != store.Waiting || k.overdue(&call) {
-		return notPending(tooLate)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 	defer cancel()
-	switch err := k.store.Note(ctx, call.ID, store.Waiting, Note{AuthURL: url}.encode()); {
-	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent):
-		return notPending(tooLate)
-	case err != nil:
-		return notNow(ctx, err)
+	for {
+		call, err := k.posted(ctx, p)
+		if err != nil {
+			return err
+		}
+		if call.Step != store.Waiting || k.overdue(&call) {
+			return notPending(tooLate)
+		}
+		switch err := k.store.Note(ctx, call.ID, store.Waiting, call.Note, Note{AuthURL: url}.encode()); {
+		case errors.Is(err, store.ErrChanged): // by another URL: the one that is noted last holds
+			continue
+		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent):
+			return notPending(tooLate)
+		case err != nil:
+			return notNow(ctx, err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // dispute writes down what a tool has said of a call beside its one answer, and

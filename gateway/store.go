@@ -19,7 +19,7 @@ type Store interface {
 	Again(ctx context.Context, id string) (attempt int, err error)
 	Pend(ctx context.Context, id string, until time.Time) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
-	Note(ctx context.Context, id string, at store.Step, note []byte) error
+	Note(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(id string)
 	Drop(ctx context.Context, id string) error
 
@@ -74,8 +74,8 @@ func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (cal
 	return call, err
 }
 
-func (s shield) Note(ctx context.Context, id string, at store.Step, note []byte) error {
-	return s.ask(func(of Store) error { return of.Note(ctx, id, at, note) })
+func (s shield) Note(ctx context.Context, id string, at store.Step, was, note []byte) error {
+	return s.ask(func(of Store) error { return of.Note(ctx, id, at, was, note) })
 }
 
 func (s shield) Settle(id string) {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
@@ -57,8 +56,9 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 	active := call.Step == store.Ended && note.Subscribed
 	switch {
 	case !active && p.Digest != "" && note.Last == p.Digest:
-		// It is noted, and perhaps not told: whoever noted it may not have heard so.
-		k.feeds.publish(&call, e, p.Digest, k.parts.Now())
+		// The store has it. Whoever put it there may not know that, so the feed may
+		// still be open: its followers read the event from the store when it ends.
+		k.feeds.stop(call.ID)
 		return nil
 	case !active && p.Digest != "" && k.feeds.again(call.ID, p.Digest):
 		return nil
@@ -66,8 +66,11 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 		return notPending(noSubscription)
 	}
 	if e.Final {
-		if err := k.unsubscribe(ctx, &call, p.Digest); err != nil {
-			return err
+		switch err := k.unsubscribe(ctx, &call, Note{Last: p.Digest, LastEvent: &e}); {
+		case errors.Is(err, store.ErrAbsent), errors.Is(err, store.ErrChanged):
+			return notPending(noSubscription)
+		case err != nil:
+			return notNow(ctx, err)
 		}
 	}
 	if k.feeds.publish(&call, e, p.Digest, k.parts.Now()) {
@@ -87,19 +90,26 @@ func (k *Kernel) abandon(ctx context.Context, call *store.Call) {
 	}
 }
 
-// unsubscribe ends the subscription of a call, by an event or without one.
-func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, last string) error {
-	note := NoteOf(call)
-	note.Subscribed, note.Last = false, last
+// unsubscribe ends the subscription of a call, with the last event of end or without
+// one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
+func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Note) error {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
-	switch err := k.store.Note(ctx, call.ID, store.Ended, note.encode()); {
-	case errors.Is(err, store.ErrAbsent):
-		return notPending(noSubscription)
-	case err != nil:
-		return notNow(ctx, err)
+	was := *call
+	for {
+		note := NoteOf(&was)
+		note.Subscribed, note.Last, note.LastEvent = false, end.Last, end.LastEvent
+		err := k.store.Note(ctx, call.ID, store.Ended, was.Note, note.encode())
+		if !errors.Is(err, store.ErrChanged) {
+			return err
+		}
+		if was, err = k.store.Find(ctx, call.ID); err != nil {
+			return err
+		}
+		if !NoteOf(&was).Subscribed {
+			return store.ErrChanged
+		}
 	}
-	return nil
 }
 
 // feeds are the active subscriptions that this process knows, with their latest
@@ -274,39 +284,4 @@ func (f *feeds) follow(call *store.Call, now time.Time) (events chan Event, stop
 		defer f.mu.Unlock()
 		delete(of.followers, events)
 	}
-}
-
-// Events follows the subscription of a call that has ended, where it has one. The
-// channel ends with it; stop is to be called at the end.
-func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), err error) {
-	if call.Step != store.Ended || !NoteOf(&call).Subscribed {
-		return nil, func() {}, nil
-	}
-	k := f.admission.kernel
-	feed, stop := k.feeds.follow(&call, k.parts.Now())
-	if feed == nil {
-		return nil, stop, unfollowed(context.Background(), store.ErrFull)
-	}
-	// It may have ended since the call was read, and who ended it told those who
-	// followed then.
-	ctx, cancel := context.WithTimeout(context.Background(), keepWait)
-	defer cancel()
-	now, err := k.store.Find(ctx, call.ID)
-	switch {
-	case err != nil && !errors.Is(err, store.ErrAbsent):
-		stop()
-		return nil, func() {}, notNow(ctx, err)
-	case err != nil || !NoteOf(&now).Subscribed:
-		k.feeds.stop(call.ID)
-	}
-	return feed, stop, nil
-}
-
-// Admitted tells whether who follows may still be told something.
-func (f *Follower) Admitted(ctx context.Context) error {
-	_, err := f.admission.kernel.enter(ctx, f.admission.request, f.admission)
-	if err != nil {
-		return refusal.From(refusal.Identity, err)
-	}
-	return nil
 }

@@ -179,6 +179,8 @@ var (
 	ErrDispatched = errors.New("store: the call was dispatched already")
 	// ErrEnded says that a call has ended already.
 	ErrEnded = errors.New("store: the call has ended already")
+	// ErrChanged says that a call has another note than the one to be replaced.
+	ErrChanged = errors.New("store: the call has another note")
 	// ErrLost says that a call, or its key, is another's now.
 	ErrLost = errors.New("store: the call belongs to another process")
 	// ErrUnavailable says that the store cannot be relied on at the moment.

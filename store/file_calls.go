@@ -228,10 +228,11 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 	return <-result, err
 }
 
-// Note puts a note in place of the one that a call has, which waits or has ended,
-// as at says.
-func (f *File) Note(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, note) })
+// Note replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// have read the same note, one replaces it.
+func (f *File) Note(ctx context.Context, id string, at Step, was, note []byte) error {
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, was, note) })
 	if err == nil {
 		f.watched.tell(id)
 	}

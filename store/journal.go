@@ -43,9 +43,10 @@ func (f *File) noting(c Call) change {
 	}
 }
 
-// annotate is Note, where this journal has the call.
+// annotate is Note, where this journal has the call. What Redis has decided holds,
+// whatever note stands here.
 func (f *File) annotate(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, note) })
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, c.Note, note) })
 	if errors.Is(err, ErrAbsent) || errors.Is(err, errEarly) {
 		return nil
 	}

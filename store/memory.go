@@ -161,11 +161,12 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 	return call, err
 }
 
-// Note puts a note in place of the one that a call has, which waits or has ended,
-// as at says.
-func (m *Memory) Note(_ context.Context, id string, at Step, note []byte) error {
+// Note replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// have read the same note, one replaces it.
+func (m *Memory) Note(_ context.Context, id string, at Step, was, note []byte) error {
 	err := m.change(id, func(k *kept) error {
-		_, err := k.call.note(at, note)
+		_, err := k.call.note(at, was, note)
 		return err
 	})
 	if err == nil {

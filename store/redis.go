@@ -217,7 +217,7 @@ func (l *link) partOf(principal string) int {
 
 // refusals are what scripts say when they refuse.
 var refusals = map[string]error{
-	"full": ErrFull, "absent": ErrAbsent, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrLost, "early": errEarly,
+	"full": ErrFull, "absent": ErrAbsent, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrLost, "early": errEarly, "changed": ErrChanged,
 }
 
 var (

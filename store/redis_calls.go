@@ -232,9 +232,10 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	return c, err
 }
 
-// Note puts a note in place of the one that a call has, which waits or has ended,
-// as at says.
-func (r *Redis) Note(ctx context.Context, id string, at Step, note []byte) error {
+// Note replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// have read the same note, one replaces it.
+func (r *Redis) Note(ctx context.Context, id string, at Step, was, note []byte) error {
 	if at.rank() < Waiting.rank() {
 		return errEarly
 	}
@@ -242,7 +243,7 @@ func (r *Redis) Note(ctx context.Context, id string, at Step, note []byte) error
 	if err != nil {
 		return err
 	}
-	said, err := r.ask(ctx, principal, noteScript, id, string(at), note)
+	said, err := r.ask(ctx, principal, noteScript, id, string(at), was, note)
 	if _, err := r.step(id, said, err); err != nil {
 		return err
 	}

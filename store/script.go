@@ -218,14 +218,16 @@ redis.call('ZADD', base .. 'due', ARGV[7], id)
 return say('ok', whole(id))
 `)
 
-// noteScript: id, the step at which the call must be, note.
+// noteScript: id, the step at which the call must be, the note to be replaced, note.
 var noteScript = guarded(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'p', 'size', 'spare', 'note')
 if not f[1] then return say('absent') end
 if f[1] ~= ARGV[6] then return say(f[1] == 'ended' and 'ended' or 'early') end
-local more = #ARGV[7] - #(f[5] or '')
-redis.call('HSET', at(id), 'note', ARGV[7], 'size', plain(tonumber(f[3]) + more))
+local old = f[5] or ''
+if old ~= ARGV[7] and old ~= ARGV[8] then return say('changed') end
+local more = #ARGV[8] - #old
+redis.call('HSET', at(id), 'note', ARGV[8], 'size', plain(tonumber(f[3]) + more))
 count(f[2], 0, more, f[4] and {calls = 0, bytes = more})
 return say('ok', whole(id))
 `)

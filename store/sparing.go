@@ -131,15 +131,16 @@ func (s *Sparing) Settle(id string) {
 	}
 }
 
-// Note puts a note in place of the one that a call has, which waits or has ended,
-// as at says.
-func (s *Sparing) Note(ctx context.Context, id string, at Step, note []byte) error {
+// Note replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// have read the same note, one replaces it.
+func (s *Sparing) Note(ctx context.Context, id string, at Step, was, note []byte) error {
 	s.of(id).RLock()
 	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
-		return s.brief.Note(ctx, id, at, note)
+		return s.brief.Note(ctx, id, at, was, note)
 	}
-	return s.File.Note(ctx, id, at, note)
+	return s.File.Note(ctx, id, at, was, note)
 }
 
 // Drop forgets a call that was not dispatched; its key is free again. Others

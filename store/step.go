@@ -59,8 +59,9 @@ func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 	return false, nil
 }
 
-// note puts a note in place of the one before, where that changes anything.
-func (c *Call) note(at Step, note []byte) (same bool, err error) {
+// note puts a note in place of another one. Where it stands there already, nothing
+// changes; where a third one does, it is refused.
+func (c *Call) note(at Step, was, note []byte) (same bool, err error) {
 	if at.rank() < Waiting.rank() {
 		return false, errEarly
 	}
@@ -68,6 +69,9 @@ func (c *Call) note(at Step, note []byte) (same bool, err error) {
 		return false, err
 	}
 	same = bytes.Equal(c.Note, note)
+	if !same && !bytes.Equal(c.Note, was) {
+		return false, ErrChanged
+	}
 	c.Note = note
 	return same, nil
 }

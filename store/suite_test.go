@@ -22,7 +22,7 @@ type calls interface {
 	Again(context.Context, string) (int, error)
 	Pend(context.Context, string, time.Time) error
 	Finish(context.Context, string, store.Ending) (store.Call, error)
-	Note(context.Context, string, store.Step, []byte) error
+	Note(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(string)
 	Drop(context.Context, string) error
 	Get(ctx context.Context, id, principal string) (store.Call, error)
@@ -661,19 +661,23 @@ func TestNotes(t *testing.T) {
 		}
 		for _, key := range []string{"", "k"} {
 			id := dispatched(t, s, newCall("noted"+key, key), once)
-			if err := s.Note(ctx, id, store.Waiting, []byte("early")); err == nil {
+			note := func(at store.Step, was, note string) error { return s.Note(ctx, id, at, []byte(was), []byte(note)) }
+			if err := note(store.Waiting, "", "early"); err == nil {
 				t.Error("a call that neither waits nor has ended was noted of")
 			}
 			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
 			watch, err := s.Watch(id)
 			must(t, err)
-			must(t, s.Note(ctx, id, store.Waiting, []byte("first")))
+			must(t, note(store.Waiting, "", "first"))
 			<-watch.Changed
 			watch.Stop()
 			is("first", id, "first")
-			must(t, s.Note(ctx, id, store.Waiting, []byte("second, and longer")))
+			refused(t, note(store.Waiting, "", "of one who has not read the first"), store.ErrChanged)
+			is("after one that was refused", id, "first")
+			must(t, note(store.Waiting, "first", "second, and longer"))
 			is("second", id, "second, and longer")
-			if err := s.Note(ctx, id, store.Ended, []byte("of an end")); err == nil {
+			must(t, note(store.Waiting, "first", "second, and longer"))
+			if err := note(store.Ended, "second, and longer", "of an end"); err == nil {
 				t.Error("a call that waits was noted of as one that has ended")
 			}
 			e := ending("a", "r")
@@ -682,21 +686,22 @@ func TestNotes(t *testing.T) {
 				t.Errorf("finish: %+v, %v", got, err)
 			}
 			s.Settle(id)
-			refused(t, s.Note(ctx, id, store.Waiting, []byte("late")), store.ErrEnded)
-			must(t, s.Note(ctx, id, store.Ended, []byte("after")))
+			refused(t, note(store.Waiting, "last", "late"), store.ErrEnded)
+			must(t, note(store.Ended, "last", "after"))
+			refused(t, note(store.Ended, "last", "of another who has read the same"), store.ErrChanged)
 			is("after the end", id, "after")
-			must(t, s.Note(ctx, id, store.Ended, nil))
+			must(t, s.Note(ctx, id, store.Ended, []byte("after"), nil))
 			is("nothing", id, "")
 
 			id = dispatched(t, s, newCall("replaced"+key, key+key), once)
 			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
-			must(t, s.Note(ctx, id, store.Waiting, []byte("before the end")))
+			must(t, note(store.Waiting, "", "before the end"))
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Fatal(err)
 			}
 			is("an end without a note", id, "")
 		}
-		if err := s.Note(ctx, "nobody", store.Ended, []byte("x")); !errors.Is(err, store.ErrAbsent) {
+		if err := s.Note(ctx, "nobody", store.Ended, nil, []byte("x")); !errors.Is(err, store.ErrAbsent) {
 			t.Errorf("a call that is not there: %v", err)
 		}
 	})

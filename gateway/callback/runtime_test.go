@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,19 +18,38 @@ import (
 )
 
 // calls are a store in memory of which a part can be away, and to which something can
-// happen right before it is told something of a call, or right after it has told of one.
+// happen right before or right after one of its methods is called.
 type calls struct {
 	*store.Memory
-	mu     sync.Mutex
-	away   string // the method that fails, or whose reply is lost
-	before func() // the next note
-	behind func() // the next time that a call is found
+	mu    sync.Mutex
+	away  []string // the methods that fail, or whose replies are lost
+	hooks map[string]func()
 }
 
-func (c *calls) fail(method string) {
+// once runs a step at the next moment of that name: before or after a method.
+func (c *calls) once(moment string, step func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.away = method
+	if c.hooks == nil {
+		c.hooks = map[string]func(){}
+	}
+	c.hooks[moment] = step
+}
+
+func (c *calls) reached(moment string) {
+	c.mu.Lock()
+	step := c.hooks[moment]
+	delete(c.hooks, moment)
+	c.mu.Unlock()
+	if step != nil {
+		step()
+	}
+}
+
+func (c *calls) fail(methods ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = methods
 }
 
 var errAway = errors.New("the store is away")
@@ -37,7 +57,7 @@ var errAway = errors.New("the store is away")
 func (c *calls) fault(method string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away == method {
+	if slices.Contains(c.away, method) {
 		return errAway
 	}
 	return nil
@@ -51,39 +71,40 @@ func (c *calls) Pend(ctx context.Context, id string, until time.Time) error {
 }
 
 func (c *calls) Find(ctx context.Context, id string) (store.Call, error) {
+	c.reached("before Find")
 	if err := c.fault("Find"); err != nil {
 		return store.Call{}, err
 	}
 	found, err := c.Memory.Find(ctx, id)
-	c.mu.Lock()
-	behind := c.behind
-	c.behind = nil
-	c.mu.Unlock()
-	if behind != nil {
-		behind()
-	}
+	c.reached("after Find")
 	return found, err
 }
 
+func (c *calls) Get(ctx context.Context, id, principal string) (store.Call, error) {
+	found, err := c.Memory.Get(ctx, id, principal)
+	c.reached("after Get")
+	return found, err
+}
+
+func (c *calls) Watch(id string) (*store.Watch, error) {
+	c.reached("before Watch")
+	return c.Memory.Watch(id)
+}
+
 func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	c.reached("before Finish")
 	if err := c.fault("Finish"); err != nil {
 		return store.Call{}, err
 	}
 	return c.Memory.Finish(ctx, id, ending)
 }
 
-func (c *calls) Note(ctx context.Context, id string, at store.Step, note []byte) error {
+func (c *calls) Note(ctx context.Context, id string, at store.Step, was, note []byte) error {
 	if err := c.fault("Note"); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	before := c.before
-	c.before = nil
-	c.mu.Unlock()
-	if before != nil {
-		before()
-	}
-	if err := c.Memory.Note(ctx, id, at, note); err != nil {
+	c.reached("before Note")
+	if err := c.Memory.Note(ctx, id, at, was, note); err != nil {
 		return err
 	}
 	return c.fault("reply to Note")
@@ -168,7 +189,7 @@ func TestTIP21StateThatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	t.Run("before it is sent", func(t *testing.T) {
 		w.calls.fail("Pend")
-		defer w.calls.fail("")
+		defer w.calls.fail()
 		if r := w.ask(`{"tool":{"name":"later.do","arguments":{"n":1}}}`); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "store_unavailable") {
 			t.Errorf("%d %s", r.Code, r.Body)
 		}
@@ -181,7 +202,7 @@ func TestTIP21StateThatCannotBeKept(t *testing.T) {
 			c := w.begin("later.do", "t")
 			w.calls.fail(method)
 			c.says(503, c.result("text", "x"))
-			w.calls.fail("")
+			w.calls.fail()
 			c.says(200, c.result("text", "x"))
 			c.says(200, c.result("text", "x"))
 			if got := c.output(); got != `{"text":"x"}` {
@@ -193,13 +214,13 @@ func TestTIP21StateThatCannotBeKept(t *testing.T) {
 		c := w.begin("later.do", "t")
 		w.calls.fail("Note")
 		c.says(503, c.message("oauth", "auth_url", "https://id.example/"))
-		w.calls.fail("")
+		w.calls.fail()
 		c.pending()
 		c.says(200, c.result("text", "x", "subscription", true))
 		events := c.follow()
 		w.calls.fail("Note")
 		c.says(503, c.message("subscription_event", "text", "last", "final", true))
-		w.calls.fail("")
+		w.calls.fail()
 		c.says(200, c.message("subscription_event", "text", "last", "final", true))
 		told := 0
 		for range events {
@@ -222,7 +243,7 @@ func TestLastEventsAtTheSameTime(t *testing.T) {
 			t.Fatalf("the call stands as %s", s.raw)
 		}
 		last := c.message("subscription_event", "text", "last", "final", true)
-		w.calls.before = func() { c.says(200, last) }
+		w.calls.once("before Note", func() { c.says(200, last) })
 		c.says(200, last)
 	}
 }
@@ -241,31 +262,9 @@ func TestEventBehindTheLast(t *testing.T) {
 				t.Fatalf("%s, %d: the call stands as %s", name, i, s.raw)
 			}
 			// The first time is for whose the call is, the second for the event.
-			w.calls.behind = func() { w.calls.behind = func() { end(c) } }
+			w.calls.once("after Find", func() { w.calls.once("after Find", func() { end(c) }) })
 			c.says(200, c.message("subscription_event", "text", "one"))
 		}
-	}
-}
-
-// A last event of which the store has taken a note, and has not said so, comes again,
-// and is told then: those who follow are not left waiting.
-func TestLastEventThatIsNotedUnseen(t *testing.T) {
-	w := newWorld(t)
-	c := w.begin("later.do", "t")
-	c.says(200, c.result("text", "subscribed", "subscription", true))
-	events := c.follow()
-	next(t, events)
-	last := c.message("subscription_event", "text", "last", "final", true)
-	w.calls.fail("reply to Note")
-	c.says(503, last)
-	w.calls.fail("")
-	c.says(200, last)
-	c.says(200, last)
-	if e := next(t, events); e != `subscription {"text":"last","associative":false,"final":true}` {
-		t.Errorf("found %s", e)
-	}
-	if e := next(t, events); e != "" {
-		t.Errorf("found %s after the end", e)
 	}
 }
 
@@ -278,7 +277,7 @@ func TestOAU02AuthorizationBehindTheEnd(t *testing.T) {
 		"called off": func(c waiting) { c.cancel() },
 	} {
 		c := w.begin("later.do", "t")
-		w.calls.before = func() { end(c) }
+		w.calls.once("before Note", func() { end(c) })
 		r := w.post(c.token, c.message("oauth", "auth_url", "https://id.example/hunter2"))
 		if unknown := w.post("x", ""); r.Code != http.StatusNotFound || r.Body.String() != unknown.Body.String() {
 			t.Errorf("%s: %d %s", name, r.Code, r.Body)

@@ -113,7 +113,7 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	s := served(t, doorOf(io.Discard, func(o *door.Options) { o.BodyTime = time.Hour }))
 	for _, length := range []string{"Content-Length: 100", "Content-Length: 190000", "Transfer-Encoding: chunked", "Content-Length: 100\r\nExpect: 100-continue"} {
-		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
+		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		all, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 401 ") || strings.Count(string(all), "HTTP/1.1") != 1 {
@@ -128,7 +128,7 @@ func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	s := served(t, doorOf(io.Discard, func(o *door.Options) { o.BodyTime = time.Hour }))
 	for _, head := range []string{"GET /look/1", "GET /healthz", "POST /nowhere", "POST /talk?a=b"} {
-		c := sends(t, s, head+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+		c := sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		all, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 ") {
@@ -156,7 +156,7 @@ func TestUnreadAnswers(t *testing.T) {
 		},
 	})
 	s := served(t, d)
-	sends(t, s, fmt.Sprintf("POST /long HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n%1000s", "{}"))
+	sends(t, s, fmt.Sprintf("POST /long HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n%1000s", "{}"))
 	if released := <-begun; released != 1000 {
 		t.Errorf("%d bytes were given back when the answer began", released)
 	}

@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// lookAgain is the least time between two reads of a call for one follower of its
+// subscription: a store may report a change where there was none.
+const lookAgain = time.Second
+
+// Events follows the subscription of a call that has ended, where it has one: the
+// latest events that this gateway keeps, then those that come to it, and at the end
+// the last one. Whether the subscription has ended, and with which event, is read from
+// the store alone, so that no follower misses that event: not one who came after it,
+// nor one at another gateway, nor one whose gateway was not told that it was stored.
+//
+// The channel ends with the subscription, or where the follower is too far behind; stop
+// is to be called at the end.
+func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), err error) {
+	if call.Step != store.Ended {
+		return nil, func() {}, nil
+	}
+	k := f.admission.kernel
+	if note := NoteOf(&call); !note.Subscribed {
+		return k.lastEvent(note), func() {}, nil
+	}
+	// First register, then read: what ends the subscription from here on is seen.
+	feed, leave := k.feeds.follow(&call, k.parts.Now())
+	if feed == nil {
+		return nil, func() {}, unfollowed(context.Background(), store.ErrFull)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &subscriber{kernel: k, id: call.ID, feed: feed, events: make(chan Event)}
+	changed, unwatch, err := s.watch()
+	if err == nil {
+		err = s.look(ctx)
+	}
+	if err != nil {
+		unwatch()
+		leave()
+		cancel()
+		return nil, func() {}, unfollowed(ctx, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(s.events)
+		defer leave()
+		s.run(ctx, changed, unwatch)
+	}()
+	return s.events, sync.OnceFunc(func() { cancel(); <-done }), nil
+}
+
+// lastEvent is the channel of a subscription that has ended; nil where no event ended
+// it.
+func (k *Kernel) lastEvent(note Note) <-chan Event {
+	if note.LastEvent == nil {
+		return nil
+	}
+	events := make(chan Event, 1)
+	events <- *note.LastEvent
+	close(events)
+	return events
+}
+
+// subscriber is one follower of one subscription.
+type subscriber struct {
+	kernel *Kernel
+	id     string
+	feed   <-chan Event // nil once it has been closed
+	events chan Event
+	// ended tells that the store has no such subscription any more; last is the event
+	// that ended it, if one did.
+	ended bool
+	last  *Event
+}
+
+// watch returns a channel that is closed when the store has something new about the
+// call.
+func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
+	watch, err := s.kernel.store.Watch(s.id)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	return watch.Changed, watch.Stop, nil
+}
+
+// look reads the stored state of the subscription.
+func (s *subscriber) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	call, err := s.kernel.store.Find(ctx, s.id)
+	if err != nil && !errors.Is(err, store.ErrAbsent) {
+		return err
+	}
+	if note := NoteOf(&call); err != nil || !note.Subscribed {
+		s.ended, s.last = true, note.LastEvent
+		s.kernel.feeds.stop(s.id)
+	}
+	return nil
+}
+
+// run passes events on until the subscription has ended and its last event was passed
+// on. A store that is away is asked again: the follower waits meanwhile.
+func (s *subscriber) run(ctx context.Context, changed <-chan struct{}, unwatch func()) {
+	earliest := time.Now()
+	for !s.ended {
+		told := s.pass(ctx, changed, earliest)
+		unwatch()
+		if told {
+			return
+		}
+		earliest = time.Now().Add(lookAgain)
+		var unwatched error
+		changed, unwatch, unwatched = s.watch()
+		err := s.look(ctx)
+		if err == nil && !s.ended && s.feed == nil {
+			unwatch()
+			return // too far behind
+		}
+		if err != nil || unwatched != nil {
+			changed = fired() // look again without waiting for a change
+		}
+	}
+	unwatch()
+	s.finish(ctx)
+}
+
+func fired() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// pass passes events on until the store is to be read again, and not before earliest
+// unless the feed is closed. It returns true once the last event was passed on, or
+// nobody takes events any more.
+func (s *subscriber) pass(ctx context.Context, changed <-chan struct{}, earliest time.Time) (told bool) {
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-changed:
+			changed, due = nil, time.After(max(0, time.Until(earliest)))
+		case <-due:
+			return false
+		case e, open := <-s.feed:
+			if !open {
+				s.feed = nil
+				return false
+			}
+			if !s.send(ctx, e) || e.Final {
+				return true
+			}
+		}
+	}
+}
+
+// finish passes on what the feed still holds, and then the last event.
+func (s *subscriber) finish(ctx context.Context) {
+	for s.feed != nil {
+		select {
+		case e, open := <-s.feed:
+			if !open {
+				s.feed = nil
+			} else if !s.send(ctx, e) || e.Final {
+				return
+			}
+		default:
+			s.feed = nil
+		}
+	}
+	if s.last != nil {
+		s.send(ctx, *s.last)
+	}
+}
+
+func (s *subscriber) send(ctx context.Context, e Event) bool {
+	select {
+	case s.events <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Admitted tells whether who follows may still be told something.
+func (f *Follower) Admitted(ctx context.Context) error {
+	_, err := f.admission.kernel.enter(ctx, f.admission.request, f.admission)
+	if err != nil {
+		return refusal.From(refusal.Identity, err)
+	}
+	return nil
+}
