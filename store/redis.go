@@ -110,11 +110,13 @@ type Redis struct {
 	bounds  [4]any
 	watched watched
 
-	phase  atomic.Pointer[phase]
-	lost   chan struct{}
-	ctx    context.Context
-	cancel context.CancelFunc
-	group  sync.WaitGroup
+	phase atomic.Pointer[phase]
+	// readings is how often this process has begun to read its journal in.
+	readings atomic.Uint64
+	lost     chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
 
 	mu         sync.Mutex
 	opened     opening
@@ -224,6 +226,10 @@ var (
 	errEpoch = errors.New("Redis was emptied, or holds another state")
 	errToken = errors.New("Redis answers something else than it was asked")
 	errAck   = errors.New("too few replicas of Redis have confirmed")
+
+	errEmptied = errors.New("Redis was emptied while the journal was read in")
+	errHistory = errors.New("Redis has followed another instance while the journal was read in")
+	errReading = errors.New("the journal was read in meanwhile, perhaps without this call")
 )
 
 // ask runs a script for a principal. What it says with a refusal is returned

@@ -102,11 +102,17 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	if err := c.dispatch(task, r.owner); err != nil {
 		return err
 	}
+	readings := r.readings.Load()
 	noted := make(chan error, 1)
 	go func() { noted <- r.journal.note(ctx, c) }()
 	nonce := rand.Text()
-	err := r.claim(ctx, &c, size, nonce)
-	if err := errors.Join(err, <-noted); err != nil {
+	err := errors.Join(r.claim(ctx, &c, size, nonce), <-noted)
+	if err == nil && r.readings.Load() != readings {
+		// Redis has lost something since. The journal was perhaps read before the call
+		// stood there: then Redis has neither the call nor its key any more.
+		err = unavailable(errReading)
+	}
+	if err != nil {
 		if errors.Is(err, ErrUnavailable) {
 			r.giveBack(orphan{c.ID, c.Scope.Principal, nonce})
 		}
@@ -219,6 +225,9 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	args = append(args, ending.Note)
 	said, err := r.ask(ctx, principal, finishScript, args...)
 	c, err := r.step(id, said, err)
+	if errors.Is(err, ErrAbsent) {
+		c, err = r.finishLost(ctx, id, ending)
+	}
 	if err != nil && !errors.Is(err, ErrEnded) {
 		return Call{}, err
 	}
@@ -230,6 +239,29 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	r.mu.Unlock()
 	r.watched.tell(id)
 	return c, err
+}
+
+// finishLost ends a call that Redis does not have and the journal has, in the journal
+// first: else Redis would be told, after the next loss, that it still runs.
+func (r *Redis) finishLost(ctx context.Context, id string, ending Ending) (Call, error) {
+	c, err := r.journal.Find(ctx, id)
+	if err != nil {
+		return Call{}, err
+	}
+	if _, err := c.finish(ending, r.now()); err != nil {
+		return c, err
+	}
+	if err := r.journal.note(ctx, c); err != nil {
+		return Call{}, err
+	}
+	l, err := r.linked()
+	if err != nil {
+		return Call{}, err
+	}
+	if err := r.restore(ctx, &l.parts[l.partOf(c.Scope.Principal)], &c); err != nil {
+		return Call{}, unavailable(err)
+	}
+	return c, nil
 }
 
 // Note replaces the note of a call, which waits or has ended, as at says. A call

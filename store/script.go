@@ -24,6 +24,7 @@ import "github.com/redis/go-redis/v9"
 //	spare       those of them that may make room; spare:P of one principal
 //	total       what is kept; of:P of one principal
 //	seeded:RUN  the journals that were read in since an instance began
+//	reading:J   the attempt to read journal J in that is under way
 //	grace       there while leases may not have been renewed after a loss
 const common = `
 local base = string.sub(KEYS[1], 1, -6)
@@ -379,11 +380,19 @@ end
 return say('ok')
 `)
 
+// readScript: journal, attempt. It stands before the calls of a journal: if Redis has
+// lost it when they have all been put in, it has lost some of them too.
+var readScript = redis.NewScript(common + `
+redis.call('SET', base .. 'reading:' .. ARGV[5], ARGV[6], 'PX', 86400000)
+return say('ok')
+`)
+
 // beginScript: the run, a new epoch, the journal that was read in, how many must
-// be, lease. It returns the epoch that holds for the run, once there is one. One of
-// another run holds for nobody from now on.
+// be, lease, the attempt in which it was read in. It returns the epoch that holds for
+// the run, once there is one. One of another run holds for nobody from now on.
 var beginScript = redis.NewScript(common + `
 local run = ARGV[5] .. '/'
+if redis.call('GET', base .. 'reading:' .. ARGV[7]) ~= ARGV[10] then return say('again') end
 local epoch = redis.call('GET', KEYS[1])
 if epoch and string.sub(epoch, 1, #run) == run then return say('ok', {epoch}) end
 if epoch then redis.call('DEL', KEYS[1]) end

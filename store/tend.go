@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -104,16 +105,41 @@ func (r *Redis) meet(ctx context.Context, l *link) error {
 			p.epoch = epoch
 		}
 	}
-	if unread {
-		if err := r.seed(ctx, l); err != nil {
-			return err
-		}
+	if !unread {
+		return nil
+	}
+	attempt := rand.Text()
+	if err := r.seed(ctx, l, attempt); err != nil {
+		return err
 	}
 	for i := range l.parts {
 		if l.parts[i].epoch == "" {
-			if err := r.agree(ctx, &l.parts[i]); err != nil {
+			if err := r.agree(ctx, &l.parts[i], attempt); err != nil {
 				return err
 			}
+		}
+	}
+	return r.unchanged(ctx, l)
+}
+
+// unchanged makes sure that each node is the instance that it was when the link was
+// opened. One that has followed another since may have lost what was read in.
+func (r *Redis) unchanged(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, reachWait)
+	defer cancel()
+	seen := map[*redis.Client]bool{}
+	for i := range l.parts {
+		p := &l.parts[i]
+		if seen[p.client] {
+			continue
+		}
+		seen[p.client] = true
+		run, history, err := instance(ctx, p.client, r.seams.standIn)
+		if err != nil {
+			return err
+		}
+		if run+history != p.run {
+			return errHistory
 		}
 	}
 	return nil
@@ -122,8 +148,17 @@ func (r *Redis) meet(ctx context.Context, l *link) error {
 // seedAtOnce is how many calls are read in with one round.
 const seedAtOnce = 128
 
-// seed reads the journal in, at every place whose epoch is not known.
-func (r *Redis) seed(ctx context.Context, l *link) error {
+// seed reads the journal in, at every place whose epoch is not known. A dispatch that
+// is under way may not stand in the journal yet: it is refused.
+func (r *Redis) seed(ctx context.Context, l *link, attempt string) error {
+	r.readings.Add(1)
+	for i := range l.parts {
+		if p := &l.parts[i]; p.epoch == "" {
+			if code, _, err := r.question(ctx, p, 0, readScript, []any{r.journal.identity, attempt}); err != nil || code != "ok" {
+				return cmp.Or(err, errReply)
+			}
+		}
+	}
 	for after := ""; ; {
 		calls, last, err := r.journal.page(after, seedAtOnce, r.now())
 		if err != nil {
@@ -158,12 +193,14 @@ func (r *Redis) restore(ctx context.Context, p *part, c *Call) error {
 }
 
 // agree finds, or sets, the epoch of a place that the journal was read into.
-func (r *Redis) agree(ctx context.Context, p *part) error {
+func (r *Redis) agree(ctx context.Context, p *part, attempt string) error {
 	journals := max(1, r.options.Journals)
-	code, said, err := r.question(ctx, p, 0, beginScript, []any{p.run, p.run + "/" + rand.Text(), r.journal.identity, journals, r.seams.lease.Milliseconds()})
+	code, said, err := r.question(ctx, p, 0, beginScript, []any{p.run, p.run + "/" + rand.Text(), r.journal.identity, journals, r.seams.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:
 		return err
+	case code == "again":
+		return errEmptied
 	case len(said) != 1:
 		return errReply
 	case code == "waiting":
