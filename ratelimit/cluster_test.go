@@ -76,12 +76,15 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: nodes[0]})
 	defer c.Close()
 	slot := c.ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, "Analyst")).Val()
-	node := redis.NewClient(&redis.Options{Addr: nodes[slot*3/16384]})
+	node := redis.NewClient(&redis.Options{Addr: nodes[slot*3/16384], ReadTimeout: time.Minute})
 	defer node.Close()
 	if err := node.Do(ctx, "client", "pause", "5000", "all").Err(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, r, false)
+	if err := node.Ping(ctx).Err(); err != nil { // is answered when the pause is over
+		t.Fatal(err)
+	}
 	waitFor(t, r, true)
 	time.Sleep(200 * time.Millisecond)
 	w.end(t, 50, 20)

@@ -54,6 +54,11 @@ const (
 	Waits   = 10
 )
 
+// SharedAgain bounds how long Redis is not shared after it has come back: a look at it
+// may have begun just before, the next one comes after a pause, and each takes so long
+// at most.
+const SharedAgain = reachTime + longPause + reachTime
+
 // NewRedisSlack returns a Redis that waits so many times as long as in use.
 func NewRedisSlack(ctx context.Context, o RedisOptions, slack int) (*Redis, []string, error) {
 	o.Wait = time.Duration(slack) * decisionWait
