@@ -50,8 +50,8 @@ crash: ## kill -9 under load, N (300) times: nothing that acts once may do so tw
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
 	$(AS_IN_USE) CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
 
-redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load
-	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
+redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
+	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
 
 callbacks: ## N (100000) calls whose tool calls back in good and bad manners: every good answer enters once, and nothing else
 	$(AS_IN_USE) CALLGATE_CALLBACKS=$(or $(N),100000) $(GO) test -count=1 -v -run '^TestCallbacks$$' -timeout 60m ./cmd/callgate

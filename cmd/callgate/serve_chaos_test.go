@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,6 +25,9 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/internal/lossy"
 )
+
+// clockTime is how a time of the day is told.
+const clockTime = "15:04:05.000"
 
 // decisionTime is what no decision of a guard may exceed.
 const decisionTime = 250 * time.Millisecond
@@ -44,8 +48,8 @@ const mending = 3 * time.Minute
 // verify; and no guard took longer than it may to decide.
 //
 // CALLGATE_CHAOS says how often harm is done, one time each three seconds; it holds
-// the decisions to their time too, which nothing keeps on a machine that does much
-// else. CALLGATE_CHAOS_SEED repeats a draw.
+// the decisions to their time too: but for what their gateway was held up by a machine
+// that does much else. CALLGATE_CHAOS_SEED repeats a draw.
 func TestChaos(t *testing.T) {
 	long := os.Getenv("CALLGATE_CHAOS") != ""
 	few := 6
@@ -66,18 +70,19 @@ func TestChaos(t *testing.T) {
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	times := newStopwatch(t)
-	config := chaosConfig(t, server.URL, times.url, pair)
 	l := &chaosLoad{results: map[int]string{}, codes: map[string]int{}, over: make(chan struct{})}
 	dirs := []string{quickDir(t), quickDir(t)}
-	for _, dir := range dirs {
-		l.gates = append(l.gates, serveGateIn(t, dir, config, usualWaits))
+	var pids []int
+	for i, dir := range dirs {
+		g := serveGateIn(t, dir, chaosConfig(t, server.URL, fmt.Sprint(times.url, "/", i), pair), usualWaits)
+		l.gates, pids = append(l.gates, g), append(pids, g.cmd.Process.Pid)
 	}
 	for _, g := range l.gates {
 		g.awaitShared(t)
 		eventually(t, "calls are kept on Redis", func() bool { return g.operators(t).Calls == "" })
 	}
 
-	breath := newBreath(t)
+	held := newStalls(t, pids...)
 	c := &chaos{redisPair: pair, load: l, rand: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}}
 	var clients sync.WaitGroup
 	for range 8 {
@@ -113,16 +118,19 @@ func TestChaos(t *testing.T) {
 	}
 
 	book := l.settle(t, tool, dirs)
-	limits, calls, log, lost := times.longest(t, breath)
-	t.Logf("%d harms in %v (%s): %s; longest decision of the limits %v, of the store %v, of the log %v; this process itself was held up for %v at most",
-		harms, took, counted(c.done), book, limits, calls, log, breath.most())
+	limits, calls, log, lost := times.longest(t, held, pids)
+	t.Logf("seed %d, %d harms in %v (%s): %s; longest decision of the limits %v, of the store %v, of the log %v; a thread of a gateway waited for a processor for %v at most",
+		seed, harms, took, counted(c.done), book, limits, calls, log, held.longest())
+	if t.Failed() {
+		t.Logf("what was done, and when: %s", strings.Join(c.history, "; "))
+	}
 	if lost > 0 || limits.n == 0 || calls.n == 0 {
 		t.Errorf("the times of %d calls were lost", lost)
 	}
 	if long {
 		for of, s := range map[string]span{"limits": limits, "store": calls, "log": log} {
 			if n := s.over - s.excused; n > 0 {
-				t.Errorf("%d decisions of the %s took longer than %v, up to %v, and nothing else held them up", n, of, decisionTime, s.longest)
+				t.Errorf("%d decisions of the %s took longer than %v, up to %v, and their gateway could run", n, of, decisionTime, s.longest)
 			}
 		}
 	}
@@ -311,12 +319,14 @@ func (l *chaosLoad) finish(t testing.TB) {
 func (l *chaosLoad) settle(t testing.TB, tool *witness, dirs []string) string {
 	t.Helper()
 	tools, outcomes := map[string]string{}, map[string][]audit.Outcome{}
-	for _, dir := range dirs {
+	records := map[string][]string{} // of each call, in words
+	for gate, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "callgate-data", "audit*.jsonl"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no log in %s: %v", dir, err)
 		}
 		if _, err := audit.Read(func(r audit.Record) error {
+			records[r.CallID] = append(records[r.CallID], fmt.Sprintf("%s %s of gateway %d at %s", r.Event, r.Outcome, gate, r.Time.Local().Format(clockTime)))
 			if r.Event == audit.Ending {
 				outcomes[r.CallID] = append(outcomes[r.CallID], r.Outcome)
 			} else if r.Verdict == audit.ToolCall {
@@ -344,13 +354,16 @@ func (l *chaosLoad) settle(t testing.TB, tool *witness, dirs []string) string {
 		if len(by) > 1 {
 			second++
 			t.Errorf("the key of %d started the calls %v", n, by)
+			for id := range by {
+				t.Logf("%s: %s", id, strings.Join(records[id], ", "))
+			}
 		}
 	}
 	each := map[string]int{}
 	for id, name := range tools {
 		if len(outcomes[id]) != 1 {
 			missing++
-			t.Errorf("the call %s of %s has the outcomes %v, and reached the tool %d times", id, name, outcomes[id], tool.calls[id])
+			t.Errorf("the call %s of %s has the outcomes %v, and reached the tool %d times: %s", id, name, outcomes[id], tool.calls[id], strings.Join(records[id], ", "))
 			continue
 		}
 		each[string(outcomes[id][0])]++
@@ -388,6 +401,8 @@ type chaos struct {
 	rand *rand.Rand
 	bag  []harm
 	done map[string]int
+	// history are the harms with their times.
+	history []string
 }
 
 // harm is one way to do it.
@@ -448,7 +463,9 @@ func (c *chaos) strike(t testing.TB) {
 	h := c.bag[0]
 	c.bag = c.bag[1:]
 	c.done[h.name]++
+	began := time.Now()
 	h.do(c, t)
+	c.history = append(c.history, fmt.Sprintf("%s %s to %s", h.name, began.Format(clockTime), time.Now().Format(clockTime)))
 	time.Sleep(c.between(50, 800))
 	if c.rand.IntN(4) > 0 {
 		c.served(t)
@@ -545,60 +562,6 @@ func (c *chaos) await(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// breath is how late a process is that wants to run each ten milliseconds: what is
-// measured beside it cannot be told more exactly.
-type breath struct {
-	mu      sync.Mutex
-	late    []lateness
-	longest time.Duration
-}
-
-type lateness struct {
-	at   time.Time
-	long time.Duration
-}
-
-func newBreath(t testing.TB) *breath {
-	b, stop := &breath{}, make(chan struct{})
-	t.Cleanup(func() { close(stop) })
-	go func() {
-		const each = 10 * time.Millisecond
-		for before := time.Now(); ; before = time.Now() {
-			select {
-			case <-stop:
-				return
-			case <-time.After(each):
-			}
-			now := time.Now()
-			b.mu.Lock()
-			if late := now.Sub(before) - each; late > each {
-				b.late = append(b.late, lateness{now, late})
-				b.longest = max(b.longest, late)
-			}
-			b.mu.Unlock()
-		}
-	}()
-	return b
-}
-
-func (b *breath) most() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.longest.Round(time.Millisecond)
-}
-
-// held is for how long this process was held up, in all, while something else ran.
-func (b *breath) held(start, end time.Time) (long time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.late {
-		if l.at.After(start) && l.at.Add(-l.long).Before(end) {
-			long += l.long
-		}
-	}
-	return long
-}
-
 // stopwatch is a collector of traces that looks at nothing but how long it took to
 // decide.
 type stopwatch struct {
@@ -609,19 +572,20 @@ type stopwatch struct {
 }
 
 type step struct {
+	gate       int // the last part of the path that its gateway posts to
 	name       string
-	start, end uint64
+	start, end time.Time
 }
 
-// span is how long decisions of one kind took. What the machine took for itself is
-// not held against them.
+// span is how long decisions of one kind took. What their gateway was held up is not
+// held against them.
 type span struct {
 	n, over, excused int
 	longest          time.Duration
 }
 
 func (s span) String() string {
-	return fmt.Sprintf("%v of %d, over %v %d (while the machine stood still %d)", s.longest.Round(time.Millisecond), s.n, decisionTime, s.over, s.excused)
+	return fmt.Sprintf("%v of %d, over %v %d (%d of them while their gateway was held up)", s.longest.Round(time.Millisecond), s.n, decisionTime, s.over, s.excused)
 }
 
 func newStopwatch(t testing.TB) *stopwatch {
@@ -633,6 +597,7 @@ func newStopwatch(t testing.TB) *stopwatch {
 }
 
 func (s *stopwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	gate, noGate := strconv.Atoi(path.Base(r.URL.Path))
 	body, err := io.ReadAll(r.Body)
 	var data wire.TracesData
 	if err == nil {
@@ -640,14 +605,14 @@ func (s *stopwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
+	if err != nil || noGate != nil {
 		s.bad++
 	}
 	for _, resource := range data.ResourceSpans {
 		for _, scope := range resource.ScopeSpans {
 			for _, p := range scope.Spans {
 				of := string(p.ParentSpanId)
-				s.steps[of] = append(s.steps[of], step{p.Name, p.StartTimeUnixNano, p.EndTimeUnixNano})
+				s.steps[of] = append(s.steps[of], step{gate, p.Name, time.Unix(0, int64(p.StartTimeUnixNano)), time.Unix(0, int64(p.EndTimeUnixNano))})
 			}
 		}
 	}
@@ -656,12 +621,12 @@ func (s *stopwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // longest are the longest decisions: of the limits, of the store until the tool is
 // called, and of the log. Lost are exports that could not be read.
-func (s *stopwatch) longest(t testing.TB, machine *breath) (limits, calls, log span, lost int) {
+func (s *stopwatch) longest(t testing.TB, held *stalls, pids []int) (limits, calls, log span, lost int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, steps := range s.steps {
-		slices.SortFunc(steps, func(a, b step) int { return int(int64(a.start) - int64(b.start)) })
+		slices.SortFunc(steps, func(a, b step) int { return a.start.Compare(b.start) })
 		for _, p := range steps {
 			if p.name == "execute" {
 				break // what follows ends the call
@@ -670,18 +635,18 @@ func (s *stopwatch) longest(t testing.TB, machine *breath) (limits, calls, log s
 			if of == nil {
 				continue
 			}
-			took := time.Duration(p.end - p.start)
+			took := p.end.Sub(p.start)
 			of.n++
 			of.longest = max(of.longest, took)
 			if took <= decisionTime {
 				continue
 			}
 			of.over++
-			if held := machine.held(time.Unix(0, int64(p.start)), time.Unix(0, int64(p.end))); took-held <= decisionTime {
+			waited := held.during(pids[p.gate], p.start, p.end)
+			if took-waited <= decisionTime {
 				of.excused++
-			} else {
-				t.Logf("%s took %v, of which this process stood still for %v", p.name, took, held)
 			}
+			t.Logf("%s of gateway %d took %v from %s on, for %v of which the gateway was held up", p.name, p.gate, took, p.start.Format(clockTime), waited)
 		}
 	}
 	return limits, calls, log, s.bad
