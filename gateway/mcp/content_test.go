@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // elsewhere is a registry of one tool of another MCP server, and one that is none.
@@ -163,7 +164,7 @@ func TestInjections(t *testing.T) {
 					if err := json.Unmarshal([]byte(text), &back); err != nil || len(back) != 1 || back["value"] != said {
 						t.Fatalf("%q came back as %s", said, text)
 					}
-				} else if !strings.ContainsFunc(said, hides) && text != said {
+				} else if text != wrapper.Shown(said) {
 					t.Fatalf("%q came back as %q", said, text)
 				}
 			}
@@ -173,6 +174,5 @@ func TestInjections(t *testing.T) {
 }
 
 func hides(r rune) bool {
-	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7F || r == 0x202E || r >= 0xE0000 && r <= 0xE007F || r >= 0x200B && r <= 0x200F ||
-		r >= 0xFE00 && r <= 0xFE0E || r >= 0xE0100 && r <= 0xE01EF
+	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7F || r == 0x202E || r >= 0xE0000 && r <= 0xE007F || r >= 0x200B && r <= 0x200F
 }
