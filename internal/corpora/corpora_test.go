@@ -31,7 +31,7 @@ func files(t *testing.T, root string) []string {
 func TestSampleStandsIn(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("CALLGATE_CORPORA", root)
-	path := Path(t, "bfcl_schemas", "bfcl_schemas.jsonl.gz")
+	path := Path(&ends{TB: t}, "bfcl_schemas", "bfcl_schemas.jsonl.gz")
 	if want := Testdata("samples", "bfcl_schemas", "bfcl_schemas.jsonl"); path != want || Whole("bfcl_schemas") || Count("bfcl_schemas", 2, 1) != 1 {
 		t.Errorf("without the corpus: %s, want %s", path, want)
 	}

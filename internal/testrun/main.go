@@ -139,8 +139,12 @@ func (r *results) end(e event, whole failure) {
 // leaveOut notes why a test, or a part of it, is left out: the last that it said.
 func (r *results) leaveOut(f failure) {
 	reason := strings.TrimPrefix(strings.TrimPrefix(r.last[f], "left out: "), "skipped: ")
-	if !slices.Contains(r.leftOut[reason], f.test) {
-		r.leftOut[reason] = append(r.leftOut[reason], f.test)
+	test, _, part := strings.Cut(f.test, "/")
+	if part {
+		test += " in part"
+	}
+	if list := r.leftOut[reason]; !slices.Contains(list, test) {
+		r.leftOut[reason] = append(list, test)
 	}
 }
 
@@ -150,7 +154,7 @@ func (r *results) tellLeftOut() {
 	}
 	fmt.Fprintln(r.to, "Left out:")
 	for _, reason := range slices.Sorted(maps.Keys(r.leftOut)) {
-		fmt.Fprintf(r.to, "  %s: %s\n", reason, strings.Join(r.leftOut[reason], ", "))
+		fmt.Fprintf(r.to, "  %s: %s\n", reason, strings.Join(slices.Sorted(slices.Values(r.leftOut[reason])), ", "))
 	}
 }
 
