@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"bytes"
-
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/upstream"
 )
@@ -11,8 +9,7 @@ import (
 // nothing is changed but what this face answers for.
 func (r *run) body() ([]byte, error) {
 	o := r.request.members.set("model", quote(nil, r.route.As))
-	messages := append([]byte{'['}, bytes.Join(r.talk.messages, []byte{','})...)
-	o = o.set("messages", append(messages, ']'))
+	o = o.set("messages", r.talk.bytes())
 	if r.request.stream && r.mode == gateway.ModeCall && r.route.Rules.Tokens > 0 {
 		options, _ := within(r.request.members.get("stream_options"))
 		o = o.set("stream_options", options.set("include_usage", []byte("true")).bytes())

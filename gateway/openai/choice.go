@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"slices"
-
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -51,7 +49,7 @@ func (r *request) readChoice() error {
 		return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
 	}
 	for _, name := range r.choice.names {
-		if r.tools != nil && !slices.Contains(r.tools, name) {
+		if r.tools != nil && !r.named[name] {
 			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
 		}
 	}
@@ -63,17 +61,28 @@ func (c *choice) readAllowed(raw []byte) error {
 	const param = "tool_choice"
 	allowed, _ := within(raw)
 	mode, _ := text(allowed.get("mode"))
+	amiss := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", mostTools)
 	list, ok := elements(allowed.get("tools"))
-	if !ok || len(list) == 0 || mode != "auto" && mode != "required" {
-		return bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\".")
+	if !ok || mode != "auto" && mode != "required" {
+		return amiss
 	}
 	c.required = mode == "required"
-	for _, raw := range list {
+	seen := map[string]bool{} // one that is named twice is no second tool
+	for i, raw := range list {
+		if i == mostTools {
+			return amiss
+		}
 		name, err := toolName(raw, param)
 		if err != nil {
 			return err
 		}
-		c.names = append(c.names, name)
+		if !seen[name] {
+			seen[name] = true
+			c.names = append(c.names, name)
+		}
+	}
+	if len(c.names) == 0 {
+		return amiss
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"bytes"
+	"slices"
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -21,6 +21,22 @@ func (v *conversation) add(messages ...[]byte) {
 		v.grown += len(m)
 	}
 	v.messages = append(v.messages, messages...)
+}
+
+// bytes is the conversation as a list.
+func (v *conversation) bytes() []byte {
+	size := len("[]") + len(v.messages)
+	for _, m := range v.messages {
+		size += len(m)
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i, m := range v.messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, m...)
+	}
+	return append(b, ']')
 }
 
 // begin writes the history of the request as the model's protocol has it.
@@ -45,7 +61,7 @@ func (r *run) beginNative() error {
 			if err != nil {
 				return err
 			}
-			raw = m.members.set("content", quote(nil, line)).bytes()
+			raw = m.with(quote(nil, line))
 		}
 		r.talk.messages = append(r.talk.messages, raw)
 	}
@@ -102,24 +118,31 @@ func (r *run) registered(wire string) string {
 	return wire
 }
 
+// with is the message with another content.
+func (m *message) with(content []byte) []byte {
+	members, _ := within(m.raw)
+	return members.set("content", content).bytes()
+}
+
 // prefix puts a text before the content of a message.
 func (m *message) prefix(before string) {
-	var content []byte
-	if list, ok := elements(m.content); ok {
-		part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
-		content = append([]byte{'['}, bytes.Join(append([][]byte{part}, list...), []byte{','})...)
-		content = append(content, ']')
-	} else {
+	if len(m.content) == 0 || m.content[0] != '[' {
 		said, _ := text(m.content)
-		content = quote(nil, before+"\n"+said)
+		m.raw = m.with(quote(nil, before+"\n"+said))
+		return
 	}
-	m.raw = m.members.set("content", content).bytes()
+	part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
+	rest := m.content[space(m.content, 1):]
+	if rest[0] != ']' {
+		part = append(part, ',')
+	}
+	m.raw = m.with(slices.Concat([]byte{'['}, part, rest))
 }
 
 // wrapResult is what the model reads of a tool that the application ran.
 func wrapResult(name, said string) (string, error) {
 	wrap := func() ([]byte, error) { return wrapper.Text(name, said) }
-	if _, err := parser.ReadValue([]byte(said), maxDepth); err == nil {
+	if raw := []byte(said); !crowded(raw) && parser.CheckValue(raw, maxDepth) == nil {
 		wrap = func() ([]byte, error) { return wrapper.Result(name, []byte(said)) }
 	}
 	line, err := wrap()

@@ -15,6 +15,10 @@
 // alphabet: what the model is told of them is the registry's, and those that the
 // agent may not use it is not told of. No header of the caller goes further.
 //
+// A body is at most 8 MiB, of at most 16,384 messages and 1,024 tools, and objects in
+// it that stand in one another have at most 16,384 members together. It is read once
+// the caller was let in, in time linear in its length, and takes a few times its memory.
+//
 // # Two protocols with the model
 //
 // Native: the model is given the tools, and its tool_calls are judged as native

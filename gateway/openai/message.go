@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 // message is one message of the history.
 type message struct {
 	raw     []byte
-	members object // of those with calls or results
 	role    string
 	content []byte     // as it stood; nil: none
 	calls   []pastCall // of an assistant
@@ -28,12 +26,16 @@ type pastCall struct {
 // readHistory reads the messages: each of a known role, and those with results
 // behind the one with their calls.
 func (r *request) readHistory() error {
+	amiss := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", mostMessages)
 	list, ok := elements(r.members.get("messages"))
-	if !ok || len(list) == 0 {
-		return bad("messages", "\"messages\" must be a list of at least one message.")
+	if !ok {
+		return amiss
 	}
 	open := map[string]bool{} // calls that are not answered yet
 	for i, raw := range list {
+		if i == mostMessages {
+			return amiss
+		}
 		param := "messages." + strconv.Itoa(i)
 		m, err := readMessage(raw, param)
 		if err != nil {
@@ -52,6 +54,9 @@ func (r *request) readHistory() error {
 		}
 		r.history = append(r.history, m)
 	}
+	if len(r.history) == 0 {
+		return amiss
+	}
 	if len(open) > 0 {
 		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
 	}
@@ -63,7 +68,7 @@ func readMessage(raw []byte, param string) (message, error) {
 	if !ok {
 		return message{}, bad(param, "A message must be an object.")
 	}
-	m := message{raw: raw, members: members, content: members.get("content")}
+	m := message{raw: raw, content: members.get("content")}
 	m.role, _ = text(members.get("role"))
 	switch m.role {
 	case "user":
@@ -75,19 +80,19 @@ func readMessage(raw []byte, param string) (message, error) {
 		}
 		return m, nil
 	case "assistant":
-		return m, m.readCalls(param)
+		return m, m.readCalls(members, param)
 	case "tool":
-		return m, m.readResult(param)
+		return m, m.readResult(members, param)
 	}
 	return m, bad(param+".role", "The role must be system, developer, user, assistant or tool.")
 }
 
 // readCalls reads the calls of an assistant's message.
-func (m *message) readCalls(param string) error {
-	if m.members.get("function_call") != nil {
+func (m *message) readCalls(members object, param string) error {
+	if members.get("function_call") != nil {
 		return bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
 	}
-	raw := m.members.get("tool_calls")
+	raw := members.get("tool_calls")
 	if raw == nil {
 		return nil
 	}
@@ -97,7 +102,10 @@ func (m *message) readCalls(param string) error {
 	}
 	ids := map[string]bool{}
 	for i, raw := range list {
-		at := fmt.Sprintf("%s.tool_calls.%d", param, i)
+		if i == mostMessages {
+			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", mostMessages)
+		}
+		at := param + ".tool_calls." + strconv.Itoa(i)
 		call, err := readPastCall(raw, at)
 		if err != nil {
 			return err
@@ -123,16 +131,16 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 	if arguments == "" {
 		arguments = "{}"
 	}
-	value, err := parser.ReadValue([]byte(arguments), maxDepth)
-	if _, object := value.(map[string]any); !ok || err != nil || !object {
+	read := []byte(arguments)
+	if first := space(read, 0); !ok || crowded(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
 		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
-	return pastCall{id: id, name: name, arguments: []byte(arguments)}, nil
+	return pastCall{id: id, name: name, arguments: read}, nil
 }
 
 // readResult reads a message with the result of a call.
-func (m *message) readResult(param string) error {
-	if m.answers, _ = text(m.members.get("tool_call_id")); m.answers == "" {
+func (m *message) readResult(members object, param string) error {
+	if m.answers, _ = text(members.get("tool_call_id")); m.answers == "" {
 		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
 	var ok bool

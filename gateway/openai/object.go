@@ -1,8 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,7 +49,11 @@ func (o object) without(names ...string) object {
 
 // bytes writes the object.
 func (o object) bytes() []byte {
-	b := []byte{'{'}
+	size := len("{}")
+	for _, m := range o {
+		size += len(m.name) + len(m.value) + len(`"":,`)
+	}
+	b := append(make([]byte, 0, size), '{')
 	for i, m := range o {
 		if i > 0 {
 			b = append(b, ',')
@@ -67,84 +71,20 @@ const maxDepth = 500
 
 // readObject reads one strict JSON object. Its error says where it is not one.
 func readObject(raw []byte) (object, error) {
-	o, err := membersOf(raw)
-	if err == nil || errors.Is(err, errNoObject) {
-		return o, err
+	if crowded(raw) {
+		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", mostMembers)
 	}
-	if _, told := parser.ReadValue(raw, maxDepth); told != nil {
-		err = told // the same fault, in the words that are used everywhere
-	} else {
-		err = errors.New("not strict JSON")
-	}
-	return nil, err
-}
-
-// membersOf takes an object apart.
-func membersOf(raw []byte, options ...jsontext.Options) (object, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw), options...)
-	if d.PeekKind() != '{' {
-		if _, err := d.ReadValue(); err != nil {
-			return nil, err
+	if !jsontext.Value(raw).IsValid() {
+		if told := parser.CheckValue(raw, maxDepth); told != nil {
+			return nil, told // the same fault, in the words that are used everywhere
 		}
+		return nil, errors.New("not strict JSON")
+	}
+	o, ok := within(raw[space(raw, 0):])
+	if !ok {
 		return nil, errNoObject
 	}
-	_, _ = d.ReadToken() // it was peeked
-	o := make(object, 0, 16)
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: name.String()}
-		if m.value, err = next(d, raw); err != nil {
-			return nil, err
-		}
-		o = append(o, m)
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	if len(bytes.TrimLeft(raw[d.InputOffset():], " \t\r\n")) > 0 {
-		return nil, errors.New("more follows")
-	}
 	return o, nil
-}
-
-// next reads a value and returns its bytes within raw.
-func next(d *jsontext.Decoder, raw []byte) ([]byte, error) {
-	v, err := d.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	end := int(d.InputOffset())
-	return raw[end-len(v) : end : end], nil
-}
-
-// known is what a value that was read already need not be searched for again.
-var known = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-
-// within takes apart an object that is part of what was read.
-func within(raw []byte) (object, bool) {
-	o, err := membersOf(raw, known...)
-	return o, err == nil
-}
-
-// elements takes apart an array that is part of what was read.
-func elements(raw []byte) ([][]byte, bool) {
-	if raw == nil || raw[0] != '[' {
-		return nil, false
-	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw), known...)
-	_, _ = d.ReadToken() // the bracket
-	var list [][]byte
-	for d.PeekKind() != ']' {
-		v, err := next(d, raw)
-		if err != nil {
-			return nil, false
-		}
-		list = append(list, v)
-	}
-	return list, true
 }
 
 // text is what a JSON string says.

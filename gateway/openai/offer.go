@@ -19,6 +19,8 @@ type offer struct {
 	// listed are the registry's names of the tools of the request, permitted or
 	// not; nil where it has none.
 	listed []string
+	wires  map[string]string // the names of tools in OpenAI's alphabet, by those in the registry
+	there  map[string]bool   // the same names
 }
 
 // offered settles which tools the model is told of. Where Callgate runs the
@@ -29,7 +31,7 @@ func (r *run) offered() (offer, error) {
 	if r.request.tools == nil && !orchestrated {
 		return offer{}, nil
 	}
-	var o offer
+	o := offer{wires: map[string]string{}, there: map[string]bool{}}
 	if r.request.tools != nil {
 		o.listed = []string{} // an empty list is none, not all
 	}
@@ -45,9 +47,14 @@ func (r *run) offered() (offer, error) {
 	if err != nil {
 		return offer{}, err
 	}
+	listed := map[string]bool{}
+	for _, name := range o.listed {
+		listed[name] = true
+	}
 	for _, tool := range permitted {
-		if (o.listed == nil || slices.Contains(o.listed, tool.Name)) && !(orchestrated && tool.Client) {
+		if (o.listed == nil || listed[tool.Name]) && !(orchestrated && tool.Client) {
 			o.tools = append(o.tools, tool)
+			o.wires[tool.Name], o.there[tool.Wire] = tool.Wire, true
 		}
 	}
 	return o, nil
@@ -55,17 +62,12 @@ func (r *run) offered() (offer, error) {
 
 // wire is the name of an offered tool in OpenAI's alphabet.
 func (o *offer) wire(name string) (string, bool) {
-	i := slices.IndexFunc(o.tools, func(t gateway.Tool) bool { return t.Name == name })
-	if i < 0 {
-		return "", false
-	}
-	return o.tools[i].Wire, true
+	wire, ok := o.wires[name]
+	return wire, ok
 }
 
 // has tells whether a tool is offered, by its name in OpenAI's alphabet.
-func (o *offer) has(wire string) bool {
-	return slices.ContainsFunc(o.tools, func(t gateway.Tool) bool { return t.Wire == wire })
-}
+func (o *offer) has(wire string) bool { return o.there[wire] }
 
 // definitions are the tools as a request has them.
 func (o *offer) definitions() ([]byte, error) {
@@ -121,13 +123,13 @@ func (r *run) terms() gateway.Terms {
 		t.Text = violated("The request asks for a call, not for text. Send a call of a tool.")
 	}
 	if c.names != nil {
-		t.Other = violated("The request asks for a call of " + r.mustCall() + ". Call no other tool.")
+		t.Other = violated("The request asks for a call of " + r.mustCall(mostSaid) + ". Call no other tool.")
 		for _, wire := range c.names {
 			name, _ := r.admission.Name(wire)
 			t.Named = append(t.Named, name)
 		}
 		if c.required {
-			t.Text = violated("The request asks for a call of " + r.mustCall() + ", not for text. Send it.")
+			t.Text = violated("The request asks for a call of " + r.mustCall(mostSaid) + ", not for text. Send it.")
 		}
 	}
 	return t

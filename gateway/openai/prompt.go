@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -58,9 +59,9 @@ func (r *run) prompt() (string, error) {
 	}
 	switch c := &r.choice; {
 	case c.names != nil && c.required:
-		b.WriteString("\nNow you must call " + r.mustCall() + ".\n")
+		b.WriteString("\nNow you must call " + r.mustCall(mostTools) + ".\n")
 	case c.names != nil:
-		b.WriteString("\nOf these tools you may now call only " + r.mustCall() + ".\n")
+		b.WriteString("\nOf these tools you may now call only " + r.mustCall(mostTools) + ".\n")
 	case c.required:
 		b.WriteString("\nNow you must call a tool.\n")
 	}
@@ -83,13 +84,19 @@ func (r *run) agentStated() bool {
 	return r.admission.AgentRequired() && r.admission.Subject().Agent != ""
 }
 
-// mustCall says which tools tool_choice names, as the model knows them.
-func (r *run) mustCall() string {
-	names := slices.Clone(r.choice.names)
+// mostSaid is how many names a refusal says.
+const mostSaid = 16
+
+// mustCall says which tools tool_choice names, as the model knows them, so many of them.
+func (r *run) mustCall(most int) string {
+	names := slices.Clone(r.choice.names[:min(most, len(r.choice.names))])
 	if r.route.Rules.Protocol == upstream.Text {
 		for i, wire := range names {
 			names[i], _ = r.admission.Name(wire)
 		}
+	}
+	if more := len(r.choice.names) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d others that it names", more))
 	}
 	return strings.Join(names, " or ")
 }

@@ -10,6 +10,10 @@ const (
 	maxBody = 8 << 20
 	// maxChoices is how many completions may be asked for at a time.
 	maxChoices = 128
+	// mostMessages is how many messages a conversation may begin with, and mostTools
+	// how many tools a request may name.
+	mostMessages = 1 << 14
+	mostTools    = 1 << 10
 )
 
 // request is a request for a completion, as it was read.
@@ -17,7 +21,8 @@ type request struct {
 	members object // in their order
 	model   string
 	history []message
-	tools   []string // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
+	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
+	named   map[string]bool // the same
 	choice  choice
 	// single says that the model may make one call in a turn.
 	single bool
@@ -110,17 +115,19 @@ func (r *request) readTools() error {
 	if !ok {
 		return bad("tools", "\"tools\" must be a list.")
 	}
-	seen := map[string]bool{}
-	r.tools = []string{}
+	r.tools, r.named = []string{}, map[string]bool{}
 	for i, raw := range list {
+		if i == mostTools {
+			return bad("tools", "\"tools\" must be at most %d.", mostTools)
+		}
 		name, err := toolName(raw, "tools."+strconv.Itoa(i))
 		if err != nil {
 			return err
 		}
-		if seen[name] {
+		if r.named[name] {
 			return bad("tools", "Two tools have the same name.")
 		}
-		seen[name] = true
+		r.named[name] = true
 		r.tools = append(r.tools, name)
 	}
 	return nil

@@ -82,17 +82,18 @@ func (r *run) head(c *gin.Context) {
 	}
 }
 
-// open reads a request, lets it in, and settles how it is treated. Nothing of the
-// body beyond its form is looked at before the caller was let in.
+// open lets a request in, reads it, and settles how it is treated. Nothing of the
+// body is looked at before the caller was let in.
 func (f *Face) open(c *gin.Context, asked door.Asked) (*run, error) {
+	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
+	if err != nil {
+		return nil, err
+	}
 	body, err := readRequest(asked.Body)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{face: f, request: body, refused: map[refusedCall]int{}}
-	if r.admission, err = f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
-		return nil, err
-	}
+	r := &run{face: f, request: body, admission: admission, refused: map[refusedCall]int{}}
 	route, ok := f.options.Upstreams().Lookup(body.model)
 	if !ok {
 		return nil, &failure{refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(body.model))), param: "model"}

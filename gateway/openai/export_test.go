@@ -1,0 +1,34 @@
+package openai
+
+// Read reads the body of a request.
+func Read(body []byte) error {
+	_, err := readRequest(body)
+	return err
+}
+
+// Named are the tools that tool_choice of a request names.
+func Named(body []byte) ([]string, error) {
+	r, err := readRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	return r.choice.names, nil
+}
+
+// Take takes apart JSON that was read strictly: an object or an array, one level deep.
+func Take(raw []byte) (names []string, values [][]byte) {
+	if o, ok := within(raw); ok {
+		for _, m := range o {
+			names, values = append(names, m.name), append(values, m.value)
+		}
+	}
+	if list, ok := elements(raw); ok {
+		for _, v := range list {
+			values = append(values, v)
+		}
+	}
+	return names, values
+}
+
+// Crowded tells whether objects that stand in one another have too many members.
+func Crowded(raw []byte) bool { return crowded(raw) }
