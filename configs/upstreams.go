@@ -110,6 +110,9 @@ func ruleFields(r *upstream.Rules) []field {
 		{"reasoning", func(n node) {
 			word(n, "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop)
 		}},
+		{"audio", func(n node) {
+			word(n, "what becomes of speech", &r.Audio, upstream.Pass, upstream.Drop)
+		}},
 		{"stream_buffer", func(n node) {
 			word(n, "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole)
 		}},

@@ -48,6 +48,7 @@ upstreams:
     native_prose: refuse
     parallel: refuse
     reasoning: drop
+    audio: drop
     request_members: [plugins, x-y.z]
     present: content
     stream_buffer: whole
@@ -81,7 +82,7 @@ upstreams:
 		Name: "far", BaseURL: "https://api.example.com/v1",
 		Rules: upstream.Rules{
 			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, Present: upstream.AsContent, NativeProse: upstream.Refuse,
-			Parallel: upstream.Refuse, Reasoning: upstream.Drop, StreamBuffer: upstream.Whole, Repairs: 1, Steps: 3, WallTime: time.Minute, Tokens: 5000,
+			Parallel: upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, Repairs: 1, Steps: 3, WallTime: time.Minute, Tokens: 5000,
 			RequestMembers: []string{"plugins", "x-y.z"},
 		},
 		Timeouts: upstream.Timeouts{Connect: time.Second, FirstByte: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},

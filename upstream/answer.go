@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -15,6 +16,21 @@ const (
 	mostChoices = 128
 	mostCalls   = 1024
 )
+
+// mostIDLen and mostReasonLen bound what a provider names an answer, and why it ended.
+const (
+	mostIDLen     = 256
+	mostReasonLen = 64
+)
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// Plain tells whether an identifier of a provider holds none but characters that
+// nothing is written in: no spaces, quotes or brackets.
+func Plain(id string) bool { return id != "" && strings.Trim(id, alphanumeric+"_-.:/+=~@|#") == "" }
+
+// reason tells whether a text can say why an answer ended: one word, whatever it is.
+func reason(s string) bool { return len(s) <= mostReasonLen && strings.Trim(s, alphanumeric+"_") == "" }
 
 // head is what a completion and a chunk have in common beside their choices.
 type head struct {
@@ -31,7 +47,9 @@ func (r *reader) answer(b []byte, choice func() error) (head, error) {
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
-			h.id, err = r.text()
+			if h.id, err = r.text(); h.id != "" && (len(h.id) > mostIDLen || !Plain(h.id)) {
+				err = r.otherThan("an id in plain characters")
+			}
 		case "object":
 			_, err = r.text()
 		case "created":
@@ -132,8 +150,12 @@ func (r *reader) choice(inner, other string, read func() error) (place, error) {
 			}
 			p.index = int(n)
 		case "finish_reason":
-			if p.finish, err = r.optional(); p.finish != nil && *p.finish == "" {
+			switch p.finish, err = r.optional(); {
+			case p.finish == nil:
+			case *p.finish == "":
 				p.finish = nil
+			case !reason(*p.finish):
+				err = r.otherThan("a reason of one word")
 			}
 		case "error":
 			err = r.reported()

@@ -92,6 +92,7 @@ type Rules struct {
 	NativeProse  Treatment // text beside native calls: pass, drop or refuse
 	Parallel     Treatment // several calls in one turn: pass or refuse
 	Reasoning    Treatment // reasoning members: pass or drop
+	Audio        Treatment // speech, whose transcript is judged: pass or drop
 	StreamBuffer Buffer
 	// RequestMembers are members of a request that are sent on besides those that are
 	// known to call no tools at the provider.
@@ -114,6 +115,7 @@ func Defaults() Definition {
 			NativeProse:  Pass,
 			Parallel:     Pass,
 			Reasoning:    Pass,
+			Audio:        Pass,
 			StreamBuffer: Parser,
 			Repairs:      2,
 			Steps:        8,

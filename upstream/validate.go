@@ -104,6 +104,7 @@ func (v *validation) rules(r Rules, path ...string) {
 	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, below(path, "native_prose"))
 	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, below(path, "parallel"))
 	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, below(path, "reasoning"))
+	oneOf(v, r.Audio, []Treatment{Pass, Drop}, below(path, "audio"))
 	oneOf(v, r.StreamBuffer, []Buffer{Parser, Whole}, below(path, "stream_buffer"))
 	for i, name := range r.RequestMembers {
 		at := below(below(path, "request_members"), strconv.Itoa(i))

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -11,37 +10,6 @@ import (
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// What of an answer is passed on that is neither text nor a call. What is not
-// listed stays here: no reader behind us can find a call in it.
-var (
-	passedBeside   = []string{"system_fingerprint", "service_tier", "citations", "prompt_filter_results"}
-	passedOfChoice = []string{"content_filter_results"}
-	passedOfText   = []string{"annotations", "audio", "images"}
-	passedOfCall   = []string{"extra_content"}
-	// reasoning is never read for calls.
-	reasoning = []string{"reasoning", "reasoning_content", "reasoning_details"}
-)
-
-// pick appends those members whose names are listed, each behind a comma.
-func pick(b []byte, x upstream.Extra, listed ...[]string) []byte {
-	for _, m := range x {
-		for _, names := range listed {
-			if slices.Contains(names, m.Name) {
-				b = append(append(quote(append(b, ','), m.Name), ':'), m.Value...)
-			}
-		}
-	}
-	return b
-}
-
-// passes are the members of a message that go to the application.
-func (r *run) passes() [][]string {
-	if r.route.Rules.Reasoning == upstream.Drop {
-		return [][]string{passedOfText}
-	}
-	return [][]string{passedOfText, reasoning}
-}
 
 // toolCall writes a call as a message has it; with an index as a stream does.
 func toolCall(index int, id, name string, arguments []byte, x upstream.Extra) []byte {
@@ -81,12 +49,15 @@ func (r *run) show(j *judged) (content *string, calls []shownCall, finish string
 			}
 		case !offered || r.route.Rules.Present == upstream.AsContent:
 			// An application that named no tools reads the call language itself.
-			return j.Message.Content, nil, finish
+			return j.Message.Content, nil, "stop"
 		default:
 			call = shownCall{id: report.CallID, name: wire, arguments: report.Call.Arguments}
 			finish = "tool_calls"
 		}
 		calls = append(calls, call)
+	}
+	if len(calls) == 0 && (finish == "tool_calls" || finish == "function_call") {
+		finish = "stop" // a text alone does not end so, whatever the provider says
 	}
 	return content, calls, finish
 }
@@ -95,7 +66,7 @@ func (r *run) show(j *judged) (content *string, calls []shownCall, finish string
 func (r *run) answer(c *gin.Context, t *turn) {
 	b := append([]byte(`{"id":`), quote(nil, t.ID)...)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
-	b = append(quote(append(b, `,"model":`...), t.Model), `,"choices":[`...)
+	b = append(quote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
 	for i := range t.judged {
 		if i > 0 {
 			b = append(b, ',')
@@ -106,7 +77,7 @@ func (r *run) answer(c *gin.Context, t *turn) {
 	if usage := r.usage.json(); usage != nil {
 		b = append(append(b, `,"usage":`...), usage...)
 	}
-	b = append(pick(b, t.Extra, passedBeside), '}', '\n')
+	b = append(pick(pickWhere(b, t.Extra, passedWords, word), t.Extra, passedBeside), '}', '\n')
 	inTime(c)
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
 }
@@ -134,13 +105,16 @@ func (r *run) appendChoice(b []byte, j *judged) []byte {
 	if len(calls) > 0 {
 		b = append(b, ']')
 	}
-	b = append(pick(b, j.Message.Extra, r.passes()...), `},"logprobs":`...)
+	b = append(r.thoughts(r.beside(b, j, content), j.Message.Extra), `},"logprobs":`...)
 	// They repeat what the model wrote: they are shown where all of that is.
-	if logprobs := j.Extra.Lookup("logprobs"); logprobs != nil && content != nil && content == j.Message.Content && len(calls) == 0 {
-		b = append(b, logprobs...)
-	} else {
-		b = append(b, "null"...)
+	var logprobs []byte
+	if content != nil && content == j.Message.Content && len(calls) == 0 {
+		logprobs = spelled(j.Extra.Lookup("logprobs"), *content, j.Message.Refusal)
 	}
+	if logprobs == nil {
+		logprobs = []byte("null")
+	}
+	b = append(b, logprobs...)
 	b = pick(b, j.Extra, passedOfChoice)
 	b = append(b, `,"finish_reason":`...)
 	if finish == "" {

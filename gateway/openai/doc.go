@@ -42,6 +42,14 @@
 // protocol a call that passes is then the content, since whoever names no tools
 // reads the call language itself.
 //
+// # What stands beside text and calls
+//
+// Speech is judged by its transcript, as text is. Annotations, images, citations and
+// logprobs go out with the text that they belong to, behind it, and are dropped with
+// it. None goes out in which a call could be found, and logprobs only where their
+// tokens are the text. Reasoning is not judged, and goes out as it comes, until the
+// content is refused. What else a provider adds stays here.
+//
 // # Streams
 //
 // Text flows as the parser releases it. A call is judged once its stream has

@@ -34,7 +34,7 @@ func answersBody(body string) func(http.ResponseWriter, *http.Request) {
 // TestStreamOfOneLine: what an event of several lines held is passed on as one
 // line, so that no reader finds another event, or a comment, within it.
 func TestStreamOfOneLine(t *testing.T) {
-	const lines = "data: {\"id\":\"c\",\"service_tier\":[\ndata: 1],\"choices\":[{\"index\":0,\"delta\":{\"reasoning_details\":[\rdata: {\"a\"\ndata:  :1},\n" +
+	const lines = "data: {\"id\":\"c\",\"citations\":[\ndata: 1],\"choices\":[{\"index\":0,\"delta\":{\"reasoning_details\":[\rdata: {\"a\"\ndata:  :1},\n" +
 		"data:\ndata: 2]},\"finish_reason\":null}]}\n\ndata: {\"choices\":[],\"usage\":{\ndata: \"total_tokens\"\ndata: :3}}\n\n"
 	h := open(t, turns(sends(lines+`data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}`+"\n\n")), plan{})
 	w := h.post(asks(`"stream":true,"stream_options":{"include_usage":true}`))
@@ -44,7 +44,7 @@ func TestStreamOfOneLine(t *testing.T) {
 			t.Errorf("found the event %q", event)
 		}
 	}
-	for _, want := range []string{`"reasoning_details":[`, `"service_tier":[`, `"total_tokens"`, "[DONE]"} {
+	for _, want := range []string{`"reasoning_details":[`, `"citations":[`, `"total_tokens"`, "[DONE]"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("found no %s in %s", want, w.Body)
 		}

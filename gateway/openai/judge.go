@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
@@ -26,6 +27,7 @@ type judged struct {
 	beside int
 	shown  bool // some of the content was shown
 	whole  bool // nothing of a stream was shown before it was judged
+	audio  *audio
 }
 
 // refusal is the first refusal of the turn, or nil.
@@ -67,9 +69,12 @@ func (j *judged) released() bool {
 // answer is what of a choice is judged.
 type answer struct {
 	content *gateway.Input
-	beside  []gateway.Input // a refusal that the model wrote
+	beside  []gateway.Input // a refusal that the model wrote, and what it spoke
 	calls   []gateway.Input
 	fault   *refusal.Error // of the answer as a whole
+	audio   *audio
+	// alone is why no call may stand in the answer, or nil.
+	alone *refusal.Error
 }
 
 func (a *answer) inputs() []gateway.Input {
@@ -77,29 +82,34 @@ func (a *answer) inputs() []gateway.Input {
 	if a.content != nil {
 		all = append(all, *a.content)
 	}
-	return append(append(all, a.beside...), a.calls...)
+	return append(all, a.rest()...)
 }
+
+// rest is all but the content.
+func (a *answer) rest() []gateway.Input { return slices.Concat(a.beside, a.calls) }
 
 // judge judges a choice. A relay, where there is one, has judged its content so
 // far.
 func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged {
 	a := r.read(c)
-	j := judged{Choice: c, text: a.content != nil, beside: len(a.beside)}
+	j := judged{Choice: c, text: a.content != nil, beside: len(a.beside), audio: a.audio}
 	if j.text {
 		j.beside++
 	}
 	if seen != nil {
 		j.shown = seen.shown
-		if seen.stream != nil && a.fault == nil && len(a.beside) == 0 {
-			j.decision = seen.close(ctx, a.content.Truncated, a.calls...)
+		// A content that was shown is a text. One that was not may be a call, which
+		// may not stand beside anything.
+		if seen.stream != nil && a.fault == nil && (len(a.beside) == 0 || seen.shown && (a.alone == nil || len(a.calls) == 0)) {
+			j.decision = seen.close(ctx, a.content.Truncated, a.rest()...)
 			return j
 		}
 		seen.stream = nil // the content is judged here, whole
 	}
 	terms := r.terms()
 	terms.Fault = a.fault
-	if len(a.beside) > 0 {
-		terms.Call = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+	if a.alone != nil {
+		terms.Call = a.alone
 	}
 	j.decision = r.admission.Under(terms).Judge(ctx, r.mode, a.inputs()...)
 	return j
@@ -114,22 +124,32 @@ func (r *run) read(c *upstream.Choice) answer {
 	if m.Content != nil {
 		content = *m.Content
 	}
+	called := native && len(m.ToolCalls) > 0
+	dropped := called && r.route.Rules.NativeProse == upstream.Drop
 	var a answer
+	if !dropped {
+		a.audio = r.audioOf(m)
+	}
+	spoken := a.audio.speaks()
+	if spoken && !native {
+		a.alone = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
+	}
 	refused := m.Refusal != nil && *m.Refusal != ""
 	if refused {
-		a.beside = []gateway.Input{{Completion: []byte(*m.Refusal), Prose: true, Truncated: cut}}
+		a.beside = append(a.beside, gateway.Input{Completion: []byte(*m.Refusal), Prose: true, Truncated: cut})
+		a.alone = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+	}
+	if spoken {
+		a.beside = append(a.beside, gateway.Input{Completion: []byte(a.audio.transcript), Prose: true, Truncated: cut})
 	}
 	// Beside something else, no content is no text; alone, it is an answer of
 	// nothing.
-	if !blank(content) || !refused && (!native || len(m.ToolCalls) == 0) {
+	if !dropped && (!blank(content) || !refused && !spoken && !called) {
 		a.content = &gateway.Input{Completion: []byte(content), Prose: native, Truncated: cut}
 	}
 	if native {
 		for i := range m.ToolCalls {
 			a.calls = append(a.calls, gateway.Input{Native: r.native(&m.ToolCalls[i]), Truncated: cut})
-		}
-		if a.content != nil && len(a.calls) > 0 && r.route.Rules.NativeProse == upstream.Drop {
-			a.content = nil
 		}
 	}
 	a.fault = r.fault(m, &a)
@@ -158,12 +178,12 @@ func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
 		if call.Type != "" && call.Type != "function" {
 			return foreign("a type that is not function")
 		}
-		if call.ID == "" || ids[call.ID] {
-			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, or two with the same; nothing of it was used.")
+		if !upstream.Plain(call.ID) || ids[call.ID] {
+			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, with one that is not plain, or two with the same; nothing of it was used.")
 		}
 		ids[call.ID] = true
 	}
-	prose := a.content != nil
+	prose := a.content != nil || a.audio.speaks()
 	switch {
 	case prose && (rules.NativeProse == upstream.Refuse || rules.Present == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")

@@ -58,7 +58,7 @@ func (f *Face) chat(c *gin.Context, asked door.Asked) {
 	}
 	if r.request.stream {
 		door.Keep(c) // a stream may begin before the last turn is asked for
-		r.out = &sink{c: c, run: r, passes: r.passes(), buffer: make([]byte, 0, 1<<10)}
+		r.out = &sink{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.turns(c.Request.Context())
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,8 +30,8 @@ type sink struct {
 	begun bool // the head is out, with status 200
 
 	until  time.Time    // when the application must have taken what it is sent
-	passes [][]string   // the members of a delta that go to the application
-	head   []byte       // what every chunk begins with; from the first turn that shows something
+	names  []byte       // what every chunk begins with; from the first turn that shows something
+	head   []byte       // names, and what stands between them and the choices
 	roles  map[int]bool // choices whose role was said
 	buffer []byte
 }
@@ -108,15 +109,28 @@ type origin struct {
 	extra     upstream.Extra
 }
 
+// begins settles what every chunk begins with.
+func (s *sink) begins(from origin) {
+	if s.names != nil {
+		return
+	}
+	b := quote([]byte(`data: {"id":`), from.id)
+	b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.created, 10)
+	b = quote(append(b, `,"model":`...), s.run.modelName(from.model))
+	s.names = pickWhere(b, from.extra, passedWords, word)
+	s.roles = map[int]bool{}
+	s.beside(nil)
+}
+
+// beside puts members of a whole answer into the chunks that follow; nil takes them
+// out.
+func (s *sink) beside(x upstream.Extra) {
+	s.head = append(pick(slices.Clip(s.names), x, passedBeside), `,"choices":[`...)
+}
+
 // open starts a chunk of a choice.
 func (s *sink) open(from origin, index int) {
-	if s.head == nil {
-		b := quote([]byte(`data: {"id":`), from.id)
-		b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.created, 10)
-		b = quote(append(b, `,"model":`...), from.model)
-		s.head = append(pick(b, from.extra, passedBeside), `,"choices":[`...)
-		s.roles = map[int]bool{}
-	}
+	s.begins(from)
 	s.buffer = strconv.AppendInt(append(append(s.buffer, s.head...), `{"index":`...), int64(index), 10)
 	s.buffer = append(s.buffer, `,"delta":{`...)
 	if !s.roles[index] {
@@ -150,9 +164,8 @@ func (s *sink) text(from origin, index int, text, logprobs []byte) {
 	s.end(logprobs, "")
 }
 
-// extra shows members that are passed on as they came, if any is.
-func (s *sink) extra(from origin, index int, x upstream.Extra) {
-	picked := pick(nil, x, s.passes...)
+// members shows members of a message, each behind a comma, if there is any.
+func (s *sink) members(from origin, index int, picked []byte) {
 	if len(picked) == 0 {
 		return
 	}
@@ -165,7 +178,7 @@ func (s *sink) extra(from origin, index int, x upstream.Extra) {
 func (s *sink) finish(t *turn) {
 	s.begin()
 	for i := range t.judged {
-		s.choice(t, &t.judged[i])
+		s.choice(t, &t.judged[i], i == len(t.judged)-1)
 	}
 	if usage := s.run.usage.json(); usage != nil && s.run.request.usage {
 		s.buffer = append(append(s.buffer, s.head...), `],"usage":`...)
@@ -175,11 +188,13 @@ func (s *sink) finish(t *turn) {
 	s.send()
 }
 
-// choice shows the rest of a choice: its text, its calls, and why it ended.
-func (s *sink) choice(t *turn, j *judged) {
+// choice shows the rest of a choice: its text, its calls, and why it ended. What belongs
+// to the whole answer stands in the chunk that ends the last choice.
+func (s *sink) choice(t *turn, j *judged, last bool) {
 	from := origin{t.ID, t.Model, t.Created, t.Extra}
+	s.begins(from)
 	if j.whole {
-		s.extra(from, j.Index, j.Message.Extra)
+		s.members(from, j.Index, s.run.thoughts(nil, j.Message.Extra))
 	}
 	content, calls, finish := s.run.show(j)
 	switch {
@@ -195,13 +210,18 @@ func (s *sink) choice(t *turn, j *judged) {
 		s.buffer = append(quote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
 		s.end(nil, "")
 	}
+	s.members(from, j.Index, s.run.beside(nil, j, content))
 	for i, call := range calls {
 		s.open(from, j.Index)
 		s.buffer = append(append(append(s.buffer, `"tool_calls":[`...), toolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
 		s.end(nil, "")
 	}
+	if last {
+		s.beside(t.Extra)
+	}
 	s.open(from, j.Index)
 	s.end(nil, finish)
+	s.beside(nil)
 }
 
 // fail ends a stream that has begun, by an error event. There is no [DONE]

@@ -18,6 +18,9 @@ type relay struct {
 	shown  bool
 }
 
+// refused tells whether the content is refused, whatever follows.
+func (w *relay) refused() bool { return w.stream != nil && w.stream.Refused() }
+
 // close judges the content with what came beside it.
 func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *gateway.Decision {
 	d := w.stream.Close(ctx, cut, beside...)
@@ -124,11 +127,13 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 		if d.Index >= r.request.n {
 			continue // it is refused at the end
 		}
-		r.out.extra(from, d.Index, d.Delta.Extra)
+		w := relays[d.Index]
+		if w == nil || !w.refused() {
+			r.out.members(from, d.Index, r.thoughts(nil, d.Delta.Extra))
+		}
 		if d.Delta.Content == nil || *d.Delta.Content == "" {
 			continue
 		}
-		w := relays[d.Index]
 		if w == nil {
 			w = &relay{}
 			relays[d.Index] = w
@@ -149,7 +154,7 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 			w.shown = true
 			var logprobs []byte
 			if string(out) == *d.Delta.Content {
-				logprobs = d.Extra.Lookup("logprobs")
+				logprobs = spelled(d.Extra.Lookup("logprobs"), *d.Delta.Content, nil)
 			}
 			r.out.text(from, d.Index, out, logprobs)
 		}

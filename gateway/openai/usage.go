@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // usage is what all turns of a run have taken. The zero value is nothing.
 type usage struct {
 	tokens int64
-	raw    []byte // as the provider wrote it, while there is one
+	raw    []byte // as the provider wrote it, while there is one; its sums alone where a call could be found in it
 	turns  int
 	sum    map[string]any
 }
@@ -31,7 +32,10 @@ func (u *usage) add(turn *upstream.Usage) {
 	u.tokens = saturated(u.tokens, spent(turn))
 	u.turns++
 	u.raw = turn.Raw
-	value, err := parser.ReadValue(turn.Raw, maxUsageDepth)
+	if !callFree(u.raw) {
+		u.raw = fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, turn.PromptTokens, turn.CompletionTokens, turn.TotalTokens)
+	}
+	value, err := parser.ReadValue(u.raw, maxUsageDepth)
 	if object, ok := value.(map[string]any); err == nil && ok {
 		u.sum = sumOf(u.sum, object)
 	}

@@ -1,0 +1,95 @@
+package openai
+
+import (
+	"encoding/base64"
+
+	"github.com/callgate/callgate/upstream"
+)
+
+// audio is an answer that the model speaks: the member of that name, of which no more
+// is kept than speech is made of.
+type audio struct {
+	id         string // empty where there is none that is plain
+	data       string // base64
+	expires    []byte // a number, or nil
+	transcript string
+}
+
+// audioOf reads the speech of a message. There is none where the upstream's entry drops
+// it, and where it cannot be read.
+func (r *run) audioOf(m *upstream.Message) *audio {
+	raw := m.Extra.Lookup("audio")
+	if raw == nil || r.route.Rules.Audio == upstream.Drop {
+		return nil
+	}
+	members, ok := within(raw)
+	if !ok {
+		return nil
+	}
+	a := &audio{}
+	if data := members.get("data"); data != nil {
+		said, isText := text(data)
+		if a.data, ok = rejoined(said); !ok || !isText {
+			return nil
+		}
+	}
+	if transcript := members.get("transcript"); transcript != nil {
+		if a.transcript, ok = text(transcript); !ok {
+			return nil
+		}
+	}
+	if id, _ := text(members.get("id")); upstream.Plain(id) {
+		a.id = id
+	}
+	if expires := members.get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {
+		a.expires = expires
+	}
+	return a
+}
+
+// speaks tells whether there are words to judge.
+func (a *audio) speaks() bool { return a != nil && !blank(a.transcript) }
+
+// json is the member as it is shown.
+func (a *audio) json() []byte {
+	var o object
+	add := func(name string, value []byte) { o = append(o, member{name, value}) }
+	if a.id != "" {
+		add("id", quote(nil, a.id))
+	}
+	if a.data != "" {
+		add("data", quote(nil, a.data))
+	}
+	if a.expires != nil {
+		add("expires_at", a.expires)
+	}
+	if a.transcript != "" {
+		add("transcript", quote(nil, a.transcript))
+	}
+	return o.bytes()
+}
+
+// rejoined is base64 that was put together of pieces, each of which may end in padding,
+// as one piece. ok is false where it is no base64.
+func rejoined(pieces string) (joined string, ok bool) {
+	if len(pieces)%4 != 0 {
+		return "", false
+	}
+	plain := make([]byte, 0, base64.StdEncoding.DecodedLen(len(pieces)))
+	for rest := pieces; rest != ""; {
+		// A piece ends with its padding, or with all.
+		n := len(rest)
+		for i := 3; i < len(rest); i += 4 {
+			if rest[i] == '=' {
+				n = i + 1
+				break
+			}
+		}
+		var err error
+		if plain, err = base64.StdEncoding.AppendDecode(plain, []byte(rest[:n])); err != nil {
+			return "", false
+		}
+		rest = rest[n:]
+	}
+	return base64.StdEncoding.EncodeToString(plain), true
+}
