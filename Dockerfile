@@ -37,7 +37,8 @@ CMD ["--listen", "0.0.0.0:9001"]
 FROM base AS callgate
 COPY --from=build /out/callgate /callgate
 COPY --from=build --chown=65532:65532 /out/data /var/lib/callgate
-# data_dir, where it is relative, starts here.
+# The data of the built-in configuration starts here. Any other one names this folder
+# as its data_dir, since nothing can be written beside files that are mounted.
 WORKDIR /var/lib/callgate
 VOLUME ["/var/lib/callgate"]
 EXPOSE 8080

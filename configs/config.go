@@ -80,10 +80,12 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, l.report.err()
 	}
 	c := &Config{Settings: readSettings(root), Pins: map[string][]Pin{}}
+	dir := l.dir(main)
 	if dataDir != "" {
 		c.DataDir = dataDir
+	} else if _, embedded := l.source.(builtin); !embedded {
+		c.DataDir = l.resolve(dir, c.DataDir)
 	}
-	dir := l.dir(main)
 	entries := l.tools(root, dir, c.Registry)
 	l.yaml(root, dir, "/workspaces", c.Spaces, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
 	var limits node

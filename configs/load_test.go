@@ -22,7 +22,7 @@ func TestBaseLoads(t *testing.T) {
 	if len(c.Warnings) > 0 {
 		t.Errorf("found warnings: %v", c.Warnings)
 	}
-	if c.Server.Listen != "127.0.0.1:8080" || c.Server.AdminListen != "127.0.0.1:9090" || c.DataDir != "data" || c.Principal != "principals.yaml" {
+	if c.Server.Listen != "127.0.0.1:8080" || c.Server.AdminListen != "127.0.0.1:9090" || filepath.Base(c.DataDir) != "data" || c.Principal != "principals.yaml" {
 		t.Errorf("found the settings %+v", c.Settings)
 	}
 	if found := c.Principals; len(found) != 1 || found[0].Name != "batch" || !slices.Equal(found[0].Projects, []string{"alpha"}) {
@@ -84,6 +84,10 @@ func TestForms(t *testing.T) {
 			if len(c.Warnings) > 0 {
 				t.Errorf("found warnings: %v", c.Warnings)
 			}
+			if c.DataDir != filepath.Join(dir, "data") {
+				t.Errorf("found data_dir %q", c.DataDir)
+			}
+			c.DataDir = want.DataDir
 			c.Registry = want.Registry // its patterns are what one of the cases changes
 			root := c.Workspaces["acme"].Projects["alpha"].Roots
 			if len(root) != 1 || root[0] != filepath.Join(dir, "work", "alpha") {
@@ -138,8 +142,8 @@ func TestPaths(t *testing.T) {
 	if found := c.Workspaces["acme"].Projects["alpha"].Roots; !slices.Equal(found, want) {
 		t.Errorf("found the roots %v; expected %v", found, want)
 	}
-	if c.DataDir != "some/data" {
-		t.Errorf("found data_dir %q; expected it as written, since it starts at the working directory", c.DataDir)
+	if c.DataDir != filepath.Join(dir, "some", "data") {
+		t.Errorf("found data_dir %q; expected it beside the main file, in %s", c.DataDir, dir)
 	}
 	if !slices.Contains(c.Files, elsewhere) {
 		t.Errorf("found the files %v; expected %s among them", c.Files, elsewhere)
@@ -203,6 +207,9 @@ func TestEmbeddedDefault(t *testing.T) {
 	if c.Settings.Principal != "" || len(c.Principals) > 0 {
 		t.Error("the default has principals")
 	}
+	if c.DataDir != "callgate-data" {
+		t.Errorf("found data_dir %q; expected one that starts at the working directory, since the default stands in no folder", c.DataDir)
+	}
 	roots := c.Workspaces["acme"].Projects["alpha"].Roots
 	if want, err := filepath.Abs(filepath.Join(c.DataDir, "projects", "alpha")); err != nil || !slices.Equal(roots, []string{want}) {
 		t.Errorf("found the roots %v; expected one in data_dir: %s", roots, want)
@@ -227,6 +234,10 @@ func TestExampleStatesTheDefaults(t *testing.T) {
 	}
 	files["callgate.yaml"] = entry{data: string(example)}
 	stated := loads(t, files)
+	if filepath.Base(empty.DataDir) != filepath.Base(stated.DataDir) {
+		t.Errorf("found the folders %s and %s", empty.DataDir, stated.DataDir)
+	}
+	empty.DataDir = stated.DataDir
 	empty.Workspaces["acme"].Projects["alpha"].Roots[0] = stated.Workspaces["acme"].Projects["alpha"].Roots[0]
 	same(t, empty, stated)
 	if len(empty.Warnings)+len(stated.Warnings) > 0 {
@@ -339,5 +350,36 @@ func TestLargeFile(t *testing.T) {
 	_, err := Load(main)
 	if err == nil || !strings.HasSuffix(err.Error(), "limits.yaml: found more than 64 MiB; expected a smaller file") {
 		t.Errorf("found %v", err)
+	}
+}
+
+// TestDataFolder: the data of a configuration is beside it, stated or not, wherever a
+// process was started and however the file was named to it.
+func TestDataFolder(t *testing.T) {
+	elsewhere := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := base(t)["callgate.yaml"].data
+	for stated, want := range map[string]string{"": "callgate-data", "data_dir: x/../own\n": "own", "data_dir: " + elsewhere + "\n": elsewhere} {
+		t.Chdir(here)
+		files := base(t)
+		files["callgate.yaml"] = entry{data: strings.Replace(main, "data_dir: data\n", stated, 1)}
+		dir := t.TempDir()
+		main := write(t, dir, files)
+		t.Chdir(filepath.Dir(dir))
+		for _, path := range []string{main, filepath.Join(filepath.Base(dir), "callgate.yaml")} {
+			c, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !filepath.IsAbs(want) {
+				want = filepath.Join(dir, want)
+			}
+			if found, err := filepath.Abs(c.DataDir); err != nil || found != want {
+				t.Errorf("%q, loaded as %s: found %s; expected %s", stated, path, found, want)
+			}
+		}
 	}
 }

@@ -29,7 +29,8 @@ type Settings struct {
 	AgentRequired bool
 	// Callbacks is for tools that answer later.
 	Callbacks Callbacks
-	// DataDir starts at the working directory and holds the audit log and the store.
+	// DataDir holds the audit log and the store. It starts at the main file; at the
+	// working directory for the embedded default, which stands nowhere.
 	DataDir string
 	Audit
 	Traces Traces

@@ -226,7 +226,7 @@ func TestCrashes(t *testing.T) {
 }
 
 // sharedSteady is steadyConfig for two gateways that keep their calls on one Redis,
-// each with its data in its own working directory.
+// each with its data in a folder of its own.
 func sharedSteady(t testing.TB, url string, redis *redisServer) (config string) {
 	t.Helper()
 	config, _ = steadyConfig(t, url, "")

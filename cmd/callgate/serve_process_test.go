@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -58,10 +59,14 @@ func serveGate(t testing.TB, config string, environment ...string) *gate {
 	return serveGateIn(t, "", config, environment...)
 }
 
-// serveGateIn is serveGate in another working directory, at which a relative
-// data_dir starts.
+// serveGateIn is serveGate in a folder of its own, where a relative data_dir starts: one
+// that has links to the files of the configuration.
 func serveGateIn(t testing.TB, dir, config string, environment ...string) *gate {
 	t.Helper()
+	if dir != "" && dir != filepath.Dir(config) {
+		linked(t, dir, filepath.Dir(config))
+		config = filepath.Join(dir, filepath.Base(config))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &gate{cmd: process(ctx, nil, "serve", "--config", config), ended: make(chan struct{})}
 	g.cmd.Dir = dir
@@ -108,6 +113,25 @@ func serveGateIn(t testing.TB, dir, config string, environment ...string) *gate 
 		t.Fatal("the gateway does not serve")
 	}
 	return g
+}
+
+// linked puts links to all that is in one folder into another, but for data.
+func linked(t testing.TB, dir, from string) {
+	t.Helper()
+	from, err := filepath.Abs(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name()))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -29,7 +29,7 @@ var timed = os.Getenv("CALLGATE_REDIS_FAULTS") != ""
 const echoCall = `{"tool":{"name":"echo","arguments":{}}}`
 
 // sharing are the files of gateways that share their limits on the Redis at
-// REDIS_URL. Each has its data in its own working directory, so that one main
+// REDIS_URL. Each has its data in a folder of its own, so that one main
 // file is that of all.
 func sharing(t testing.TB, limits string) (config string) {
 	t.Helper()

@@ -172,8 +172,11 @@ func (s *stage) startGateway(ctx context.Context, name string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return err
 	}
+	if err := s.link(folder); err != nil {
+		return err
+	}
 	c, err := launch("gateway-"+name, folder, []string{"REDIS_URL=redis://" + s.redisAt},
-		filepath.Join(s.programs, "callgate"), "serve", "--config", filepath.Join(s.config(), "callgate.yaml"))
+		filepath.Join(s.programs, "callgate"), "serve", "--config", filepath.Join(folder, "callgate.yaml"))
 	if err != nil {
 		return err
 	}
@@ -188,6 +191,21 @@ func (s *stage) startGateway(ctx context.Context, name string) error {
 		return "", true
 	})
 	return err
+}
+
+// link puts links to the files that all gateways read into the folder of one: its data
+// is beside them there, and an edit of a file is one for all.
+func (s *stage) link(folder string) error {
+	entries, err := os.ReadDir(s.config())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Symlink(filepath.Join(s.config(), e.Name()), filepath.Join(folder, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // away is how long a Redis that ended stays away.
