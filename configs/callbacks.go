@@ -23,15 +23,18 @@ func CallbackKeys(dataDir string) string { return filepath.Join(dataDir, "callba
 
 func (n node) callbacks(into *Callbacks) {
 	n.object(
-		field{"url", func(n node) {
-			before := len(n.report.faults)
-			n.text("the URL of this gateway as tools see it", &into.URL)
-			if wrong := wrongBase(into.URL); wrong != "" && len(n.report.faults) == before {
-				n.fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
-			}
-		}},
+		field{"url", func(n node) { n.base("the URL of this gateway as tools see it", &into.URL) }},
 		field{"keys", func(n node) { n.secret("the keys of the addresses that tools are given", &into.Keys) }},
 	)
+}
+
+// base reads a URL that paths are put behind.
+func (n node) base(of string, into *string) {
+	before := len(n.report.faults)
+	n.text(of, into)
+	if wrong := wrongBase(*into); wrong != "" && len(n.report.faults) == before {
+		n.fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
+	}
 }
 
 // wrongBase says why a path cannot be put behind a URL. It does not repeat it: it may
@@ -39,7 +42,7 @@ func (n node) callbacks(into *Callbacks) {
 func wrongBase(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Host == "" && u.Opaque == "":
+	case err != nil || u.Host == "" && u.Opaque == "" || strings.ContainsAny(raw, " \"\\"):
 		return "what is no absolute URL"
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return "a URL of another scheme"

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -172,6 +174,12 @@ func (l *loader) auth(root node, c *Config) {
 		mode.fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
 	case c.Auth.Mode == AuthJWT && !auth.states("jwt"):
 		mode.fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
+	}
+	if c.Auth.Mode == AuthJWT && c.Server.PublicURL == "" && !loopback(c.Server.Listen) {
+		mode.warn("clients of MCP are not told where to get a token, since server.public_url does not say how they see this gateway")
+	}
+	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
+		root.at("/server/public_url").warn("clients send their credentials without TLS: whoever can read them can call in their place")
 	}
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
 	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)

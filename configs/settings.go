@@ -47,6 +47,7 @@ type Server struct {
 	Drain               time.Duration // the longest that shutting down waits for them
 	Origins             []string      // of web pages that may ask, as browsers write them
 	Hosts               []string      // by which the gateway is reached
+	PublicURL           string        // of the gateway, as its clients see it; empty is not known
 	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
@@ -130,6 +131,7 @@ func readSettings(root node) Settings {
 				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.Drain) }},
 				field{"origins", func(n node) { n.origins(&s.Server.Origins) }},
 				field{"hosts", func(n node) { n.hosts(&s.Server.Hosts) }},
+				field{"public_url", func(n node) { n.base("the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
 				field{"mcp_names", func(n node) {
 					n.choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
 				}},

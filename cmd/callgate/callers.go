@@ -116,6 +116,13 @@ func (k *callers) serving(settings configs.Tokens) (tokens *identity.Tokens, sam
 	return k.tokens, k.tokens != nil && reflect.DeepEqual(settings, k.settings)
 }
 
+// issuer is that of the tokens that are taken; empty in the other modes.
+func (k *callers) issuer() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.settings.Issuer
+}
+
 // unready says why nobody can be let in now, or nil.
 func (k *callers) unready() error {
 	k.mu.Lock()

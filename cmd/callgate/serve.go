@@ -104,9 +104,12 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
-	mcp.New(mcp.Options{
-		Kernel: h.kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry,
-	}).Mount(front)
+	base := &publicBase{stated: loaded.Server.PublicURL}
+	overMCP := mcp.Options{Kernel: h.kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
+	if loaded.Auth.Mode == configs.AuthJWT {
+		overMCP.Protected = &mcp.Protected{Base: base.url, Issuer: who.issuer}
+	}
+	mcp.New(overMCP).Mount(front)
 	h.models.Store(loaded.Models)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
@@ -121,6 +124,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))
 	}
 	h.callbacks.listening(listener.Addr().String())
+	base.listening(listener.Addr())
 	adminListener, err := net.Listen("tcp", loaded.Server.AdminListen)
 	if err != nil {
 		listener.Close()

@@ -26,6 +26,9 @@ type Options struct {
 	// RegistryNames has tools listed and called by the names of the registry, dots
 	// included, instead of by their wire names.
 	RegistryNames bool
+	// Protected says where clients get the tokens that they are asked for; nil, where
+	// they are asked for none.
+	Protected *Protected
 }
 
 // Face answers messages. It is safe for concurrent use.
@@ -49,17 +52,18 @@ const (
 // Mount puts the face behind a door.
 func (f *Face) Mount(d *door.Door) {
 	d.Mount(door.Route{
-		Method: http.MethodPost, Path: path, Refuse: refuse, Serve: f.post(d), Headers: []string{},
-		MaxBody: f.maxMessage, Forbid: forbid, Ends: mayRespond,
+		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.post(d), Headers: []string{},
+		MaxBody: f.maxMessage, Forbid: f.forbid, Ends: mayRespond,
 	})
+	f.mountProtected(d)
 }
 
 // forbid answers what a web page sends that may not ask, with the status of the
 // protocol for that.
-func forbid(c *gin.Context, refused *refusal.Error) {
-	f := refuses(refused).at(http.StatusForbidden)
-	f.code = f.status
-	write(c, nil, &answer{fault: f})
+func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
+	fault := refuses(refused).at(http.StatusForbidden)
+	fault.code = fault.status
+	f.write(c, nil, &answer{fault: fault})
 	c.Abort()
 }
 
@@ -75,12 +79,12 @@ func (f *Face) post(d *door.Door) func(*gin.Context, door.Asked) {
 func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
-		refuse(c, refusal.From(refusal.Identity, err))
+		f.refuse(c, refusal.From(refusal.Identity, err))
 		return
 	}
 	accept := c.Request.Header["Accept"]
 	if len(accept) > 0 && !takes(accept, contentJSON) {
-		refuse(c, refusal.New(refusal.BadRequest, "The answer is application/json, which the header Accept does not take."))
+		f.refuse(c, refusal.New(refusal.BadRequest, "The answer is application/json, which the header Accept does not take."))
 		return
 	}
 	stream := &events{c: c}
@@ -95,7 +99,7 @@ func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
 		stream.answer(m, a)
 		return
 	}
-	write(c, m, a)
+	f.write(c, m, a)
 }
 
 // answerHTTP reads a message and answers it; a notification has no answer.
@@ -155,13 +159,13 @@ func rejects(params string) bool {
 }
 
 // refuse answers a request that did not get as far as its message.
-func refuse(c *gin.Context, refused *refusal.Error) {
-	write(c, nil, &answer{fault: refuses(refused)})
+func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
+	f.write(c, nil, &answer{fault: refuses(refused)})
 	c.Abort()
 }
 
 // write answers over HTTP.
-func write(c *gin.Context, m *message, a *answer) {
+func (f *Face) write(c *gin.Context, m *message, a *answer) {
 	if a == nil {
 		c.Status(http.StatusAccepted)
 		c.Writer.WriteHeaderNow()
@@ -179,7 +183,7 @@ func write(c *gin.Context, m *message, a *answer) {
 	case a.fault != nil && a.fault.refused != nil:
 		door.RetryAfter(c, a.fault.refused)
 		if status == http.StatusUnauthorized {
-			c.Header("WWW-Authenticate", "Bearer")
+			c.Header("WWW-Authenticate", f.challenge())
 		}
 	case a.failed != nil && a.failed.RetryAfterMS > 0:
 		door.RetryAfter(c, a.failed)

@@ -91,8 +91,9 @@ type plan struct {
 	state   func(*gateway.State, *gateway.Parts)
 	engine  tool
 	origins []string
-	dotted  bool          // tools have the names of the registry
-	time    time.Duration // for answers; 0 is what it is by itself
+	guarded *mcp.Protected // says where tokens are had
+	dotted  bool           // tools have the names of the registry
+	time    time.Duration  // for answers; 0 is what it is by itself
 }
 
 // open builds a house by the configuration of the vectors, without limits.
@@ -121,7 +122,7 @@ func open(t testing.TB, p plan) *house {
 		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
 		Identify: h.kernel.Identify, Pages: door.Pages{Origins: p.origins},
 	})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTime: p.time, RegistryNames: p.dotted})
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTime: p.time, RegistryNames: p.dotted, Protected: p.guarded})
 	h.face.Mount(h.Door)
 	return h
 }

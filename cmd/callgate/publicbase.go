@@ -1,0 +1,33 @@
+package main
+
+import (
+	"net"
+	"sync/atomic"
+)
+
+// publicBase is the URL of this gateway as its clients see it. It is safe for concurrent
+// use.
+type publicBase struct {
+	stated string // by server.public_url
+	listen atomic.Pointer[net.TCPAddr]
+}
+
+// listening is told where the gateway listens.
+func (b *publicBase) listening(at net.Addr) {
+	if tcp, ok := at.(*net.TCPAddr); ok {
+		b.listen.Store(tcp)
+	}
+}
+
+// url is what is stated, or where the gateway listens if that is a loopback address:
+// nobody sees such a one elsewhere. It is empty where it is not known.
+func (b *publicBase) url() string {
+	at := b.listen.Load()
+	switch {
+	case b.stated != "":
+		return b.stated
+	case at == nil || !at.IP.IsLoopback():
+		return ""
+	}
+	return "http://" + at.String()
+}

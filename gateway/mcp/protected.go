@@ -1,0 +1,85 @@
+package mcp
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Protected says where clients get the tokens that this face asks for (RFC 9728). Both
+// are asked for at each request; where one is empty, clients are told nothing.
+type Protected struct {
+	// Base is the URL of the gateway as its clients see it, without a path of its own.
+	// It is never taken from a request: whoever sends one could have others send their
+	// tokens elsewhere.
+	Base func() string
+	// Issuer is that of the tokens. One that is no URL of http or https is not told.
+	Issuer func() string
+}
+
+// metadataPath is where a client finds what it must know of a resource, by RFC 9728;
+// behind it may stand the path of the resource.
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// metadata is the document, or not ok.
+func (p *Protected) metadata() (document object, ok bool) {
+	if p == nil {
+		return nil, false
+	}
+	base, issuer := p.Base(), p.Issuer()
+	if u, err := url.Parse(issuer); base == "" || err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, false
+	}
+	return object{
+		"resource": base + path, "resource_name": "Callgate",
+		"authorization_servers": []string{issuer}, "bearer_methods_supported": []string{"header"},
+	}, true
+}
+
+// mountProtected puts the document behind a door, where there ever is one. Nobody need
+// say who asks for it.
+func (f *Face) mountProtected(d *door.Door) {
+	if f.options.Protected == nil {
+		return
+	}
+	for _, at := range []string{metadataPath, metadataPath + path} {
+		d.Mount(door.Route{Method: http.MethodGet, Path: at, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
+	}
+}
+
+// protects refuses a request for the document where there is none now.
+func (f *Face) protects(*gin.Context) *refusal.Error {
+	if _, ok := f.options.Protected.metadata(); !ok {
+		return refusal.New(refusal.NotFound, "There is nothing at this path.")
+	}
+	return nil
+}
+
+// protected answers with the document.
+func (f *Face) protected(c *gin.Context, _ door.Asked) {
+	document, _ := f.options.Protected.metadata()
+	body, err := wrapper.Marshal(document)
+	if err != nil {
+		f.refuse(c, refusal.From(refusal.Any, err))
+		return
+	}
+	c.Header("Cache-Control", "no-store")
+	c.Data(http.StatusOK, contentJSON, append(body, '\n'))
+}
+
+// challenge is the header WWW-Authenticate of a request without a credential that is
+// known: it says where the document is.
+func (f *Face) challenge() string {
+	document, ok := f.options.Protected.metadata()
+	if !ok {
+		return "Bearer"
+	}
+	base := strings.TrimSuffix(document["resource"].(string), path)
+	return `Bearer resource_metadata="` + base + metadataPath + path + `"`
+}
