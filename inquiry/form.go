@@ -80,6 +80,9 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 		if name == "" || !plain(name) || !ok {
 			return nil, nil, errors.New("a field of a form has a name that is not shown, or is no object")
 		}
+		if asksSecret(name, field) {
+			return nil, nil, errSecret
+		}
 		shown, judged, err := readField(field)
 		if err != nil {
 			return nil, nil, err
