@@ -181,6 +181,7 @@ func (l *loader) auth(root node, c *Config) {
 	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
 		root.at("/server/public_url").warn("clients send their credentials without TLS: whoever can read them can call in their place")
 	}
+	l.admin(root, c)
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
 	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)
 	if c.Redis != nil {
@@ -191,13 +192,29 @@ func (l *loader) auth(root node, c *Config) {
 	}
 	byHash := map[string]*identity.Principal{}
 	for _, p := range c.Principals {
-		byHash[p.KeySHA256] = &identity.Principal{Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects}
+		byHash[p.KeySHA256] = &identity.Principal{Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator}
 	}
 	keys, err := identity.NewKeys(byHash)
 	if err != nil {
 		root.at("/principals").fail("%v", err) // the reader has refused what could be wrong
 	}
 	c.Keys = keys
+}
+
+// admin holds the rules of the admin listener: beyond loopback every request needs the
+// credential of an operator. With tokens it is the issuer who says which those are.
+func (l *loader) admin(root node, c *Config) {
+	if !c.Server.AdminBeyondLoopback() {
+		return
+	}
+	at := root.at("/server/admin_listen")
+	const found = "found the address %q beyond loopback, "
+	switch {
+	case c.Auth.Mode == AuthNone:
+		at.fail(found+"with auth.mode none; expected a loopback address, or auth.mode keys or jwt, since every request there needs the credential of an operator", c.Server.AdminListen)
+	case c.Auth.Mode == AuthKeys && len(l.report.faults) == 0 && !slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
+		at.fail(found+"and no operator; expected a loopback address, or a principal with operator: true, since every request there needs the credential of one", c.Server.AdminListen)
+	}
 }
 
 // certificates reads a file of certificates that a key of the main file names.

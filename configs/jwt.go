@@ -46,6 +46,7 @@ func (n node) tokens(into *Tokens) {
 				field{"agents", func(n node) { n.text("the claim of agents", &o.Claims.Agents) }},
 				field{"workspace", func(n node) { n.text("the claim of a workspace", &o.Claims.Workspace) }},
 				field{"projects", func(n node) { n.text("the claim of projects", &o.Claims.Projects) }},
+				field{"operator", func(n node) { n.text("the claim of operators", &o.Claims.Operator) }},
 			)
 		}},
 		field{"refresh", func(n node) { n.duration("how often the keys are fetched", &o.Refresh) }},

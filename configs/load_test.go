@@ -297,13 +297,30 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	standard := identity.TokenOptions{
 		Issuer: "https://id.example.com", Audience: "callgate", Algorithms: identity.DefaultAlgorithms(), ClockSkew: identity.DefaultClockSkew,
 		Refresh: identity.DefaultRefresh, KeepFor: identity.DefaultKeepFor, Timeout: identity.DefaultTimeout, StartWithin: identity.DefaultStartWithin,
-		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects"},
+		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects", Operator: "callgate_operator"},
 	}
 	if !reflect.DeepEqual(said, standard) {
 		t.Errorf("found %+v; expected %+v", said, standard)
 	}
 	if least.Auth.JWT.ClockSkew != identity.DefaultClockSkew {
 		t.Errorf("without a word, clocks may differ by %v", least.Auth.JWT.ClockSkew)
+	}
+}
+
+// TestAdminListener: beyond loopback it loads where there can be an operator.
+func TestAdminListener(t *testing.T) {
+	principals := "principals:\n  - {name: op, key_sha256: \"" + strings.Repeat("ab", 32) + "\", agents: [Analyst], workspace: acme, projects: [alpha], operator: true}\n# end\n"
+	for name, main := range map[string]string{
+		"keys": "server: {admin_listen: \"0.0.0.0:9090\"}\nauth: {mode: keys}\nprincipals: principals.yaml\n# end\n",
+		"jwt":  "server: {admin_listen: \"0.0.0.0:9090\"}\nauth: {mode: jwt, jwt: {issuer: \"https://id.example.com\", audience: callgate}}\n# end\n",
+	} {
+		c := loads(t, with(t, map[string]string{"callgate.yaml": main, "principals.yaml": principals}))
+		if !c.Server.AdminBeyondLoopback() || name == "keys" && !c.Principals[0].Operator {
+			t.Errorf("%s: %+v", name, c.Settings)
+		}
+	}
+	if (Server{AdminListen: "localhost:9090"}).AdminBeyondLoopback() || (Server{AdminListen: "[::1]:9090"}).AdminBeyondLoopback() {
+		t.Error("a loopback address is one beyond loopback")
 	}
 }
 

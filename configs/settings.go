@@ -51,6 +51,9 @@ type Server struct {
 	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
+// AdminBeyondLoopback tells whether others than this host can reach the admin listener.
+func (s Server) AdminBeyondLoopback() bool { return !loopback(s.AdminListen) }
+
 // Audit says what the audit log holds, and how.
 type Audit struct {
 	Record string // what of a completion it keeps: digest, arguments or completion

@@ -80,6 +80,7 @@ type Principal struct {
 	Agents    []string
 	Workspace string
 	Projects  []string // of the workspace
+	Operator  bool     // may see what is for operators alone
 }
 
 // readPrincipals reads the principals file.
@@ -96,6 +97,7 @@ func readPrincipals(root node) []Principal {
 				field{"agents", func(n node) { n.texts("agents", &p.Agents) }},
 				field{"workspace", func(n node) { n.text("a workspace", &p.Workspace) }},
 				field{"projects", func(n node) { n.texts("projects", &p.Projects) }},
+				field{"operator", func(n node) { n.flag("whether it is an operator", &p.Operator) }},
 			)
 			if len(n.report.faults) > before {
 				return

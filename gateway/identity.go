@@ -61,6 +61,21 @@ func unknownCaller() error {
 	return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
 }
 
+// Operator refuses a credential that is not one of an operator. Where nobody is asked
+// for a credential, nobody is an operator.
+func (k *Kernel) Operator(credential string) *refusal.Error {
+	p, err := k.state.Load().principal(credential)
+	switch {
+	case err != nil:
+		return refusal.From(refusal.Identity, err)
+	case p == nil:
+		return refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
+	case !p.Operator:
+		return refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
+	}
+	return nil
+}
+
 // caller names who asks: the principal, or else the address.
 func (c *call) caller() string { return callerName(c.principal, c.request.Caller) }
 

@@ -123,8 +123,8 @@ const tokenPrefix = "jwt:"
 // rolePrefix is how roles are written in a policy. No agent may bear such a name.
 const rolePrefix = "role:"
 
-// principal reads who the claims are of. All four parts are needed: what is not
-// there is never taken to mean everything.
+// principal reads who the claims are of. All parts but that of operators are needed:
+// what is not there is never taken to mean everything.
 func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
 	name, ok := text(c[names.Name])
 	if !ok || !plainASCII(name) {
@@ -142,5 +142,15 @@ func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
 	if !ok {
 		return nil, false
 	}
-	return &Principal{Name: tokenPrefix + issuer + "#" + name, Agents: agents, Workspace: workspace, Projects: projects}, true
+	operator := false
+	if raw, stated := c[names.Operator]; stated {
+		switch string(raw) {
+		case "true":
+			operator = true
+		case "false":
+		default:
+			return nil, false
+		}
+	}
+	return &Principal{Name: tokenPrefix + issuer + "#" + name, Agents: agents, Workspace: workspace, Projects: projects, Operator: operator}, true
 }

@@ -25,6 +25,9 @@ type Principal struct {
 	Agents    []string
 	Workspace string
 	Projects  []string // of the workspace
+	// Operator says that it may see what is for operators alone. It widens nothing of
+	// what it may call.
+	Operator bool
 }
 
 // Keys are the principals of a configuration by the hashes of their keys. It is

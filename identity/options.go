@@ -39,6 +39,7 @@ type ClaimNames struct {
 	Agents    string // default "callgate_agents": a list of strings, or one string of names between single spaces
 	Workspace string // default "callgate_workspace": a string
 	Projects  string // default "callgate_projects": as Agents
+	Operator  string // default "callgate_operator": true or false; absent is false
 }
 
 // TokenOptions say whose tokens are believed, for whom they must be meant, and
@@ -212,6 +213,7 @@ func (n ClaimNames) withDefaults() ClaimNames {
 		standard string
 	}{
 		{&n.Name, "sub"}, {&n.Agents, "callgate_agents"}, {&n.Workspace, "callgate_workspace"}, {&n.Projects, "callgate_projects"},
+		{&n.Operator, "callgate_operator"},
 	} {
 		if *d.value == "" {
 			*d.value = d.standard
@@ -227,6 +229,7 @@ func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	seen := map[string]string{}
 	for _, c := range []struct{ option, claim string }{
 		{"claims.name", n.Name}, {"claims.agents", n.Agents}, {"claims.workspace", n.Workspace}, {"claims.projects", n.Projects},
+		{"claims.operator", n.Operator},
 	} {
 		const expected = "the name of a claim at the top of the token, of its own and none that is registered"
 		switch {

@@ -75,6 +75,14 @@ func TestTokensAccepted(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, *p, want)
 		}
 	}
+	for value, want := range map[any]bool{true: true, false: false, nil: false} {
+		if p := tokens.Authenticate(goodWith(i.URL, members{"callgate_operator": value})); p == nil || p.Operator != want {
+			t.Errorf("callgate_operator %v: %+v", value, p)
+		}
+	}
+	if p := tokens.Authenticate(goodWith(i.URL, members{"Callgate_Operator": true})); p == nil || p.Operator {
+		t.Errorf("a claim of another case: %+v", p)
+	}
 	if names := goodWith(i.URL, members{"sub": "auth0|CN=A B,O=x"}); tokens.Authenticate(names) == nil {
 		t.Errorf("a subject with a space inside: %v", why.last(t))
 	}
@@ -266,6 +274,10 @@ func TestTokensRefused(t *testing.T) {
 		{"an empty workspace", identity.BadClaim, claim(members{"callgate_workspace": ""})},
 		{"no projects", identity.BadClaim, claim(members{"callgate_projects": nil})},
 		{"an empty list of projects", identity.BadClaim, claim(members{"callgate_projects": []string{}})},
+		{"an operator by a text", identity.BadClaim, claim(members{"callgate_operator": "true"})},
+		{"an operator by a number", identity.BadClaim, claim(members{"callgate_operator": 1})},
+		{"an operator by null", identity.BadClaim, rawClaims(strings.Replace(all, "{", `{"callgate_operator":null,`, 1))},
+		{"an operator by a list", identity.BadClaim, claim(members{"callgate_operator": []bool{true}})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if p := tokens.Authenticate(c.token); p != nil {

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -24,6 +27,52 @@ type readiness struct {
 	Callers  string           `json:"callers,omitempty"` // why nobody can be let in
 	Servers  []serverStanding `json:"servers,omitempty"` // how those are where tools were found
 	InFlight int              `json:"in_flight"`
+}
+
+// The bounds of the admin listener: those who may ask there must not hold the process up.
+const (
+	mostAdmin = 16 // requests that are answered at the same time
+	adminTime = 30 * time.Second
+)
+
+// guardAdmin lets in who may ask at the admin listener: where it is loopback, whoever
+// is on this machine and no web page of elsewhere; beyond that, operators alone. Only
+// that the process lives is told to everybody.
+func guardAdmin(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
+	room := make(chan struct{}, mostAdmin)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			// Neither the origins nor the names of the gateway are for this listener.
+			refused := door.Pages{}.Check(r)
+			if refused == nil && s.AdminBeyondLoopback() {
+				refused = operator(k, r)
+			}
+			if refused != nil {
+				if refused.Code == refusal.Unauthenticated {
+					w.Header().Set("WWW-Authenticate", "Bearer")
+				}
+				http.Error(w, refused.Message, refused.Status())
+				return
+			}
+		}
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+			next.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "Too many requests are being answered.", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+// operator refuses a request without the one credential of an operator.
+func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
+	credential := ""
+	if all := r.Header["Authorization"]; len(all) == 1 {
+		credential = identity.Bearer(all[0])
+	}
+	return k.Operator(credential)
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.

@@ -118,7 +118,8 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := server(front)
-	admin := server(newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front))
+	admin := server(guardAdmin(loaded.Server, h.kernel, newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front)))
+	admin.ReadTimeout, admin.WriteTimeout = adminTime, adminTime
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))

@@ -92,6 +92,16 @@ func TestHostsAndOriginsEverywhere(t *testing.T) {
 					t.Errorf("%s: %d %s", path, r.status, r.body)
 				}
 			}
+			for _, path := range []string{"/metrics", "/readyz"} {
+				for _, from := range []struct {
+					host, origin string
+					want         int
+				}{{"", "", 200}, {"localhost", "", 200}, {"evil.example", "", 400}, {"gateway.example", "", 400}, {"", "https://app.example", 400}} {
+					if r := g.sent(t, "GET", "http://"+g.admin+path, "", "", from.host, from.origin, ""); r.status != from.want {
+						t.Errorf("admin %s, Host %q, Origin %q: %d, expected %d", path, from.host, from.origin, r.status, from.want)
+					}
+				}
+			}
 			if code := g.stop(t); code != exitAccepted {
 				t.Errorf("exit code %d", code)
 			}

@@ -49,7 +49,7 @@ func (f *Face) mountProtected(d *door.Door) {
 		return
 	}
 	for _, at := range []string{metadataPath, metadataPath + path} {
-		d.Mount(door.Route{Method: http.MethodGet, Path: at, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
+		d.Mount(door.Route{Method: http.MethodGet, Path: at, Lane: door.Free, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
 	}
 }
 

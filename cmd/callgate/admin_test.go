@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/identity"
+)
+
+// adminOf serves the guard of an admin listener that would listen at an address; what is
+// behind it answers 200.
+func adminOf(t *testing.T, listen string, principals map[string]*identity.Principal) *httptest.Server {
+	t.Helper()
+	loaded, err := configs.Load(vectorConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var who gateway.Authenticator
+	if principals != nil {
+		if who, err = identity.NewKeys(principals); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := gateway.New(stateOf(loaded, who), gateway.Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(guardAdmin(configs.Server{AdminListen: listen}, k, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "inside")
+	})))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// asked asks an admin listener.
+func askedAdmin(t *testing.T, server *httptest.Server, path, host, origin string, authorization ...string) (int, http.Header) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "" {
+		r.Host = host
+	}
+	if origin != "" {
+		r.Header.Set("Origin", origin)
+	}
+	r.Header["Authorization"] = authorization
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inside := string(body) == "inside"; inside != (answer.StatusCode == http.StatusOK) {
+		t.Errorf("%s: %d %s", path, answer.StatusCode, body)
+	}
+	return answer.StatusCode, answer.Header
+}
+
+// TestAdminCredentials: beyond loopback the admin listener answers operators alone, but
+// for its liveness, which says nothing.
+func TestAdminCredentials(t *testing.T) {
+	operator, sha := identity.NewKey()
+	other, otherSHA := identity.NewKey()
+	principals := map[string]*identity.Principal{
+		sha:      {Name: "op", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}, Operator: true},
+		otherSHA: {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
+	}
+	for _, listen := range []string{"0.0.0.0:9090", ":9090", "[::]:9090", "192.0.2.1:9090", "gateway.example:9090"} {
+		server := adminOf(t, listen, principals)
+		for _, path := range []string{"/metrics", "/readyz", "/", "/healthz/x", "//healthz", "/debug/pprof"} {
+			for name, c := range map[string]struct {
+				authorization []string
+				want          int
+			}{
+				"nobody":                  {nil, 401},
+				"an operator":             {[]string{"Bearer " + operator}, 200},
+				"no operator":             {[]string{"Bearer " + other}, 403},
+				"an unknown key":          {[]string{"Bearer " + operator + "x"}, 401},
+				"another scheme":          {[]string{"Basic " + operator}, 401},
+				"no scheme":               {[]string{operator}, 401},
+				"an empty key":            {[]string{"Bearer "}, 401},
+				"an operator and another": {[]string{"Bearer " + operator, "Bearer " + other}, 401},
+				"an operator twice":       {[]string{"Bearer " + operator, "Bearer " + operator}, 401},
+			} {
+				status, head := askedAdmin(t, server, path, "", "", c.authorization...)
+				if status != c.want || (status == 401) != (head.Get("WWW-Authenticate") == "Bearer") {
+					t.Errorf("%s at %s of %s: %d %v, expected %d", name, path, listen, status, head, c.want)
+				}
+			}
+		}
+		if status, _ := askedAdmin(t, server, "/healthz", "", ""); status != 200 {
+			t.Errorf("/healthz: %d", status)
+		}
+		if status, _ := askedAdmin(t, server, "/metrics", "", "https://evil.example", "Bearer "+operator); status != 400 {
+			t.Errorf("a page with the key of an operator: %d", status)
+		}
+	}
+	// Where nobody is asked for a credential, there is no operator.
+	if status, _ := askedAdmin(t, adminOf(t, "0.0.0.0:9090", nil), "/metrics", "", "", "Bearer "+operator); status != 401 {
+		t.Errorf("without credentials: %d", status)
+	}
+}
+
+// TestAdminOnThisMachine: a loopback admin listener needs no credential, and does not
+// answer web pages, nor by a name that was led to this machine.
+func TestAdminOnThisMachine(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:9090", "localhost:9090", "[::1]:9090"} {
+		server := adminOf(t, listen, nil)
+		for _, c := range []struct {
+			host, origin string
+			want         int
+		}{
+			{"", "", 200}, {"localhost:9090", "", 200}, {"[::1]:9090", "", 200}, {"", "http://localhost:3000", 200},
+			{"evil.example", "", 400}, {"evil.example:9090", "http://evil.example:9090", 400}, {"", "https://evil.example", 400}, {"", "null", 400},
+			{"127.0.0.1.evil.example", "", 400}, {"10.0.0.1", "", 400},
+		} {
+			for _, path := range []string{"/metrics", "/readyz"} {
+				if status, _ := askedAdmin(t, server, path, c.host, c.origin); status != c.want {
+					t.Errorf("%s of %s by %q from %q: %d, expected %d", path, listen, c.host, c.origin, status, c.want)
+				}
+			}
+		}
+		if status, _ := askedAdmin(t, server, "/healthz", "10.0.0.1", ""); status != 200 {
+			t.Errorf("/healthz: %d", status)
+		}
+	}
+}
+
+// TestAdminIsBounded: no more requests than a few are answered at once, so that those
+// who may ask cannot hold the process up.
+func TestAdminIsBounded(t *testing.T) {
+	inside, leave := make(chan struct{}), make(chan struct{})
+	loaded, err := configs.Load(vectorConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := gateway.New(stateOf(loaded, nil), gateway.Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := guardAdmin(configs.Server{AdminListen: "127.0.0.1:9090"}, k, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		inside <- struct{}{}
+		<-leave
+	}))
+	ask := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", strings.NewReader("")))
+		return w
+	}
+	ended := make(chan int, mostAdmin)
+	for range mostAdmin {
+		go func() { ended <- ask().Code }()
+		<-inside
+	}
+	if w := ask(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one too many: %d %v", w.Code, w.Header())
+	}
+	close(leave)
+	for range mostAdmin {
+		if code := <-ended; code != http.StatusOK {
+			t.Errorf("one of those inside: %d", code)
+		}
+	}
+}
