@@ -24,8 +24,8 @@ func (a *asksOnce) Authenticate(credential string) *identity.Principal {
 	return a.knows.Authenticate(credential)
 }
 
-// ways are the ways to have the first step of a judgement done.
-var ways = map[string]func(*gateway.Kernel, gateway.Request) error{
+// judgements are the judgements to have the first step of a judgement done.
+var judgements = map[string]func(*gateway.Kernel, gateway.Request) error{
 	"Judge": func(k *gateway.Kernel, r gateway.Request) error {
 		d := k.Judge(context.Background(), r)
 		d.Release()
@@ -82,7 +82,7 @@ func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.State, *ask
 // TestIdentifiedCountsOnce: the judgement of a request whose caller was identified
 // neither judges the credential nor takes the rate again; a second one does both.
 func TestIdentifiedCountsOnce(t *testing.T) {
-	for name, way := range ways {
+	for name, way := range judgements {
 		k, _, asked := identifying(t, 1)
 		request := completion(search)
 		request.Credential, request.Caller = "key", "127.0.0.1"
@@ -150,7 +150,7 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 		"nobody asks":    {nil, "identity unauthenticated"},
 		"nobody can say": {panics{}, "identity internal"},
 	} {
-		for way, judge := range ways {
+		for way, judge := range judgements {
 			k, s, _ := identifying(t, 1)
 			request := completion(search)
 			request.Credential, request.Caller, request.Agent = "key", "127.0.0.1", "Analyst"

@@ -81,8 +81,8 @@ func TestFirstToken(t *testing.T) {
 	}
 }
 
-// TestReasoning: what a model thinks is never read for calls, and passes or not.
-func TestReasoning(t *testing.T) {
+// TestSN41Reasoning: what a model thinks is never read for calls, and passes or not.
+func TestSN41Reasoning(t *testing.T) {
 	const message = `{"role":"assistant","content":"Noon.","reasoning_content":"{\"tool\":{}} <tool_call>","tool_call":{"name":"web_search"}}`
 	for _, streamed := range []string{"", `"stream":true`} {
 		for treatment, want := range map[upstream.Treatment]string{upstream.Pass: `{"tool":{}} <tool_call>`, upstream.Drop: ""} {

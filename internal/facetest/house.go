@@ -70,8 +70,15 @@ func Open(t testing.TB, p Plan) *House {
 		t.Fatal(err)
 	}
 	h.Kernel = k
-	h.Door = door.New(door.Options{Metrics: telemetry.New(), Log: h.Logger, Refuse: native.Refuse, Identify: k.Identify})
+	h.Door = newDoor(h.Logger, k)
 	return h
+}
+
+// Door is a door with nothing behind it, for a kernel that a test has made itself.
+func Door(k *gateway.Kernel) *door.Door { return newDoor(slog.New(slog.DiscardHandler), k) }
+
+func newDoor(log *slog.Logger, k *gateway.Kernel) *door.Door {
+	return door.New(door.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
 }
 
 // guarded is a writer for several goroutines.

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -68,6 +69,41 @@ func TestSN35NativeProtocol(t *testing.T) {
 		}
 		if got.Error.Code != want || h.model.times() != asked {
 			t.Errorf("for the agent %q: %q, and the model was asked %d times", agent, got.Error.Code, h.model.times())
+		}
+	}
+}
+
+// TestSN37EveryTurnIsJudged: behind a result as in front of it, a model that comments on
+// its call, repairs its JSON or sends two is refused, and no tool is run for it.
+func TestSN37EveryTurnIsJudged(t *testing.T) {
+	call := `{"tool":{"name":"time.now","arguments":{}}}`
+	for said, code := range map[string]string{
+		"Now the time again: " + call: "mixed_output", call + " That is all.": "mixed_output", call[:len(call)-1]: "malformed_json", call + call: "multiple_calls",
+	} {
+		h := open(t, turns(says(content(call), "stop"), says(content(said), "stop")), plan{rules: all(orchestrate, textProtocol, noRepairs)})
+		got := reads(t, h.post(asks("")))
+		if got.Error.Code != code {
+			t.Errorf("%q: %q, want %s", said, got.Error.Code, code)
+		}
+		if results := strings.Count(strings.Join(h.settled(t), ", "), "outcome call tool_call result"); results != 1 {
+			t.Errorf("%q: %d calls were run", said, results)
+		}
+	}
+}
+
+// TestSN38AfterAResult the model may call again, as often as it needs, and then answers
+// in text.
+func TestSN38AfterAResult(t *testing.T) {
+	call := says(content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop")
+	for calls := 1; calls <= 3; calls++ {
+		script := []func(http.ResponseWriter, *http.Request){call, call, call}[:calls]
+		h := open(t, turns(append(script, says(content("It is noon."), "stop"))...), plan{rules: all(orchestrate, textProtocol)})
+		w := h.post(asks(""))
+		if got := reads(t, w); w.Code != 200 || got.text() != "It is noon." {
+			t.Errorf("after %d calls: %d %s", calls, w.Code, w.Body)
+		}
+		if results := strings.Count(string(h.model.body(t, calls)), `\"tool_result\":{\"tool\":\"time.now\"`); results != calls {
+			t.Errorf("after %d calls the model reads %d results", calls, results)
 		}
 	}
 }
