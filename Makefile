@@ -35,7 +35,7 @@ fuzz: ## every fuzz target, FUZZTIME each
 	  done; \
 	done
 
-mutate: ## take each check out of the pipeline in turn: some test must fail
+mutate: ## take each check out of the pipeline, and exchange every two neighbours: a test must fail each time
 	.ci/mutate
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
