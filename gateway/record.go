@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/parser"
@@ -129,7 +130,7 @@ func (c *call) record(event audit.Event) audit.Record {
 		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: c.parsed.Name, InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,
+		Tool: kept(c.parsed.Name), InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
@@ -144,6 +145,18 @@ func (c *call) record(event audit.Event) audit.Record {
 		c.content(&r)
 	}
 	return r
+}
+
+// mostKept is how much of a name is written down that the model made up, in bytes. No
+// tool has one as long.
+const mostKept = 1024
+
+// kept is what is written down of a name that a model wrote.
+func kept(name string) string {
+	if len(name) <= mostKept {
+		return name
+	}
+	return strings.ToValidUTF8(name[:mostKept], "")
 }
 
 // content adds what the operator chose to keep, without secrets. What cannot be

@@ -22,20 +22,69 @@ func ReadValue(b []byte, maxDepth int) (any, error) {
 // the memory of its bytes.
 func CheckValue(b []byte, maxDepth int) error {
 	r := reader{b: b, i: skipSpace(b, 0), maxDepth: maxDepth}
-	if r.value(0) {
-		if r.space(); r.i == len(b) {
-			return nil
-		}
-		r.unexpected(r.i, "the end")
+	if r.value(0) && r.ends() {
+		return nil
 	}
-	f := r.fault
+	return r.told()
+}
+
+// ErrNoObject says that strict JSON is no object.
+var ErrNoObject = errors.New("found no object")
+
+// ReadObject reads bytes that are one strict JSON object, as ReadValue does, and gives
+// its members away one by one, in their order, so that nothing is built of those that
+// nobody wants. expect is told of a member by its name and the first byte of its value,
+// before that is read, and take is given the bytes of the value. An error of either ends
+// the reading and is returned.
+func ReadObject(b []byte, maxDepth int, expect func(name string, first byte) error, take func(name string, value []byte) error) error {
+	r := reader{b: b, i: skipSpace(b, 0), maxDepth: maxDepth}
+	if r.i < len(b) && b[r.i] != '{' {
+		if err := CheckValue(b, maxDepth); err != nil {
+			return err
+		}
+		return ErrNoObject
+	}
+	var refused error
+	if r.i < len(b) && r.object(1, func(raw []byte, _ int) bool {
+		name, from := unquote(raw), r.i
+		if from == len(b) {
+			return r.value(1) // which is a fault
+		}
+		if refused = expect(name, b[from]); refused != nil || !r.value(1) {
+			return false
+		}
+		refused = take(name, b[from:r.i:r.i])
+		return refused == nil
+	}) && r.ends() {
+		return nil
+	}
+	if refused != nil {
+		return refused
+	}
+	if r.fault == nil {
+		r.unexpected(r.i, "a value")
+	}
+	return r.told()
+}
+
+// ends tells whether nothing follows.
+func (r *reader) ends() bool {
+	if r.space(); r.i == len(r.b) {
+		return true
+	}
+	return r.unexpected(r.i, "the end")
+}
+
+// told is the fault in the words of ReadValue.
+func (r *reader) told() error {
+	f, b := r.fault, r.b
 	switch f.code {
 	case refusal.InvalidUTF8:
 		return fmt.Errorf("invalid UTF-8 at byte %d", f.offset)
 	case refusal.DuplicateKey:
 		return fmt.Errorf("the member %s stands twice, the second time at byte %d", Quote(f.detail), f.offset)
 	case refusal.TooDeep:
-		return fmt.Errorf("nested deeper than %d levels at byte %d", maxDepth, f.offset)
+		return fmt.Errorf("nested deeper than %d levels at byte %d", r.maxDepth, f.offset)
 	}
 	if f.detail == "" {
 		return errors.New("not strict JSON")

@@ -37,6 +37,9 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
   callgate audit verify callgate-data/audit.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := s.bounded(); err != nil {
+				return err
+			}
 			loaded, err := e.load(config)
 			if err != nil {
 				return err

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
 )
 
@@ -25,6 +27,18 @@ func (s *subject) whoFlags(c *cobra.Command) {
 	c.Flags().StringVar(&s.agent, "agent", "", "the `agent` that the completion is for (default: the configuration's)")
 	c.Flags().StringVar(&s.workspace, "workspace", "", "the `workspace` that the call acts in (default: the configuration's)")
 	c.Flags().StringVar(&s.project, "project", "", "the `project` that the call acts in (default: the configuration's)")
+}
+
+// bounded says which flag is longer than what a request may say in its place.
+func (s *subject) bounded() error {
+	for _, flag := range []struct{ name, value string }{
+		{"agent", s.agent}, {"workspace", s.workspace}, {"project", s.project}, {"finish-reason", s.finish},
+	} {
+		if len(flag.value) > door.MaxText {
+			return fmt.Errorf("--%s is longer than %d bytes", flag.name, door.MaxText)
+		}
+	}
+	return nil
 }
 
 func newCheck(e env) *cobra.Command {
@@ -48,6 +62,9 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
   callgate check --jsonl completions.jsonl > verdicts.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := s.bounded(); err != nil {
+				return err
+			}
 			loaded, err := e.load(config)
 			if err != nil {
 				return err

@@ -36,8 +36,9 @@ func headers(r Route) []string {
 	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.Headers, []string{HeaderID, HeaderThread, HeaderUser})
 }
 
-// maxHeaderValue bounds what a header may say of a request.
-const maxHeaderValue = 1024
+// MaxText bounds what a header may say of a request, in bytes, and what a member of a body
+// may that stands in its place.
+const MaxText = 1024
 
 func bad(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
@@ -70,8 +71,8 @@ func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 		}
 	}
 	for _, name := range known {
-		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > maxHeaderValue {
-			return Asked{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, maxHeaderValue)
+		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > MaxText {
+			return Asked{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxText)
 		}
 	}
 	t := traceOf(c)

@@ -23,6 +23,9 @@ const (
 
 // unsupported refuses a revision that is not spoken here.
 func unsupported(asked string) *fault {
+	if len(asked) > maxID {
+		return faulty(codeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
+	}
 	return faulty(codeVersion, "This revision of the protocol is not spoken here.").
 		with(map[string]any{"supported": revisions, "requested": asked})
 }

@@ -1,11 +1,13 @@
 package native
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -22,8 +24,14 @@ type Body struct {
 	User         string
 }
 
-// maxBodyDepth is deeper than any body nests.
-const maxBodyDepth = 8
+// The depths that a body nests to, and a line, which may hold what it expects.
+const (
+	maxBodyDepth = 2
+	maxLineDepth = 8
+)
+
+// MaxAncestors is how many threads a thread may have come from.
+const MaxAncestors = 64
 
 // MaxBody is the longest body, in bytes, for a longest completion: every byte
 // of it may be an escape of six.
@@ -36,33 +44,46 @@ func MaxBody(maxBytes int) int { return 6*maxBytes + 64<<10 }
 // A member "expect" may stand beside them, so that files of vectors can be
 // judged as they are; it is passed over. Every other member is an error.
 func ReadLine(line []byte) (Body, error) {
-	object, err := readObject(line, "an object with id and completion")
-	if err != nil {
-		return Body{}, err
-	}
-	_, plain := object["completion"]
-	_, encoded := object["completion_b64"]
-	if plain == encoded {
-		return Body{}, errors.New(`expected exactly one of "completion" and "completion_b64"`)
-	}
 	var b Body
-	for name, v := range object {
+	completions := 0
+	err := readObject(line, maxLineDepth, "an object with id and completion", func(name string, first byte) error {
 		switch name {
-		case "id":
-			err = b.readID(v)
 		case "expect":
+			return nil
+		case "id":
+			if first != '"' && first != '-' && (first < '0' || first > '9') {
+				return errors.New(`"id" must be a string or a number`)
+			}
+			return nil
 		case "completion_b64":
-			err = b.readBase64(v)
+			if first != '"' {
+				return errors.New(`"completion_b64" must be standard base64`)
+			}
+			return nil
 		case "completion", "agent", "workspace", "project", "finish_reason":
-			err = b.readText(name, v)
-		default:
-			err = unknown(name)
+			return isText(name, first)
 		}
-		if err != nil {
-			return Body{}, err
+		return unknown(name)
+	}, func(name string, raw []byte) error {
+		switch name {
+		case "expect":
+			return nil
+		case "id":
+			return b.readID(raw)
+		case "completion_b64":
+			completions++
+			return b.readBase64(raw)
+		case "completion":
+			completions++
 		}
-	}
-	if b.ID == nil {
+		return b.readText(name, raw)
+	})
+	switch {
+	case err != nil:
+		return Body{}, err
+	case completions != 1:
+		return Body{}, errors.New(`expected exactly one of "completion" and "completion_b64"`)
+	case b.ID == nil:
 		return Body{}, errors.New(`"id" is missing`)
 	}
 	return b, nil
@@ -72,103 +93,125 @@ func ReadLine(line []byte) (Body, error) {
 //
 //	{"completion", "agent"?, "workspace"?, "project"?, "finish_reason"?, "id"?, "thread"?, "thread_ancestors"?, "user"?}
 //
-// Every other member is an error.
+// Every other member is an error, and so is one that is longer than a header in its place
+// may be, or more than MaxAncestors of thread_ancestors.
 func ReadBody(data []byte) (Body, error) {
-	object, err := readObject(data, "an object with completion")
-	if err != nil {
-		return Body{}, err
-	}
-	if _, there := object["completion"]; !there {
-		return Body{}, errors.New(`"completion" is missing`)
-	}
 	var b Body
-	for name, v := range object {
+	there := false
+	err := readObject(data, maxBodyDepth, "an object with completion", func(name string, first byte) error {
 		switch name {
-		case "completion", "agent", "workspace", "project", "finish_reason", "thread", "user":
-			err = b.readText(name, v)
-		case "id":
-			if _, text := v.(string); !text {
-				return Body{}, errors.New(`"id" must be a string`)
-			}
-			err = b.readID(v)
+		case "completion", "agent", "workspace", "project", "finish_reason", "id", "thread", "user":
+			return isText(name, first)
 		case "thread_ancestors":
-			err = b.readAncestors(v)
-		default:
-			err = unknown(name)
+			if first != '[' {
+				return errAncestors
+			}
+			return nil
 		}
-		if err != nil {
-			return Body{}, err
+		return unknown(name)
+	}, func(name string, raw []byte) error {
+		switch name {
+		case "id":
+			return b.readID(raw)
+		case "thread_ancestors":
+			return b.readAncestors(raw)
+		case "completion":
+			there = true
 		}
+		return b.readText(name, raw)
+	})
+	switch {
+	case err != nil:
+		return Body{}, err
+	case !there:
+		return Body{}, errors.New(`"completion" is missing`)
 	}
 	return b, nil
 }
 
-func readObject(data []byte, expected string) (map[string]any, error) {
-	value, err := parser.ReadValue(data, maxBodyDepth)
-	if err != nil {
-		return nil, err
+func readObject(data []byte, maxDepth int, expected string, expect func(string, byte) error, take func(string, []byte) error) error {
+	err := parser.ReadObject(data, maxDepth, expect, take)
+	if errors.Is(err, parser.ErrNoObject) {
+		return fmt.Errorf("%w; expected %s", err, expected)
 	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return nil, errors.New("found no object; expected " + expected)
-	}
-	return object, nil
+	return err
 }
 
 func unknown(name string) error { return fmt.Errorf("unknown member %s", parser.Quote(name)) }
 
-func (b *Body) readID(v any) error {
-	switch v.(type) {
-	case string, json.Number:
-		b.ID, _ = json.Marshal(v) // neither can fail
-		return nil
-	}
-	return errors.New(`"id" must be a string or a number`)
-}
-
-func (b *Body) readBase64(v any) error {
-	text, _ := v.(string)
-	raw, err := base64.StdEncoding.Strict().DecodeString(text)
-	if _, ok := v.(string); !ok || err != nil {
-		return errors.New(`"completion_b64" must be standard base64`)
-	}
-	b.Completion = raw
-	return nil
-}
-
-func (b *Body) readText(name string, v any) error {
-	text, ok := v.(string)
-	if !ok {
+func isText(name string, first byte) error {
+	if first != '"' {
 		return fmt.Errorf("%q must be a string", name)
 	}
-	switch name {
-	case "completion":
-		b.Completion = []byte(text)
-	case "agent":
-		b.Agent = text
-	case "workspace":
-		b.Workspace = text
-	case "project":
-		b.Project = text
-	case "finish_reason":
-		b.FinishReason = text
-	case "thread":
-		b.Thread = text
-	case "user":
-		b.User = text
+	return nil
+}
+
+// textOf is what a string says that is kept, written down or echoed.
+func textOf(name string, raw []byte) (string, error) {
+	text, _ := parser.Decode(raw).(string)
+	if len(text) > door.MaxText {
+		return "", fmt.Errorf("%q is longer than %d bytes", name, door.MaxText)
+	}
+	return text, nil
+}
+
+func (b *Body) readID(raw []byte) (err error) {
+	if raw[0] != '"' {
+		b.ID = bytes.Clone(raw) // a number has its digits
+		return nil
+	}
+	text, err := textOf("id", raw)
+	if err == nil {
+		b.ID, _ = json.Marshal(text) // it cannot fail
+	}
+	return err
+}
+
+func (b *Body) readBase64(raw []byte) (err error) {
+	text, _ := parser.Decode(raw).(string)
+	if b.Completion, err = base64.StdEncoding.Strict().DecodeString(text); err != nil {
+		return errors.New(`"completion_b64" must be standard base64`)
 	}
 	return nil
 }
 
-func (b *Body) readAncestors(v any) error {
-	list, ok := v.([]any)
+func (b *Body) readText(name string, raw []byte) (err error) {
+	switch name {
+	case "completion":
+		text, _ := parser.Decode(raw).(string)
+		b.Completion = []byte(text)
+	case "agent":
+		b.Agent, err = textOf(name, raw)
+	case "workspace":
+		b.Workspace, err = textOf(name, raw)
+	case "project":
+		b.Project, err = textOf(name, raw)
+	case "finish_reason":
+		b.FinishReason, err = textOf(name, raw)
+	case "thread":
+		b.Thread, err = textOf(name, raw)
+	case "user":
+		b.User, err = textOf(name, raw)
+	}
+	return err
+}
+
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, door.MaxText)
+
+func (b *Body) readAncestors(raw []byte) error {
+	if len(raw) > MaxAncestors*(6*door.MaxText+64) { // however they are escaped, with some space between
+		return errAncestors
+	}
+	list, _ := parser.Decode(raw).([]any)
+	if len(list) > MaxAncestors {
+		return errAncestors
+	}
 	for _, item := range list {
 		text, isText := item.(string)
-		ok = ok && isText
+		if !isText || len(text) > door.MaxText {
+			return errAncestors
+		}
 		b.Ancestors = append(b.Ancestors, text)
-	}
-	if !ok {
-		return errors.New(`"thread_ancestors" must be a list of strings`)
 	}
 	return nil
 }

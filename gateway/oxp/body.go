@@ -10,15 +10,15 @@ import (
 	"unicode"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
 const (
-	maxBodyDepth = 500  // beside the input, which the kernel bounds
-	maxToolID    = 256  // in bytes
-	maxCallID    = 255  // likewise
-	maxText      = 1024 // of what is written down, or told to a tool
+	maxBodyDepth = 500 // beside the input, which the kernel bounds
+	maxToolID    = 256 // in bytes
+	maxCallID    = 255 // likewise
 )
 
 // MaxBody is the longest body, in bytes, for a longest input.
@@ -69,7 +69,7 @@ func readBody(data []byte) (asked, error) {
 				err = errors.New(`"call_id" is empty`)
 			}
 		case "trace_id":
-			a.trace, err = text(name, v, maxText)
+			a.trace, err = text(name, v, door.MaxText)
 		case "input":
 			a.input = data[from:to:to]
 		case "context":
@@ -117,7 +117,7 @@ func (a *asked) readContext(v any) (err error) {
 		}
 	}
 	if v, there := object["user_id"]; there {
-		a.user, err = text("context.user_id", v, maxText)
+		a.user, err = text("context.user_id", v, door.MaxText)
 	}
 	return err
 }
