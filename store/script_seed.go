@@ -1,0 +1,64 @@
+package store
+
+import "github.com/redis/go-redis/v9"
+
+// The scripts by which the journals are read in after a loss. They hold before there is
+// an epoch.
+
+// seedScript: id, k, p, size, rank of the step, then the fields. It puts in
+// what a journal holds, unless Redis knows of a later step.
+var seedScript = redis.NewScript(common + `
+local id, k, p, size = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local ranks = {opened = 1, dispatched = 2, waiting = 3, ended = 4}
+local known = redis.call('HGET', at(id), 'step')
+if known and ranks[known] >= tonumber(ARGV[9]) then return say('ok') end
+if known then remove(id) end
+redis.call('HSET', at(id), 'k', k, 'p', p, 'size', ARGV[8], unpack(ARGV, 10))
+local f = redis.call('HMGET', at(id), 'step', 'owner', 'until', 'ended')
+local spare
+if f[1] == 'ended' then
+  redis.call('ZADD', base .. 'ended', f[4], id)
+  if k == '' then
+    redis.call('HSET', at(id), 'spare', '1')
+    redis.call('ZADD', base .. 'spare', f[4], id)
+    redis.call('ZADD', base .. 'spare:' .. p, f[4], id)
+    spare = {calls = 1, bytes = size}
+  end
+else
+  own(f[2], id)
+  if f[1] == 'waiting' then redis.call('ZADD', base .. 'due', f[3], id) end
+end
+count(p, 1, size, spare)
+if k ~= '' then
+  local holder = redis.call('GET', base .. 'key:' .. k)
+  if not holder or redis.call('HGET', at(holder), 'step') == 'opened' then redis.call('SET', base .. 'key:' .. k, id) end
+end
+return say('ok')
+`)
+
+// readScript: journal, attempt. It stands before the calls of a journal: if Redis has
+// lost it when they have all been put in, it has lost some of them too.
+var readScript = redis.NewScript(common + `
+redis.call('SET', base .. 'reading:' .. ARGV[5], ARGV[6], 'PX', 86400000)
+return say('ok')
+`)
+
+// beginScript: the run, a new epoch, the journal that was read in, how many must
+// be, lease, the attempt in which it was read in. It returns the epoch that holds for
+// the run, once there is one. One of another run holds for nobody from now on.
+var beginScript = redis.NewScript(common + `
+local run = ARGV[5] .. '/'
+if redis.call('GET', base .. 'reading:' .. ARGV[7]) ~= ARGV[10] then return say('again') end
+local epoch = redis.call('GET', KEYS[1])
+if epoch and string.sub(epoch, 1, #run) == run then return say('ok', {epoch}) end
+if epoch then redis.call('DEL', KEYS[1]) end
+local seeded = base .. 'seeded:' .. ARGV[5]
+redis.call('SADD', seeded, ARGV[7])
+redis.call('PEXPIRE', seeded, 86400000)
+local n = redis.call('SCARD', seeded)
+if n < tonumber(ARGV[8]) then return say('waiting', {plain(n)}) end
+redis.call('DEL', seeded)
+redis.call('SET', base .. 'grace', '1', 'PX', ARGV[9])
+redis.call('SET', KEYS[1], ARGV[6])
+return say('ok', {ARGV[6]})
+`)
