@@ -180,12 +180,9 @@ func offer(t testing.TB, gates []*gate, long time.Duration, halfway func()) flow
 // and share it again soon.
 func TestOneLimitForThree(t *testing.T) {
 	const rate, burst = 20, 20 // less than any machine answers
-	long := 10 * time.Second
-	switch {
-	case timed:
+	long := 6 * time.Second
+	if timed {
 		long = 30 * time.Second
-	case testing.Short():
-		long = 6 * time.Second
 	}
 	redis := newRedis(t)
 	redis.start(t)
