@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// sentCall is what a tool that calls back is sent.
+type sentCall struct {
+	ID        string `json:"id"`
+	Group     string `json:"group_id"`
+	Callback  string `json:"callback_url"`
+	raw       map[string]any
+	ancestors any
+}
+
+// repeater is a tool that calls back at once, and keeps what it is sent.
+type repeater struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got []sentCall
+	all sync.WaitGroup
+}
+
+func newRepeater(t testing.TB) *repeater {
+	t.Helper()
+	p := &repeater{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var in sentCall
+		body := json.NewDecoder(r.Body)
+		if err := body.Decode(&in.raw); err != nil {
+			t.Error(err)
+			return
+		}
+		for name, into := range map[string]*string{"id": &in.ID, "group_id": &in.Group, "callback_url": &in.Callback} {
+			*into, _ = in.raw[name].(string)
+		}
+		in.ancestors = in.raw["thread_ancestors"]
+		p.mu.Lock()
+		p.got = append(p.got, in)
+		p.mu.Unlock()
+		answer, _ := json.Marshal(map[string]string{"type": "tool_result", "id": in.ID, "group_id": in.Group, "text": "done"})
+		p.all.Go(func() {
+			response, err := http.Post(in.Callback, "application/json", strings.NewReader(string(answer)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if response.Body.Close(); response.StatusCode != http.StatusOK {
+				t.Errorf("the answer to %s was taken with %d", in.Group, response.StatusCode)
+			}
+		})
+	}))
+	t.Cleanup(func() { p.Close(); p.all.Wait() })
+	return p
+}
+
+// take returns what was sent since.
+func (p *repeater) take() []sentCall {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	got := p.got
+	p.got = nil
+	return got
+}
+
+// TestTIP05TIP06Threads: calls of one thread carry its name as their group, over every
+// face, each with an id and an address of its own; a call that names no thread is one by
+// itself. Ancestors go as they are given, the oldest first, and a thread without any has
+// no such member.
+func TestTIP05TIP06Threads(t *testing.T) {
+	f, tool := newFrontage(t), newRepeater(t)
+	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
+	config, _ := laterConfig(t, tool.URL, f, "", one)
+	g := serveGate(t, config)
+	f.lead(g)
+	who := []string{"Authorization", "Bearer " + one.key}
+	asJSON := append([]string{"Content-Type", "application/json"}, who...)
+	native := func(more string) reply {
+		completion, _ := json.Marshal(laterCall("later", 1, "plain"))
+		return g.ask(t, http.MethodPost, "/v1/calls", fmt.Sprintf(`{"completion":%s%s}`, completion, more), asJSON...)
+	}
+	text := func(headers ...string) reply {
+		return g.ask(t, http.MethodPost, "/v1/calls", laterCall("later", 1, "plain"), append(append([]string{"Content-Type", "text/plain"}, who...), headers...)...)
+	}
+	overMCP := func(headers ...string) reply {
+		return g.ask(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"later","arguments":{"n":1,"as":"plain"}}}`, append(asJSON[:len(asJSON):len(asJSON)], headers...)...)
+	}
+	overOXP := func(headers ...string) reply {
+		return g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"callgate.later","input":{"n":1,"as":"plain"}}`, append(asJSON[:len(asJSON):len(asJSON)], headers...)...)
+	}
+	ids, addresses := map[string]bool{}, map[string]bool{}
+	for name, c := range map[string]struct {
+		call      func() reply
+		group     string // "" is the call's own id
+		ancestors any
+	}{
+		"native, of no thread":    {func() reply { return native("") }, "", nil},
+		"native":                  {func() reply { return native(`,"thread":"conv"`) }, "conv", nil},
+		"native, once more":       {func() reply { return native(`,"thread":"conv"`) }, "conv", nil},
+		"native, with ancestors":  {func() reply { return native(`,"thread":"conv","thread_ancestors":["root","z","a","parent"]`) }, "conv", []any{"root", "z", "a", "parent"}},
+		"native, without any":     {func() reply { return native(`,"thread":"conv","thread_ancestors":[]`) }, "conv", nil},
+		"native, of no thread's":  {func() reply { return native(`,"thread_ancestors":["root"]`) }, "", nil},
+		"text, of no thread":      {func() reply { return text() }, "", nil},
+		"text":                    {func() reply { return text("Callgate-Thread", "conv") }, "conv", nil},
+		"MCP, of no thread":       {func() reply { return overMCP() }, "", nil},
+		"MCP":                     {func() reply { return overMCP("Callgate-Thread", "conv") }, "conv", nil},
+		"OXP, of no thread":       {func() reply { return overOXP() }, "", nil},
+		"OXP":                     {func() reply { return overOXP("Callgate-Thread", "conv") }, "conv", nil},
+		"a thread of two words ü": {func() reply { return text("Callgate-Thread", "two words ü") }, "two words ü", nil},
+	} {
+		r := c.call()
+		got := tool.take()
+		if r.status != http.StatusOK || !strings.Contains(r.body, "done") || len(got) != 1 {
+			t.Errorf("%s: %d %s, sent %d times", name, r.status, r.body, len(got))
+			continue
+		}
+		in := got[0]
+		group := c.group
+		if group == "" {
+			group = r.header.Get("Callgate-Call-Id")
+		}
+		_, stated := in.raw["thread_ancestors"]
+		if in.ID == "" || in.ID != r.header.Get("Callgate-Call-Id") || in.Group != group || stated != (c.ancestors != nil) || !reflect.DeepEqual(in.ancestors, c.ancestors) {
+			t.Errorf("%s: sent %v, want the group %q and the ancestors %v", name, in.raw, group, c.ancestors)
+		}
+		if ids[in.ID] || addresses[in.Callback] || !strings.HasPrefix(in.Callback, f.URL+"/v1/callbacks/") {
+			t.Errorf("%s: the id or the address is another call's: %v", name, in.raw)
+		}
+		ids[in.ID], addresses[in.Callback] = true, true
+	}
+	if code := g.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+}
