@@ -48,14 +48,14 @@ func TestTIP20CallsOfAThreadDoNotWait(t *testing.T) {
 		t.Fatalf("%+v, %+v", first, second)
 	}
 	meanwhile := false
-	w.calls.behind = func() {
+	w.calls.once("after Find", func() {
 		meanwhile = true
 		second.says(200, second.result("text", `{"n":2}`))
 		if got := second.output(); got != `{"n":2}` {
 			t.Errorf("found %s", got)
 		}
 		first.pending()
-	}
+	})
 	first.says(200, first.result("text", `{"n":1}`))
 	if got := first.output(); got != `{"n":1}` || !meanwhile {
 		t.Errorf("found %s, %v", got, meanwhile)
