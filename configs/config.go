@@ -202,7 +202,7 @@ func (l *loader) auth(root node, c *Config) {
 }
 
 // admin holds the rules of the admin listener: beyond loopback every request needs the
-// credential of an operator. With tokens it is the issuer who says which those are.
+// credential of an operator. With tokens, the issuer decides which callers are operators.
 func (l *loader) admin(root node, c *Config) {
 	if !c.Server.AdminBeyondLoopback() {
 		return

@@ -30,8 +30,8 @@ func (n node) hosts(into *[]string) {
 	})
 }
 
-// hostForm tells whether a name is written as it will be compared: without what an
-// address of IPv6 has around it in a URL.
+// hostForm tells whether a name is written as it will be compared: in lower case, without
+// a port, and an address of IPv6 without brackets.
 func hostForm(s string) bool {
 	if address, err := netip.ParseAddr(s); err == nil {
 		return address.String() == s

@@ -80,7 +80,7 @@ type Principal struct {
 	Agents    []string
 	Workspace string
 	Projects  []string // of the workspace
-	Operator  bool     // may see what is for operators alone
+	Operator  bool     // may use the admin listener
 }
 
 // readPrincipals reads the principals file.

@@ -61,7 +61,7 @@ func (h hookedStore) Open(ctx context.Context, c store.Call) (*store.Call, error
 	return h.Store.Open(ctx, c)
 }
 
-// counts is an observer that keeps what would raise an alarm.
+// counts is an observer that keeps verdicts, and how many records were not written.
 type counts struct {
 	judged      []string
 	notRecorded int
@@ -163,7 +163,7 @@ func TestClientsThatLeave(t *testing.T) {
 			if got := fmt.Sprint(logged(t, dir)); got != "[decision refused "+c.want+"]" {
 				t.Errorf("the log has %s", got)
 			}
-			// What was refused holds neither its key nor a slot.
+			// A refused call holds neither its key nor a slot.
 			if o := k.Handle(t.Context(), completion(search), "k"); o.Refusal != nil || e.runs.Load() != 1 {
 				t.Errorf("the next call ran %d times: %v", e.runs.Load(), o.Refusal)
 			}
@@ -171,7 +171,7 @@ func TestClientsThatLeave(t *testing.T) {
 	}
 }
 
-// logged is what the log of a folder says of its decisions and outcomes.
+// logged lists the decisions and outcomes in the log of a folder.
 func logged(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
@@ -203,8 +203,8 @@ func TestClientsThatLeaveConditions(t *testing.T) {
 	}
 }
 
-// TestLookupsOfClientsThatLeave: what a client asked that has left is no fault of the
-// store.
+// TestLookupsOfClientsThatLeave: a lookup that ends because its client has left is no
+// fault of the store.
 func TestLookupsOfClientsThatLeave(t *testing.T) {
 	j, e := &journal{}, &engine{}
 	s := state(t, vectorConfig)

@@ -86,7 +86,8 @@ func (k *Kernel) callerRate(ctx context.Context, state *State, caller string) er
 	if k.parts.Limiter == nil {
 		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
 	}
-	// Who leaves pays as well: nothing else bounds how often one comes and leaves.
+	// A client that leaves pays as well: nothing else bounds how often it can come and
+	// leave.
 	return k.parts.Limiter.Caller(context.WithoutCancel(ctx), state.Limits, caller)
 }
 

@@ -25,8 +25,8 @@ type Principal struct {
 	Agents    []string
 	Workspace string
 	Projects  []string // of the workspace
-	// Operator says that it may see what is for operators alone. It widens nothing of
-	// what it may call.
+	// Operator says that it may use the admin listener. It gives no right to call
+	// anything.
 	Operator bool
 }
 

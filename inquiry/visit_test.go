@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// TestQuestionURLs: a person is asked to open what the rule for URLs that people open
-// shows, and nothing else.
+// TestQuestionURLs: a person is asked to open a URL where the rule for URLs that people
+// open shows it, and no other.
 func TestQuestionURLs(t *testing.T) {
 	for url, shown := range corpora.URLs(t) {
 		params, err := json.Marshal(map[string]string{"mode": "url", "message": "Go", "url": url})

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// plainPath refuses what other programs read as another path than the kernel
+// plainPath refuses paths that other programs read as another path than the kernel
 // does: some take URLs, some decode percent signs, some take a backslash for a
 // slash, some normalise characters or drop those that do not show.
 func plainPath(value string) bool {
@@ -20,7 +20,7 @@ func plainPath(value string) bool {
 		}
 	}
 	// A name with a colon may stand first only behind "./", as in a URL reference
-	// (RFC 3986, section 4.2): else what precedes the colon is a scheme, or a drive.
+	// (RFC 3986, section 4.2): else the part before the colon is a scheme, or a drive.
 	first, _, _ := strings.Cut(value, "/")
 	return !hasScheme(lenient(first))
 }
@@ -44,8 +44,8 @@ func plainName(name string) bool {
 }
 
 // lenient is a name as the most lenient program would read it: in Unicode's
-// compatibility form (NFKC), where a fullwidth dot is a dot, without what does not
-// show, and without spaces at its ends.
+// compatibility form (NFKC), where a fullwidth dot is a dot, without characters that do
+// not show, and without spaces at its ends.
 func lenient(name string) string {
 	shown := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {

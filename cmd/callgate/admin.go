@@ -29,20 +29,20 @@ type readiness struct {
 	InFlight int              `json:"in_flight"`
 }
 
-// The bounds of the admin listener: those who may ask there must not hold the process up.
+// The bounds of the admin listener: its callers must not hold the process up.
 const (
 	mostAdmin = 16 // requests that are answered at the same time
 	adminTime = 30 * time.Second
 )
 
-// guardAdmin lets in who may ask at the admin listener: where it is loopback, whoever
-// is on this machine and no web page of elsewhere; beyond that, operators alone. Only
-// that the process lives is told to everybody.
+// guardAdmin checks requests to the admin listener. On loopback it lets in every program
+// of this machine, but no web page of another site; on any other address it lets in
+// operators alone. Liveness (/healthz) is told to everybody.
 func guardAdmin(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
 	room := make(chan struct{}, mostAdmin)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
-			// Neither the origins nor the names of the gateway are for this listener.
+			// server.origins and server.hosts are for the main listener.
 			refused := door.Pages{}.Check(r)
 			if refused == nil && s.AdminBeyondLoopback() {
 				refused = operator(k, r)

@@ -13,8 +13,8 @@ import (
 	"github.com/callgate/callgate/identity"
 )
 
-// adminOf serves the guard of an admin listener that would listen at an address; what is
-// behind it answers 200.
+// adminOf serves the guard of an admin listener that would listen at an address. The
+// handler behind the guard answers 200.
 func adminOf(t *testing.T, listen string, principals map[string]*identity.Principal) *httptest.Server {
 	t.Helper()
 	loaded, err := configs.Load(vectorConfig)
@@ -38,7 +38,7 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 	return server
 }
 
-// asked asks an admin listener.
+// askedAdmin sends one request to an admin listener.
 func askedAdmin(t *testing.T, server *httptest.Server, path, host, origin string, authorization ...string) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
@@ -137,8 +137,8 @@ func TestAdminOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestAdminIsBounded: no more requests than a few are answered at once, so that those
-// who may ask cannot hold the process up.
+// TestAdminIsBounded: only a few requests are answered at once, so that the callers of
+// the admin listener cannot hold the process up.
 func TestAdminIsBounded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	loaded, err := configs.Load(vectorConfig)

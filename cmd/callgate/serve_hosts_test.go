@@ -53,9 +53,9 @@ func (g *gate) sent(t testing.TB, method, url, media, body, host, origin, key st
 	return reply{answer.StatusCode, answer.Header, string(said)}
 }
 
-// TestHostsAndOriginsEverywhere: what was sent to a name that is not the gateway's, or by
-// a web page that may not ask, is refused on every path of every face, whether callers
-// need a credential or not; health checks are answered.
+// TestHostsAndOriginsEverywhere: a request to a name that is not the gateway's, or from a
+// web page that is not allowed, is refused on every path of every face, whether callers
+// need a credential or not. Health checks are answered.
 func TestHostsAndOriginsEverywhere(t *testing.T) {
 	one, _, _ := threeCallers()
 	for mode, key := range map[string]string{"none": "", "keys": "Bearer " + one.key} {

@@ -316,7 +316,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 	}
 }
 
-// shedding counts what was too much.
+// shedding counts requests that were refused as overloaded.
 type shedding struct{ shed atomic.Int64 }
 
 func (*shedding) Request(string) func(int) { return func(int) {} }

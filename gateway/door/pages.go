@@ -23,7 +23,7 @@ type Pages struct {
 	Hosts []string
 }
 
-// Check refuses what a web page sends that may not ask, and what was sent to another
+// Check refuses requests from web pages that are not allowed, and requests to another
 // name than the gateway's.
 func (p Pages) Check(r *http.Request) *refusal.Error {
 	if refused := p.host(r); refused != nil {
@@ -32,9 +32,9 @@ func (p Pages) Check(r *http.Request) *refusal.Error {
 	return p.origin(r)
 }
 
-// origin refuses pages that may not ask: a browser tells its Origin with everything
-// that could act. A page can send a text across sites without asking first, and whoever
-// is asked for no credential would take it for a caller of this machine.
+// origin refuses pages that are not allowed: a browser sends an Origin with every request
+// that could act. A page can send text across sites without asking first, and a gateway
+// that needs no credential would take the page for a caller of this machine.
 func (p Pages) origin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || onThisMachine(r) && local(origins[0])) {
@@ -43,8 +43,8 @@ func (p Pages) origin(r *http.Request) *refusal.Error {
 	return refusal.New(refusal.BadRequest, "Pages of this Origin may not ask here (server.origins).")
 }
 
-// host refuses what was sent to a name that its owner has led to this machine: a
-// browser takes that for the page's own site, and lets the page read the answer.
+// host refuses requests to a name that its owner has pointed at this machine: a browser
+// takes the answer for one of the page's own site, and lets the page read it.
 func (p Pages) host(r *http.Request) *refusal.Error {
 	here := onThisMachine(r)
 	if !here && len(p.Hosts) == 0 || here && loopback(nameOf(r.Host)) || p.hosts(r.Host) {

@@ -85,8 +85,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestHosts: what a browser was led here for by another name is refused on every route,
-// also where it only reads. Health checks come by any name.
+// TestHosts: a request to another name than the gateway's is refused on every route, also
+// where it only reads. Health checks may use any name.
 func TestHosts(t *testing.T) {
 	d := doorOf(io.Discard, func(o *door.Options) {
 		o.Pages = door.Pages{Origins: []string{"http://intern.example:8080"}, Hosts: []string{"gateway.example", "192.0.2.1"}}

@@ -39,8 +39,8 @@ type Route struct {
 	// of them; both absent: application/json.
 	Media    []string
 	Expected string
-	// Forbid writes the refusal of what a web page has sent that may not ask, and
-	// aborts; nil is Refuse.
+	// Forbid writes the refusal of a request by its Origin or its Host, and aborts;
+	// nil is Refuse.
 	Forbid func(*gin.Context, *refusal.Error)
 	// Headers are the headers of Callgate that mean something here beside those
 	// that say for whom, as net/http writes their names.

@@ -58,8 +58,8 @@ func (f *Face) Mount(d *door.Door) {
 	f.mountProtected(d)
 }
 
-// forbid answers what a web page sends that may not ask, with the status of the
-// protocol for that.
+// forbid refuses a request by its Origin or its Host, with the status that the protocol
+// has for that.
 func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
 	fault := refuses(refused).at(http.StatusForbidden)
 	fault.code = fault.status

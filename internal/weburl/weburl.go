@@ -21,8 +21,8 @@ var privateSuffixes = []string{"localhost", "localdomain", "local", "internal", 
 
 // Showable tells whether a URL may be shown to a person: https, at a public name of
 // the DNS, in visible ASCII, without user info. Every reader must find the same host
-// in it, and it must not lead to the reader's own machine or network by its name. What
-// the name resolves to is not asked: it may change until the URL is opened.
+// in it, and it must not lead to the reader's own machine or network by its name. The name
+// is not resolved: its addresses may change until the URL is opened.
 func Showable(address string) bool {
 	if len(address) > MaxBytes || !strings.HasPrefix(address, "https://") {
 		return false
