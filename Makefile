@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -61,6 +61,9 @@ overload: ## three times what the gateway can do, for OVERLOAD (60s): what is sh
 
 drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
 	$(AS_IN_USE) CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
+
+hostile: ## strangers with long, slow and unread requests, and a tenant that takes all that it can: what they cost, in figures
+	$(AS_IN_USE) CALLGATE_HOSTILE=1 $(GO) test -count=1 -v -run '^TestNobodyKnown$$|^TestOneTenantLeavesTheOtherItsHalf$$' -timeout 60m ./cmd/callgate
 
 soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay flat
 	$(AS_IN_USE) CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$|^TestSlowClients$$' -timeout 120m ./cmd/callgate
