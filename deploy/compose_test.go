@@ -31,6 +31,7 @@ type service struct {
 	Ports       []string
 	Networks    []string
 	Profiles    []string
+	Environment map[string]string
 	Volumes     []mount
 	Healthcheck struct{ Test []string }
 	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
@@ -133,8 +134,13 @@ func TestComposeCommands(t *testing.T) {
 			accepts(t, name+", healthcheck", test[2:])
 		}
 	}
-	if s := readCompose(t).Services["redis"]; !slices.Contains(s.Profiles, "shared") {
-		t.Error("redis starts without the profile shared")
+	for name, s := range readCompose(t).Services {
+		if len(s.Profiles) > 0 {
+			t.Errorf("%s does not start with docker compose up: it has the profiles %q", name, s.Profiles)
+		}
+		if tag := regexp.MustCompile(`^[a-z]+:[0-9]+\.[0-9]+`); s.Build.Target == "" && !tag.MatchString(s.Image) {
+			t.Errorf("%s is the image %q, want one of a stated version", name, s.Image)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type settings struct {
 	Server     struct{ Listen string }
 	Principals string
 	DataDir    string `yaml:"data_dir"`
+	Redis      struct{ URL string }
 }
 
 // toolFile is what these tests need of a file of tools.

@@ -40,6 +40,14 @@ func TestComposeAsProcesses(t *testing.T) {
 	}
 	rewrite(t, filepath.Join(dir, "upstreams.yaml"), "samplemodel:9001", sample(t, "samplemodel"))
 	base := text(t, filepath.Join(dir, "callgate.yaml"))
+	redis := startRedis(t, c.Services["redis"].Command)
+	if redis == "" {
+		t.Log("left out: that the gateways share their limits, since redis-server is not installed")
+		base = strings.Replace(base, "redis:\n  url: \"env:REDIS_URL\"\n", "", 1)
+	}
+	t.Setenv("REDIS_URL", "redis://"+redis)
+	// A limit that nothing else of this test spends.
+	rewrite(t, filepath.Join(dir, "limits.yaml"), "burst: 5}}}", "burst: 5}, sample.time: {rate: 30/m, burst: 5}}}")
 
 	addresses := map[string]string{}
 	data := map[string]string{}
@@ -71,10 +79,16 @@ func TestComposeAsProcesses(t *testing.T) {
 	}
 
 	const search = `{"tool":{"name":"sample.search","arguments":{"query":"ferry"}}}`
+	// On a busy machine Redis may count as away for a moment, and then a gateway has its
+	// share alone, of buckets that begin empty: what is limited is sent again.
 	for name, address := range addresses {
-		if status := post(t, address, key, search); status != http.StatusOK {
-			t.Errorf("%s: a call is %d", name, status)
-		}
+		within(t, time.Minute, name+": no call passes", func() bool {
+			status := post(t, address, key, search)
+			if status != http.StatusOK && status != http.StatusTooManyRequests {
+				t.Errorf("%s: a call is %d", name, status)
+			}
+			return status != http.StatusTooManyRequests
+		})
 		for _, wrong := range []string{"", "cgk_wrong"} {
 			if status := post(t, address, wrong, search); status != http.StatusUnauthorized {
 				t.Errorf("%s: without the key a call is %d", name, status)
@@ -87,15 +101,24 @@ func TestComposeAsProcesses(t *testing.T) {
 
 	// The agent loop of deploy/README.md, with the key as that of the model.
 	for name, address := range addresses {
-		if answer := chat(t, address, key); !strings.Contains(answer, "says: Switch on the lamp") {
-			t.Errorf("%s: the model's task ended with %s", name, answer)
-		}
+		within(t, time.Minute, name+": no task passes", func() bool {
+			answer := chat(t, address, key)
+			limited := strings.Contains(answer, `"code":"rate_limited"`)
+			if !limited && !strings.Contains(answer, "says: Switch on the lamp") {
+				t.Errorf("%s: the model's task ended with %s", name, answer)
+			}
+			return !limited
+		})
 		if answer := chat(t, address, "cgk_wrong"); !strings.Contains(answer, `"code":"unauthenticated"`) {
 			t.Errorf("%s: without the key, the model's task ended with %s", name, answer)
 		}
 	}
-	if hits := hitsOf(t, tool); hits["/search"] != 4 || hits["/read"] != 2 {
-		t.Errorf("the model's tasks called the tool %v times, want it searched and read once each", hits)
+	if hits := hitsOf(t, tool); hits["/search"] < 4 || hits["/read"] < 2 {
+		t.Errorf("the model's tasks called the tool %v times, want it searched and read once each at least", hits)
+	}
+
+	if redis != "" {
+		sharesOneLimit(t, addresses, key)
 	}
 
 	// An edit of the folder reloads both.

@@ -4,10 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,82 +12,67 @@ import (
 	"github.com/callgate/callgate/internal/ports"
 )
 
-// addition is what deploy/shared.yaml adds to a service.
-type addition struct {
-	Command     []string
-	Networks    []string
-	Environment map[string]string
-}
-
-func readShared(t *testing.T) map[string]addition {
-	t.Helper()
-	all := readYAML[struct{ Services map[string]addition }](t, "shared.yaml")[0].Services
-	if len(all) != 2 {
-		t.Fatalf("deploy/shared.yaml has %d services, want the two gateways", len(all))
-	}
-	return all
-}
-
-// What deploy/shared.yaml adds fits docker-compose.yml: the gateways keep what they
-// had, and reach the Redis that they are told of.
-func TestSharedFitsCompose(t *testing.T) {
+// What docker compose up starts shares its limits: every gateway reaches the one Redis
+// that it is told of, on a network without a way out, and the limits are of them all.
+func TestComposeSharesLimits(t *testing.T) {
 	c := readCompose(t)
-	for name, more := range readShared(t) {
-		s, ok := c.Services[name]
-		if !ok || s.Build.Target != "callgate" {
-			t.Errorf("%s is no gateway of docker-compose.yml", name)
+	read := readYAML[settings](t, "compose/callgate.yaml")[0]
+	variable, ok := strings.CutPrefix(read.Redis.URL, "env:")
+	if !ok {
+		t.Fatalf("compose/callgate.yaml counts its limits at %q, want a place in the environment", read.Redis.URL)
+	}
+	gateways, servers := 0, map[string]bool{}
+	for name, s := range c.Services {
+		if s.Build.Target != "callgate" {
 			continue
 		}
-		accepts(t, name+", command", more.Command)
-		if want := strings.Replace(strings.Join(s.Command, " "), "/callgate.yaml", "/shared.yaml", 1); strings.Join(more.Command, " ") != want {
-			t.Errorf("%s is started by %q, want %q", name, more.Command, want)
+		gateways++
+		u, err := url.Parse(s.Environment[variable])
+		if err != nil || len(s.Environment) != 1 {
+			t.Fatalf("%s has the environment %v: %v", name, s.Environment, err)
 		}
-		for _, network := range s.Networks {
-			if !slices.Contains(more.Networks, network) {
-				t.Errorf("%s is not on the network %s any more", name, network)
+		servers[u.Host] = true
+		redis := c.Services[u.Hostname()]
+		if len(redis.Networks) != 1 || !c.Networks[redis.Networks[0]].Internal || u.Port() != "6379" || u.Scheme != "redis" || len(redis.Ports) > 0 {
+			t.Errorf("%s is told of %s, which is no service behind one network without a way out", name, u)
+			continue
+		}
+		for other, o := range c.Services {
+			reaches := strings.Contains(" "+strings.Join(o.Networks, " ")+" ", " "+redis.Networks[0]+" ")
+			if want := other == u.Hostname() || o.Build.Target == "callgate"; reaches != want {
+				t.Errorf("%s reaches %s: %t, want %t", other, u.Hostname(), reaches, want)
 			}
 		}
-		u, err := url.Parse(more.Environment["REDIS_URL"])
-		if err != nil || len(more.Environment) != 1 {
-			t.Fatalf("%s has the environment %v: %v", name, more.Environment, err)
+		if s.DependsOn[u.Hostname()].Condition != "service_healthy" {
+			t.Errorf("%s does not wait for %s", name, u.Hostname())
 		}
-		redis := c.Services[u.Hostname()]
-		if len(redis.Networks) != 1 || !slices.Contains(more.Networks, redis.Networks[0]) || !c.Networks[redis.Networks[0]].Internal || u.Port() != "6379" {
-			t.Errorf("%s does not reach %s, or not alone", name, u)
+		if command := strings.Join(redis.Command, " "); !strings.Contains(command, "--maxmemory-policy noeviction") || !strings.Contains(command, "--appendonly no") {
+			t.Errorf("%s forgets budgets to make room, or waits for a disk: %q", u.Hostname(), redis.Command)
 		}
-		if !strings.Contains(strings.Join(redis.Command, " "), "--maxmemory-policy noeviction") {
-			t.Errorf("%s forgets budgets to make room: %q", u.Hostname(), redis.Command)
-		}
+	}
+	limits := readYAML[struct {
+		OnStoreLoss string `yaml:"on_store_loss"`
+		Replicas    int
+	}](t, "compose/limits.yaml")[0]
+	if gateways != 2 || len(servers) != 1 || limits.Replicas != gateways || limits.OnStoreLoss != "local" {
+		t.Errorf("%d gateways count on %v, and the limits are %+v", gateways, servers, limits)
 	}
 }
 
-// The main file of shared limits is the other one, and the key redis.
-func TestSharedConfiguration(t *testing.T) {
-	dir := composeConfig(t)
-	loads(t, filepath.Join(dir, "shared.yaml"))
-	keys := func(path string) string {
-		body := text(t, path)
-		return body[strings.Index(body, "server:"):]
-	}
-	with := strings.Replace(keys("compose/callgate.yaml"), "\n# end", "\n\nredis:\n  url: \"env:REDIS_URL\"\n# end", 1)
-	if keys("compose/shared.yaml") != with {
-		t.Error("compose/shared.yaml differs from compose/callgate.yaml by more than the key redis")
-	}
-}
-
-// TestSharedAsProcesses starts the commands of deploy/shared.yaml as processes:
-// one limit holds through both gateways.
-func TestSharedAsProcesses(t *testing.T) {
-	server, err := exec.LookPath("redis-server")
+// startRedis starts the Redis of docker-compose.yml by its command there, on loopback,
+// and returns its address; it is empty where that program is not installed.
+func startRedis(t *testing.T, command []string) string {
+	t.Helper()
+	server, err := exec.LookPath(command[0])
 	if err != nil {
-		t.Skip("skipped: redis-server is not installed")
+		return ""
 	}
 	redis := ports.Hold(t)
 	_, port, err := net.SplitHostPort(redis)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := exec.CommandContext(t.Context(), server, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--maxmemory-policy", "noeviction")
+	r := exec.CommandContext(t.Context(), server, append(command[1:len(command):len(command)], "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir())...)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,50 +84,26 @@ func TestSharedAsProcesses(t *testing.T) {
 		}
 		return err == nil
 	})
-	dir := composeConfig(t)
-	tool := sample(t, "sampletool")
-	rewrite(t, filepath.Join(dir, "tools", "sample.yaml"), "sampletool:9000", tool, "172.30.0.0/24", "127.0.0.1/32")
-	made := callgate(t, "", "keys", "new", "--name", "compose")
-	words := strings.Fields(made.stderr)
-	if made.code != 0 || len(words) == 0 {
-		t.Fatalf("no key was made: %s", made.stderr)
-	}
-	key := words[len(words)-1]
-	if err := os.WriteFile(filepath.Join(dir, "principals.yaml"), []byte("principals:\n"+made.stdout+"# end\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("REDIS_URL", "redis://"+redis)
-	var addresses []string
-	for name, more := range readShared(t) {
-		address := ports.Hold(t)
-		main := filepath.Join(dir, name+".yaml")
-		own := strings.NewReplacer("0.0.0.0:8080", address, "127.0.0.1:9090", ports.Hold(t), "/var/lib/callgate", t.TempDir()).Replace(text(t, filepath.Join(dir, "shared.yaml")))
-		if err := os.WriteFile(main, []byte(own), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args := slices.Clone(more.Command)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "/etc/callgate/shared.yaml", main)
-		}
-		start(t, args)
-		within(t, time.Minute, name+" does not become healthy", func() bool {
-			return callgate(t, "", "healthcheck", "--address", address).code == 0
-		})
-		addresses = append(addresses, address)
-	}
-	// sample.search: 30/m with a burst of 5, so a sixth may pass after two seconds.
-	passed := 0
-	began := time.Now()
-	for i := range 12 {
-		switch status := post(t, addresses[i%2], key, `{"tool":{"name":"sample.search","arguments":{"query":"ferry"}}}`); status {
-		case http.StatusOK:
-			passed++
-		case http.StatusTooManyRequests:
-		default:
-			t.Errorf("a call is %d", status)
+	return redis
+}
+
+// sharesOneLimit holds that one limit holds through all gateways: sample.time may be
+// called five times, and once more every two seconds.
+func sharesOneLimit(t *testing.T, addresses map[string]string, key string) {
+	t.Helper()
+	began, passed := time.Now(), 0
+	for range 10 {
+		for _, address := range addresses {
+			switch status := post(t, address, key, `{"tool":{"name":"sample.time","arguments":{}}}`); status {
+			case http.StatusOK:
+				passed++
+			case http.StatusTooManyRequests:
+			default:
+				t.Errorf("a call is %d", status)
+			}
 		}
 	}
-	if most := 5 + int(time.Since(began)/(2*time.Second)) + 1; passed < 5 || passed > most {
-		t.Errorf("%d calls passed through both, want 5 to %d", passed, most)
+	if most := 5 + int(time.Since(began)/(2*time.Second)) + 1; passed > most {
+		t.Errorf("%d calls passed through all gateways, want at most %d", passed, most)
 	}
 }
