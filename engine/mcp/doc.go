@@ -39,8 +39,10 @@
 // # Programs
 //
 // A program is started once for each place, in a group of processes of its own. It is
-// given PATH, HOME and LANG of the environment, and nothing else of it. Its standard
-// error goes nowhere. It ends with the client: its input is closed, a second later
+// given PATH, HOME and LANG of the environment, its own variables, and nothing else.
+// Where another value stands at the place of one, it is followed by a new program. The
+// end of its standard error is kept for an operator, who reads it where the program
+// ends by itself. It ends with the client: its input is closed, a second later
 // its group is asked to end, and a second later killed. A program that says nothing
 // while a call waits in vain, and nothing to a ping either, is given up. Lines that
 // are too long, or no strict JSON, are the fault of the call whose id they hold; a
