@@ -55,7 +55,7 @@ func stranger(t testing.TB, g *gate, path string, body []byte) string {
 		n, _ := io.ReadAtLeast(c, line[:], len("HTTP/1.1 401"))
 		answer <- string(line[:min(n, len("HTTP/1.1 401"))])
 	}()
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer cgk_unknown\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, len(body))
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer cgk_unknown\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, len(body))
 	_, _ = c.Write(body)
 	return <-answer
 }
@@ -184,13 +184,13 @@ func TestNobodyKnown(t *testing.T) {
 func slowStrangers(t testing.TB, g *gate, n int) (end func()) {
 	t.Helper()
 	head := func(path string, length int) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, length)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, length)
 	}
 	asks := []string{
 		head("/v1/chat/completions", 8<<20) + "\r\n",
 		head("/v1/calls", 6<<20)[:30],
-		strings.Repeat("GET /v1/tools HTTP/1.1\r\nHost: x\r\n\r\n", 500),
-		strings.Repeat("GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 500),
+		strings.Repeat("GET /v1/tools HTTP/1.1\r\nHost: localhost\r\n\r\n", 500),
+		strings.Repeat("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", 500),
 		head("/v1/calls", 6<<20) + "\r\n" + `{"completion":"x","id":"` + strings.Repeat("\u202e", 2_000_000),
 	}
 	conns := make([]net.Conn, n)

@@ -122,7 +122,7 @@ func (w *tenants) follow(t testing.TB, who caller, id string) (open []net.Conn) 
 	t.Helper()
 	for {
 		c := w.connected(t)
-		fmt.Fprintf(c, "GET /v1/calls/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", id, who.key)
+		fmt.Fprintf(c, "GET /v1/calls/%s/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", id, who.key)
 		if status := statusOn(t, c); status != http.StatusOK {
 			if status != http.StatusServiceUnavailable {
 				t.Fatalf("a stream of %s: %d", who.name, status)
@@ -154,7 +154,7 @@ func statusOn(t testing.TB, c net.Conn) (status int) {
 func (w *tenants) drip(t testing.TB, head string, length int) (held bool) {
 	t.Helper()
 	c := w.connected(t)
-	fmt.Fprintf(c, "%s\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", head, length)
+	fmt.Fprintf(c, "%s\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", head, length)
 	_ = c.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := c.Write([]byte(strings.Repeat(" ", length-1))); err != nil {
 		return false

@@ -12,10 +12,10 @@ import (
 	"github.com/callgate/callgate/gateway/mcp"
 )
 
-// get asks for a document, under a name of the gateway that whoever asks makes up.
+// get asks for a document from another machine, where the Host may be made up.
 func (h *house) get(method, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
-	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})))
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080})))
 	r.Host = "evil.example"
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

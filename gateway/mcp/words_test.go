@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/inquiry"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -34,12 +35,24 @@ func spoken(t *testing.T) (list []string) {
 			continue
 		}
 		for _, s := range []string{in.ToolResponse, in.Instruction, "\u202e\U000e0041\x1b[2J" + in.Instruction} {
-			if !seen[s] && strings.TrimSpace(s) != "" {
+			if !seen[s] && strings.TrimSpace(s) != "" && !asksSecret(t, s) {
 				seen[s], list = true, append(list, s)
 			}
 		}
 	}
 	return append(list, breakouts...)
+}
+
+// asksSecret tells whether a form may not ask with these words.
+func asksSecret(t *testing.T, words string) bool {
+	form, err := json.Marshal(map[string]any{"message": "m", "requestedSchema": map[string]any{
+		"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string", "title": words}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = inquiry.Read("form", inquiry.Form, "elicitation/create", form)
+	return err != nil
 }
 
 // wordy is a tool that says some words wherever it may say any before its answer: of how
