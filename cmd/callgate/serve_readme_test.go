@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -78,8 +77,8 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 	shell := exec.CommandContext(ctx, "sh", "-c", strings.Join(start, "\n")+"\nwait")
 	shell.Dir = "../.."
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var said bytes.Buffer
-	shell.Stdout, shell.Stderr = &said, &said
+	var output said
+	shell.Stdout, shell.Stderr = &output, &output
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +86,17 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 		syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
 		shell.Wait()
 	}()
+	// Both say that they serve: who answers may be another's gateway, which has taken
+	// the address meanwhile.
 	for ready := false; !ready; time.Sleep(100 * time.Millisecond) {
-		if ctx.Err() != nil {
-			t.Fatalf("the gateway did not come up: %s", said.String())
+		text := output.String()
+		switch {
+		case strings.Contains(text, "address already in use"):
+			t.Skipf("skipped: the README's start needs addresses that are in use: %s", text)
+		case ctx.Err() != nil:
+			t.Fatalf("the gateway did not come up: %s", text)
 		}
-		code, _, _ := command(t, nil, "healthcheck", "--address", "127.0.0.1:8080")
-		c, err := net.Dial("tcp", beside)
-		if ready = code == exitAccepted && err == nil; err == nil {
-			c.Close()
-		}
+		ready = strings.Contains(text, `"msg":"serving"`) && strings.Contains(text, " listening on "+beside)
 	}
 	out, err := exec.CommandContext(ctx, "sh", "-c", curl).Output()
 	if err != nil {
