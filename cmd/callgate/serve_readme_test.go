@@ -98,6 +98,9 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 		}
 		ready = strings.Contains(text, `"msg":"serving"`) && strings.Contains(text, " listening on "+beside)
 	}
+	if code, _, stderr := command(t, nil, "healthcheck", "--address", "127.0.0.1:8080"); code != exitAccepted {
+		t.Errorf("healthcheck: %d %s", code, stderr)
+	}
 	out, err := exec.CommandContext(ctx, "sh", "-c", curl).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", curl, err)
