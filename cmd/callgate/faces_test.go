@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,13 +110,39 @@ func TestSN35EveryFace(t *testing.T) {
 	config, all := corpora.AgentVectors(t)
 	for _, f := range faces {
 		if strings.HasPrefix(f.name, callsOnly) {
-			continue // their calls have no such member: TestSN35NativeCalls
+			continue // their calls have no such member: TestSN35CallsOnly
 		}
 		t.Run(f.name, func(t *testing.T) {
 			carry := f.open(t, vectors{config, all})
 			for _, v := range all {
 				if !carried(t, carry, v) {
 					t.Errorf("%s: the face cannot carry it", v.ID)
+				}
+			}
+		})
+	}
+}
+
+// TestSN35CallsOnly: a face whose calls have no place for the member "agent" needs a
+// request that names it.
+func TestSN35CallsOnly(t *testing.T) {
+	config, all := corpora.AgentVectors(t)
+	at := slices.IndexFunc(all, func(v corpora.Vector) bool { return v.ID == "agent-absent" })
+	if at < 0 {
+		t.Fatal("there is no vector without an agent")
+	}
+	for _, f := range faces {
+		if !strings.HasPrefix(f.name, callsOnly) {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			carry := f.open(t, vectors{config, all})
+			unnamed, named := all[at], all[at]
+			unnamed.Agent = ""
+			named.Expect.Verdict, named.Expect.Code, named.Expect.Stage = "tool_call", "", ""
+			for _, v := range []corpora.Vector{unnamed, named} {
+				if !carried(t, carry, v) {
+					t.Errorf("for the agent %q: the face cannot carry it", v.Agent)
 				}
 			}
 		})
