@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/inquiry"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -35,24 +34,12 @@ func spoken(t *testing.T) (list []string) {
 			continue
 		}
 		for _, s := range []string{in.ToolResponse, in.Instruction, "\u202e\U000e0041\x1b[2J" + in.Instruction} {
-			if !seen[s] && strings.TrimSpace(s) != "" && !asksSecret(t, s) {
+			if !seen[s] && strings.TrimSpace(s) != "" {
 				seen[s], list = true, append(list, s)
 			}
 		}
 	}
 	return append(list, breakouts...)
-}
-
-// asksSecret tells whether a form may not ask with these words.
-func asksSecret(t *testing.T, words string) bool {
-	form, err := json.Marshal(map[string]any{"message": "m", "requestedSchema": map[string]any{
-		"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string", "title": words}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = inquiry.Read("form", inquiry.Form, "elicitation/create", form)
-	return err != nil
 }
 
 // wordy is a tool that says some words wherever it may say any before its answer: of how
@@ -74,7 +61,7 @@ func wordy(words *string) tool {
 		task.Log(gateway.Log{Level: "error", Logger: *words, Data: w})
 		task.Log(gateway.Log{Level: "error", Data: json.RawMessage(fmt.Sprintf(`{%s:[{"a":%s}]}`, w, w))})
 		form := strings.ReplaceAll(`{"message":W,"requestedSchema":{"type":"object","title":W,"description":W,"properties":{`+
-			`"a":{"type":"string","title":W,"description":W},"b":{"type":"integer","title":W,"description":W},"c":{"type":"boolean","title":W},`+
+			`"a":{"type":"string","description":W},"b":{"type":"integer","title":W,"description":W},"c":{"type":"boolean","title":W},`+
 			`"d":{"type":"string","enum":["x"],"enumNames":[W],"title":W},"e":{"type":"string","oneOf":[{"const":"x","title":W}]},`+
 			`"f":{"type":"array","items":{"anyOf":[{"const":"x","title":W}]},"description":W}}},"_meta":{"w":W}}`, "W", string(w))
 		model := strings.ReplaceAll(`{"maxTokens":1,"systemPrompt":W,"modelPreferences":{"hints":[{"name":W}]},"messages":[{"role":"user","content":{"type":"text","text":W,"_meta":{"w":W}}},`+
@@ -89,7 +76,7 @@ func wordy(words *string) tool {
 
 // The places of the words, in what a client is told and asked.
 const (
-	wordsOfForm  = 11
+	wordsOfForm  = 10 // no title of a text, where some of the words ask for a secret
 	wordsOfModel = 4
 	wordsOfVisit = 1
 )
