@@ -20,14 +20,13 @@ func project(t *testing.T, tests string) string {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("GOWORK", "off")
 	return dir
 }
 
 func ran(t *testing.T, dir string) (ok bool, out string) {
 	t.Helper()
 	var to strings.Builder
-	ok, err := run(dir, []string{"-timeout", "1m", "./..."}, &to)
+	ok, err := run(dir, []string{"-vet=off", "-timeout", "5m", "./..."}, &to)
 	if err != nil {
 		t.Fatal(err)
 	}
