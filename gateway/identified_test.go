@@ -120,7 +120,7 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 		}
 	}
 	one, _, _ := identifying(t, 2)
-	two, _, asked := identifying(t, 2)
+	two, _, asked := identifying(t, 1)
 	request := completion(search)
 	request.Credential = "key"
 	if _, err := one.Identify(context.Background(), &request); err != nil {
@@ -128,6 +128,9 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 	}
 	if got := refusedBy(two.Judge(context.Background(), request)); got != "" || asked.asked != 1 {
 		t.Errorf("another kernel: %q, and the credential was judged %d times", got, asked.asked)
+	}
+	if got := refusedBy(two.Judge(context.Background(), request)); got != "identity caller_rate_limited" {
+		t.Errorf("another kernel did not take the rate: %q", got)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
+// unreadTime is how long is waited for a body that nobody here reads.
+const unreadTime = 500 * time.Millisecond
+
 // pieceSize is how much of an answer its client must take within the time for that.
 const pieceSize = 256 << 10
 
@@ -19,6 +22,9 @@ type answer struct {
 	time  time.Duration
 	until time.Time
 	own   bool // the face sets the deadlines
+	// unread says that there is a body which was not read to its end. net/http reads a
+	// little of it when the answer begins, so that its sender hears the answer.
+	unread bool
 	// begins is called once, before anything is written; nil is nothing.
 	begins func()
 }
@@ -66,12 +72,16 @@ func (a *answer) begin() {
 		a.begins = nil
 		begins()
 	}
+	if a.unread {
+		a.unread = false
+		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now().Add(unreadTime))
+	}
 	if a.own {
 		return
 	}
 	// To set a deadline costs more than to write a little: one stands for a while.
 	if until := time.Now().Add(a.time); until.Sub(a.until) > a.time/32 {
-		// A connection that cannot bear a deadline is one that a test made.
+		// A connection that cannot bear deadlines is one that a test made.
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(until)
 		a.until = until
 	}

@@ -16,10 +16,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// unreadTime is how long is waited for a body that is not read: net/http reads a little
-// of one, so that its sender hears the answer.
-const unreadTime = 500 * time.Millisecond
-
 // announced refuses a body by what its head says of it, and returns its type.
 func announced(r *http.Request, route Route, limit int) (media string, _ *refusal.Error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -57,6 +53,7 @@ func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *
 	case err != nil:
 		return nil, bad("The body could not be read to its end.")
 	}
+	answerOf(c).unread = false
 	return data, nil
 }
 

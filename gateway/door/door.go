@@ -138,11 +138,6 @@ func nobody(context.Context, *gateway.Request) (string, error) {
 
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		// Where the body is not read, no more than this is waited for it. A connection
-		// that cannot bear a deadline is one that a test made.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
-	}
 	if len(r.TransferEncoding) > 0 {
 		// A body whose length its head did not state: whoever forwarded it may have
 		// seen another end of it, so nothing else is read from this connection
@@ -154,7 +149,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// is closed while its request is on the way.
 		w.Header().Set("Connection", "close")
 	}
-	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.TakeTime}, r)
+	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.TakeTime, unread: r.ContentLength != 0}, r)
 }
 
 // Drain makes the door say that it is not ready, for the time until it is shut
