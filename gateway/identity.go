@@ -42,7 +42,7 @@ func bind(ctx context.Context, c *call) error {
 // within is the caller's rate. Whoever was let in, or identified, before has taken it;
 // it must still be the same caller.
 func (c *call) within(ctx context.Context) error {
-	before := owner(c.principal)
+	var before string
 	switch {
 	case c.admission != nil:
 		before = c.admission.principal
