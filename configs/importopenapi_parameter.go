@@ -90,7 +90,7 @@ func (o *operation) place(p parameter) {
 	case p.in == "header" && slices.Contains(ignoredHeaders, strings.ToLower(p.name)):
 		o.changed(p.node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
 		return
-	case p.in == "header" && registry.KeptHeader(p.name):
+	case p.in == "header" && registry.ReservedHeader(p.name):
 		o.without(p.node, p.required, fmt.Sprintf("found the header %q, which no argument may give; expected another", p.name))
 		return
 	case p.in == "path" && (!registry.ValidPlaceholder(p.name) || strings.Count(o.path, "{"+p.name+"}") != 1):

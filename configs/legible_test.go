@@ -172,7 +172,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 		}
 		for part, text := range map[string]string{
 			"description": tool.Description(), "input schema": string(tool.InputSchema()), "closed": string(tool.ClosedSchema()),
-			"as it was written": string(tool.WrittenSchema()), "output schema": string(tool.OutputSchema()),
+			"as it was written": string(tool.AuthoredSchema()), "output schema": string(tool.OutputSchema()),
 		} {
 			var value any = text
 			if part != "description" {

@@ -239,7 +239,7 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 	run := c.tool.Run()
 	task := Task{
 		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
-		Arguments: c.parsed.Arguments, Typed: c.tool.JudgesOutput(), Roots: c.project.Roots,
+		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
 		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.asks(),
 	}
 	c.teller.listen(&task)
@@ -302,7 +302,7 @@ func (c *call) wrap(output Output) ([]byte, error) {
 	} else if !utf8.Valid(output.Body) {
 		return nil, invalid(errors.New("the text is not UTF-8"))
 	}
-	if faults := c.tool.JudgeOutput(value); len(faults) > 0 {
+	if faults := c.tool.EvaluateOutput(value); len(faults) > 0 {
 		// Where it is not met is not said: the names on the way there may be the tool's
 		// own words, which do not belong into a log.
 		return nil, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))

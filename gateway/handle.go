@@ -291,7 +291,7 @@ func (c *call) shown(entry *registry.Entry) Tool {
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
 		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client",
-		WrittenSchema: entry.WrittenSchema(), OutputSchema: entry.OutputSchema(),
+		WrittenSchema: entry.AuthoredSchema(), OutputSchema: entry.OutputSchema(),
 	}
 }
 

@@ -188,7 +188,7 @@ func (c *call) content(r *audit.Record) {
 	switch at := c.parsed.ArgumentsOffset; {
 	case redacted:
 		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+len(raw):])
-	case c.parsed.Kind == parser.Text || !c.state.Tools.Secretive():
+	case c.parsed.Kind == parser.Text || !c.state.Tools.HasSecrets():
 		r.Completion = string(completion)
 	}
 }

@@ -234,7 +234,7 @@ func (c *call) rerun() (*policy.Project, error) {
 func (c *call) fits() bool {
 	value, err := parser.ReadValue(c.parsed.Arguments, c.state.Output.MaxDepth)
 	arguments, ok := value.(map[string]any)
-	return err == nil && ok && len(c.tool.Judge(arguments)) == 0
+	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
 }
 
 // again dispatches a call once more.

@@ -33,7 +33,7 @@ func find(_ context.Context, c *call) error {
 		}
 		return noVersion(c.written(), c.version())
 	}
-	near := c.state.Tools.Near(c.written(), func(name string) bool {
+	near := c.state.Tools.Suggest(c.written(), func(name string) bool {
 		ever, err := c.reaches(name)
 		return ever && err == nil && c.terms().offers(name) && !c.kernel.quarantined(name)
 	}, maxNear)
@@ -113,7 +113,7 @@ func (c *call) written() string {
 // validate is the second step: the arguments are what the tool's closed schema
 // asks for.
 func validate(_ context.Context, c *call) error {
-	faults := c.tool.JudgeAs(c.written(), c.args)
+	faults := c.tool.EvaluateAs(c.written(), c.args)
 	if len(faults) == 0 {
 		return nil
 	}

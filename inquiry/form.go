@@ -119,7 +119,7 @@ func (f *form) takes(fields map[string]any) bool {
 			defaults[name] = value
 		}
 	}
-	return !slices.ContainsFunc(f.schema.JudgeAs("the form", defaults), func(v registry.Violation) bool {
+	return !slices.ContainsFunc(f.schema.EvaluateAs("the form", defaults), func(v registry.Violation) bool {
 		return v.Code != refusal.MissingArgument // a field without one
 	})
 }

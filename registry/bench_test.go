@@ -34,7 +34,7 @@ func BenchmarkJudge(b *testing.B) {
 	b.Run("both", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if found := e.Judge(args); found != nil {
+			if found := e.Evaluate(args); found != nil {
 				b.Fatal(found)
 			}
 		}
@@ -42,8 +42,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			j := judge{tool: "web.search"}
-			if !sound(args, 1) || !j.apply(e.input.root, args, nil) {
+			j := evaluation{tool: "web.search"}
+			if !wellFormed(args, 1) || !j.apply(e.input.root, args, nil) {
 				b.Fatal("refused")
 			}
 		}
@@ -64,8 +64,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.Run("refused", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if len(e.Judge(wrong)) != 4 {
-				b.Fatal(e.Judge(wrong))
+			if len(e.Evaluate(wrong)) != 4 {
+				b.Fatal(e.Evaluate(wrong))
 			}
 		}
 	})
@@ -114,6 +114,6 @@ func BenchmarkNear10000(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Near("servr3.tool_3", func(string) bool { return true }, 3)
+		r.Suggest("servr3.tool_3", func(string) bool { return true }, 3)
 	}
 }

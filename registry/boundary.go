@@ -12,10 +12,10 @@ type BoundaryValue struct {
 	Value string
 }
 
-// boundaries reports where x-boundary stands but would not surely be found:
+// checkBoundaries reports where x-boundary stands but would not surely be found:
 // below a combinator, where the root's word on other members is ignored, or on
 // what is not text.
-func (b *bundle) boundaries(l *library, root *subschema) {
+func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 	type visit struct {
 		sub     *subschema
 		below   string // the combinator above, or ""
@@ -41,18 +41,18 @@ func (b *bundle) boundaries(l *library, root *subschema) {
 				l.report(at, "found x-boundary on what is not text; expected type string, or type array with items of type string")
 			}
 		}
-		ignored := b.ignoredOthers(s)
+		ignored := b.ignoredAdditional(s)
 		for _, name := range sortedKeys(s.children) {
 			below := v.below
-			if below == "" && (keywords[name].scope == inBranch || keywords[name].scope == inTest) {
+			if below == "" && (keywords[name].scope == inPlaceApplicator || keywords[name].scope == testApplicator) {
 				below = name
 			}
-			if keywords[name].shape == container {
+			if keywords[name].shape == definitions {
 				continue
 			}
 			for _, h := range s.children[name] {
-				next := visit{sub: h.sub, below: below, ignored: v.ignored, root: v.root && keywords[name].scope == inBranch}
-				if v.root && slices.ContainsFunc(ignored, func(i held) bool { return i.name == name }) {
+				next := visit{sub: h.sub, below: below, ignored: v.ignored, root: v.root && keywords[name].scope == inPlaceApplicator}
+				if v.root && slices.ContainsFunc(ignored, func(i subschemaRef) bool { return i.name == name }) {
 					next.ignored = name
 				}
 				walk(next)
@@ -66,7 +66,7 @@ func (b *bundle) boundaries(l *library, root *subschema) {
 }
 
 // textual tells whether a schema allows only text and null, or arrays of them.
-func (b *bundle) textual(s *subschema, arrays bool) bool {
+func (b *bundler) textual(s *subschema, arrays bool) bool {
 	for range maxSchemaDepth {
 		object := s.object()
 		if types := object["type"]; types != nil {
@@ -87,7 +87,7 @@ func (b *bundle) textual(s *subschema, arrays bool) bool {
 	return false
 }
 
-func (b *bundle) textItems(s *subschema) bool {
+func (b *bundler) textItems(s *subschema) bool {
 	if len(s.children["items"]) == 0 {
 		return false
 	}
@@ -117,7 +117,7 @@ type finder struct {
 
 // walk meets one value with the schemas that stand for its place.
 func (f *finder) walk(at []*node, v any) {
-	at = withTargets(at)
+	at = withRefs(at)
 	for _, n := range at {
 		if n.boundary != "" {
 			f.take(n.boundary, v)
@@ -126,11 +126,11 @@ func (f *finder) walk(at []*node, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range sortedKeys(v) {
-			f.enter(name, ofMember(at, name), v[name])
+			f.enter(name, memberSchemas(at, name), v[name])
 		}
 	case []any:
 		for i, item := range v {
-			f.enter(strconv.Itoa(i), ofItem(at, i), item)
+			f.enter(strconv.Itoa(i), itemSchemas(at, i), item)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func (f *finder) take(kind string, v any) {
 	}
 }
 
-// withTargets adds what the schemas refer to.
-func withTargets(at []*node) []*node {
+// withRefs adds what the schemas refer to.
+func withRefs(at []*node) []*node {
 	for i := 0; i < len(at); i++ {
 		if r := at[i].ref; r != nil && !slices.Contains(at, r) {
 			at = append(at, r)
@@ -167,8 +167,8 @@ func withTargets(at []*node) []*node {
 	return at
 }
 
-// ofMember lists the schemas that may judge a member.
-func ofMember(at []*node, name string) []*node {
+// memberSchemas lists the schemas that may judge a member.
+func memberSchemas(at []*node, name string) []*node {
 	var list []*node
 	add := func(n *node) {
 		if n != nil && !n.never && !n.empty && !slices.Contains(list, n) {
@@ -178,22 +178,22 @@ func ofMember(at []*node, name string) []*node {
 	for _, n := range at {
 		p, known := n.properties[name]
 		add(p)
-		for _, p := range n.patterns {
+		for _, p := range n.patternProperties {
 			if p.expr.MatchString(name) {
 				known = true
 				add(p.node)
 			}
 		}
 		if !known {
-			add(n.others)
-			add(n.restProps)
+			add(n.additionalProperties)
+			add(n.unevaluatedProperties)
 		}
 	}
 	return list
 }
 
-// ofItem lists the schemas that may judge an item.
-func ofItem(at []*node, i int) []*node {
+// itemSchemas lists the schemas that may judge an item.
+func itemSchemas(at []*node, i int) []*node {
 	var list []*node
 	add := func(n *node) {
 		if n != nil && !n.never && !n.empty && !slices.Contains(list, n) {
@@ -201,11 +201,11 @@ func ofItem(at []*node, i int) []*node {
 		}
 	}
 	for _, n := range at {
-		if i < len(n.prefix) {
-			add(n.prefix[i])
+		if i < len(n.prefixItems) {
+			add(n.prefixItems[i])
 		} else {
 			add(n.items)
-			add(n.restList)
+			add(n.unevaluatedItems)
 		}
 	}
 	return list

@@ -38,7 +38,7 @@ func TestBoundaries(t *testing.T) {
 		`{"path":""}`: {"path [path] "},
 	} {
 		args := arguments(t, raw)
-		if found := e.Judge(args); found != nil {
+		if found := e.Evaluate(args); found != nil {
 			t.Fatalf("%s: %v", raw, found)
 		}
 		var got []string
@@ -69,7 +69,7 @@ func TestBoundariesOfOthers(t *testing.T) {
 		}
 		e, _ := r.Lookup("a")
 		args := map[string]any{"b": "/x"}
-		if found := e.Judge(args); found != nil {
+		if found := e.Evaluate(args); found != nil {
 			t.Errorf("%s: %v", schema, found)
 		}
 		var got []string

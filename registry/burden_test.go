@@ -28,15 +28,15 @@ func itemsOf(schema string) string {
 	return `{"type":"object","properties":{"a":{"type":"array","items":` + schema + `}}}`
 }
 
-// hostile is a call that costs one judge or the other far more than its size
+// costlyCall is a call that costs one judge or the other far more than its size
 // suggests, and one of the same form that is large and meant well.
-type hostile struct {
-	why         string
-	schema      string
-	args, sound map[string]any
+type costlyCall struct {
+	why            string
+	schema         string
+	args, ordinary map[string]any
 }
 
-func hostiles() []hostile {
+func costlyCalls() []costlyCall {
 	empty := map[string]any{}
 	properties := func(n int) string { return `"properties":{` + listed(n, `"p%d":{"type":"string"}`) + `}` }
 	members := func(n int) map[string]any {
@@ -53,7 +53,7 @@ func hostiles() []hostile {
 	named := func(bytes, n int) map[string]any {
 		return map[string]any{"a": map[string]any{strings.Repeat("n", bytes): manyOf(n, json.Number("1"))["a"]}}
 	}
-	return []hostile{
+	return []costlyCall{
 		{"values listed in a branch", itemsOf(`{"anyOf":[{"enum":[` + listed(250, `"v%d"`) + `]},{"type":"null"}]}`), manyOf(116_000, "v249"), manyOf(2_000, "v249")},
 		{"numbers listed in a branch", itemsOf(`{"anyOf":[{"enum":[` + listed(250, `%d`) + `]}]}`), manyOf(300_000, json.Number("249")), manyOf(500, json.Number("249"))},
 		{"few values listed", itemsOf(`{"enum":[` + listed(30, `"v%d"`) + `]}`), manyOf(116_000, "v29"), manyOf(20_000, "v29")},
@@ -77,14 +77,14 @@ func hostiles() []hostile {
 // TestHostileCalls shows that each such call is refused before the second judge
 // begins, by steps alone, and that what is meant well still passes.
 func TestHostileCalls(t *testing.T) {
-	for _, h := range hostiles() {
+	for _, h := range costlyCalls() {
 		t.Run(h.why, func(t *testing.T) {
 			e := entryOf(t, h.schema)
-			if found := e.Judge(h.args); len(found) != 1 || found[0].Cause != errSteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
+			if found := e.Evaluate(h.args); len(found) != 1 || found[0].Cause != errTooManySteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
 				t.Errorf("found %d, first %v", len(found), found[:min(1, len(found))])
 			}
-			if h.sound != nil && !testing.Short() {
-				if found := e.Judge(h.sound); found != nil {
+			if h.ordinary != nil && !testing.Short() {
+				if found := e.Evaluate(h.ordinary); found != nil {
 					t.Errorf("a sound call: found %v", found[0])
 				}
 			}
@@ -98,10 +98,10 @@ func TestHostileCalls(t *testing.T) {
 func TestLongEnums(t *testing.T) {
 	texts, numbers := listed(9_000, `"v%d"`), listed(33, `%d`)
 	e := entryOf(t, itemsOf(`{"enum":[`+texts+`]}`))
-	if found := e.Judge(manyOf(116_000, "v8999")); found != nil {
+	if found := e.Evaluate(manyOf(116_000, "v8999")); found != nil {
 		t.Errorf("found %v", found[0])
 	}
-	if found := e.Judge(manyOf(3, "v9000")); len(found) != 3 || found[0].Cause != nil {
+	if found := e.Evaluate(manyOf(3, "v9000")); len(found) != 3 || found[0].Cause != nil {
 		t.Errorf("found %v", found)
 	}
 	for schema, alone := range map[string]bool{
@@ -115,7 +115,7 @@ func TestLongEnums(t *testing.T) {
 		`{"type":"array","contains":{"enum":[` + texts + `]}}`: false,
 	} {
 		found := false
-		entryOf(t, itemsOf(schema)).input.root.each(func(n *node) { found = found || n.alone })
+		entryOf(t, itemsOf(schema)).input.root.walk(func(n *node) { found = found || n.enumPrimaryOnly })
 		if found != alone {
 			t.Errorf("%.60s: the first judge alone: %v", schema, found)
 		}
@@ -125,17 +125,17 @@ func TestLongEnums(t *testing.T) {
 		t.Fatal(err)
 	}
 	table, _ := r.Lookup("a")
-	if found := table.JudgeOutput(manyOf(116_000, "v8999")); found != nil {
+	if found := table.EvaluateOutput(manyOf(116_000, "v8999")); found != nil {
 		t.Errorf("a result: found %v", found[0])
 	}
-	if found := table.JudgeOutput(manyOf(1, "v9000")); len(found) != 1 || found[0].Cause != nil {
+	if found := table.EvaluateOutput(manyOf(1, "v9000")); len(found) != 1 || found[0].Cause != nil {
 		t.Errorf("a result: found %v", found)
 	}
 }
 
-// crowded gives many members that no branch declares to many branches that
+// manyBranches gives many members that no branch declares to many branches that
 // declare many.
-func crowded(branches, unexpected int) (schema string, args map[string]any) {
+func manyBranches(branches, unexpected int) (schema string, args map[string]any) {
 	args = map[string]any{"recipeint": "x"}
 	for i := range unexpected {
 		args[fmt.Sprint("unexpected_member_", i)] = true
@@ -147,26 +147,26 @@ func crowded(branches, unexpected int) (schema string, args map[string]any) {
 // TestMessagesAreBuiltOnce shows that a message is built for what is said alone,
 // and that the names of a schema are folded once for all messages.
 func TestMessagesAreBuiltOnce(t *testing.T) {
-	schema, args := crowded(40, 100)
+	schema, args := manyBranches(40, 100)
 	e := entryOf(t, schema)
-	found := e.Judge(args)
+	found := e.Evaluate(args)
 	checkViolations(t, args, found)
 	if len(found) != maxViolations || found[0].Path[0] != "recipeint" || !strings.HasSuffix(found[0].Message, `Did you mean "recipient"?`) {
 		t.Errorf("%d found, first %v", len(found), found[:1])
 	}
-	j := judge{tool: "web.search"}
+	j := evaluation{tool: "web.search"}
 	j.apply(e.input.root, args, nil)
 	for _, f := range j.found.list {
 		if f.message != "" {
 			t.Fatalf("a message before the end: %s", f.message)
 		}
 	}
-	if j.near != nil {
+	if j.suggestions != nil {
 		t.Error("near names before the end")
 	}
 	j.result()
 	folded := 0
-	for _, list := range j.near {
+	for _, list := range j.suggestions {
 		folded += len(list)
 	}
 	if folded != 3_001 {
@@ -175,30 +175,30 @@ func TestMessagesAreBuiltOnce(t *testing.T) {
 }
 
 func BenchmarkWorst(b *testing.B) {
-	for _, h := range hostiles() {
+	for _, h := range costlyCalls() {
 		r, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(h.schema), Run: Run{Type: "demo"}}})
 		if err != nil {
 			b.Fatal(err)
 		}
 		e, _ := r.Lookup("a")
-		for name, args := range map[string]map[string]any{"hostile": h.args, "sound": h.sound} {
+		for name, args := range map[string]map[string]any{"hostile": h.args, "sound": h.ordinary} {
 			if args == nil {
 				continue
 			}
 			b.Run(strings.ReplaceAll(h.why, " ", "_")+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					e.Judge(args)
+					e.Evaluate(args)
 				}
 			})
 		}
 	}
-	schema, args := crowded(40, 100)
+	schema, args := manyBranches(40, 100)
 	e := entryOf(b, schema)
 	b.Run("messages", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			e.Judge(args)
+			e.Evaluate(args)
 		}
 	})
 }

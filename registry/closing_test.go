@@ -98,9 +98,9 @@ func (s *sampler) branch(list []any) map[string]any {
 // TestEveryPlaceIsClosed adds one unknown member to each object of a valid
 // call of every published tool.
 func TestEveryPlaceIsClosed(t *testing.T) {
-	var tools []published
+	var tools []publishedTool
 	for _, file := range [][]string{{"registry_github_mcp", "registry_github_mcp.json"}, {"registry_docker_mcp", "registry_docker_mcp.json"}} {
-		var list []published
+		var list []publishedTool
 		readJSON(t, corpora.Path(t, file[0], file[1]), &list)
 		tools = append(tools, list...)
 	}
@@ -124,7 +124,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 		schema := decoded(t, tool.InputSchema).(map[string]any)
 		s := sampler{tb: t}
 		args := s.sample(schema, nil).(map[string]any)
-		if found := e.Judge(args); found != nil {
+		if found := e.Evaluate(args); found != nil {
 			// Required alternatives are not sampled together.
 			conditional++
 			continue
@@ -144,7 +144,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 			}
 			object := v.(map[string]any)
 			object["no_such_member"] = json.Number("1")
-			found := e.Judge(args)
+			found := e.Evaluate(args)
 			delete(object, "no_such_member")
 			places++
 			if len(path) > 0 {

@@ -24,11 +24,11 @@ type collector struct {
 type finding struct {
 	code    refusal.Code
 	at      Place
-	path    []token
+	path    []pathToken
 	pointer string
 	by      *node
 	fault   faultKind
-	say     func(argument string) string
+	render  func(argument string) string
 	message string // "" until it is asked for
 }
 
@@ -44,40 +44,40 @@ func rank(c refusal.Code) int {
 	return 3
 }
 
-func (f *finding) place(o *finding) int {
+func (f *finding) comparePlace(o *finding) int {
 	return cmp.Or(strings.Compare(f.pointer, o.pointer), cmp.Compare(rank(f.code), rank(o.code)))
 }
 
 // compare orders findings. Messages count only between several faults of one
 // value, which may all be listed, so that most are never built.
 func (f *finding) compare(o *finding) int {
-	if c := f.place(o); c != 0 || f.code != refusal.InvalidValue || f.by == o.by && f.fault == o.fault {
+	if c := f.comparePlace(o); c != 0 || f.code != refusal.InvalidValue || f.by == o.by && f.fault == o.fault {
 		return c
 	}
-	return strings.Compare(f.words(), o.words())
+	return strings.Compare(f.text(), o.text())
 }
 
-func (f *finding) words() string {
+func (f *finding) text() string {
 	if f.message == "" {
-		f.message = f.say(argument(f.path))
+		f.message = f.render(argument(f.path))
 	}
 	return f.message
 }
 
 // add notes a finding if there is room for it.
 func (c *collector) add(f finding) {
-	if c.cut && f.place(c.list[maxViolations-1]) > 0 {
+	if c.cut && f.comparePlace(c.list[maxViolations-1]) > 0 {
 		return
 	}
 	f.path = slices.Clone(f.path)
 	c.list = append(c.list, &f)
 	if len(c.list) >= 2*maxViolations {
-		c.settle()
+		c.compact()
 	}
 }
 
-// settle sorts, drops what should not be said and cuts.
-func (c *collector) settle() {
+// compact sorts, drops what should not be said and cuts.
+func (c *collector) compact() {
 	slices.SortStableFunc(c.list, (*finding).compare)
 	// Where the type is wrong, nothing else about that value is reported. Its
 	// own fault sorts before everything inside it, though not next to it.
@@ -92,7 +92,7 @@ func (c *collector) settle() {
 	}
 	kept := c.list[:0]
 	for _, f := range c.list {
-		if n := len(kept); n > 0 && f.compare(kept[n-1]) == 0 || hidden(wrong, f) {
+		if n := len(kept); n > 0 && f.compare(kept[n-1]) == 0 || hiddenByType(wrong, f) {
 			continue
 		}
 		kept = append(kept, f)
@@ -105,7 +105,7 @@ func (c *collector) settle() {
 	c.list = kept
 }
 
-func hidden(wrong map[string]bool, f *finding) bool {
+func hiddenByType(wrong map[string]bool, f *finding) bool {
 	if len(wrong) == 0 {
 		return false
 	}
@@ -121,11 +121,11 @@ func hidden(wrong map[string]bool, f *finding) bool {
 }
 
 // result puts into words what was found.
-func (j *judge) result() []Violation {
-	j.found.settle()
+func (j *evaluation) result() []Violation {
+	j.found.compact()
 	var out []Violation
 	for _, f := range j.found.list {
-		v := Violation{Code: f.code, At: f.at, Message: f.words(), Path: make([]string, len(f.path))}
+		v := Violation{Code: f.code, At: f.at, Message: f.text(), Path: make([]string, len(f.path))}
 		for k := range f.path {
 			v.Path[k] = f.path[k].text()
 		}
@@ -134,14 +134,14 @@ func (j *judge) result() []Violation {
 	return out
 }
 
-func (t *token) text() string {
+func (t *pathToken) text() string {
 	if t.name == "" && t.index >= 0 {
 		return strconv.Itoa(t.index)
 	}
 	return t.name
 }
 
-func pointerOf(path []token) string {
+func pointerOf(path []pathToken) string {
 	var b strings.Builder
 	for i := range path {
 		b.WriteByte('/')

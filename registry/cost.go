@@ -13,26 +13,26 @@ import (
 // level. The states of this computation are the sets of schemas, with their
 // multiplicities, that one value can meet.
 const (
-	maxAtOnce = 256    // schemas that may apply to one value
-	maxStates = 20_000 // different sets of them
+	maxPerValue = 256    // schemas that may apply to one value
+	maxStates   = 20_000 // different sets of them
 )
 
-// crowd is a set of schemas with multiplicities.
-type crowd map[*node]int
+// multiset is a set of schemas with multiplicities.
+type multiset map[*node]int
 
-// cost explains why a schema cannot be judged in bounded time, or returns "".
-func (n *node) cost() string {
-	c := &costing{ids: map[*node]int{}, seen: map[string]bool{}}
-	start, ok := c.settle(crowd{n: 1})
+// complexity explains why a schema cannot be judged in bounded time, or returns "".
+func (n *node) complexity() string {
+	c := &complexityCheck{ids: map[*node]int{}, seen: map[string]bool{}}
+	start, ok := c.expand(multiset{n: 1})
 	if !ok {
 		return c.problem()
 	}
-	queue := []crowd{start}
+	queue := []multiset{start}
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
 		for _, step := range c.steps(next) {
-			settled, ok := c.settle(step)
+			settled, ok := c.expand(step)
 			if !ok {
 				return c.problem()
 			}
@@ -50,30 +50,30 @@ func (n *node) cost() string {
 	return ""
 }
 
-type costing struct {
+type complexityCheck struct {
 	ids  map[*node]int
 	seen map[string]bool
 }
 
-func (c *costing) problem() string {
-	return fmt.Sprintf("found a schema too costly to judge; expected one of which at most %d schemas apply to any one value: fewer branches inside branches, and no recursion that returns through two of them", maxAtOnce)
+func (c *complexityCheck) problem() string {
+	return fmt.Sprintf("found a schema too costly to judge; expected one of which at most %d schemas apply to any one value: fewer branches inside branches, and no recursion that returns through two of them", maxPerValue)
 }
 
-// settle adds the schemas beside those of a crowd: all that the same value
+// expand adds the schemas beside those of a crowd: all that the same value
 // meets.
-func (c *costing) settle(in crowd) (crowd, bool) {
-	out, total := crowd{}, 0
+func (c *complexityCheck) expand(in multiset) (multiset, bool) {
+	out, total := multiset{}, 0
 	var add func(n *node, times int) bool
 	add = func(n *node, times int) bool {
 		if n.empty {
 			return true
 		}
 		total += times
-		if total > maxAtOnce {
+		if total > maxPerValue {
 			return false
 		}
 		out[n] += times
-		for _, b := range n.beside() {
+		for _, b := range n.inPlace() {
 			if !add(b, times) {
 				return false
 			}
@@ -91,17 +91,17 @@ func (c *costing) settle(in crowd) (crowd, bool) {
 // steps lists the crowds that the parts of a value can meet: a member of each
 // name that is listed anywhere, a member of any other name, an item at each
 // index that is listed, an item beyond, and a name.
-func (c *costing) steps(in crowd) []crowd {
+func (c *complexityCheck) steps(in multiset) []multiset {
 	names := map[string]bool{}
 	longest := 0
 	for n := range in {
 		for name := range n.properties {
 			names[name] = true
 		}
-		longest = max(longest, len(n.prefix))
+		longest = max(longest, len(n.prefixItems))
 	}
-	var list []crowd
-	add := func(step crowd) {
+	var list []multiset
+	add := func(step multiset) {
 		if len(step) > 0 {
 			list = append(list, step)
 		}
@@ -113,15 +113,15 @@ func (c *costing) steps(in crowd) []crowd {
 	for i := range longest + 1 {
 		add(in.item(i))
 	}
-	named := crowd{}
+	named := multiset{}
 	for n, times := range in {
-		named.put(n.names, times)
+		named.add(n.propertyNames, times)
 	}
 	add(named)
 	return list
 }
 
-func (c crowd) put(n *node, times int) {
+func (c multiset) add(n *node, times int) {
 	if n != nil {
 		c[n] += times
 	}
@@ -129,43 +129,43 @@ func (c crowd) put(n *node, times int) {
 
 // member is what a member meets. A name that is not listed may match every
 // pattern.
-func (c crowd) member(name string, listed bool) crowd {
-	out := crowd{}
+func (c multiset) member(name string, listed bool) multiset {
+	out := multiset{}
 	for n, times := range c {
 		p, known := n.properties[name]
 		known = known && listed
 		if known {
-			out.put(p, times)
+			out.add(p, times)
 		}
-		for _, p := range n.patterns {
+		for _, p := range n.patternProperties {
 			if !listed || p.expr.MatchString(name) {
 				known = known || listed
-				out.put(p.node, times)
+				out.add(p.node, times)
 			}
 		}
 		if !known {
-			out.put(n.others, times)
+			out.add(n.additionalProperties, times)
 		}
-		out.put(n.restProps, times)
+		out.add(n.unevaluatedProperties, times)
 	}
 	return out
 }
 
-func (c crowd) item(i int) crowd {
-	out := crowd{}
+func (c multiset) item(i int) multiset {
+	out := multiset{}
 	for n, times := range c {
-		if i < len(n.prefix) {
-			out.put(n.prefix[i], times)
+		if i < len(n.prefixItems) {
+			out.add(n.prefixItems[i], times)
 		} else {
-			out.put(n.items, times)
+			out.add(n.items, times)
 		}
-		out.put(n.contains, times)
-		out.put(n.restList, times)
+		out.add(n.contains, times)
+		out.add(n.unevaluatedItems, times)
 	}
 	return out
 }
 
-func (c *costing) key(in crowd) string {
+func (c *complexityCheck) key(in multiset) string {
 	parts := make([]string, 0, len(in))
 	for n, times := range in {
 		id, ok := c.ids[n]

@@ -64,24 +64,24 @@ func TestStepsBound(t *testing.T) {
 		numbers[i] = json.Number("1")
 	}
 	plain := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"number"}}}}`)
-	if found := plain.Judge(map[string]any{"a": numbers[:130_000]}); found != nil {
+	if found := plain.Evaluate(map[string]any{"a": numbers[:130_000]}); found != nil {
 		t.Errorf("found %v", found)
 	}
-	if found := plain.Judge(map[string]any{"a": numbers}); len(found) != 1 || found[0].Cause != errSteps {
+	if found := plain.Evaluate(map[string]any{"a": numbers}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 	branched := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"number"}]}}}}`)
-	found := branched.Judge(map[string]any{"a": numbers})
-	if len(found) != 1 || found[0].Cause != errSteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
+	found := branched.Evaluate(map[string]any{"a": numbers})
+	if len(found) != 1 || found[0].Cause != errTooManySteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
 		t.Errorf("found %v", found)
 	}
 	long := strings.Repeat("a", 1<<20)
 	pattern := entryOf(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z_]+$"}}}`)
-	if found := pattern.Judge(map[string]any{"a": long}); found != nil {
+	if found := pattern.Evaluate(map[string]any{"a": long}); found != nil {
 		t.Errorf("found %v", found)
 	}
 	steep := entryOf(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^(([a-z]{0,30}x?){0,30})*$"}}}`)
-	if found := steep.Judge(map[string]any{"a": long}); len(found) != 1 || found[0].Cause != errSteps {
+	if found := steep.Evaluate(map[string]any{"a": long}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 }
@@ -98,13 +98,13 @@ func TestManyFaults(t *testing.T) {
 	for i := range 20_000 {
 		args[fmt.Sprintf("x%05d", i)] = true
 	}
-	found := e.Judge(args)
+	found := e.Evaluate(args)
 	checkViolations(t, args, found)
-	if len(found) != maxViolations || said(found[0])[:20] != "wrong_type /a/0 valu" || said(found[1])[:17] != "wrong_type /a/1 v" || said(found[2])[:18] != "wrong_type /a/10 v" {
+	if len(found) != maxViolations || spelled(found[0])[:20] != "wrong_type /a/0 valu" || spelled(found[1])[:17] != "wrong_type /a/1 v" || spelled(found[2])[:18] != "wrong_type /a/10 v" {
 		t.Errorf("%d found, first %v", len(found), found[:3])
 	}
 	delete(args, "a")
-	found = e.Judge(args)
+	found = e.Evaluate(args)
 	if len(found) != maxViolations || found[99].Path[0] != "x00099" {
 		t.Errorf("%d found, last %v", len(found), found[len(found)-1])
 	}
@@ -121,11 +121,11 @@ func TestUnsoundValues(t *testing.T) {
 		"a float": 1.5, "an int": 1, "a number of astronomical size": json.Number("1e1000000"), "no number": json.Number("x"),
 		"an empty number": json.Number(""), "a long number": json.Number(strings.Repeat("1", 300)), "a byte string": []byte("x"), "too deep": deep,
 	} {
-		if found := e.Judge(map[string]any{"a": v}); len(found) != 1 || found[0].Cause == nil {
+		if found := e.Evaluate(map[string]any{"a": v}); len(found) != 1 || found[0].Cause == nil {
 			t.Errorf("%s: found %v", why, found)
 		}
 	}
-	if found := e.Judge(nil); found != nil {
+	if found := e.Evaluate(nil); found != nil {
 		t.Errorf("no arguments: found %v", found)
 	}
 }
@@ -142,10 +142,10 @@ func TestSecondJudgeIsBounded(t *testing.T) {
 		}
 		return map[string]any{"a": list}
 	}
-	if found := e.Judge(numbers(1_000)); found != nil {
+	if found := e.Evaluate(numbers(1_000)); found != nil {
 		t.Errorf("found %v", found)
 	}
-	if found := e.Judge(numbers(400_000)); len(found) != 1 || found[0].Cause != errSteps {
+	if found := e.Evaluate(numbers(400_000)); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 	named := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","patternProperties":{"^[a-z]{1,60}$":{"type":"string"}}}}}}`)
@@ -153,7 +153,7 @@ func TestSecondJudgeIsBounded(t *testing.T) {
 	for i := range list {
 		list[i] = map[string]any{}
 	}
-	if found := named.Judge(map[string]any{"a": list}); len(found) != 1 || found[0].Cause != errSteps {
+	if found := named.Evaluate(map[string]any{"a": list}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 }

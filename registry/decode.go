@@ -107,13 +107,13 @@ func loneSurrogate(raw []byte) bool {
 		if raw[i] != 'u' {
 			continue
 		}
-		switch unit := hex4(raw[i+1:]); {
+		switch unit := decodeHex4(raw[i+1:]); {
 		case unit >= 0xD800 && unit < 0xDC00:
 			next := raw[i+5:]
 			if len(next) < 6 || next[0] != '\\' || next[1] != 'u' {
 				return true
 			}
-			if low := hex4(next[2:]); low < 0xDC00 || low > 0xDFFF {
+			if low := decodeHex4(next[2:]); low < 0xDC00 || low > 0xDFFF {
 				return true
 			}
 			i += 10
@@ -124,7 +124,7 @@ func loneSurrogate(raw []byte) bool {
 	return false
 }
 
-func hex4(b []byte) (unit int) {
+func decodeHex4(b []byte) (unit int) {
 	for _, c := range b[:min(4, len(b))] {
 		unit <<= 4
 		switch {

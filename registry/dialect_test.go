@@ -27,7 +27,7 @@ func TestMCP17Dialects(t *testing.T) {
 		}
 		entry, _ := r.Lookup("web.search")
 		for arguments, good := range map[string]bool{`{"pair":[1,"a"]}`: true, `{"pair":["a",1]}`: false, `{"pair":[1,"a",2]}`: false} {
-			if v := entry.Judge(parser.Decode([]byte(arguments)).(map[string]any)); (len(v) == 0) != good {
+			if v := entry.Evaluate(parser.Decode([]byte(arguments)).(map[string]any)); (len(v) == 0) != good {
 				t.Errorf("%s %s: %v", dialect, arguments, v)
 			}
 		}

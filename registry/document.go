@@ -12,11 +12,11 @@ type subschema struct {
 	base    string // URI that references inside are resolved against
 	doc     *document
 	// children by keyword, in the order of the document or of sorted names.
-	children map[string][]held
+	children map[string][]subschemaRef
 }
 
-// held is a schema held by a keyword of another: under a name, or at an index.
-type held struct {
+// subschemaRef is a schema held by a keyword of another: under a name, or at an index.
+type subschemaRef struct {
 	name string
 	sub  *subschema
 }
@@ -28,38 +28,38 @@ func (s *subschema) object() map[string]any {
 
 // document is one JSON text with all its schemas.
 type document struct {
-	dialect string
-	root    *subschema
-	all     []*subschema // in the order of the walk, parents first
-	at      map[string]*subschema
+	dialect   string
+	root      *subschema
+	all       []*subschema // in the order of the walk, parents first
+	byPointer map[string]*subschema
 }
 
-// library resolves references among the documents of one tool: its own, and in
+// resolver resolves references among the documents of one tool: its own, and in
 // tests those that a suite supplies.
-type library struct {
+type resolver struct {
 	resources map[string]*subschema // by absolute URI without fragment
 	anchors   map[string]*subschema // by absolute URI with fragment
-	reading
+	options
 	faults []fault
 }
 
-// homeURI is the base of a document that states no $id: a host that can never
+// baseURI is the base of a document that states no $id: a host that can never
 // exist (RFC 2606).
-const homeURI = "https://definition.invalid/schema"
+const baseURI = "https://definition.invalid/schema"
 
-func newLibrary(r reading) *library {
-	return &library{resources: map[string]*subschema{}, anchors: map[string]*subschema{}, reading: r}
+func newResolver(r options) *resolver {
+	return &resolver{resources: map[string]*subschema{}, anchors: map[string]*subschema{}, options: r}
 }
 
-func (l *library) report(pointer, message string) {
+func (l *resolver) report(pointer, message string) {
 	if len(l.faults) < maxFaults {
 		l.faults = append(l.faults, fault{pointer, message})
 	}
 }
 
 // add walks a document, indexes its schemas and lints what it states.
-func (l *library) add(raw any, uri string) *document {
-	d := &document{dialect: draft2020, at: map[string]*subschema{}}
+func (l *resolver) add(raw any, uri string) *document {
+	d := &document{dialect: draft2020, byPointer: map[string]*subschema{}}
 	if m, ok := raw.(map[string]any); ok {
 		if s, ok := m["$schema"].(string); ok {
 			if dialect, known := dialectOf(s); known {
@@ -73,10 +73,10 @@ func (l *library) add(raw any, uri string) *document {
 	return d
 }
 
-func (l *library) walk(d *document, raw any, pointer, base string) *subschema {
+func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
 	s := &subschema{pointer: pointer, raw: raw, base: base, doc: d}
 	d.all = append(d.all, s)
-	d.at[pointer] = s
+	d.byPointer[pointer] = s
 	object, ok := raw.(map[string]any)
 	if !ok {
 		if _, ok := raw.(bool); !ok {
@@ -86,21 +86,21 @@ func (l *library) walk(d *document, raw any, pointer, base string) *subschema {
 		return s
 	}
 	l.identify(s, object)
-	s.children = map[string][]held{}
+	s.children = map[string][]subschemaRef{}
 	for _, name := range sortedKeys(object) {
 		value, at := object[name], child(pointer, name)
 		switch keywords[name].shape {
 		case oneSchema:
-			s.children[name] = []held{{"", l.walk(d, value, at, s.base)}}
+			s.children[name] = []subschemaRef{{"", l.walk(d, value, at, s.base)}}
 		case schemaList:
 			list, _ := value.([]any)
 			for i, v := range list {
-				s.children[name] = append(s.children[name], held{"", l.walk(d, v, childIndex(at, i), s.base)})
+				s.children[name] = append(s.children[name], subschemaRef{"", l.walk(d, v, childIndex(at, i), s.base)})
 			}
-		case schemaMap, container:
+		case schemaMap, definitions:
 			members, _ := value.(map[string]any)
 			for _, k := range sortedKeys(members) {
-				s.children[name] = append(s.children[name], held{k, l.walk(d, members[k], child(at, k), s.base)})
+				s.children[name] = append(s.children[name], subschemaRef{k, l.walk(d, members[k], child(at, k), s.base)})
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (l *library) walk(d *document, raw any, pointer, base string) *subschema {
 }
 
 // identify enters the names that a schema gives itself.
-func (l *library) identify(s *subschema, object map[string]any) {
+func (l *resolver) identify(s *subschema, object map[string]any) {
 	if id, ok := object["$id"].(string); ok {
 		uri, fragment, ok := resolveURI(s.base, id)
 		if !ok || fragment != "" {
@@ -132,7 +132,7 @@ func (l *library) identify(s *subschema, object map[string]any) {
 }
 
 // target finds what a $ref of s leads to.
-func (l *library) target(s *subschema) (*subschema, string) {
+func (l *resolver) target(s *subschema) (*subschema, string) {
 	ref, ok := s.object()["$ref"].(string)
 	if !ok {
 		return nil, "found " + kindOf(s.object()["$ref"]) + "; expected a reference as text"
@@ -146,7 +146,7 @@ func (l *library) target(s *subschema) (*subschema, string) {
 		root = l.fetch(uri)
 	}
 	if root == nil {
-		if strings.HasPrefix(uri, homeURI) {
+		if strings.HasPrefix(uri, baseURI) {
 			return nil, "found " + quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
 		}
 		return nil, "found " + quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
@@ -156,7 +156,7 @@ func (l *library) target(s *subschema) (*subschema, string) {
 	case fragment == "":
 		found = root
 	case fragment[0] == '/':
-		found = root.doc.at[root.pointer+canonicalPointer(fragment)]
+		found = root.doc.byPointer[root.pointer+canonicalPointer(fragment)]
 	default:
 		found = l.anchors[uri+"#"+fragment]
 	}
@@ -167,7 +167,7 @@ func (l *library) target(s *subschema) (*subschema, string) {
 }
 
 // fetch asks the supplier of documents, which production does not have.
-func (l *library) fetch(uri string) *subschema {
+func (l *resolver) fetch(uri string) *subschema {
 	if l.remotes == nil {
 		return nil
 	}

@@ -8,16 +8,16 @@ import (
 
 // Entry is one loaded tool. It is immutable and safe for concurrent use.
 type Entry struct {
-	tool      Tool
-	version   semver
-	input     *schema
-	output    *schema // nil: results are not judged
-	bounded   bool
-	secretive bool
+	tool       Tool
+	version    semver
+	input      *schema
+	output     *schema // nil: results are not judged
+	bounded    bool
+	hasSecrets bool
 }
 
-// load turns one definition into an entry, or says all that is wrong with it.
-func load(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
+// loadEntry turns one definition into an entry, or says all that is wrong with it.
+func loadEntry(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
 	tool, faults := complete(*t)
 	report := func(field string, list []fault) {
 		for _, f := range list {
@@ -26,10 +26,10 @@ func load(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
 	}
 	e := &Entry{}
 	var problems []fault
-	e.input, problems = read(tool.InputSchema, reading{open: tool.Open, heavy: heavy})
+	e.input, problems = read(tool.InputSchema, options{open: tool.Open, large: heavy})
 	report("input_schema", problems)
 	if len(tool.OutputSchema) > 0 {
-		e.output, problems = read(tool.OutputSchema, reading{anything: true, heavy: heavy})
+		e.output, problems = read(tool.OutputSchema, options{authored: true, large: heavy})
 		report("output_schema", problems)
 	}
 	if len(faults) > 0 {
@@ -39,10 +39,10 @@ func load(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
 	tool.OutputSchema = slices.Clone(tool.OutputSchema)
 	e.tool = tool
 	e.version, _ = parseVersion(tool.Version)
-	e.secretive = e.input.secretOthers
-	e.input.root.each(func(n *node) {
+	e.hasSecrets = e.input.secretAdditional
+	e.input.root.walk(func(n *node) {
 		e.bounded = e.bounded || n.boundary != ""
-		e.secretive = e.secretive || n.secret
+		e.hasSecrets = e.hasSecrets || n.secret
 	})
 	return e, nil
 }
@@ -80,36 +80,36 @@ func (e *Entry) InputSchema() json.RawMessage { return slices.Clone(e.tool.Input
 // that a call would be refused for.
 func (e *Entry) ClosedSchema() json.RawMessage { return slices.Clone(e.input.closed) }
 
-// WrittenSchema returns the schema of the arguments in its author's words, closed
+// AuthoredSchema returns the schema of the arguments in its author's words, closed
 // as far as they allow, for readers that know dialects, anchors and extensions.
-func (e *Entry) WrittenSchema() json.RawMessage { return slices.Clone(e.input.written) }
+func (e *Entry) AuthoredSchema() json.RawMessage { return slices.Clone(e.input.authored) }
 
 // OutputSchema returns the schema of results as its author wrote it, or nil.
 func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.OutputSchema) }
 
-// JudgesOutput tells whether there is such a schema.
-func (e *Entry) JudgesOutput() bool { return e.output != nil }
+// HasOutputSchema tells whether there is such a schema.
+func (e *Entry) HasOutputSchema() bool { return e.output != nil }
 
-// Judge returns the violations of arguments, at most 100, in the order of the
+// Evaluate returns the violations of arguments, at most 100, in the order of the
 // contract; nil means valid. args is what a strict reader decoded: objects as
 // map[string]any, arrays as []any, numbers as json.Number; anything else is a
 // violation. args is not changed.
-func (e *Entry) Judge(args map[string]any) []Violation { return e.JudgeAs(e.tool.Name, args) }
+func (e *Entry) Evaluate(args map[string]any) []Violation { return e.EvaluateAs(e.tool.Name, args) }
 
-// JudgeAs is Judge for a reader who knows the tool by another name, which the
+// EvaluateAs is Judge for a reader who knows the tool by another name, which the
 // messages then say.
-func (e *Entry) JudgeAs(name string, args map[string]any) []Violation {
+func (e *Entry) EvaluateAs(name string, args map[string]any) []Violation {
 	if args == nil {
 		args = map[string]any{}
 	}
-	return e.input.judge(name, args)
+	return e.input.evaluate(name, args)
 }
 
-// JudgeOutput returns the violations of a result, which is decoded as for
+// EvaluateOutput returns the violations of a result, which is decoded as for
 // Judge, by the schema of results as written. Without one all is valid.
-func (e *Entry) JudgeOutput(result any) []Violation {
+func (e *Entry) EvaluateOutput(result any) []Violation {
 	if e.output == nil {
 		return nil
 	}
-	return e.output.judge(e.tool.Name, result)
+	return e.output.evaluate(e.tool.Name, result)
 }

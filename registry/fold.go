@@ -6,22 +6,22 @@ import (
 	"unicode"
 )
 
-// lookalikes are characters that are easily taken for an ASCII one; read only.
+// confusables are characters that are easily taken for an ASCII one; read only.
 // The table serves suggestions alone: no name is ever accepted by it.
-var lookalikes = map[rune]byte{
+var confusables = map[rune]byte{
 	'а': 'a', 'е': 'e', 'о': 'o', 'р': 'p', 'с': 'c', 'у': 'y', 'х': 'x', 'ѕ': 's', 'і': 'i', 'ј': 'j', 'ԁ': 'd', 'һ': 'h', 'ԛ': 'q', 'ԝ': 'w', 'ѵ': 'v', 'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'г': 'r', 'п': 'n',
 	'α': 'a', 'β': 'b', 'γ': 'y', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'σ': 'o', 'τ': 't', 'υ': 'u', 'χ': 'x', 'ω': 'w', 'ϲ': 'c', 'ϳ': 'j',
 	'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ɩ': 'i', 'ʏ': 'y', 'ᴄ': 'c', 'ᴏ': 'o', 'ᴜ': 'u', 'ᴠ': 'v', 'ᴡ': 'w', 'ᴢ': 'z', 'ſ': 'f', 'ℓ': 'l', 'ⅼ': 'l', 'ⅰ': 'i', 'ⅴ': 'v', 'ⅹ': 'x', 'ⅽ': 'c', 'ⅾ': 'd', 'ⅿ': 'm', 'օ': 'o', 'ո': 'n', 'ս': 'u', 'հ': 'h', 'ց': 'g', 'զ': 'q', 'ӏ': 'l',
 }
 
-// fold reduces a name to the skeleton by which near names are compared: lower
+// skeletonOf reduces a name to the skeleton by which near names are compared: lower
 // case, without separators and what does not show, look-alikes as ASCII.
-func fold(name string) string {
+func skeletonOf(name string) string {
 	var b strings.Builder
 	for _, r := range name {
-		r = plainWidth(r)
+		r = plainForm(r)
 		if r > unicode.MaxASCII {
-			if ascii, ok := lookalikes[unicode.ToLower(r)]; ok {
+			if ascii, ok := confusables[unicode.ToLower(r)]; ok {
 				r = rune(ascii)
 			}
 		}
@@ -38,8 +38,8 @@ func fold(name string) string {
 	return b.String()
 }
 
-// plainWidth undoes full-width forms and mathematical letters and digits.
-func plainWidth(r rune) rune {
+// plainForm undoes full-width forms and mathematical letters and digits.
+func plainForm(r rune) rune {
 	switch {
 	case r >= 0xFF01 && r <= 0xFF5E:
 		return r - 0xFF01 + '!'

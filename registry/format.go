@@ -9,9 +9,9 @@ import (
 
 // format is one value of the keyword format. Formats are asserted.
 type format struct {
-	name  string
-	shown string // after "must be"
-	valid func(string) bool
+	name        string
+	description string // after "must be"
+	valid       func(string) bool
 }
 
 // formats is the closed list; read only. idn-hostname is not in it: its tables

@@ -30,23 +30,23 @@ func FuzzJudge(f *testing.F) {
 		if d.Decode(&v) != nil {
 			return
 		}
-		if !sound(v, 1) {
+		if !wellFormed(v, 1) {
 			return
 		}
-		if s, faults := read(schema, reading{anything: true, silentFormats: true}); len(faults) == 0 {
+		if s, faults := read(schema, options{authored: true, formatAnnotations: true}); len(faults) == 0 {
 			o, err := oracleFor(schema)
 			if err != nil {
 				t.Fatalf("loaded what the oracle refuses: %v", err)
 			}
-			first := (&judge{}).apply(s.root, v, nil)
+			first := (&evaluation{}).apply(s.root, v, nil)
 			if want := o.Validate(v) == nil; first != want {
 				t.Fatalf("first judge %v, oracle %v", first, want)
 			}
-			thorough := judge{thorough: true}
+			thorough := evaluation{exhaustive: true}
 			if thorough.apply(s.root, v, nil) != first {
 				t.Fatal("without short cuts the verdict is another")
 			}
-			if second := s.witness.accepts(v, 0); first && second != nil {
+			if second := s.secondary.accepts(v, 0); first && second != nil {
 				t.Fatalf("first judge accepts, second: %v", second)
 			}
 		}
@@ -54,11 +54,11 @@ func FuzzJudge(f *testing.F) {
 		if !ok {
 			return
 		}
-		s, faults := read(schema, reading{silentFormats: true})
+		s, faults := read(schema, options{formatAnnotations: true})
 		if len(faults) > 0 {
 			return
 		}
-		found := s.judge("tool", args)
+		found := s.evaluate("tool", args)
 		checkViolations(t, args, found)
 		if len(found) > 0 {
 			return
@@ -97,10 +97,10 @@ func FuzzLoad(f *testing.F) {
 			if !ok {
 				t.Fatal("not found")
 			}
-			if _, faults := read(e.ClosedSchema(), reading{}); len(faults) > 0 {
+			if _, faults := read(e.ClosedSchema(), options{}); len(faults) > 0 {
 				t.Fatalf("what is shown does not load: %s: %v", e.ClosedSchema(), faults)
 			}
-			e.Judge(map[string]any{"a": map[string]any{"b": []any{nil}}})
+			e.Evaluate(map[string]any{"a": map[string]any{"b": []any{nil}}})
 		}
 		if stated, n := withMembersStated(t, schema); n > 0 {
 			if _, again := withMembersStated(t, stated); again > 0 {

@@ -1,7 +1,7 @@
 package registry
 
-// each calls f once for every schema that can be reached.
-func (n *node) each(f func(*node)) {
+// walk calls f once for every schema that can be reached.
+func (n *node) walk(f func(*node)) {
 	seen := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
@@ -10,10 +10,10 @@ func (n *node) each(f func(*node)) {
 		}
 		seen[n] = true
 		f(n)
-		for _, next := range n.beside() {
+		for _, next := range n.inPlace() {
 			visit(next)
 		}
-		for _, next := range n.inside() {
+		for _, next := range n.children() {
 			visit(next)
 		}
 		visit(n.not)
@@ -21,17 +21,17 @@ func (n *node) each(f func(*node)) {
 	visit(n)
 }
 
-// inside lists the schemas that judge a part of the value.
-func (n *node) inside() []*node {
+// children lists the schemas that judge a part of the value.
+func (n *node) children() []*node {
 	var list []*node
-	for _, name := range n.propertyNames {
+	for _, name := range n.sortedProperties {
 		list = append(list, n.properties[name])
 	}
-	for _, p := range n.patterns {
+	for _, p := range n.patternProperties {
 		list = append(list, p.node)
 	}
-	list = append(list, n.prefix...)
-	for _, next := range []*node{n.others, n.names, n.items, n.contains, n.restProps, n.restList} {
+	list = append(list, n.prefixItems...)
+	for _, next := range []*node{n.additionalProperties, n.propertyNames, n.items, n.contains, n.unevaluatedProperties, n.unevaluatedItems} {
 		if next != nil {
 			list = append(list, next)
 		}

@@ -9,48 +9,48 @@ import (
 // one schema applied to one value by the first judge, half of that by the
 // second. Long texts, lists and messages cost more than one.
 const (
-	maxSteps       = 600_000 // every value of the longest completion, once
-	maxSecondSteps = 400_000 // of the second judge: up to 200,000 values
-	bytesPerStep   = 64
+	maxSteps          = 600_000 // every value of the longest completion, once
+	maxSecondarySteps = 400_000 // of the second judge: up to 200,000 values
+	bytesPerStep      = 64
 	// Of what is looked up, sorted or copied, as many as one step pays for.
-	namesPerStep   = 16
-	sortedPerStep  = 2
-	mergedPerStep  = 8
-	writtenPerStep = 16 // bytes of canonical forms and of pointers
+	namesPerStep        = 16
+	sortedPerStep       = 2
+	mergedPerStep       = 8
+	bytesWrittenPerStep = 16 // bytes of canonical forms and of pointers
 	// maxValueDepth bounds recursion for callers without a parser in front.
 	maxValueDepth = 1_000
 )
 
-// judge is one judgement of one value.
-type judge struct {
-	tool  string
-	steps int
-	spent bool // the steps did not suffice
-	quiet int  // above 0: only the verdict is asked for
-	// thorough does without every short cut, as the second judge does, so that
+// evaluation is one judgement of one value.
+type evaluation struct {
+	tool      string
+	steps     int
+	exhausted bool // the steps did not suffice
+	quiet     int  // above 0: only the verdict is asked for
+	// exhaustive does without every short cut, as the second judge does, so that
 	// the steps are a measure of its work.
-	thorough bool
-	deep     int // schemas that are being applied; counted if thorough
-	path     []token
-	found    collector
-	near     nearMembers
+	exhaustive  bool
+	depth       int // schemas that are being applied; counted if thorough
+	path        []pathToken
+	found       collector
+	suggestions memberSuggestions
 }
 
-// token is one step into the value.
-type token struct {
+// pathToken is one step into the value.
+type pathToken struct {
 	name  string
 	index int // -1: name holds a member's name
 }
 
-// judged is what some schema has already judged of one object or array.
-type judged struct {
+// evaluated is what some schema has already judged of one object or array.
+type evaluated struct {
 	members map[string]struct{}
 	items   map[int]struct{}
 	upTo    int // items before this index
 	all     bool
 }
 
-func (s *judged) member(name string) {
+func (s *evaluated) member(name string) {
 	if s == nil || s.all {
 		return
 	}
@@ -60,7 +60,7 @@ func (s *judged) member(name string) {
 	s.members[name] = struct{}{}
 }
 
-func (s *judged) item(i int) {
+func (s *evaluated) item(i int) {
 	if s == nil || s.all {
 		return
 	}
@@ -71,7 +71,7 @@ func (s *judged) item(i int) {
 }
 
 // merge adds what another schema has judged.
-func (j *judge) merge(s, o *judged) {
+func (j *evaluation) merge(s, o *evaluated) {
 	if s == nil || s.all || !j.spend((len(o.members)+len(o.items))/mergedPerStep) {
 		return
 	}
@@ -86,28 +86,28 @@ func (j *judge) merge(s, o *judged) {
 }
 
 // spend takes steps and tells whether there were enough.
-func (j *judge) spend(n int) bool {
+func (j *evaluation) spend(n int) bool {
 	j.steps += n
-	if j.steps > maxSteps || j.thorough && j.steps > maxSecondSteps {
-		j.spent = true
+	if j.steps > maxSteps || j.exhaustive && j.steps > maxSecondarySteps {
+		j.exhausted = true
 	}
-	return !j.spent
+	return !j.exhausted
 }
 
-// brief tells that the first fault settles the verdict.
-func (j *judge) brief() bool { return j.quiet > 0 && !j.thorough }
+// failFast tells that the first fault settles the verdict.
+func (j *evaluation) failFast() bool { return j.quiet > 0 && !j.exhaustive }
 
 // apply judges one value by one schema. Parts of the value that the schema
 // judged are noted in seen where that is asked for (not nil) and the verdict
 // is true. Where only the verdict is asked for, the first fault ends it.
-func (j *judge) apply(n *node, v any, seen *judged) bool {
+func (j *evaluation) apply(n *node, v any, seen *evaluated) bool {
 	if !j.spend(1) {
 		return false
 	}
-	if j.thorough {
-		j.deep++
-		defer func() { j.deep-- }()
-		if !j.spend(1 + j.deep/deepPerStep + n.extra(v)) {
+	if j.exhaustive {
+		j.depth++
+		defer func() { j.depth-- }()
+		if !j.spend(1 + j.depth/deepPerStep + n.secondaryExtra(v)) {
 			return false
 		}
 	}
@@ -121,46 +121,46 @@ func (j *judge) apply(n *node, v any, seen *judged) bool {
 	mistyped := false
 	if n.types != 0 && !n.types.holds(v) {
 		j.wrongType(n, v)
-		if !j.thorough {
+		if !j.exhaustive {
 			return false
 		}
 		mistyped = true
 	}
 	own := seen
-	if n.restProps != nil || n.restList != nil {
-		own = &judged{}
+	if n.unevaluatedProperties != nil || n.unevaluatedItems != nil {
+		own = &evaluated{}
 	}
-	ok := j.equalities(n, v) && !mistyped
-	if !ok && j.brief() {
+	ok := j.enumAndConst(n, v) && !mistyped
+	if !ok && j.failFast() {
 		return false
 	}
 	switch v := v.(type) {
 	case string:
-		ok = j.text(n, v) && ok
+		ok = j.stringKeywords(n, v) && ok
 	case json.Number:
-		ok = j.number(n, v) && ok
+		ok = j.numberKeywords(n, v) && ok
 	case []any:
-		ok = j.array(n, v, own) && ok
+		ok = j.arrayKeywords(n, v, own) && ok
 	case map[string]any:
-		ok = j.object(n, v, own) && ok
+		ok = j.objectKeywords(n, v, own) && ok
 	}
-	if !ok && j.brief() {
+	if !ok && j.failFast() {
 		return false
 	}
-	branches := j.branches(n, v, own)
+	branches := j.inPlaceKeywords(n, v, own)
 	ok = ok && branches
-	if !ok && j.brief() {
+	if !ok && j.failFast() {
 		return false
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if n.restProps != nil {
-			ok = j.restOfMembers(n, v, own, branches) && ok
+		if n.unevaluatedProperties != nil {
+			ok = j.unevaluatedProperties(n, v, own, branches) && ok
 			own.all = true
 		}
 	case []any:
-		if n.restList != nil {
-			ok = j.restOfItems(n, v, own) && ok
+		if n.unevaluatedItems != nil {
+			ok = j.unevaluatedItems(n, v, own) && ok
 			own.all = true
 		}
 	}
@@ -170,26 +170,26 @@ func (j *judge) apply(n *node, v any, seen *judged) bool {
 	return ok
 }
 
-func (j *judge) equalities(n *node, v any) bool {
+func (j *evaluation) enumAndConst(n *node, v any) bool {
 	ok := true
-	if n.allowed != nil {
-		has, cost := n.allowed.has(v)
+	if n.enum != nil {
+		has, cost := n.enum.has(v)
 		if !has {
 			j.invalid(n, v, faultEnum)
 		}
-		ok = j.spend(cost) && (!j.thorough || n.alone || j.spend(n.allowed.comparing(v))) && has
+		ok = j.spend(cost) && (!j.exhaustive || n.enumPrimaryOnly || j.spend(n.enum.secondaryCompareCost(v))) && has
 	}
 	if n.constant != nil {
 		has, cost := n.constant.has(v)
 		if !has {
 			j.invalid(n, v, faultConst)
 		}
-		ok = j.spend(cost) && (!j.thorough || j.spend(n.constant.comparing(v))) && has && ok
+		ok = j.spend(cost) && (!j.exhaustive || j.spend(n.constant.secondaryCompareCost(v))) && has && ok
 	}
 	return ok
 }
 
-func (j *judge) text(n *node, v string) bool {
+func (j *evaluation) stringKeywords(n *node, v string) bool {
 	ok := true
 	fail := func(f faultKind) {
 		j.invalid(n, v, f)
@@ -216,8 +216,8 @@ func (j *judge) text(n *node, v string) bool {
 // cost bounds the work of a match: each byte may meet each instruction.
 func (p *pattern) cost(s string) int { return len(s) * p.size / bytesPerStep }
 
-func (j *judge) number(n *node, v json.Number) bool {
-	if n.minimum == nil && n.maximum == nil && n.above == nil && n.below == nil && n.multiple == nil {
+func (j *evaluation) numberKeywords(n *node, v json.Number) bool {
+	if n.minimum == nil && n.maximum == nil && n.exclusiveMinimum == nil && n.exclusiveMaximum == nil && n.multipleOf == nil {
 		return true
 	}
 	d, ok := parseDecimal(string(v))
@@ -225,7 +225,7 @@ func (j *judge) number(n *node, v json.Number) bool {
 		j.invalid(n, v, faultNever)
 		return false
 	}
-	if j.thorough && !j.spend(2+4*size(v)) {
+	if j.exhaustive && !j.spend(2+4*numberCost(v)) {
 		return false
 	}
 	fail := func(f faultKind) {
@@ -238,36 +238,36 @@ func (j *judge) number(n *node, v json.Number) bool {
 	if n.maximum != nil && d.compare(*n.maximum) > 0 {
 		fail(faultMaximum)
 	}
-	if n.above != nil && d.compare(*n.above) <= 0 {
-		fail(faultAbove)
+	if n.exclusiveMinimum != nil && d.compare(*n.exclusiveMinimum) <= 0 {
+		fail(faultExclusiveMinimum)
 	}
-	if n.below != nil && d.compare(*n.below) >= 0 {
-		fail(faultBelow)
+	if n.exclusiveMaximum != nil && d.compare(*n.exclusiveMaximum) >= 0 {
+		fail(faultExclusiveMaximum)
 	}
-	if n.multiple != nil && (!j.spend(4) || !d.multipleOf(*n.multiple)) {
+	if n.multipleOf != nil && (!j.spend(4) || !d.multipleOf(*n.multipleOf)) {
 		fail(faultMultiple)
 	}
 	return ok
 }
 
-// branches judges the same value by the schemas beside this one.
-func (j *judge) branches(n *node, v any, seen *judged) bool {
+// inPlaceKeywords judges the same value by the schemas beside this one.
+func (j *evaluation) inPlaceKeywords(n *node, v any, seen *evaluated) bool {
 	ok := true
 	if n.ref != nil {
 		ok = j.apply(n.ref, v, seen)
 	}
-	for _, b := range n.all {
-		if !ok && j.brief() {
+	for _, b := range n.allOf {
+		if !ok && j.failFast() {
 			return false
 		}
 		ok = j.apply(b, v, seen) && ok
 	}
-	if len(n.any) > 0 && j.matches(n.any, v, seen) == 0 {
+	if len(n.anyOf) > 0 && j.countMatches(n.anyOf, v, seen) == 0 {
 		j.invalid(n, v, faultAnyOf)
 		ok = false
 	}
-	if len(n.one) > 0 {
-		switch matches := j.matches(n.one, v, seen); {
+	if len(n.oneOf) > 0 {
+		switch matches := j.countMatches(n.oneOf, v, seen); {
 		case matches == 0:
 			j.invalid(n, v, faultOneOf)
 			ok = false
@@ -280,23 +280,23 @@ func (j *judge) branches(n *node, v any, seen *judged) bool {
 		j.invalid(n, v, faultNot)
 		ok = false
 	}
-	if n.cond != nil {
-		ok = j.condition(n, v, seen) && ok
+	if n.ifSchema != nil {
+		ok = j.conditional(n, v, seen) && ok
 	}
-	if object, is := v.(map[string]any); is && j.spend(len(n.dependents)/namesPerStep) {
-		for _, d := range n.dependents {
+	if object, is := v.(map[string]any); is && j.spend(len(n.dependentSchemas)/namesPerStep) {
+		for _, d := range n.dependentSchemas {
 			if _, has := object[d.name]; has {
 				ok = j.apply(d.node, v, seen) && ok
 			}
 		}
 	}
-	return ok && !j.spent
+	return ok && !j.exhausted
 }
 
-func (j *judge) condition(n *node, v any, seen *judged) bool {
-	branch, f := n.other, faultElse
-	if j.test(n.cond, v, seen) {
-		branch, f = n.then, faultThen
+func (j *evaluation) conditional(n *node, v any, seen *evaluated) bool {
+	branch, f := n.elseSchema, faultElse
+	if j.test(n.ifSchema, v, seen) {
+		branch, f = n.thenSchema, faultThen
 	}
 	if branch == nil || j.test(branch, v, seen) {
 		return true
@@ -305,9 +305,9 @@ func (j *judge) condition(n *node, v any, seen *judged) bool {
 	return false
 }
 
-// matches counts the branches that accept the value. All are asked: each one
+// countMatches counts the branches that accept the value. All are asked: each one
 // that accepts may have judged other parts.
-func (j *judge) matches(branches []*node, v any, seen *judged) int {
+func (j *evaluation) countMatches(branches []*node, v any, seen *evaluated) int {
 	count := 0
 	for _, b := range branches {
 		if j.test(b, v, seen) {
@@ -318,13 +318,13 @@ func (j *judge) matches(branches []*node, v any, seen *judged) int {
 }
 
 // test asks a question of the value. A false answer leaves no trace.
-func (j *judge) test(n *node, v any, seen *judged) bool {
+func (j *evaluation) test(n *node, v any, seen *evaluated) bool {
 	j.quiet++
 	defer func() { j.quiet-- }()
 	if seen == nil {
 		return j.apply(n, v, nil)
 	}
-	var own judged
+	var own evaluated
 	if !j.apply(n, v, &own) {
 		return false
 	}
@@ -332,5 +332,5 @@ func (j *judge) test(n *node, v any, seen *judged) bool {
 	return true
 }
 
-func (j *judge) enter(t token) { j.path = append(j.path, t) }
-func (j *judge) leave()        { j.path = j.path[:len(j.path)-1] }
+func (j *evaluation) push(t pathToken) { j.path = append(j.path, t) }
+func (j *evaluation) pop()             { j.path = j.path[:len(j.path)-1] }

@@ -2,9 +2,9 @@ package registry
 
 import "slices"
 
-// object judges an object by the keywords for objects, but for those of other
+// objectKeywords judges an object by the keywords for objects, but for those of other
 // schemas beside this one.
-func (j *judge) object(n *node, v map[string]any, seen *judged) bool {
+func (j *evaluation) objectKeywords(n *node, v map[string]any, seen *evaluated) bool {
 	ok := true
 	if len(v) < n.minProperties {
 		j.invalid(n, v, faultMinProperties)
@@ -14,26 +14,26 @@ func (j *judge) object(n *node, v map[string]any, seen *judged) bool {
 		j.invalid(n, v, faultMaxProperties)
 		ok = false
 	}
-	ok = j.present(n, v, n.required) && ok
-	if !j.spend(len(n.needs) / namesPerStep) {
+	ok = j.requireMembers(n, v, n.required) && ok
+	if !j.spend(len(n.dependentRequired) / namesPerStep) {
 		return false
 	}
-	for _, d := range n.needs {
+	for _, d := range n.dependentRequired {
 		if _, has := v[d.name]; has {
-			ok = j.present(n, v, d.needs) && ok
+			ok = j.requireMembers(n, v, d.required) && ok
 		}
-		if !ok && j.brief() || j.spent {
+		if !ok && j.failFast() || j.exhausted {
 			return false
 		}
 	}
-	if !ok && j.brief() {
+	if !ok && j.failFast() {
 		return false
 	}
-	return j.members(n, v, seen) && ok
+	return j.properties(n, v, seen) && ok
 }
 
-// present tells whether an object has all these members.
-func (j *judge) present(n *node, v map[string]any, names []string) bool {
+// requireMembers tells whether an object has all these members.
+func (j *evaluation) requireMembers(n *node, v map[string]any, names []string) bool {
 	if !j.spend(len(names) / namesPerStep) {
 		return false
 	}
@@ -44,29 +44,29 @@ func (j *judge) present(n *node, v map[string]any, names []string) bool {
 		}
 		ok = false
 		missed++
-		if j.thorough && n.properties[name] != nil {
+		if j.exhaustive && n.properties[name] != nil {
 			// The second judge judges null where a member is required and absent.
 			j.test(n.properties[name], nil, nil)
 		}
 		j.missing(n, name)
-		if j.brief() || j.spent {
+		if j.failFast() || j.exhausted {
 			break
 		}
 	}
-	return (!j.thorough || j.spend(missed/missedPerStep)) && ok
+	return (!j.exhaustive || j.spend(missed/missingPerStep)) && ok
 }
 
-// named lists the members of a value that a schema names, in order: walking the
+// declaredNames lists the members of a value that a schema names, in order: walking the
 // shorter of both, so that the value pays for it.
-func (j *judge) named(n *node, v map[string]any) []string {
-	if len(n.propertyNames) <= namesPerStep*(1+len(v)) {
-		return n.propertyNames
+func (j *evaluation) declaredNames(n *node, v map[string]any) []string {
+	if len(n.sortedProperties) <= namesPerStep*(1+len(v)) {
+		return n.sortedProperties
 	}
-	return slices.DeleteFunc(j.sorted(v), func(name string) bool { return n.properties[name] == nil })
+	return slices.DeleteFunc(j.sortedNames(v), func(name string) bool { return n.properties[name] == nil })
 }
 
-// sorted lists the members of a value.
-func (j *judge) sorted(v map[string]any) []string {
+// sortedNames lists the members of a value.
+func (j *evaluation) sortedNames(v map[string]any) []string {
 	if !j.spend(len(v) / sortedPerStep) {
 		return nil
 	}
@@ -78,91 +78,91 @@ func (j *judge) sorted(v map[string]any) []string {
 	return names
 }
 
-func (j *judge) members(n *node, v map[string]any, seen *judged) bool {
+func (j *evaluation) properties(n *node, v map[string]any, seen *evaluated) bool {
 	ok, known := true, 0
-	for _, name := range j.named(n, v) {
+	for _, name := range j.declaredNames(n, v) {
 		_, has := v[name]
 		if !has {
 			continue
 		}
 		known++
 		seen.member(name)
-		ok = j.member(n, v, name, n.properties[name]) && ok
-		if !ok && j.brief() || j.spent {
+		ok = j.property(n, v, name, n.properties[name]) && ok
+		if !ok && j.failFast() || j.exhausted {
 			return false
 		}
 	}
-	if n.names == nil && len(n.patterns) == 0 && (n.others == nil || known == len(v)) {
+	if n.propertyNames == nil && len(n.patternProperties) == 0 && (n.additionalProperties == nil || known == len(v)) {
 		return ok
 	}
-	for _, name := range j.sorted(v) {
+	for _, name := range j.sortedNames(v) {
 		_, listed := n.properties[name]
-		ok = j.unlisted(n, v, name, listed, seen) && ok
-		if !ok && j.brief() || j.spent {
+		ok = j.undeclaredProperty(n, v, name, listed, seen) && ok
+		if !ok && j.failFast() || j.exhausted {
 			return false
 		}
 	}
 	return ok
 }
 
-// unlisted judges a member by all that does not name it.
-func (j *judge) unlisted(n *node, v map[string]any, name string, listed bool, seen *judged) bool {
+// undeclaredProperty judges a member by all that does not name it.
+func (j *evaluation) undeclaredProperty(n *node, v map[string]any, name string, listed bool, seen *evaluated) bool {
 	ok := true
-	if n.names != nil {
+	if n.propertyNames != nil {
 		j.quiet++
-		good := j.apply(n.names, name, nil)
+		good := j.apply(n.propertyNames, name, nil)
 		j.quiet--
 		if !good {
-			j.badName(n, name)
+			j.invalidName(n, name)
 			ok = false
 		}
 	}
-	for _, p := range n.patterns {
+	for _, p := range n.patternProperties {
 		if !j.spend(1+p.cost(name)) || !p.expr.MatchString(name) {
 			continue
 		}
 		listed = true
 		seen.member(name)
-		ok = j.member(n, v, name, p.node) && ok
+		ok = j.property(n, v, name, p.node) && ok
 	}
-	if !listed && n.others != nil {
+	if !listed && n.additionalProperties != nil {
 		seen.member(name)
-		ok = j.member(n, v, name, n.others) && ok
+		ok = j.property(n, v, name, n.additionalProperties) && ok
 	}
 	return ok
 }
 
-// member judges the value of a member. A member that may have no value at all
+// property judges the value of a member. A member that may have no value at all
 // is one that is not part of the tool.
-func (j *judge) member(n *node, v map[string]any, name string, by *node) bool {
+func (j *evaluation) property(n *node, v map[string]any, name string, by *node) bool {
 	if by.never {
 		j.spend(1)
 		j.unexpected(n, v, name)
 		return false
 	}
-	j.enter(token{name, -1})
+	j.push(pathToken{name, -1})
 	ok := j.apply(by, v[name], nil)
-	j.leave()
+	j.pop()
 	return ok
 }
 
-// restOfMembers judges the members that no schema before has judged. Where a
+// unevaluatedProperties judges the members that no schema before has judged. Where a
 // branch failed, it is not known what it would have judged: then only members
 // that no branch declares are reported.
-func (j *judge) restOfMembers(n *node, v map[string]any, seen *judged, branches bool) bool {
+func (j *evaluation) unevaluatedProperties(n *node, v map[string]any, seen *evaluated, branches bool) bool {
 	if seen.all || len(seen.members) == len(v) {
 		return true
 	}
 	ok := true
-	for _, name := range j.sorted(v) {
+	for _, name := range j.sortedNames(v) {
 		if _, has := seen.members[name]; has {
 			continue
 		}
-		if !branches && !j.thorough && j.mayDeclare(n, name, map[*node]bool{}) {
+		if !branches && !j.exhaustive && j.mayDeclare(n, name, map[*node]bool{}) {
 			continue
 		}
-		ok = j.member(n, v, name, n.restProps) && ok
-		if !ok && j.brief() || j.spent {
+		ok = j.property(n, v, name, n.unevaluatedProperties) && ok
+		if !ok && j.failFast() || j.exhausted {
 			return false
 		}
 	}
@@ -171,7 +171,7 @@ func (j *judge) restOfMembers(n *node, v map[string]any, seen *judged, branches 
 
 // mayDeclare tells whether a schema, or one beside it, declares a member of
 // this name for whatever value.
-func (j *judge) mayDeclare(n *node, name string, asked map[*node]bool) bool {
+func (j *evaluation) mayDeclare(n *node, name string, asked map[*node]bool) bool {
 	if asked[n] || !j.spend(1) {
 		return false
 	}
@@ -179,15 +179,15 @@ func (j *judge) mayDeclare(n *node, name string, asked map[*node]bool) bool {
 	if p, listed := n.properties[name]; listed && !p.never {
 		return true
 	}
-	for _, p := range n.patterns {
+	for _, p := range n.patternProperties {
 		if !p.node.never && j.spend(1+p.cost(name)) && p.expr.MatchString(name) {
 			return true
 		}
 	}
-	if n.others != nil && !n.others.never {
+	if n.additionalProperties != nil && !n.additionalProperties.never {
 		return true
 	}
-	for _, beside := range n.beside() {
+	for _, beside := range n.inPlace() {
 		if j.mayDeclare(beside, name, asked) {
 			return true
 		}
@@ -195,14 +195,14 @@ func (j *judge) mayDeclare(n *node, name string, asked map[*node]bool) bool {
 	return false
 }
 
-// beside lists the schemas that judge the same value together with this one
+// inPlace lists the schemas that judge the same value together with this one
 // and may mark parts of it as judged.
-func (n *node) beside() []*node {
-	list := slices.Concat(n.all, n.any, n.one)
-	for _, d := range n.dependents {
+func (n *node) inPlace() []*node {
+	list := slices.Concat(n.allOf, n.anyOf, n.oneOf)
+	for _, d := range n.dependentSchemas {
 		list = append(list, d.node)
 	}
-	for _, b := range []*node{n.ref, n.cond, n.then, n.other} {
+	for _, b := range []*node{n.ref, n.ifSchema, n.thenSchema, n.elseSchema} {
 		if b != nil {
 			list = append(list, b)
 		}

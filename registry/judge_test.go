@@ -29,7 +29,7 @@ func entryOf(tb testing.TB, schema string) *Entry {
 	return e
 }
 
-func said(v Violation) string {
+func spelled(v Violation) string {
 	pointer := ""
 	for _, token := range v.Path {
 		pointer += "/" + refusal.EscapePointer(token)
@@ -53,11 +53,11 @@ func TestViolations(t *testing.T) {
 			e, _ := r.Lookup("web.search")
 			for _, c := range f.Cases {
 				args := arguments(t, string(c.Args))
-				found := e.Judge(args)
+				found := e.Evaluate(args)
 				checkViolations(t, args, found)
 				ok := len(found) == len(c.Want)
 				for i := range found {
-					ok = ok && strings.HasPrefix(said(found[i]), c.Want[i])
+					ok = ok && strings.HasPrefix(spelled(found[i]), c.Want[i])
 					if i < len(found) && found[i].Cause != nil {
 						t.Errorf("%s: %s: cause %v", f.Schema, c.Args, found[i].Cause)
 					}
@@ -65,7 +65,7 @@ func TestViolations(t *testing.T) {
 				if !ok {
 					var list []string
 					for _, v := range found {
-						list = append(list, said(v))
+						list = append(list, spelled(v))
 					}
 					t.Errorf("%s: %s\n%s\nfound\n  %s\nexpected\n  %s", path, f.Why, c.Args, strings.Join(list, "\n  "), strings.Join(c.Want, "\n  "))
 				}

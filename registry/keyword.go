@@ -10,21 +10,21 @@ const (
 	oneSchema                // a schema
 	schemaList               // an array of schemas
 	schemaMap                // an object of schemas
-	container                // an object of schemas that apply only where referred to
+	definitions              // an object of schemas that apply only where referred to
 	reference                // $ref
-	identity                 // names a place, asserts nothing
+	identifier               // names a place, asserts nothing
 	annotation               // says something, asserts nothing
-	meaningless              // refused: see the reason
+	unsupported              // refused: see the reason
 )
 
 // scope says where the schemas that a keyword holds apply.
 type scope int
 
 const (
-	nowhere  scope = iota
-	inMember       // to a value inside, and they stand for a place in the arguments
-	inBranch       // to the same value, as one of the schemas that judge it
-	inTest         // to the same value or to one inside, only to ask a question
+	noApplicator      scope = iota
+	childApplicator         // to a value inside, and they stand for a place in the arguments
+	inPlaceApplicator       // to the same value, as one of the schemas that judge it
+	testApplicator          // to the same value or to one inside, only to ask a question
 )
 
 type keyword struct {
@@ -38,12 +38,12 @@ type keyword struct {
 // keywords is the whole vocabulary; read only. What is not here, and does not
 // begin with x-, is a load error.
 var keywords = map[string]keyword{
-	"$schema":  {shape: identity},
-	"$id":      {shape: identity},
-	"$anchor":  {shape: identity, only: draft2020},
+	"$schema":  {shape: identifier},
+	"$id":      {shape: identifier},
+	"$anchor":  {shape: identifier, only: draft2020},
 	"$comment": {shape: annotation},
-	"$defs":    {shape: container}, "definitions": {shape: container},
-	"$ref": {shape: reference, scope: inBranch},
+	"$defs":    {shape: definitions}, "definitions": {shape: definitions},
+	"$ref": {shape: reference, scope: inPlaceApplicator},
 
 	"title": {shape: annotation}, "description": {shape: annotation}, "default": {shape: annotation},
 	"examples": {shape: annotation}, "deprecated": {shape: annotation},
@@ -58,28 +58,28 @@ var keywords = map[string]keyword{
 	"maxProperties": {object: true}, "minProperties": {object: true}, "required": {object: true},
 	"dependentRequired": {object: true, only: draft2020},
 
-	"properties":            {shape: schemaMap, scope: inMember, object: true},
-	"patternProperties":     {shape: schemaMap, scope: inMember, object: true},
-	"additionalProperties":  {shape: oneSchema, scope: inMember, object: true},
-	"unevaluatedProperties": {shape: oneSchema, scope: inMember, object: true, only: draft2020},
-	"propertyNames":         {shape: oneSchema, scope: inTest, object: true},
-	"items":                 {shape: oneSchema, scope: inMember},
-	"prefixItems":           {shape: schemaList, scope: inMember, only: draft2020},
-	"unevaluatedItems":      {shape: oneSchema, scope: inMember, only: draft2020},
-	"contains":              {shape: oneSchema, scope: inTest},
+	"properties":            {shape: schemaMap, scope: childApplicator, object: true},
+	"patternProperties":     {shape: schemaMap, scope: childApplicator, object: true},
+	"additionalProperties":  {shape: oneSchema, scope: childApplicator, object: true},
+	"unevaluatedProperties": {shape: oneSchema, scope: childApplicator, object: true, only: draft2020},
+	"propertyNames":         {shape: oneSchema, scope: testApplicator, object: true},
+	"items":                 {shape: oneSchema, scope: childApplicator},
+	"prefixItems":           {shape: schemaList, scope: childApplicator, only: draft2020},
+	"unevaluatedItems":      {shape: oneSchema, scope: childApplicator, only: draft2020},
+	"contains":              {shape: oneSchema, scope: testApplicator},
 
-	"allOf": {shape: schemaList, scope: inBranch}, "anyOf": {shape: schemaList, scope: inBranch}, "oneOf": {shape: schemaList, scope: inBranch},
-	"if": {shape: oneSchema, scope: inBranch}, "then": {shape: oneSchema, scope: inBranch}, "else": {shape: oneSchema, scope: inBranch},
-	"dependentSchemas": {shape: schemaMap, scope: inBranch, object: true, only: draft2020},
-	"not":              {shape: oneSchema, scope: inTest},
+	"allOf": {shape: schemaList, scope: inPlaceApplicator}, "anyOf": {shape: schemaList, scope: inPlaceApplicator}, "oneOf": {shape: schemaList, scope: inPlaceApplicator},
+	"if": {shape: oneSchema, scope: inPlaceApplicator}, "then": {shape: oneSchema, scope: inPlaceApplicator}, "else": {shape: oneSchema, scope: inPlaceApplicator},
+	"dependentSchemas": {shape: schemaMap, scope: inPlaceApplicator, object: true, only: draft2020},
+	"not":              {shape: oneSchema, scope: testApplicator},
 
-	"$dynamicRef":      {shape: meaningless, reason: "its target is known only while a value is judged; expected $ref"},
-	"$dynamicAnchor":   {shape: meaningless, reason: "its meaning depends on who refers to it; expected $anchor"},
-	"$recursiveRef":    {shape: meaningless, reason: "its target is known only while a value is judged; expected $ref"},
-	"$recursiveAnchor": {shape: meaningless, reason: "its meaning depends on who refers to it; expected $anchor"},
-	"$vocabulary":      {shape: meaningless, reason: "only a metaschema has vocabularies; expected none"},
-	"dependencies":     {shape: meaningless, reason: "2020-12 ignores it; expected dependentRequired or dependentSchemas"},
-	"additionalItems":  {shape: meaningless, reason: "2020-12 ignores it; expected prefixItems with items"},
+	"$dynamicRef":      {shape: unsupported, reason: "its target is known only while a value is judged; expected $ref"},
+	"$dynamicAnchor":   {shape: unsupported, reason: "its meaning depends on who refers to it; expected $anchor"},
+	"$recursiveRef":    {shape: unsupported, reason: "its target is known only while a value is judged; expected $ref"},
+	"$recursiveAnchor": {shape: unsupported, reason: "its meaning depends on who refers to it; expected $anchor"},
+	"$vocabulary":      {shape: unsupported, reason: "only a metaschema has vocabularies; expected none"},
+	"dependencies":     {shape: unsupported, reason: "2020-12 ignores it; expected dependentRequired or dependentSchemas"},
+	"additionalItems":  {shape: unsupported, reason: "2020-12 ignores it; expected prefixItems with items"},
 }
 
 // Dialects, by the URI that $schema gives them.
@@ -99,14 +99,14 @@ func dialectOf(uri string) (string, bool) {
 	return "", false
 }
 
-// keywordNear finds the keyword that a misspelt one was meant to be, or "".
-func keywordNear(name string) string {
+// suggestKeyword finds the keyword that a misspelt one was meant to be, or "".
+func suggestKeyword(name string) string {
 	best, distance := "", 3
 	for k, def := range keywords {
-		if def.shape == meaningless {
+		if def.shape == unsupported {
 			continue
 		}
-		d := editDistance(fold(name), fold(k), distance)
+		d := editDistance(skeletonOf(name), skeletonOf(k), distance)
 		if d < distance || d == distance && best != "" && k < best {
 			best, distance = k, d
 		}

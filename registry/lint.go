@@ -17,14 +17,14 @@ const (
 
 // lint reports everything that a document states and that would be judged
 // wrongly, differently by different validators, or not at all.
-func (l *library) lint(d *document) {
+func (l *resolver) lint(d *document) {
 	if len(d.all) > maxSchemas {
 		l.report("", fmt.Sprintf("found %d schemas in one definition; expected at most %d", len(d.all), maxSchemas))
 		return
 	}
 	for _, s := range d.all {
 		object := s.object()
-		if list, ok := object["enum"].([]any); ok && len(list) == 0 && !l.emptyEnums {
+		if list, ok := object["enum"].([]any); ok && len(list) == 0 && !l.allowEmptyEnum {
 			l.report(child(s.pointer, "enum"), "found an empty list, which no value can match; expected at least one value")
 		}
 		for _, name := range sortedKeys(object) {
@@ -36,7 +36,7 @@ func (l *library) lint(d *document) {
 	}
 }
 
-func (l *library) lintKeyword(s *subschema, name string, value any) {
+func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 	at := child(s.pointer, name)
 	def, known := keywords[name]
 	switch {
@@ -45,12 +45,12 @@ func (l *library) lintKeyword(s *subschema, name string, value any) {
 		return
 	case !known:
 		message := "found the unknown keyword " + quote(name) + "; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
-		if near := keywordNear(name); near != "" {
+		if near := suggestKeyword(name); near != "" {
 			message += " (did you mean " + near + "?)"
 		}
 		l.report(at, message)
 		return
-	case def.shape == meaningless:
+	case def.shape == unsupported:
 		l.report(at, "found "+name+": "+def.reason)
 		return
 	case def.only != "" && def.only != s.doc.dialect:
@@ -61,7 +61,7 @@ func (l *library) lintKeyword(s *subschema, name string, value any) {
 	case "$schema":
 		l.lintDialect(s, at, value)
 	case "format":
-		if f, _ := value.(string); !l.silentFormats && !KnownFormat(f) {
+		if f, _ := value.(string); !l.formatAnnotations && !KnownFormat(f) {
 			l.report(at, "found the unknown format "+quote(f)+"; expected one of "+strings.Join(formatNames(), ", "))
 		}
 	case "multipleOf":
@@ -80,7 +80,7 @@ func (l *library) lintKeyword(s *subschema, name string, value any) {
 	}
 }
 
-func (l *library) lintDialect(s *subschema, at string, value any) {
+func (l *resolver) lintDialect(s *subschema, at string, value any) {
 	uri, _ := value.(string)
 	dialect, ok := dialectOf(uri)
 	if !ok {
@@ -91,17 +91,17 @@ func (l *library) lintDialect(s *subschema, at string, value any) {
 }
 
 // lintDraft7Ref refuses what draft-07 ignores and 2020-12 asserts.
-func (l *library) lintDraft7Ref(s *subschema, object map[string]any) {
+func (l *resolver) lintDraft7Ref(s *subschema, object map[string]any) {
 	for _, name := range sortedKeys(object) {
 		switch def := keywords[name]; {
-		case name == "$ref", name == "$schema", def.shape == annotation, def.shape == container, strings.HasPrefix(name, "x-"):
+		case name == "$ref", name == "$schema", def.shape == annotation, def.shape == definitions, strings.HasPrefix(name, "x-"):
 		default:
 			l.report(child(s.pointer, name), "found "+name+" beside $ref, where draft-07 ignores it; expected $schema "+draft2020+" or no "+name)
 		}
 	}
 }
 
-func (l *library) lintExtension(s *subschema, name string, value any) {
+func (l *resolver) lintExtension(s *subschema, name string, value any) {
 	switch name {
 	case boundaryKey:
 		if kind, ok := value.(string); !ok || kind == "" {
@@ -114,7 +114,7 @@ func (l *library) lintExtension(s *subschema, name string, value any) {
 	}
 }
 
-func (l *library) lintPattern(at, pattern string) {
+func (l *resolver) lintPattern(at, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
 		reason := "not RE2"
 		var syntaxErr *syntax.Error

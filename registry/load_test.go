@@ -76,12 +76,12 @@ func TestSoundSchemas(t *testing.T) {
 			}
 			e, _ := r.Lookup("web.search")
 			for _, v := range c.Valid {
-				if found := e.Judge(arguments(t, string(v))); found != nil {
+				if found := e.Evaluate(arguments(t, string(v))); found != nil {
 					t.Errorf("%s: %v", v, found)
 				}
 			}
 			for _, v := range c.Invalid {
-				if found := e.Judge(arguments(t, string(v))); found == nil {
+				if found := e.Evaluate(arguments(t, string(v))); found == nil {
 					t.Errorf("%s is accepted", v)
 				}
 			}

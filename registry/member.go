@@ -4,10 +4,10 @@ import "slices"
 
 // objectLike tells whether a schema, or one that judges the same value for it,
 // says that the value is or may be an object with members of its own.
-func (b *bundle) objectLike(s *subschema) bool {
-	return b.any(s, b.objects, func(s *subschema) bool {
+func (b *bundler) objectLike(s *subschema) bool {
+	return b.anySchema(s, b.objects, func(s *subschema) bool {
 		object := s.object()
-		if saysObject(object) {
+		if allowsObject(object) {
 			return true
 		}
 		for name := range object {
@@ -22,8 +22,8 @@ func (b *bundle) objectLike(s *subschema) bool {
 // declares tells whether a schema, or a branch of it, declares a member or says
 // what others there may be. properties: {} declares none: authors who write it
 // mostly mean any, and are asked to say so.
-func (b *bundle) declares(s *subschema) bool {
-	return b.any(s, b.declared, func(s *subschema) bool {
+func (b *bundler) declares(s *subschema) bool {
+	return b.anySchema(s, b.declared, func(s *subschema) bool {
 		for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
 			if _, has := s.object()[name]; has {
 				return true
@@ -38,9 +38,9 @@ func (b *bundle) declares(s *subschema) bool {
 	})
 }
 
-// any tells whether a schema or one of its branches, at any depth, has a
+// anySchema tells whether a schema or one of its branches, at any depth, has a
 // property. What is found out is kept in known.
-func (b *bundle) any(s *subschema, known map[*subschema]bool, has func(*subschema) bool) bool {
+func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*subschema) bool) bool {
 	if answer, ok := known[s]; ok {
 		return answer
 	}
@@ -64,10 +64,10 @@ func (b *bundle) any(s *subschema, known map[*subschema]bool, has func(*subschem
 }
 
 // branches lists the schemas that judge the same value and may declare members.
-func (b *bundle) branches(s *subschema) []*subschema {
+func (b *bundler) branches(s *subschema) []*subschema {
 	var list []*subschema
 	for _, name := range sortedKeys(s.children) {
-		if keywords[name].scope == inBranch {
+		if keywords[name].scope == inPlaceApplicator {
 			for _, h := range s.children[name] {
 				list = append(list, h.sub)
 			}
@@ -79,8 +79,8 @@ func (b *bundle) branches(s *subschema) []*subschema {
 	return list
 }
 
-// saysObject tells whether a schema's type is object, alone or in a list.
-func saysObject(object map[string]any) bool {
+// allowsObject tells whether a schema's type is object, alone or in a list.
+func allowsObject(object map[string]any) bool {
 	switch t := object["type"].(type) {
 	case string:
 		return t == "object"
@@ -90,14 +90,14 @@ func saysObject(object map[string]any) bool {
 	return false
 }
 
-// memberless lists the schemas below the root that say their value is an
+// undeclaredObjects lists the schemas below the root that say their value is an
 // object and nothing of its members: closed, they would accept {} alone, which
 // nobody means; in a branch, they would accept anything, which nobody said.
-func (b *bundle) memberless(root *subschema) []*subschema {
+func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 	var list []*subschema
 	type visit struct {
 		sub    *subschema
-		stand  stand
+		stand  position
 		member bool // the value is inside another
 	}
 	seen := map[visit]bool{}
@@ -108,30 +108,30 @@ func (b *bundle) memberless(root *subschema) []*subschema {
 		}
 		seen[v] = true
 		s := v.sub
-		bare := v.stand == asPlace && b.objectLike(s) || v.stand == asWritten && v.member && saysObject(s.object())
+		bare := v.stand == valuePosition && b.objectLike(s) || v.stand == unchanged && v.member && allowsObject(s.object())
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 		for _, name := range sortedKeys(s.children) {
-			if sc := keywords[name].scope; sc == inMember || sc == inBranch && name != "if" {
+			if sc := keywords[name].scope; sc == childApplicator || sc == inPlaceApplicator && name != "if" {
 				for _, h := range s.children[name] {
-					walk(visit{h.sub, childStand(v.stand, name), sc == inMember})
+					walk(visit{h.sub, childPosition(v.stand, name), sc == childApplicator})
 				}
 			}
 		}
 		if t := b.targets[s]; t != nil {
-			walk(visit{t, targetStand(v.stand), v.member})
+			walk(visit{t, targetPosition(v.stand), v.member})
 		}
 	}
-	walk(visit{root, asRoot, false})
+	walk(visit{root, rootPosition, false})
 	return list
 }
 
-// ownTarget follows references to the schema that says what s is.
-func (b *bundle) ownTarget(s *subschema) *subschema {
+// definingSchema follows references to the schema that says what s is.
+func (b *bundler) definingSchema(s *subschema) *subschema {
 	for range maxSchemaDepth {
 		t := b.targets[s]
-		if t == nil || saysObject(s.object()) {
+		if t == nil || allowsObject(s.object()) {
 			break
 		}
 		s = t
@@ -139,8 +139,8 @@ func (b *bundle) ownTarget(s *subschema) *subschema {
 	return s
 }
 
-// mustBeObject reports why the root cannot describe arguments, or "".
-func (b *bundle) mustBeObject(root *subschema) string {
+// rootFault reports why the root cannot describe arguments, or "".
+func (b *bundler) rootFault(root *subschema) string {
 	seen := map[*subschema]bool{}
 	for s := root; s != nil && !seen[s]; s = b.targets[s] {
 		seen[s] = true
@@ -148,7 +148,7 @@ func (b *bundle) mustBeObject(root *subschema) string {
 		if object == nil && s == root {
 			return "found " + kindOf(s.raw) + "; expected a schema of type object: arguments are always an object"
 		}
-		if object["type"] != nil && !saysObject(object) {
+		if object["type"] != nil && !allowsObject(object) {
 			return "found another type; expected type object: arguments are always an object"
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	faultFormat
 	faultMinimum
 	faultMaximum
-	faultAbove
-	faultBelow
+	faultExclusiveMinimum
+	faultExclusiveMaximum
 	faultMultiple
 	faultMinItems
 	faultMaxItems
@@ -48,7 +48,7 @@ const (
 )
 
 // argument names a place of the arguments.
-func argument(path []token) string {
+func argument(path []pathToken) string {
 	if len(path) == 0 {
 		return "The arguments object"
 	}
@@ -66,7 +66,7 @@ func argument(path []token) string {
 	return "Argument " + quote(b.String())
 }
 
-func sayWrongType(n *node, v any, argument string) string {
+func wrongTypeMessage(n *node, v any, argument string) string {
 	found := kindOf(v)
 	if _, isNumber := v.(json.Number); isNumber && n.types&typeInteger != 0 {
 		found = "a number with a fraction"
@@ -74,7 +74,7 @@ func sayWrongType(n *node, v any, argument string) string {
 	return fmt.Sprintf("%s must be %s, not %s.", argument, n.types, found)
 }
 
-func (j *judge) sayMissing(n *node, name, argument string) string {
+func (j *evaluation) missingMessage(n *node, name, argument string) string {
 	want := ""
 	if p := n.declared(name); p != nil {
 		if d := describe(p, 0); d != "" {
@@ -98,29 +98,29 @@ func (n *node) declared(name string) *node {
 	return nil
 }
 
-func (j *judge) sayUnexpected(n *node, v map[string]any, name, argument string) string {
+func (j *evaluation) unexpectedMessage(n *node, v map[string]any, name, argument string) string {
 	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
-	if near := j.near.member(n, v, name); near != "" {
+	if near := j.suggestions.suggest(n, v, name); near != "" {
 		return say + " Did you mean " + quote(near) + "?"
 	}
 	return say + " Send the call again without it."
 }
 
-func sayBadName(n *node, argument string) string {
-	want := describe(n.names, 0)
+func invalidNameMessage(n *node, argument string) string {
+	want := describe(n.propertyNames, 0)
 	if want == "" {
 		want = "another name"
 	}
 	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", argument, want)
 }
 
-// demand says what a value must be, in the words of the schema alone.
-func (n *node) demand(v any, f faultKind, tool string) string {
+// requirement says what a value must be, in the words of the schema alone.
+func (n *node) requirement(v any, f faultKind, tool string) string {
 	switch f {
 	case faultNever:
 		return "cannot have a value here; leave it out"
 	case faultEnum:
-		return "must be one of " + listValues(n.allowed.list)
+		return "must be one of " + listValues(n.enum.list)
 	case faultConst:
 		return "must be " + listValues(n.constant.list)
 	case faultMinLength:
@@ -130,17 +130,17 @@ func (n *node) demand(v any, f faultKind, tool string) string {
 	case faultPattern:
 		return "must match the pattern " + cutText(n.pattern.source)
 	case faultFormat:
-		return "must be " + n.format.shown
+		return "must be " + n.format.description
 	case faultMinimum:
 		return "must be at least " + n.minimum.String()
 	case faultMaximum:
 		return "must be at most " + n.maximum.String()
-	case faultAbove:
-		return "must be greater than " + n.above.String()
-	case faultBelow:
-		return "must be less than " + n.below.String()
+	case faultExclusiveMinimum:
+		return "must be greater than " + n.exclusiveMinimum.String()
+	case faultExclusiveMaximum:
+		return "must be less than " + n.exclusiveMaximum.String()
 	case faultMultiple:
-		return "must be a multiple of " + n.multiple.String()
+		return "must be a multiple of " + n.multipleOf.String()
 	case faultMinItems:
 		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minItems, "item"), lengthOf(v))
 	case faultMaxItems:
@@ -148,30 +148,30 @@ func (n *node) demand(v any, f faultKind, tool string) string {
 	case faultUnique:
 		return "must not hold two equal items"
 	case faultContains:
-		return fmt.Sprintf("must hold at least %s%s", plural(n.minContains, "item"), ofKind(n.contains))
+		return fmt.Sprintf("must hold at least %s%s", plural(n.minContains, "item"), matching(n.contains))
 	case faultContainsMany:
-		return fmt.Sprintf("must hold at most %s%s", plural(n.maxContains, "item"), ofKind(n.contains))
+		return fmt.Sprintf("must hold at most %s%s", plural(n.maxContains, "item"), matching(n.contains))
 	case faultMinProperties:
 		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minProperties, "member"), lengthOf(v))
 	case faultMaxProperties:
 		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxProperties, "member"), lengthOf(v))
 	case faultAnyOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.any))
+		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.anyOf))
 	case faultOneOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.one))
+		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.oneOf))
 	case faultOneOfMany:
-		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", tool, forms(n.one))
+		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", tool, forms(n.oneOf))
 	case faultNot:
 		return fmt.Sprintf("has a form that %s excludes%s", tool, forms([]*node{n.not}))
 	case faultThen:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.then}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.thenSchema}))
 	case faultElse:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.other}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.elseSchema}))
 	}
 	return "is not valid"
 }
 
-func ofKind(n *node) string {
+func matching(n *node) string {
 	if d := describe(n, 0); d != "" {
 		return " that is " + d
 	}
@@ -202,11 +202,11 @@ func describe(n *node, depth int) string {
 	switch {
 	case n.constant != nil:
 		return listValues(n.constant.list)
-	case n.allowed != nil:
-		if len(n.allowed.list) == 1 {
-			return listValues(n.allowed.list)
+	case n.enum != nil:
+		if len(n.enum.list) == 1 {
+			return listValues(n.enum.list)
 		}
-		return "one of " + listValues(n.allowed.list)
+		return "one of " + listValues(n.enum.list)
 	case n.types == 0 && n.ref != nil:
 		return describe(n.ref, depth+1)
 	case n.types == 0 && len(n.required) > 0:
@@ -233,7 +233,7 @@ func describe(n *node, depth int) string {
 func textRange(n *node) string {
 	switch {
 	case n.format != nil:
-		return " that is " + n.format.shown
+		return " that is " + n.format.description
 	case n.pattern != nil:
 		return " that matches " + cutText(n.pattern.source)
 	case n.minLength > 0 && n.maxLength >= 0:
@@ -254,10 +254,10 @@ func numberRange(n *node) string {
 		return " of at least " + n.minimum.String()
 	case n.maximum != nil:
 		return " of at most " + n.maximum.String()
-	case n.above != nil:
-		return " greater than " + n.above.String()
-	case n.below != nil:
-		return " less than " + n.below.String()
+	case n.exclusiveMinimum != nil:
+		return " greater than " + n.exclusiveMinimum.String()
+	case n.exclusiveMaximum != nil:
+		return " less than " + n.exclusiveMaximum.String()
 	}
 	return ""
 }

@@ -1,21 +1,21 @@
 package registry
 
-// maxNear bounds with how many members of one place an unexpected one is
+// maxCompared bounds with how many members of one place an unexpected one is
 // compared letter by letter.
-const maxNear = 200
+const maxCompared = 200
 
-// nearMembers keeps the members that schemas declare, as they are compared, for
+// memberSuggestions keeps the members that schemas declare, as they are compared, for
 // the messages of one refusal.
-type nearMembers map[*node][]candidate
+type memberSuggestions map[*node][]candidate
 
-// member finds the declared member that an unexpected one was meant to be, or
+// suggest finds the declared member that an unexpected one was meant to be, or
 // "". Members that the call already has are not offered.
-func (m *nearMembers) member(n *node, object map[string]any, name string) string {
+func (m *memberSuggestions) suggest(n *node, object map[string]any, name string) string {
 	if len(name) > maxNameBytes*2 {
 		return ""
 	}
-	skeleton := fold(name)
-	set := letters(skeleton)
+	skeleton := skeletonOf(name)
+	set := letterSet(skeleton)
 	limit := min(2, len(skeleton)/3)
 	best, distance, compared := "", limit+1, 0
 	asked := map[*node]bool{}
@@ -33,14 +33,14 @@ func (m *nearMembers) member(n *node, object map[string]any, name string) string
 			if _, has := object[c.name]; has {
 				continue
 			}
-			if compared++; compared > maxNear {
+			if compared++; compared > maxCompared {
 				return
 			}
 			if d := editDistance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
 				best, distance = c.name, d
 			}
 		}
-		for _, b := range n.beside() {
+		for _, b := range n.inPlace() {
 			visit(b)
 		}
 	}
@@ -49,17 +49,17 @@ func (m *nearMembers) member(n *node, object map[string]any, name string) string
 }
 
 // of lists the members that a schema declares by name.
-func (m *nearMembers) of(n *node) []candidate {
+func (m *memberSuggestions) of(n *node) []candidate {
 	list, known := (*m)[n]
 	if !known {
-		for _, name := range n.propertyNames {
+		for _, name := range n.sortedProperties {
 			if !n.properties[name].never {
-				skeleton := fold(name)
-				list = append(list, candidate{name: name, skeleton: skeleton, letters: letters(skeleton)})
+				skeleton := skeletonOf(name)
+				list = append(list, candidate{name: name, skeleton: skeleton, letters: letterSet(skeleton)})
 			}
 		}
 		if *m == nil {
-			*m = nearMembers{}
+			*m = memberSuggestions{}
 		}
 		(*m)[n] = list
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// nothing is a loader of no documents: nothing is ever fetched.
-type nothing struct{}
+// noLoader is a loader of no documents: nothing is ever fetched.
+type noLoader struct{}
 
-func (nothing) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("nothing is fetched")
 }
 
@@ -24,15 +24,15 @@ func checkMetaschema(raw any, dialect string) (f *fault) {
 		}
 	}()
 	c := jsonschema.NewCompiler()
-	c.UseLoader(nothing{})
+	c.UseLoader(noLoader{})
 	c.DefaultDraft(jsonschema.Draft2020)
 	if dialect == draft7 {
 		c.DefaultDraft(jsonschema.Draft7)
 	}
-	if err := c.AddResource(homeURI, raw); err != nil {
+	if err := c.AddResource(baseURI, raw); err != nil {
 		return compileFault(err)
 	}
-	if _, err := c.Compile(homeURI); err != nil {
+	if _, err := c.Compile(baseURI); err != nil {
 		return compileFault(err)
 	}
 	return nil
@@ -71,6 +71,6 @@ func compileFault(err error) *fault {
 
 // shortCause keeps one line of the author's own text.
 func shortCause(err error) string {
-	line, _, _ := strings.Cut(strings.ReplaceAll(fmt.Sprint(err), homeURI, ""), "\n")
+	line, _, _ := strings.Cut(strings.ReplaceAll(fmt.Sprint(err), baseURI, ""), "\n")
 	return cutText(line)
 }

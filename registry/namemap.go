@@ -40,7 +40,7 @@ type NameMap struct {
 // name that the face has no room for, are errors; the error names both. A name
 // that is given twice is mapped once.
 func NewNameMap(names []string, a Alphabet) (*NameMap, error) {
-	w := newWireNames(a)
+	w := newNameEncoder(a)
 	m := &NameMap{wire: make(map[string]string, len(names)), names: w.taken}
 	for _, name := range names {
 		wire, fault := w.add(name)
@@ -64,43 +64,43 @@ func (m *NameMap) Name(wire string) (string, bool) {
 	return name, ok
 }
 
-// wireNames is a map under construction.
-type wireNames struct {
+// nameEncoder is a map under construction.
+type nameEncoder struct {
 	alphabet Alphabet
 	taken    map[string]string
 }
 
-func newWireNames(a Alphabet) *wireNames {
-	return &wireNames{alphabet: a, taken: map[string]string{}}
+func newNameEncoder(a Alphabet) *nameEncoder {
+	return &nameEncoder{alphabet: a, taken: map[string]string{}}
 }
 
-func (w *wireNames) add(name string) (wire, fault string) {
-	wire = w.alphabet.write(name)
+func (w *nameEncoder) add(name string) (wire, fault string) {
+	wire = w.alphabet.encode(name)
 	if wire == "" || len(wire) > w.alphabet.MaxBytes {
 		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", quote(name), w.alphabet.MaxBytes)
 	}
 	if other, taken := w.taken[wire]; taken && other != name {
-		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", quote(name), quote(wire), quote(other), w.alphabet.why())
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", quote(name), quote(wire), quote(other), w.alphabet.rule())
 	}
 	w.taken[wire] = name
 	return wire, ""
 }
 
-// write is a name in the alphabet.
-func (a Alphabet) write(name string) string {
+// encode is a name in the alphabet.
+func (a Alphabet) encode(name string) string {
 	toolkit := ""
 	if a.Toolkit != "" {
 		first, rest, dotted := strings.Cut(name, ".")
 		if !dotted {
 			first, rest = a.Toolkit, name
 		}
-		toolkit, name = a.plain(first)+".", rest
+		toolkit, name = a.substitute(first)+".", rest
 	}
-	return toolkit + a.plain(name)
+	return toolkit + a.substitute(name)
 }
 
-// plain writes every byte that is not allowed as the substitute.
-func (a Alphabet) plain(name string) string {
+// substitute writes every byte that is not allowed as the substitute.
+func (a Alphabet) substitute(name string) string {
 	b := []byte(name)
 	for i, c := range b {
 		if strings.IndexByte(a.Allowed, c) < 0 {
@@ -110,8 +110,8 @@ func (a Alphabet) plain(name string) string {
 	return string(b)
 }
 
-// why says what makes two names one.
-func (a Alphabet) why() string {
+// rule says what makes two names one.
+func (a Alphabet) rule() string {
 	if a.Toolkit != "" {
 		return "a name is Toolkit.Tool, of letters, digits and _"
 	}

@@ -14,21 +14,21 @@ type candidate struct {
 	letters  uint64 // which bytes the skeleton has
 }
 
-func candidates(entries []*Entry) []candidate {
+func newCandidates(entries []*Entry) []candidate {
 	var list []candidate
 	for i, e := range entries {
 		if i > 0 && entries[i-1].tool.Name == e.tool.Name {
 			continue
 		}
 		name := e.tool.Name
-		skeleton := fold(name)
-		list = append(list, candidate{name, skeleton, fold(name[strings.LastIndexByte(name, '.')+1:]), letters(skeleton)})
+		skeleton := skeletonOf(name)
+		list = append(list, candidate{name, skeleton, skeletonOf(name[strings.LastIndexByte(name, '.')+1:]), letterSet(skeleton)})
 	}
 	return list
 }
 
-// letters is a set of bytes that two near names must nearly share.
-func letters(s string) (set uint64) {
+// letterSet is a set of bytes that two near names must nearly share.
+func letterSet(s string) (set uint64) {
 	for i := range len(s) {
 		set |= 1 << (s[i] % 64)
 	}
@@ -42,26 +42,26 @@ const (
 	sharedPart
 )
 
-// maxNearBytes is the longest name for which near ones are looked for.
-const maxNearBytes = 128
+// maxSuggestBytes is the longest name for which near ones are looked for.
+const maxSuggestBytes = 128
 
-// Near lists at most max names that are near to one that no tool has: equal but
+// Suggest lists at most max names that are near to one that no tool has: equal but
 // for case, separators and look-alikes, equal in the part behind the last dot,
 // or a few typing errors away, nearest first. Only names that allowed accepts
 // are listed; nil accepts none. A near name is offered and never used.
-func (r *Registry) Near(name string, allowed func(name string) bool, max int) []string {
-	if r == nil || allowed == nil || max <= 0 || name == "" || len(name) > maxNearBytes {
+func (r *Registry) Suggest(name string, allowed func(name string) bool, max int) []string {
+	if r == nil || allowed == nil || max <= 0 || name == "" || len(name) > maxSuggestBytes {
 		return nil
 	}
 	type hit struct {
 		name           string
 		rank, distance int
 	}
-	asked := newAsked(name)
+	asked := newQuery(name)
 	var hits []hit
-	for i := range r.near {
-		c := &r.near[i]
-		if rank, distance, ok := asked.near(c); ok {
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		if rank, distance, ok := asked.compare(c); ok {
 			hits = append(hits, hit{c.name, rank, distance})
 		}
 	}
@@ -80,8 +80,8 @@ func (r *Registry) Near(name string, allowed func(name string) bool, max int) []
 	return names
 }
 
-// asked is a name that no tool has, prepared for comparing.
-type asked struct {
+// query is a name that no tool has, prepared for comparing.
+type query struct {
 	skeleton string
 	last     string
 	parts    []string
@@ -89,19 +89,19 @@ type asked struct {
 	limit    int
 }
 
-func newAsked(name string) *asked {
-	a := &asked{skeleton: fold(name), last: fold(name[strings.LastIndexByte(name, '.')+1:])}
+func newQuery(name string) *query {
+	a := &query{skeleton: skeletonOf(name), last: skeletonOf(name[strings.LastIndexByte(name, '.')+1:])}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("._-/:@ ", r) }) {
-		if p := fold(part); len(p) >= 4 {
+		if p := skeletonOf(part); len(p) >= 4 {
 			a.parts = append(a.parts, p)
 		}
 	}
-	a.letters = letters(a.skeleton)
+	a.letters = letterSet(a.skeleton)
 	a.limit = min(3, len(a.skeleton)/4)
 	return a
 }
 
-func (a *asked) near(c *candidate) (rank, distance int, ok bool) {
+func (a *query) compare(c *candidate) (rank, distance int, ok bool) {
 	switch {
 	case a.skeleton == "":
 		return 0, 0, false

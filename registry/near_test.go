@@ -50,7 +50,7 @@ func TestNear(t *testing.T) {
 		strings.Repeat("a", 129): nil,
 		strings.Repeat("é", 64):  nil,
 	} {
-		got := r.Near(name, anyName, 2)
+		got := r.Suggest(name, anyName, 2)
 		if name == "\U0001d41feb.search" {
 			continue // f for w: near or not, it must not resolve
 		}
@@ -58,14 +58,14 @@ func TestNear(t *testing.T) {
 			t.Errorf("%q: found %v; expected %v", name, got, want)
 		}
 	}
-	if got := r.Near("web.serch", func(name string) bool { return name != "web.search" }, 3); slices.Contains(got, "web.search") {
+	if got := r.Suggest("web.serch", func(name string) bool { return name != "web.search" }, 3); slices.Contains(got, "web.search") {
 		t.Errorf("a name that is not allowed is offered: %v", got)
 	}
-	if r.Near("web.serch", nil, 3) != nil || r.Near("web.serch", anyName, 0) != nil || (*Registry)(nil).Near("x", anyName, 1) != nil {
+	if r.Suggest("web.serch", nil, 3) != nil || r.Suggest("web.serch", anyName, 0) != nil || (*Registry)(nil).Suggest("x", anyName, 1) != nil {
 		t.Error("nothing was to be offered")
 	}
 	for range 20 {
-		if !slices.Equal(r.Near("search", anyName, 5), r.Near("search", anyName, 5)) {
+		if !slices.Equal(r.Suggest("search", anyName, 5), r.Suggest("search", anyName, 5)) {
 			t.Fatal("two answers")
 		}
 	}
@@ -159,7 +159,7 @@ func FuzzNear(f *testing.F) {
 		if ValidName(name) && (!utf8.ValidString(name) || len(name) > 64) {
 			t.Fatalf("%q is a name", name)
 		}
-		if got := r.Near(name, anyName, 2); len(got) > 2 {
+		if got := r.Suggest(name, anyName, 2); len(got) > 2 {
 			t.Fatalf("%q: %v", name, got)
 		}
 	})

@@ -14,20 +14,20 @@ type node struct {
 	never bool // accepts nothing: the schema false
 	empty bool // asserts nothing at all
 
-	types    typeSet // 0: any
-	allowed  *values // enum
-	alone    bool    // enum is not shown to the second judge
-	constant *values // const
+	types           typeSet   // 0: any
+	enum            *valueSet // enum
+	enumPrimaryOnly bool      // enum is not shown to the second judge
+	constant        *valueSet // const
 
-	minimum, maximum, above, below, multiple *decimal
+	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal
 
 	minLength, maxLength int // maxLength -1: none
 	pattern              *pattern
 	format               *format
 
 	minItems, maxItems       int // maxItems -1: none
-	unique                   bool
-	prefix                   []*node
+	uniqueItems              bool
+	prefixItems              []*node
 	items                    *node
 	contains                 *node
 	minContains, maxContains int // maxContains -1: none
@@ -35,26 +35,26 @@ type node struct {
 	minProperties, maxProperties int // maxProperties -1: none
 	required                     []string
 	properties                   map[string]*node
-	propertyNames                []string // of properties, sorted
-	patterns                     []patternNode
-	others                       *node // additionalProperties
-	names                        *node // propertyNames
-	needs                        []dependency
-	dependents                   []dependent
+	sortedProperties             []string // of properties, sorted
+	patternProperties            []patternProperty
+	additionalProperties         *node // additionalProperties
+	propertyNames                *node // sortedProperties
+	dependentRequired            []dependentRequired
+	dependentSchemas             []dependentSchema
 
-	ref                 *node
-	all, any, one       []*node
-	not                 *node
-	cond, then, other   *node
-	restProps, restList *node // unevaluatedProperties, unevaluatedItems
+	ref                                     *node
+	allOf, anyOf, oneOf                     []*node
+	not                                     *node
+	ifSchema, thenSchema, elseSchema        *node
+	unevaluatedProperties, unevaluatedItems *node // unevaluatedProperties, unevaluatedItems
 
 	boundary string
 	secret   bool
 
-	marks burden
+	secondaryCost secondaryCost
 }
 
-type patternNode struct {
+type patternProperty struct {
 	*pattern
 	node *node
 }
@@ -66,12 +66,12 @@ type pattern struct {
 	size   int
 }
 
-type dependency struct {
-	name  string
-	needs []string
+type dependentRequired struct {
+	name     string
+	required []string
 }
 
-type dependent struct {
+type dependentSchema struct {
 	name string
 	node *node
 }
@@ -79,19 +79,19 @@ type dependent struct {
 const (
 	boundaryKey = "x-boundary"
 	secretKey   = "x-secret"
-	// ownEnumKey stands for enum in what the judges see where the first judge
+	// primaryEnumKey stands for enum in what the judges see where the first judge
 	// alone compares: the second would compare with one value after another.
-	ownEnumKey = "x-enum"
+	primaryEnumKey = "x-enum"
 )
 
-// maxSharedEnum is the number of values up to which both judges compare.
-const maxSharedEnum = 32
+// maxSecondaryEnum is the number of values up to which both judges compare.
+const maxSecondaryEnum = 32
 
-// longList tells whether an enum is too long for both judges. Arrays and objects
+// primaryOnly tells whether an enum is too long for both judges. Arrays and objects
 // are always compared by both.
-func longList(value any) bool {
+func primaryOnly(value any) bool {
 	list, _ := value.([]any)
-	return len(list) > maxSharedEnum && !slices.ContainsFunc(list, func(v any) bool {
+	return len(list) > maxSecondaryEnum && !slices.ContainsFunc(list, func(v any) bool {
 		switch v.(type) {
 		case []any, map[string]any:
 			return true
@@ -138,31 +138,31 @@ func (c *compiler) build(v any, n *node) *node {
 	for name, value := range object {
 		c.keyword(n, name, value)
 	}
-	n.propertyNames = sortedKeys(n.properties)
-	slices.SortFunc(n.patterns, func(a, b patternNode) int { return strings.Compare(a.source, b.source) })
-	slices.SortFunc(n.needs, func(a, b dependency) int { return strings.Compare(a.name, b.name) })
-	slices.SortFunc(n.dependents, func(a, b dependent) int { return strings.Compare(a.name, b.name) })
-	if n.cond == nil {
-		n.then, n.other = nil, nil
+	n.sortedProperties = sortedKeys(n.properties)
+	slices.SortFunc(n.patternProperties, func(a, b patternProperty) int { return strings.Compare(a.source, b.source) })
+	slices.SortFunc(n.dependentRequired, func(a, b dependentRequired) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(n.dependentSchemas, func(a, b dependentSchema) int { return strings.Compare(a.name, b.name) })
+	if n.ifSchema == nil {
+		n.thenSchema, n.elseSchema = nil, nil
 	}
-	if !n.branching() {
+	if !n.hasBranches() {
 		// Nothing beside this schema can have judged a member or an item, so
 		// that the rest is known without asking.
-		if n.others == nil {
-			n.others, n.restProps = n.restProps, nil
+		if n.additionalProperties == nil {
+			n.additionalProperties, n.unevaluatedProperties = n.unevaluatedProperties, nil
 		}
 		if n.items == nil && n.contains == nil {
-			n.items, n.restList = n.restList, nil
+			n.items, n.unevaluatedItems = n.unevaluatedItems, nil
 		}
 	}
 	n.empty = len(object) == 0
 	return n
 }
 
-// branching tells that other schemas judge the same value and may mark parts
+// hasBranches tells that other schemas judge the same value and may mark parts
 // of it as judged.
-func (n *node) branching() bool {
-	return n.ref != nil || len(n.all)+len(n.any)+len(n.one)+len(n.dependents) > 0 || n.cond != nil
+func (n *node) hasBranches() bool {
+	return n.ref != nil || len(n.allOf)+len(n.anyOf)+len(n.oneOf)+len(n.dependentSchemas) > 0 || n.ifSchema != nil
 }
 
 func (c *compiler) keyword(n *node, name string, value any) {
@@ -170,47 +170,47 @@ func (c *compiler) keyword(n *node, name string, value any) {
 	case "$ref":
 		n.ref = c.def(strings.TrimPrefix(value.(string), "#/$defs/"))
 	case "allOf":
-		n.all = c.list(value)
+		n.allOf = c.list(value)
 	case "anyOf":
-		n.any = c.list(value)
+		n.anyOf = c.list(value)
 	case "oneOf":
-		n.one = c.list(value)
+		n.oneOf = c.list(value)
 	case "not":
 		n.not = c.schema(value)
 	case "if":
-		n.cond = c.schema(value)
+		n.ifSchema = c.schema(value)
 	case "then":
-		n.then = c.schema(value)
+		n.thenSchema = c.schema(value)
 	case "else":
-		n.other = c.schema(value)
+		n.elseSchema = c.schema(value)
 	case boundaryKey:
 		n.boundary = value.(string)
 	case secretKey:
 		n.secret = value.(bool)
-	case "enum", ownEnumKey:
-		n.allowed = newValues(value.([]any))
-		n.alone = name == ownEnumKey
+	case "enum", primaryEnumKey:
+		n.enum = newValueSet(value.([]any))
+		n.enumPrimaryOnly = name == primaryEnumKey
 	case "const":
-		n.constant = newValues([]any{value})
+		n.constant = newValueSet([]any{value})
 	case "type":
 		n.types = parseTypes(value)
 	default:
-		c.byType(n, name, value)
+		c.typeKeyword(n, name, value)
 	}
 }
 
-func (c *compiler) byType(n *node, name string, value any) {
+func (c *compiler) typeKeyword(n *node, name string, value any) {
 	switch name {
 	case "minimum":
 		n.minimum = number(value)
 	case "maximum":
 		n.maximum = number(value)
 	case "exclusiveMinimum":
-		n.above = number(value)
+		n.exclusiveMinimum = number(value)
 	case "exclusiveMaximum":
-		n.below = number(value)
+		n.exclusiveMaximum = number(value)
 	case "multipleOf":
-		n.multiple = number(value)
+		n.multipleOf = number(value)
 	case "minLength":
 		n.minLength = count(value)
 	case "maxLength":
@@ -224,9 +224,9 @@ func (c *compiler) byType(n *node, name string, value any) {
 	case "maxItems":
 		n.maxItems = count(value)
 	case "uniqueItems":
-		n.unique = value.(bool)
+		n.uniqueItems = value.(bool)
 	case "prefixItems":
-		n.prefix = c.list(value)
+		n.prefixItems = c.list(value)
 	case "items":
 		n.items = c.schema(value)
 	case "contains":
@@ -236,13 +236,13 @@ func (c *compiler) byType(n *node, name string, value any) {
 	case "maxContains":
 		n.maxContains = count(value)
 	case "unevaluatedItems":
-		n.restList = c.schema(value)
+		n.unevaluatedItems = c.schema(value)
 	default:
-		c.byMember(n, name, value)
+		c.objectKeyword(n, name, value)
 	}
 }
 
-func (c *compiler) byMember(n *node, name string, value any) {
+func (c *compiler) objectKeyword(n *node, name string, value any) {
 	switch name {
 	case "minProperties":
 		n.minProperties = count(value)
@@ -258,21 +258,21 @@ func (c *compiler) byMember(n *node, name string, value any) {
 		}
 	case "patternProperties":
 		for k, v := range value.(map[string]any) {
-			n.patterns = append(n.patterns, patternNode{newPattern(k), c.schema(v)})
+			n.patternProperties = append(n.patternProperties, patternProperty{newPattern(k), c.schema(v)})
 		}
 	case "additionalProperties":
-		n.others = c.schema(value)
+		n.additionalProperties = c.schema(value)
 	case "propertyNames":
-		n.names = c.schema(value)
+		n.propertyNames = c.schema(value)
 	case "unevaluatedProperties":
-		n.restProps = c.schema(value)
+		n.unevaluatedProperties = c.schema(value)
 	case "dependentRequired":
 		for k, v := range value.(map[string]any) {
-			n.needs = append(n.needs, dependency{k, texts(v)})
+			n.dependentRequired = append(n.dependentRequired, dependentRequired{k, texts(v)})
 		}
 	case "dependentSchemas":
 		for k, v := range value.(map[string]any) {
-			n.dependents = append(n.dependents, dependent{k, c.schema(v)})
+			n.dependentSchemas = append(n.dependentSchemas, dependentSchema{k, c.schema(v)})
 		}
 	case "$defs":
 	default:

@@ -2,7 +2,7 @@ package registry
 
 // references resolves every $ref of a document, reports those that lead
 // nowhere, and documents that a test supplies on the way.
-func (l *library) references(d *document) map[*subschema]*subschema {
+func (l *resolver) references(d *document) map[*subschema]*subschema {
 	targets := map[*subschema]*subschema{}
 	seen := map[*document]bool{d: true}
 	queue := []*document{d}
@@ -31,7 +31,7 @@ func (l *library) references(d *document) map[*subschema]*subschema {
 
 // cycles reports references that come back to where they started without ever
 // looking at a part of the value: they would judge for ever and say nothing.
-func (l *library) cycles(d *document, targets map[*subschema]*subschema) {
+func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 	const (
 		open = 1
 		done = 2
@@ -63,7 +63,7 @@ func (l *library) cycles(d *document, targets map[*subschema]*subschema) {
 func sameValue(s *subschema, targets map[*subschema]*subschema) []*subschema {
 	var list []*subschema
 	for _, name := range sortedKeys(s.children) {
-		if keywords[name].scope == inBranch || name == "not" {
+		if keywords[name].scope == inPlaceApplicator || name == "not" {
 			for _, h := range s.children[name] {
 				list = append(list, h.sub)
 			}

@@ -49,10 +49,10 @@ import (
 
 // Registry is an immutable set of tools. Its zero value, and nil, hold none.
 type Registry struct {
-	latest  map[string]*Entry
-	exact   map[versioned]*Entry
-	entries []*Entry
-	near    []candidate
+	latest     map[string]*Entry
+	exact      map[versioned]*Entry
+	entries    []*Entry
+	candidates []candidate
 }
 
 type versioned struct{ name, version string }
@@ -69,7 +69,7 @@ func New(tools []Tool) (*Registry, error) {
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {
 		workers.Go(func() {
 			for i := range next {
-				loaded[i], faults[i] = load(&tools[i], heavy)
+				loaded[i], faults[i] = loadEntry(&tools[i], heavy)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func New(tools []Tool) (*Registry, error) {
 	workers.Wait()
 
 	r := &Registry{latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
-	wire, ids := newWireNames(OpenAI()), newWireNames(OXP())
+	wire, ids := newNameEncoder(OpenAI()), newNameEncoder(OXP())
 	first := make(map[versioned]int, len(tools))
 	for i, e := range loaded {
 		t := &tools[i]
@@ -121,7 +121,7 @@ func New(tools []Tool) (*Registry, error) {
 	slices.SortFunc(r.entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.tool.Name, b.tool.Name), compareVersions(a.version, b.version))
 	})
-	r.near = candidates(r.entries)
+	r.candidates = newCandidates(r.entries)
 	return r, nil
 }
 

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 	if got := string(e.ClosedSchema()); got != shown {
 		t.Errorf("a model is shown %s", got)
 	}
-	if e.OutputSchema() != nil || e.JudgeOutput(5) != nil {
+	if e.OutputSchema() != nil || e.EvaluateOutput(5) != nil {
 		t.Error("results are judged without a schema")
 	}
 }
@@ -86,7 +86,7 @@ func TestJudgeOutput(t *testing.T) {
 	}
 	e, _ := r.Lookup("a")
 	for raw, valid := range map[string]bool{`{"n":1,"more":true}`: true, `{"n":"1"}`: false, `[]`: false, `null`: false} {
-		if got := e.JudgeOutput(decoded(t, []byte(raw))) == nil; got != valid {
+		if got := e.EvaluateOutput(decoded(t, []byte(raw))) == nil; got != valid {
 			t.Errorf("%s: found %v", raw, got)
 		}
 	}

@@ -19,26 +19,26 @@ type Parameter = struct {
 
 // Fixed vocabularies; read only.
 var (
-	methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
-	places  = []string{"path", "query", "header", "body"}
+	methods   = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+	locations = []string{"path", "query", "header", "body"}
 
-	// keptHeaders are those that no argument may give: they say how the message is
+	// reservedHeaders are those that no argument may give: they say how the message is
 	// read, who asks and for whom, what is asked instead of what the head says, or
-	// they are the gateway's own. Names that begin with one of keptPrefixes are, too.
-	keptHeaders = []string{
+	// they are the gateway's own. Names that begin with one of reservedPrefixes are, too.
+	reservedHeaders = []string{
 		"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "host", "expect", "via",
 		"authorization", "cookie", "set-cookie", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
 		"cf-connecting-ip", "fastly-client-ip", "x-host", "x-http-method", "x-http-method-override", "x-method-override", "x-rewrite-url",
 		"accept", "accept-encoding", "user-agent", "idempotency-key", "traceparent", "tracestate", "baggage",
 	}
-	keptPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "x-original-", "x-remote-", "remote-", "callgate-"}
+	reservedPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "x-original-", "x-remote-", "remote-", "callgate-"}
 )
 
-// KeptHeader tells whether a name is of a header that no argument may give.
-func KeptHeader(name string) bool {
+// ReservedHeader tells whether a name is of a header that no argument may give.
+func ReservedHeader(name string) bool {
 	// Some servers take _ for -.
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	return slices.Contains(keptHeaders, name) || slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(reservedHeaders, name) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // ValidPlaceholder tells whether an argument's name may stand in braces in a path.
@@ -51,12 +51,12 @@ func ValidPlaceholder(name string) bool {
 	return name != "" && len(name) <= maxNameBytes
 }
 
-// template is a URL in which arguments stand, and what is said of them.
-type template struct {
-	report func(message string, field ...string)
-	braced []string // names in braces
-	fixed  url.Values
-	taken  map[string]string // by place and name: the argument
+// requestTemplate is a URL in which arguments stand, and what is said of them.
+type requestTemplate struct {
+	report       func(message string, field ...string)
+	placeholders []string // names in braces
+	fixedQuery   url.Values
+	taken        map[string]string // by place and name: the argument
 }
 
 // checkRequest reports what is wrong with how the request of an http tool is made:
@@ -74,18 +74,18 @@ func checkRequest(t Tool, report func(string, ...string)) {
 	if r.Type != "http" || r.Method == "" {
 		return
 	}
-	oneOf(report, r.Method, methods, "run", "method")
+	checkOneOf(report, r.Method, methods, "run", "method")
 	if t.Open {
 		report("found open: true beside a method; expected none: each argument needs its place in the request", "open")
 	}
-	w := template{report: report, taken: map[string]string{}}
+	w := requestTemplate{report: report, taken: map[string]string{}}
 	if !w.read(r.URL) {
 		return
 	}
 	for _, p := range r.Parameters {
 		w.place(p, r.Method)
 	}
-	for _, name := range w.braced {
+	for _, name := range w.placeholders {
 		if w.taken["path "+name] == "" {
 			report("found {"+name+"}, which no parameter fills; expected the parameter "+quote(name)+" with the place path", "run", "url")
 		}
@@ -94,7 +94,7 @@ func checkRequest(t Tool, report func(string, ...string)) {
 }
 
 // read reads the URL. What is wrong with it apart from its braces was reported.
-func (w *template) read(raw string) bool {
+func (w *requestTemplate) read(raw string) bool {
 	if checkURL(raw) != "" {
 		return false
 	}
@@ -119,29 +119,29 @@ func (w *template) read(raw string) bool {
 				w.report("found braces in the path that hold no name of letters, digits, _, - and dots"+expected, "run", "url")
 				return false
 			}
-			if slices.Contains(w.braced, name) {
+			if slices.Contains(w.placeholders, name) {
 				w.report("found {"+name+"} a second time; expected each argument once", "run", "url")
 				return false
 			}
-			w.braced = append(w.braced, name)
+			w.placeholders = append(w.placeholders, name)
 			rest = behind
 		}
-		if plain, err := url.PathUnescape(literal); err != nil || !sendable(literal, "!$&'()*+,;=:@") || plain == "." || plain == ".." {
+		if plain, err := url.PathUnescape(literal); err != nil || !urlSafe(literal, "!$&'()*+,;=:@") || plain == "." || plain == ".." {
 			w.report("found characters in the path that have to be escaped, or a part . or .."+expected, "run", "url")
 			return false
 		}
 	}
 	var err error
-	if w.fixed, err = url.ParseQuery(query); err != nil || !sendable(query, "!$&'()*+,=:@/?") {
+	if w.fixedQuery, err = url.ParseQuery(query); err != nil || !urlSafe(query, "!$&'()*+,=:@/?") {
 		w.report("found characters in the query that have to be escaped; expected it as it is sent, and arguments as parameters", "run", "url")
 		return false
 	}
 	return true
 }
 
-// sendable tells whether a text stands in a URL as it is: letters, digits, -._~,
+// urlSafe tells whether a text stands in a URL as it is: letters, digits, -._~,
 // escapes, and some more.
-func sendable(s, more string) bool {
+func urlSafe(s, more string) bool {
 	for i := range len(s) {
 		if c := s[i]; !letter(c) && !digit(c) && strings.IndexByte("-._~%", c) < 0 && strings.IndexByte(more, c) < 0 {
 			return false
@@ -151,7 +151,7 @@ func sendable(s, more string) bool {
 }
 
 // place checks where one argument is put.
-func (w *template) place(p Parameter, method string) {
+func (w *requestTemplate) place(p Parameter, method string) {
 	report := func(format string, args ...any) {
 		w.report(fmt.Sprintf(format, args...), "run", "parameters", p.Argument)
 	}
@@ -163,14 +163,14 @@ func (w *template) place(p Parameter, method string) {
 	switch p.In {
 	case "path":
 		key = p.In + " " + p.Argument
-		if !slices.Contains(w.braced, p.Argument) {
+		if !slices.Contains(w.placeholders, p.Argument) {
 			report("found the place path; expected {%s} in the path of the url", shorten(p.Argument))
 		}
 	case "query":
 		if name == "" {
 			report("found no name; expected one for the query")
 		}
-		if w.fixed.Has(name) {
+		if w.fixedQuery.Has(name) {
 			report("found %s, which stands in the url already; expected each name of the query once", quote(name))
 		}
 	case "header":
@@ -178,7 +178,7 @@ func (w *template) place(p Parameter, method string) {
 		switch {
 		case !headerName(name):
 			report("found %s; expected the name of a header", quote(name))
-		case KeptHeader(name):
+		case ReservedHeader(name):
 			report("found the header %s, which no argument may give; expected another", quote(name))
 		}
 	case "body":
@@ -187,7 +187,7 @@ func (w *template) place(p Parameter, method string) {
 			report("found the place body; expected none with the method %s", method)
 		}
 	default:
-		report("found the place %s; expected one of %s", quote(p.In), strings.Join(places, ", "))
+		report("found the place %s; expected one of %s", quote(p.In), strings.Join(locations, ", "))
 		return
 	}
 	if p.Name != "" && (p.In == "path" || p.In == "body") {
@@ -213,7 +213,7 @@ func headerName(name string) bool {
 
 // declared compares the parameters with what the root of the schema declares. A
 // schema that cannot be read was reported, or will be.
-func (w *template) declared(schema json.RawMessage, parameters []Parameter) {
+func (w *requestTemplate) declared(schema json.RawMessage, parameters []Parameter) {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(schema, &root) != nil {
 		return

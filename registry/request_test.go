@@ -87,7 +87,7 @@ func TestKeptHeaders(t *testing.T) {
 		"Idempotency-Key", "Accept", "Accept-Encoding", "User-Agent", "Forwarded", "X-Forwarded-For", "X_Forwarded_Host", "X-HTTP-Method-Override", "Sec-Fetch-Site", "traceparent",
 		"X-Original-URL", "X-Original-Host", "X_Remote_User", "Remote-Addr", "X-Host", "True-Client-IP", "CF-Connecting-IP",
 	} {
-		if !KeptHeader(name) {
+		if !ReservedHeader(name) {
 			t.Errorf("an argument may give %s", name)
 		}
 		if _, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"h":{"type":"string"}}}`),
@@ -96,7 +96,7 @@ func TestKeptHeaders(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"If-Match", "X-Request-Id", "Accept-Language", "Prefer", "Range", "X-Content", "Hostname", "Tenant"} {
-		if KeptHeader(name) {
+		if ReservedHeader(name) {
 			t.Errorf("no argument may give %s", name)
 		}
 	}

@@ -10,27 +10,27 @@ import (
 
 // schema is a definition that was read, closed and compiled.
 type schema struct {
-	root    *node
-	witness *witness
-	closed  json.RawMessage // for readers
-	written json.RawMessage // the same in its author's words
-	// secretOthers makes members secret that the root does not declare.
-	secretOthers bool
+	root      *node
+	secondary *secondary
+	closed    json.RawMessage // for readers
+	authored  json.RawMessage // the same in its author's words
+	// secretAdditional makes members secret that the root does not declare.
+	secretAdditional bool
 }
 
-// reading says how a definition is read. The zero value is the strict one.
-type reading struct {
+// options says how a definition is read. The zero value is the strict one.
+type options struct {
 	open     bool // the root keeps what the author wrote of other members
-	anything bool // nothing is closed and the root may be any schema: results, and the official suite
-	// silentFormats makes format an annotation, emptyEnums accepts a list that
+	authored bool // nothing is closed and the root may be any schema: results, and the official suite
+	// formatAnnotations makes format an annotation, allowEmptyEnum accepts a list that
 	// no value matches, and remotes supplies other documents: the official suite.
-	silentFormats, emptyEnums bool
-	remotes                   func(uri string) (any, bool)
-	heavy                     chan struct{} // see witness
+	formatAnnotations, allowEmptyEnum bool
+	remotes                           func(uri string) (any, bool)
+	large                             chan struct{} // see witness
 }
 
 // read turns a definition into a schema, or says all that is wrong with it.
-func read(raw json.RawMessage, r reading) (*schema, []fault) {
+func read(raw json.RawMessage, r options) (*schema, []fault) {
 	if len(raw) == 0 {
 		return nil, []fault{{"", "found no schema; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
 	}
@@ -41,8 +41,8 @@ func read(raw json.RawMessage, r reading) (*schema, []fault) {
 	if value == nil {
 		return nil, []fault{{"", "found null; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
 	}
-	l := newLibrary(r)
-	doc := l.add(value, homeURI)
+	l := newResolver(r)
+	doc := l.add(value, baseURI)
 	l.lint(doc)
 	if len(l.faults) > 0 {
 		return nil, l.faults
@@ -63,13 +63,13 @@ func read(raw json.RawMessage, r reading) (*schema, []fault) {
 	if len(l.faults) > 0 {
 		return nil, l.faults
 	}
-	b := newBundle(targets)
-	b.open, b.format = r.open, !r.silentFormats
-	stand := asRoot
-	if r.anything {
-		stand = asKept
+	b := newBundler(targets)
+	b.open, b.format = r.open, !r.formatAnnotations
+	stand := rootPosition
+	if r.authored {
+		stand = resultPosition
 	} else {
-		b.check(l, doc.root)
+		b.checkClosable(l, doc.root)
 	}
 	if len(l.faults) > 0 {
 		return nil, l.faults
@@ -77,74 +77,74 @@ func read(raw json.RawMessage, r reading) (*schema, []fault) {
 	return assemble(b, doc.root, stand, r)
 }
 
-// check reports what closing cannot close.
-func (b *bundle) check(l *library, root *subschema) {
-	if problem := b.mustBeObject(root); problem != "" {
+// checkClosable reports what closing cannot close.
+func (b *bundler) checkClosable(l *resolver, root *subschema) {
+	if problem := b.rootFault(root); problem != "" {
 		l.report(root.pointer, problem)
 		return
 	}
 	reported := map[*subschema]bool{}
-	for _, s := range b.memberless(root) {
-		if own := b.ownTarget(s); !reported[own] {
+	for _, s := range b.undeclaredObjects(root) {
+		if own := b.definingSchema(s); !reported[own] {
 			reported[own] = true
 			l.report(own.pointer, undeclared)
 		}
 	}
-	b.boundaries(l, root)
+	b.checkBoundaries(l, root)
 }
 
-func assemble(b *bundle, top *subschema, stand stand, r reading) (*schema, []fault) {
+func assemble(b *bundler, top *subschema, stand position, r options) (*schema, []fault) {
 	document := b.document(top, stand)
 	root, f := compile(document)
 	if f != nil {
 		return nil, []fault{*f}
 	}
-	if problem := root.cost(); problem != "" {
+	if problem := root.complexity(); problem != "" {
 		return nil, []fault{{"", problem}}
 	}
-	root.burden()
-	w, err := newWitness(document, root.patterned(), r.heavy)
+	root.countSecondaryCost()
+	w, err := newSecondary(document, root.hasPatterns(), r.large)
 	if err != nil {
 		return nil, []fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
-	b.shown = true
+	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, stand))
 	if err != nil {
 		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	written, err := json.Marshal(b.written(top, stand))
+	written, err := json.Marshal(b.authored(top, stand))
 	if err != nil {
 		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	return &schema{root: root, witness: w, closed: shown, written: written, secretOthers: b.secretOthers}, nil
+	return &schema{root: root, secondary: w, closed: shown, authored: written, secretAdditional: b.secretAdditional}, nil
 }
 
-// patterned tells whether any schema that can be reached has a pattern.
-func (n *node) patterned() bool {
+// hasPatterns tells whether any schema that can be reached has a pattern.
+func (n *node) hasPatterns() bool {
 	found := false
-	n.each(func(n *node) { found = found || n.pattern != nil || len(n.patterns) > 0 })
+	n.walk(func(n *node) { found = found || n.pattern != nil || len(n.patternProperties) > 0 })
 	return found
 }
 
 var (
-	errUnsound = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
-	errSteps   = fmt.Errorf("judging takes more than %d steps, or the second validator more than %d", maxSteps, maxSecondSteps)
+	errMalformed    = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
+	errTooManySteps = fmt.Errorf("judging takes more than %d steps, or the second validator more than %d", maxSteps, maxSecondarySteps)
 )
 
-// judge gives every violation of a value, or nil.
-func (s *schema) judge(tool string, v any) []Violation {
+// evaluate gives every violation of a value, or nil.
+func (s *schema) evaluate(tool string, v any) []Violation {
 	refused := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}
-	if !sound(v, 1) {
-		return refused("The arguments hold a value that cannot be judged: a number out of range, or too many levels.", errUnsound)
+	if !wellFormed(v, 1) {
+		return refused("The arguments hold a value that cannot be judged: a number out of range, or too many levels.", errMalformed)
 	}
 	tooLarge := func() []Violation {
-		return refused("The arguments are too large to be judged for "+tool+". Send less in one call.", errSteps)
+		return refused("The arguments are too large to be judged for "+tool+". Send less in one call.", errTooManySteps)
 	}
-	j := judge{tool: tool}
+	j := evaluation{tool: tool}
 	ok := j.apply(s.root, v, nil)
-	if j.spent {
+	if j.exhausted {
 		return tooLarge()
 	}
 	if !ok {
@@ -154,11 +154,11 @@ func (s *schema) judge(tool string, v any) []Violation {
 		return refused("The arguments do not match the schema of "+tool+".", errors.New("the first validator refused and gave no reason"))
 	}
 	// The second judge takes no short cuts: find out what it would do.
-	j = judge{tool: tool, thorough: true, path: j.path[:0]}
-	if j.apply(s.root, v, nil); j.spent {
+	j = evaluation{tool: tool, exhaustive: true, path: j.path[:0]}
+	if j.apply(s.root, v, nil); j.exhausted {
 		return tooLarge()
 	}
-	if err := s.witness.accepts(v, j.steps); err != nil {
+	if err := s.secondary.accepts(v, j.steps); err != nil {
 		return refused("The arguments do not match the schema of "+tool+".", err)
 	}
 	return nil

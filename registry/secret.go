@@ -7,11 +7,11 @@ import "slices"
 // describes is not secret, unless the author marked members secret that the
 // root does not declare: then it may not be known by its name.
 func (e *Entry) Secret(path []string) bool {
-	if !e.secretive {
+	if !e.hasSecrets {
 		return false
 	}
-	at := everyNode([]*node{e.input.root})
-	if e.input.secretOthers && len(path) > 0 && !slices.ContainsFunc(at, func(n *node) bool { return n.lists(path[0]) }) {
+	at := inPlaceClosure([]*node{e.input.root})
+	if e.input.secretAdditional && len(path) > 0 && !slices.ContainsFunc(at, func(n *node) bool { return n.declares(path[0]) }) {
 		return true
 	}
 	for i := 0; ; i++ {
@@ -21,20 +21,20 @@ func (e *Entry) Secret(path []string) bool {
 		if i == len(path) || len(at) == 0 {
 			return false
 		}
-		at = everyNode(onward(at, path[i]))
+		at = inPlaceClosure(step(at, path[i]))
 	}
 }
 
-// lists tells whether a schema declares a member of this name.
-func (n *node) lists(name string) bool {
+// declares tells whether a schema declares a member of this name.
+func (n *node) declares(name string) bool {
 	_, listed := n.properties[name]
-	return listed || slices.ContainsFunc(n.patterns, func(p patternNode) bool { return p.expr.MatchString(name) })
+	return listed || slices.ContainsFunc(n.patternProperties, func(p patternProperty) bool { return p.expr.MatchString(name) })
 }
 
-// everyNode adds everything that judges the same value.
-func everyNode(at []*node) []*node {
+// inPlaceClosure adds everything that judges the same value.
+func inPlaceClosure(at []*node) []*node {
 	for i := 0; i < len(at); i++ {
-		next := at[i].beside()
+		next := at[i].inPlace()
 		if at[i].not != nil {
 			next = append(next, at[i].not)
 		}
@@ -47,16 +47,16 @@ func everyNode(at []*node) []*node {
 	return at
 }
 
-// onward follows one token, which may be a member's name or an index.
-func onward(at []*node, token string) []*node {
-	list := ofMember(at, token)
+// step follows one token, which may be a member's name or an index.
+func step(at []*node, token string) []*node {
+	list := memberSchemas(at, token)
 	add := func(n *node) {
 		if n != nil && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
 	}
 	if allDigits(token) && len(token) < 10 {
-		for _, n := range ofItem(at, digits(token)) {
+		for _, n := range itemSchemas(at, digits(token)) {
 			add(n)
 		}
 		for _, n := range at {
@@ -64,7 +64,7 @@ func onward(at []*node, token string) []*node {
 		}
 	}
 	for _, n := range at {
-		add(n.restProps)
+		add(n.unevaluatedProperties)
 	}
 	return list
 }

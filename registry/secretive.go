@@ -2,7 +2,7 @@ package registry
 
 import "slices"
 
-// Secretive tells whether any tool marks an argument x-secret.
-func (r *Registry) Secretive() bool {
-	return r != nil && slices.ContainsFunc(r.entries, func(e *Entry) bool { return e.secretive })
+// HasSecrets tells whether any tool marks an argument x-secret.
+func (r *Registry) HasSecrets() bool {
+	return r != nil && slices.ContainsFunc(r.entries, func(e *Entry) bool { return e.hasSecrets })
 }

@@ -2,9 +2,9 @@ package registry
 
 import "encoding/json"
 
-// sound tells whether a value is of JSON's types and every number within the
+// wellFormed tells whether a value is of JSON's types and every number within the
 // limits, whatever the schema says of it.
-func sound(v any, depth int) bool {
+func wellFormed(v any, depth int) bool {
 	if depth > maxValueDepth {
 		return false
 	}
@@ -16,14 +16,14 @@ func sound(v any, depth int) bool {
 		return ok
 	case []any:
 		for _, item := range v {
-			if !sound(item, depth+1) {
+			if !wellFormed(item, depth+1) {
 				return false
 			}
 		}
 		return true
 	case map[string]any:
 		for _, item := range v {
-			if !sound(item, depth+1) {
+			if !wellFormed(item, depth+1) {
 				return false
 			}
 		}

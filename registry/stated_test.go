@@ -14,12 +14,12 @@ func withMembersStated(tb testing.TB, raw json.RawMessage) (json.RawMessage, int
 	if unreadable != nil {
 		return raw, 0
 	}
-	l := newLibrary(reading{})
-	doc := l.add(value, homeURI)
-	b := newBundle(l.references(doc))
+	l := newResolver(options{})
+	doc := l.add(value, baseURI)
+	b := newBundler(l.references(doc))
 	stated := 0
-	for _, s := range b.memberless(doc.root) {
-		own := b.ownTarget(s).object()
+	for _, s := range b.undeclaredObjects(doc.root) {
+		own := b.definingSchema(s).object()
 		if _, has := own["additionalProperties"]; own != nil && !has {
 			own["additionalProperties"] = true
 			stated++

@@ -59,20 +59,20 @@ func TestSuiteRequired(t *testing.T) {
 		file := strings.TrimSuffix(filepath.Base(path), ".json")
 		for _, c := range cases {
 			total += len(c.Tests)
-			s, faults := read(c.Schema, reading{anything: true, silentFormats: true, emptyEnums: true, remotes: remotes})
+			s, faults := read(c.Schema, options{authored: true, formatAnnotations: true, allowEmptyEnum: true, remotes: remotes})
 			if len(faults) > 0 {
 				refused[file] += len(c.Tests)
 				continue
 			}
 			for _, test := range c.Tests {
 				v := decoded(t, test.Data)
-				if got := (&judge{}).apply(s.root, v, nil); got != test.Valid {
+				if got := (&evaluation{}).apply(s.root, v, nil); got != test.Valid {
 					t.Errorf("%s: %s: %s: found %v", file, c.Description, test.Description, got)
 				}
-				if (s.witness.accepts(v, 0) == nil) != test.Valid {
+				if (s.secondary.accepts(v, 0) == nil) != test.Valid {
 					secondWrong[file]++
 				}
-				if found := s.judge("suite", v); (len(found) == 0) != test.Valid {
+				if found := s.evaluate("suite", v); (len(found) == 0) != test.Valid {
 					t.Errorf("%s: %s: %s: found %v", file, c.Description, test.Description, found)
 				}
 			}

@@ -129,9 +129,9 @@ func complete(t Tool) (Tool, []*LoadError) {
 		report(fmt.Sprintf("found %s; expected a semantic version such as 1.0.0", quote(t.Version)), "version")
 	}
 	t.Kind = defaulted(t.Kind, defaultKind)
-	oneOf(report, t.Kind, kinds, "kind")
+	checkOneOf(report, t.Kind, kinds, "kind")
 	t.Effect = defaulted(t.Effect, defaultEffect)
-	oneOf(report, t.Effect, effects, "effect")
+	checkOneOf(report, t.Effect, effects, "effect")
 	t.Run = completeRun(t.Run, report)
 	checkRequest(t, report)
 	return t, faults
@@ -144,7 +144,7 @@ func defaulted(s, otherwise string) string {
 	return s
 }
 
-func oneOf(report func(string, ...string), found string, expected []string, field ...string) {
+func checkOneOf(report func(string, ...string), found string, expected []string, field ...string) {
 	if !slices.Contains(expected, found) {
 		report(fmt.Sprintf("found %s; expected one of %s", quote(found), strings.Join(expected, ", ")), field...)
 	}
@@ -154,7 +154,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 	if r.Type == "" {
 		report("found nothing; expected one of "+strings.Join(runTypes, ", "), "run", "type")
 	} else {
-		oneOf(report, r.Type, runTypes, "run", "type")
+		checkOneOf(report, r.Type, runTypes, "run", "type")
 	}
 	remote := r.Type == "mcp" || r.Type == "oxp" || r.Type == "callback"
 	switch {
@@ -246,7 +246,7 @@ func completeAsks(r *Run, report func(string, ...string)) {
 			report(fmt.Sprintf("found %s a second time; expected each kind of question once", quote(kind)), "run", "asks", fmt.Sprint(i))
 			continue
 		}
-		oneOf(report, kind, asks, "run", "asks", fmt.Sprint(i))
+		checkOneOf(report, kind, asks, "run", "asks", fmt.Sprint(i))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-type published struct {
+type publishedTool struct {
 	Server      string          `json:"server"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -15,7 +15,7 @@ type published struct {
 }
 
 // imported is the definition that an import of a published tool writes.
-func imported(tb testing.TB, p published) Tool {
+func imported(tb testing.TB, p publishedTool) Tool {
 	tb.Helper()
 	schema := p.InputSchema
 	if len(schema) > 0 && string(schema) != "null" {
@@ -25,7 +25,7 @@ func imported(tb testing.TB, p published) Tool {
 }
 
 func TestGitHubRegistryLoads(t *testing.T) {
-	var tools []published
+	var tools []publishedTool
 	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &tools)
 	want := corpora.Count("registry_github_mcp", 117, 24)
 	if len(tools) != want {
@@ -50,7 +50,7 @@ func TestGitHubRegistryLoads(t *testing.T) {
 }
 
 func TestDockerRegistryLoads(t *testing.T) {
-	var tools []published
+	var tools []publishedTool
 	readJSON(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &tools)
 	servers := map[string][]Tool{}
 	for _, p := range tools {
@@ -108,8 +108,8 @@ func loadErrors(tb testing.TB, err error) []*LoadError {
 }
 
 type bfclTask struct {
-	ID          string      `json:"id"`
-	Tools       []published `json:"tools"`
+	ID          string          `json:"id"`
+	Tools       []publishedTool `json:"tools"`
 	GroundTruth []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -145,7 +145,7 @@ func TestBFCLCalls(t *testing.T) {
 				t.Errorf("%s: no tool %s", task.ID, call.Name)
 				continue
 			}
-			found := e.Judge(arguments(t, string(call.Arguments)))
+			found := e.Evaluate(arguments(t, string(call.Arguments)))
 			if (len(found) == 0) != (len(call.Errors) == 0) {
 				t.Errorf("%s: %s: found %v; expected %v", task.ID, call.Name, found, call.Errors)
 			}

@@ -99,21 +99,21 @@ func join(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " " + last + " " + names[len(names)-1]
 }
 
-// values is a set of JSON values that are compared as JSON Schema compares:
+// valueSet is a set of JSON values that are compared as JSON Schema compares:
 // numbers by value, objects without order.
-type values struct {
-	list []any
-	set  map[string]int // canonical forms and their first index
-	flat bool           // none is an array or object
-	bulk []int          // of all values up to an index
+type valueSet struct {
+	list         []any
+	set          map[string]int // canonical forms and their first index
+	flat         bool           // none is an array or object
+	compareCosts []int          // of all values up to an index
 }
 
-func newValues(list []any) *values {
-	v := &values{list: list, set: make(map[string]int, len(list)), flat: true, bulk: make([]int, len(list))}
+func newValueSet(list []any) *valueSet {
+	v := &valueSet{list: list, set: make(map[string]int, len(list)), flat: true, compareCosts: make([]int, len(list))}
 	sum := 0
 	for i, item := range list {
-		sum += bulk(item)
-		v.bulk[i] = sum
+		sum += compareCost(item)
+		v.compareCosts[i] = sum
 		form := string(appendCanonical(nil, item))
 		if _, twice := v.set[form]; !twice {
 			v.set[form] = i
@@ -127,7 +127,7 @@ func newValues(list []any) *values {
 }
 
 // has reports membership and what it cost in steps.
-func (v *values) has(item any) (ok bool, cost int) {
+func (v *valueSet) has(item any) (ok bool, cost int) {
 	switch item.(type) {
 	case []any, map[string]any:
 		if v.flat {
@@ -137,7 +137,7 @@ func (v *values) has(item any) (ok bool, cost int) {
 	var small [64]byte
 	form := appendCanonical(small[:0], item)
 	_, ok = v.set[string(form)]
-	return ok, len(form) / writtenPerStep
+	return ok, len(form) / bytesWrittenPerStep
 }
 
 // appendCanonical writes the one form that equal JSON values share.

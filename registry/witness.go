@@ -9,7 +9,7 @@ import (
 	"github.com/kaptinlin/jsonschema"
 )
 
-// witness is the second judge: kaptinlin/jsonschema on the same closed schema.
+// secondary is the second judge: kaptinlin/jsonschema on the same closed schema.
 //
 // Its known defects are fenced off here. It fetches references while it
 // compiles: the loaders are removed. It accepts everything where a reference
@@ -20,11 +20,11 @@ import (
 // time. It ignores format unless told. It can panic: that is a refusal. It
 // compares with the values of an enum one after another: a long one is left to
 // the first judge where it can only narrow, and counted elsewhere (see burden).
-type witness struct {
+type secondary struct {
 	bundle []byte
 	shared *jsonschema.Schema      // nil: judged by copies
 	copies chan *jsonschema.Schema // idle copies
-	heavy  chan struct{}           // one place: see accepts
+	large  chan struct{}           // one place: see accepts
 }
 
 var (
@@ -32,16 +32,16 @@ var (
 	errPanicked = errors.New("the second validator panicked")
 )
 
-// heavySteps is the work from which on judgements are made one at a time: the
+// largeSteps is the work from which on judgements are made one at a time: the
 // second judge needs memory of about a quarter of a kilobyte a step.
-const heavySteps = 40_000
+const largeSteps = 40_000
 
-func newWitness(bundle any, patterned bool, heavy chan struct{}) (*witness, error) {
+func newSecondary(bundle any, patterned bool, heavy chan struct{}) (*secondary, error) {
 	raw, err := json.Marshal(bundle)
 	if err != nil {
 		return nil, err
 	}
-	w := &witness{bundle: raw, heavy: heavy}
+	w := &secondary{bundle: raw, large: heavy}
 	first, err := w.compile()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newWitness(bundle any, patterned bool, heavy chan struct{}) (*witness, erro
 	return w, nil
 }
 
-func (w *witness) compile() (s *jsonschema.Schema, err error) {
+func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 	defer func() {
 		if recover() != nil {
 			s, err = nil, errPanicked
@@ -84,10 +84,10 @@ func (w *witness) compile() (s *jsonschema.Schema, err error) {
 
 // accepts tells whether the second judge accepts a value too; steps is what it
 // needs, as a thorough judgement counts them.
-func (w *witness) accepts(v any, steps int) error {
-	if steps > heavySteps {
-		w.heavy <- struct{}{}
-		defer func() { <-w.heavy }()
+func (w *secondary) accepts(v any, steps int) error {
+	if steps > largeSteps {
+		w.large <- struct{}{}
+		defer func() { <-w.large }()
 	}
 	s := w.shared
 	if s == nil {
@@ -107,10 +107,10 @@ func (w *witness) accepts(v any, steps int) error {
 			}
 		}()
 	}
-	return ask(s, v)
+	return validateSecondary(s, v)
 }
 
-func ask(s *jsonschema.Schema, v any) (err error) {
+func validateSecondary(s *jsonschema.Schema, v any) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errPanicked

@@ -15,8 +15,8 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// bare compiles with the library as it comes.
-func bare(t *testing.T, schema string) *jsonschema.Schema {
+// plainLibrary compiles with the library as it comes.
+func plainLibrary(t *testing.T, schema string) *jsonschema.Schema {
 	t.Helper()
 	s, err := jsonschema.NewCompiler().Compile([]byte(schema))
 	if err != nil {
@@ -45,7 +45,7 @@ func TestFencedDefects(t *testing.T) {
 	}
 	for defect, schema := range refusedAtLoad {
 		t.Run(defect, func(t *testing.T) {
-			if !bare(t, schema).ValidateMap(map[string]any{"a": "x"}).IsValid() {
+			if !plainLibrary(t, schema).ValidateMap(map[string]any{"a": "x"}).IsValid() {
 				t.Error("the bare library no longer has the defect")
 			}
 			fetched.Store(0)
@@ -60,7 +60,7 @@ func TestFencedDefects(t *testing.T) {
 
 	t.Run("nothing is fetched where a reference slips through", func(t *testing.T) {
 		fetched.Store(0)
-		if _, err := newWitness(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
+		if _, err := newSecondary(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
 			t.Error("the second judge compiles a reference to a host")
 		}
 		file := filepath.Join(t.TempDir(), "schema.json")
@@ -79,30 +79,30 @@ func TestFencedDefects(t *testing.T) {
 	t.Run("formats are not asserted", func(t *testing.T) {
 		const schema = `{"type":"object","properties":{"a":{"type":"string","format":"ipv4"}}}`
 		v := map[string]any{"a": "no"}
-		if !bare(t, schema).ValidateMap(v).IsValid() {
+		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := entryOf(t, schema); e.Judge(v) == nil || e.input.witness.accepts(v, 0) == nil {
+		if e := entryOf(t, schema); e.Evaluate(v) == nil || e.input.secondary.accepts(v, 0) == nil {
 			t.Error("the format is not asserted by both judges")
 		}
 	})
 	t.Run("content keywords are asserted", func(t *testing.T) {
 		const schema = `{"type":"object","properties":{"a":{"contentEncoding":"base64"}}}`
 		v := map[string]any{"a": "*"}
-		if bare(t, schema).ValidateMap(v).IsValid() {
+		if plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if found := entryOf(t, schema).Judge(v); found != nil {
+		if found := entryOf(t, schema).Evaluate(v); found != nil {
 			t.Errorf("refused: %v", found)
 		}
 	})
 	t.Run("true judges every member", func(t *testing.T) {
 		const schema = `{"type":"object","$ref":"#/$defs/any","unevaluatedProperties":false,"$defs":{"any":true}}`
 		v := map[string]any{"b": "x"}
-		if !bare(t, schema).ValidateMap(v).IsValid() {
+		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := entryOf(t, schema); e.Judge(v) == nil || e.input.witness.accepts(v, 0) == nil {
+		if e := entryOf(t, schema); e.Evaluate(v) == nil || e.input.secondary.accepts(v, 0) == nil {
 			t.Error("an unknown member is not refused by both judges")
 		}
 	})
@@ -120,14 +120,14 @@ func TestFencedDefects(t *testing.T) {
 		}
 		ea, _ := r.Lookup("a")
 		eb, _ := r.Lookup("b")
-		if ea.Judge(text) != nil || eb.Judge(number) != nil || ea.Judge(number) == nil || eb.Judge(text) == nil {
+		if ea.Evaluate(text) != nil || eb.Evaluate(number) != nil || ea.Evaluate(number) == nil || eb.Evaluate(text) == nil {
 			t.Error("one tool is judged by the schema of another")
 		}
 	})
 	t.Run("a property that is null panics", func(t *testing.T) {
 		const schema = `{"type":"object","properties":{"a":null}}`
-		s := bare(t, schema)
-		if err := ask(s, map[string]any{"a": "x"}); err != errPanicked {
+		s := plainLibrary(t, schema)
+		if err := validateSecondary(s, map[string]any{"a": "x"}); err != errPanicked {
 			t.Errorf("the bare library no longer has the defect: %v", err)
 		}
 		if _, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}}); err == nil {
@@ -139,27 +139,27 @@ func TestFencedDefects(t *testing.T) {
 // TestSecondJudgeRefuses injects what the second judge may do wrong: refuse,
 // panic, and not compile again.
 func TestSecondJudgeRefuses(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, w *witness){
-		"refuses": func(t *testing.T, w *witness) {
-			other, err := newWitness(map[string]any{"maxProperties": json.Number("0")}, false, w.heavy)
+	for name, spoil := range map[string]func(t *testing.T, w *secondary){
+		"refuses": func(t *testing.T, w *secondary) {
+			other, err := newSecondary(map[string]any{"maxProperties": json.Number("0")}, false, w.large)
 			if err != nil {
 				t.Fatal(err)
 			}
 			*w = *other
 		},
-		"panics":        func(t *testing.T, w *witness) { w.shared = bare(t, `{"properties":{"a":null}}`) },
-		"is not there":  func(t *testing.T, w *witness) { w.shared = new(jsonschema.Schema); w.shared = nil; w.bundle = nil },
-		"is spoilt":     func(t *testing.T, w *witness) { w.shared, w.bundle = nil, []byte(`{"type":5}`) },
-		"lost its refs": func(t *testing.T, w *witness) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) },
+		"panics":        func(t *testing.T, w *secondary) { w.shared = plainLibrary(t, `{"properties":{"a":null}}`) },
+		"is not there":  func(t *testing.T, w *secondary) { w.shared = new(jsonschema.Schema); w.shared = nil; w.bundle = nil },
+		"is spoilt":     func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"type":5}`) },
+		"lost its refs": func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := entryOf(t, `{"type":"object","properties":{"a":{"type":"string"}}}`)
 			v := map[string]any{"a": "hunter2"}
-			if found := e.Judge(v); found != nil {
+			if found := e.Evaluate(v); found != nil {
 				t.Fatal(found)
 			}
-			spoil(t, e.input.witness)
-			found := e.Judge(v)
+			spoil(t, e.input.secondary)
+			found := e.Evaluate(v)
 			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || found[0].Message == "" {
 				t.Errorf("found %+v", found)
 			}
@@ -171,7 +171,7 @@ func TestSecondJudgeRefuses(t *testing.T) {
 // goroutines at once; the race detector does the looking.
 func TestConcurrentJudging(t *testing.T) {
 	var tools []Tool
-	var list []published
+	var list []publishedTool
 	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &list)
 	for _, p := range list {
 		tools = append(tools, imported(t, p))
@@ -200,7 +200,7 @@ func TestConcurrentJudging(t *testing.T) {
 		for range 16 {
 			group.Go(func() {
 				for range 50 {
-					if found := e.Judge(args); found != nil {
+					if found := e.Evaluate(args); found != nil {
 						t.Errorf("found %v", found)
 						return
 					}
@@ -219,7 +219,7 @@ func TestConcurrentJudging(t *testing.T) {
 					args = s.sample(decoded(t, e.InputSchema()).(map[string]any), nil).(map[string]any)
 				}
 				for range 3 {
-					if found := e.Judge(args); found != nil && found[0].Cause != nil {
+					if found := e.Evaluate(args); found != nil && found[0].Cause != nil {
 						t.Errorf("%s: %v", e.Name(), found)
 					}
 					e.Boundaries(args)

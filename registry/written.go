@@ -1,11 +1,11 @@
 package registry
 
-// written returns a definition in its author's words, for readers that ask for
+// authored returns a definition in its author's words, for readers that ask for
 // them: dialect, anchors, definitions and extensions stay where they stand. It is
 // closed where that takes no more than a word beside them: at the root, and at the
 // places below it that are not within a definition. What is judged by is closed
 // everywhere.
-func (b *bundle) written(s *subschema, st stand) any {
+func (b *bundler) authored(s *subschema, st position) any {
 	object := s.object()
 	if object == nil {
 		return s.raw
@@ -19,37 +19,37 @@ func (b *bundle) written(s *subschema, st stand) any {
 		list := s.children[name]
 		switch keywords[name].shape {
 		case oneSchema:
-			out[name] = b.written(list[0].sub, childStand(st, name))
+			out[name] = b.authored(list[0].sub, childPosition(st, name))
 		case schemaList:
 			schemas := []any{}
 			for _, h := range list {
-				schemas = append(schemas, b.written(h.sub, childStand(st, name)))
+				schemas = append(schemas, b.authored(h.sub, childPosition(st, name)))
 			}
 			out[name] = schemas
-		case schemaMap, container:
+		case schemaMap, definitions:
 			members := map[string]any{}
 			for _, h := range list {
-				members[h.name] = b.written(h.sub, childStand(st, name))
+				members[h.name] = b.authored(h.sub, childPosition(st, name))
 			}
 			out[name] = members
 		}
 	}
-	if st == asRoot && !b.open {
-		for _, name := range otherKeywords {
+	if st == rootPosition && !b.open {
+		for _, name := range additionalKeywords {
 			if out[name] != false {
 				delete(out, name)
 			}
 		}
 		if out["additionalProperties"] == false {
-			return rooted(out)
+			return defaultToObject(out)
 		}
 	}
-	b.shut(s, st, out)
+	b.forbidAdditional(s, st, out)
 	return out
 }
 
-// rooted says of the root that it is an object.
-func rooted(out map[string]any) map[string]any {
+// defaultToObject says of the root that it is an object.
+func defaultToObject(out map[string]any) map[string]any {
 	if _, has := out["type"]; !has {
 		out["type"] = "object"
 	}

@@ -35,7 +35,7 @@ func TestWrittenSchema(t *testing.T) {
 			t.Fatalf("%s: %v", c.written, err)
 		}
 		entry, _ := r.Lookup("t")
-		if got := string(entry.WrittenSchema()); got != c.want {
+		if got := string(entry.AuthoredSchema()); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.written, got, c.want)
 		}
 	}

@@ -89,7 +89,7 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 		return r, errors.New("--arguments: expected a JSON object")
 	}
 	if known {
-		if faults := entry.Judge(object); len(faults) > 0 {
+		if faults := entry.Evaluate(object); len(faults) > 0 {
 			return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", faults[0].Message)
 		}
 	}
