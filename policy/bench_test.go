@@ -90,7 +90,7 @@ func BenchmarkFirstPermit(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		clear(p.answers.verdicts)
+		clear(p.settled.verdicts)
 		if _, err := p.Permit(b.Context(), requestOf(i%9_000)); err != nil {
 			b.Fatal(err)
 		}

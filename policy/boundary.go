@@ -47,9 +47,9 @@ func (p Project) Within(kind, value string) error {
 	case KindHost:
 		return outside(kind, p.hostReason(value))
 	case KindWorkspace:
-		return outside(kind, boundReason(kind, value, p.workspace))
+		return outside(kind, sameNameReason(kind, value, p.workspace))
 	case KindProject:
-		return outside(kind, boundReason(kind, value, p.name))
+		return outside(kind, sameNameReason(kind, value, p.name))
 	default:
 		return outside(kind, p.resourceReason(kind, value))
 	}
@@ -63,7 +63,7 @@ func outside(kind, reason string) error {
 	return &OutsideError{Kind: kind, Reason: reason}
 }
 
-func boundReason(kind, value, bound string) string {
+func sameNameReason(kind, value, bound string) string {
 	if bound == "" || value != bound {
 		return "Only the " + kind + " of this call itself is allowed here."
 	}

@@ -18,11 +18,11 @@ const wantCondition = "a CEL expression over args, agent, workspace, project and
 // What is larger at run time meets maxCost.
 const unboundedSize = 1_000
 
-// compiled is what became of one expression.
-type compiled struct {
+// compileResult is what became of one expression.
+type compileResult struct {
 	ast       *cel.Ast
 	condition *condition
-	complaint *complaint
+	issue     *issue
 }
 
 // compiler compiles each distinct expression once, and checks it once against
@@ -31,9 +31,9 @@ type compiler struct {
 	base       *cel.Env // without args
 	env        *cel.Env // args is a map of anything
 	tools      map[string][]Tool
-	lints      map[string][]*lint // by tool: one for each version of it
-	conditions map[string]compiled
-	checked    map[[2]string]*complaint // by expression and tool
+	checkers   map[string][]*schemaChecker // by tool: one for each version of it
+	conditions map[string]compileResult
+	checked    map[[2]string]*issue // by expression and tool
 }
 
 func newCompiler(tools []Tool) (*compiler, error) {
@@ -46,8 +46,8 @@ func newCompiler(tools []Tool) (*compiler, error) {
 		return nil, fmt.Errorf("policy: conditions: %w", err)
 	}
 	c := &compiler{
-		base: base, env: env, tools: map[string][]Tool{}, lints: map[string][]*lint{},
-		conditions: map[string]compiled{}, checked: map[[2]string]*complaint{},
+		base: base, env: env, tools: map[string][]Tool{}, checkers: map[string][]*schemaChecker{},
+		conditions: map[string]compileResult{}, checked: map[[2]string]*issue{},
 	}
 	for _, t := range tools {
 		c.tools[t.Name] = append(c.tools[t.Name], t)
@@ -56,7 +56,7 @@ func newCompiler(tools []Tool) (*compiler, error) {
 }
 
 // compile makes a rule's condition, or returns what is wrong with it.
-func (c *compiler) compile(r *rule) *complaint {
+func (c *compiler) compile(r *rule) *issue {
 	if r.When == "" {
 		return nil
 	}
@@ -65,41 +65,41 @@ func (c *compiler) compile(r *rule) *complaint {
 		done = c.program(r.When)
 		c.conditions[r.When] = done
 	}
-	if done.complaint != nil {
-		return done.complaint
+	if done.issue != nil {
+		return done.issue
 	}
 	r.condition = done.condition
-	return c.fits(r.When, r.Tool, done.ast)
+	return c.checkSchemas(r.When, r.Tool, done.ast)
 }
 
 // program compiles an expression for use at run time.
-func (c *compiler) program(expression string) compiled {
+func (c *compiler) program(expression string) compileResult {
 	ast, issues := c.env.Compile(expression)
 	if issues.Err() != nil {
-		return compiled{complaint: issueComplaint(expression, issues)}
+		return compileResult{issue: issueOf(expression, issues)}
 	}
 	if out := ast.OutputType(); out.Kind() != types.BoolKind && out.Kind() != types.DynKind {
-		return compiled{complaint: &complaint{found: fmt.Sprintf("a condition of type %s", out), expected: wantCondition}}
+		return compileResult{issue: &issue{found: fmt.Sprintf("a condition of type %s", out), expected: wantCondition}}
 	}
 	program, err := c.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return compiled{complaint: &complaint{found: "a condition that cannot be planned: " + firstLine(err.Error()), expected: wantCondition}}
+		return compileResult{issue: &issue{found: "a condition that cannot be planned: " + firstLine(err.Error()), expected: wantCondition}}
 	}
-	return compiled{ast: ast, condition: &condition{program: program}}
+	return compileResult{ast: ast, condition: &condition{program: program}}
 }
 
-// fits checks an expression against the schemas of a tool. With several
+// checkSchemas checks an expression against the schemas of a tool. With several
 // versions of the tool, one that it fits is enough; a pattern has no schema.
-func (c *compiler) fits(expression, tool string, ast *cel.Ast) *complaint {
+func (c *compiler) checkSchemas(expression, tool string, ast *cel.Ast) *issue {
 	key := [2]string{expression, tool}
 	if known, checked := c.checked[key]; checked {
 		return known
 	}
-	var found *complaint
-	lints, err := c.lintsOf(tool)
+	var found *issue
+	lints, err := c.checkersOf(tool)
 	if err != nil {
-		found = &complaint{found: err.Error(), expected: "a JSON Schema"}
+		found = &issue{found: err.Error(), expected: "a JSON Schema"}
 	}
 	if len(lints) == 0 && err == nil {
 		found = checkCost(c.env, ast, nil)
@@ -113,30 +113,30 @@ func (c *compiler) fits(expression, tool string, ast *cel.Ast) *complaint {
 	return found
 }
 
-func (c *compiler) lintsOf(tool string) ([]*lint, error) {
-	if known, made := c.lints[tool]; made {
+func (c *compiler) checkersOf(tool string) ([]*schemaChecker, error) {
+	if known, made := c.checkers[tool]; made {
 		return known, nil
 	}
-	var lints []*lint
+	var lints []*schemaChecker
 	for _, t := range c.tools[tool] {
-		l, err := newLint(c.base, t)
+		l, err := newSchemaChecker(c.base, t)
 		if err != nil {
 			return nil, err
 		}
 		lints = append(lints, l)
 	}
-	c.lints[tool] = lints
+	c.checkers[tool] = lints
 	return lints, nil
 }
 
 // checkCost foresees the worst case of a checked expression.
-func checkCost(env *cel.Env, ast *cel.Ast, root *shape) *complaint {
-	estimate, err := env.EstimateCost(ast, sizer{root})
+func checkCost(env *cel.Env, ast *cel.Ast, root *valueType) *issue {
+	estimate, err := env.EstimateCost(ast, sizeEstimator{root})
 	if err != nil {
-		return &complaint{found: "a condition whose cost cannot be foreseen", expected: wantCondition}
+		return &issue{found: "a condition whose cost cannot be foreseen", expected: wantCondition}
 	}
 	if estimate.Max > maxCost {
-		return &complaint{
+		return &issue{
 			found:    fmt.Sprintf("a condition that may cost %d", estimate.Max),
 			expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema", maxCost),
 		}
@@ -144,11 +144,11 @@ func checkCost(env *cel.Env, ast *cel.Ast, root *shape) *complaint {
 	return nil
 }
 
-// sizer tells the cost estimate how large the arguments can be.
-type sizer struct{ root *shape }
+// sizeEstimator tells the cost estimate how large the arguments can be.
+type sizeEstimator struct{ root *valueType }
 
 // EstimateSize implements cost.Estimator.
-func (z sizer) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
+func (z sizeEstimator) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	if node.ComputedSize() != nil {
 		return nil
 	}
@@ -164,42 +164,42 @@ func (z sizer) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 			return bounded
 		case at.kind == array && step == "@items":
 			at = at.items
-		case at.kind == table && step == "@values":
-			at = at.rest
-		case at.kind == closed || at.kind == table:
+		case at.kind == mapping && step == "@values":
+			at = at.additional
+		case at.kind == object || at.kind == mapping:
 			at = at.member(step)
 		default:
 			return bounded
 		}
 	}
-	if at != nil && at.max > 0 {
-		bounded.Max = at.max
+	if at != nil && at.maxSize > 0 {
+		bounded.Max = at.maxSize
 	}
 	return bounded
 }
 
 // EstimateCallCost implements cost.Estimator: calls cost what CEL says.
-func (z sizer) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+func (z sizeEstimator) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
 
-// issueComplaint turns the first of CEL's issues into a complaint.
-func issueComplaint(expression string, issues *cel.Issues) *complaint {
+// issueOf turns the first of CEL's issues into a complaint.
+func issueOf(expression string, issues *cel.Issues) *issue {
 	errs := issues.Errors()
 	if len(errs) == 0 {
-		return &complaint{found: "a condition that does not compile", expected: wantCondition}
+		return &issue{found: "a condition that does not compile", expected: wantCondition}
 	}
 	first := errs[0]
-	c := &complaint{found: "a condition that does not compile: " + plainIssue(first.Message), expected: wantCondition}
+	c := &issue{found: "a condition that does not compile: " + issueText(first.Message), expected: wantCondition}
 	if first.Location != nil && first.Location.Line() == 1 {
 		c.offset = byteOffset(expression, first.Location.Column())
 	}
 	return c
 }
 
-// plainIssue says one of CEL's issues without the inner names of its operators,
+// issueText says one of CEL's issues without the inner names of its operators,
 // its containers and its grammar.
-func plainIssue(message string) string {
+func issueText(message string) string {
 	message = firstLine(message)
 	message, _, _ = strings.Cut(message, " (in container")
 	message, _, _ = strings.Cut(message, " expecting {")

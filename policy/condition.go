@@ -70,7 +70,7 @@ type condition struct {
 
 // activation resolves the variables of one evaluation.
 type activation struct {
-	args    *object
+	args    *jsonObject
 	request *Request
 }
 
@@ -94,16 +94,16 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements cel.Activation; there is none.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// met evaluates the condition. An error means that it failed.
-func (c *condition) met(ctx context.Context, r *Request) (met bool, err error) {
+// evaluate evaluates the condition. An error means that it failed.
+func (c *condition) evaluate(ctx context.Context, r *Request) (met bool, err error) {
 	defer refusePanic(&met, &err)
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}
-	reading := &reading{}
-	out, _, err := c.program.ContextEval(ctx, &activation{args: &object{members: r.Arguments, reading: reading}, request: r})
-	if reading.unreadable {
-		return false, errUnreadable
+	reading := &evalState{}
+	out, _, err := c.program.ContextEval(ctx, &activation{args: &jsonObject{members: r.Arguments, state: reading}, request: r})
+	if reading.unrepresentable {
+		return false, errUnrepresentable
 	}
 	if err != nil {
 		return false, failure(err)
@@ -147,30 +147,30 @@ func failure(err error) error {
 	return errEvaluation
 }
 
-// judgement judges the conditions of one request, each at most once.
-type judgement struct {
+// evaluation judges the conditions of one request, each at most once.
+type evaluation struct {
 	// probe stands for no request: conditions of allow rows are met as meet
 	// says, those of deny rows are not.
-	probe, meet bool
-	ctx         context.Context
-	request     Request
-	failed      map[int]error // by line, of the conditions that failed
+	probe, allowsMet bool
+	ctx              context.Context
+	request          Request
+	failed           map[int]error // by line, of the conditions that failed
 }
 
-func newJudgement(ctx context.Context, r Request) *judgement {
-	return &judgement{ctx: ctx, request: r}
+func newEvaluation(ctx context.Context, r Request) *evaluation {
+	return &evaluation{ctx: ctx, request: r}
 }
 
-// holds tells whether a row that matches otherwise takes part in the decision:
+// applies tells whether a row that matches otherwise takes part in the decision:
 // its condition is met, or failed on a deny row.
-func (j *judgement) holds(r *rule) bool {
+func (j *evaluation) applies(r *rule) bool {
 	if r.condition == nil {
 		return true
 	}
 	if j.probe {
-		return j.meet && r.Effect == Allow
+		return j.allowsMet && r.Effect == Allow
 	}
-	met, err := r.condition.met(j.ctx, &j.request)
+	met, err := r.condition.evaluate(j.ctx, &j.request)
 	if err != nil {
 		if j.failed == nil {
 			j.failed = map[int]error{}

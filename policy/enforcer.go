@@ -53,15 +53,15 @@ type enforcer struct {
 	rows   map[string]*rule // by line
 }
 
-func newEnforcer(base model.Model, at place, rules []*rule, grants []*grant) (*enforcer, error) {
+func newEnforcer(base model.Model, at domain, rules []*rule, grants []*grant) (*enforcer, error) {
 	c, err := casbin.NewEnforcer(base.Copy())
 	if err != nil {
 		return nil, fmt.Errorf("policy: enforcer: %w", err)
 	}
 	e := &enforcer{casbin: c, rows: make(map[string]*rule, len(rules))}
-	c.AddFunction("below", matchText(below))
-	c.AddFunction("within", matchText(within))
-	c.AddFunction("holds", e.holds)
+	c.AddFunction("below", matchFunction(matches))
+	c.AddFunction("within", matchFunction(within))
+	c.AddFunction("holds", e.conditionApplies)
 	lines := make([][]string, 0, len(rules))
 	for _, r := range rules {
 		line := strconv.Itoa(r.Line)
@@ -81,7 +81,7 @@ func newEnforcer(base model.Model, at place, rules []*rule, grants []*grant) (*e
 }
 
 // enforce asks casbin. The row is the one that decided, nil when none matched.
-func (e *enforcer) enforce(agent string, at place, tool string, j *judgement) (Decision, error) {
+func (e *enforcer) enforce(agent string, at domain, tool string, j *evaluation) (Decision, error) {
 	allowed, deciding, err := e.casbin.EnforceEx(agent, at.String(), tool, j)
 	if err != nil {
 		return Decision{}, errCasbin
@@ -99,12 +99,12 @@ func (e *enforcer) enforce(agent string, at place, tool string, j *judgement) (D
 	return Decision{Allowed: allowed, Row: &r.Row}, nil
 }
 
-// holds is the matcher's word for "the row's condition is met".
-func (e *enforcer) holds(args ...any) (any, error) {
+// conditionApplies is the matcher's word for "the row's condition is met".
+func (e *enforcer) conditionApplies(args ...any) (any, error) {
 	if len(args) != 2 {
 		return false, errEnforcer
 	}
-	j, isJudgement := args[0].(*judgement)
+	j, isJudgement := args[0].(*evaluation)
 	line, isText := args[1].(string)
 	if !isJudgement || !isText {
 		return false, errEnforcer
@@ -113,12 +113,12 @@ func (e *enforcer) holds(args ...any) (any, error) {
 	if !known {
 		return false, errEnforcer
 	}
-	return j.holds(r), nil
+	return j.applies(r), nil
 }
 
-// matchText turns a match of two strings into a function for casbin. Anything
+// matchFunction turns a match of two strings into a function for casbin. Anything
 // but two strings is an error, never a match.
-func matchText(match func(text, pattern string) bool) func(...any) (any, error) {
+func matchFunction(match func(text, pattern string) bool) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) != 2 {
 			return false, errEnforcer

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// maxNear bounds how many rows an explanation lists.
-const maxNear = 20
+// maxNearMisses bounds how many rows an explanation lists.
+const maxNearMisses = 20
 
 // Explanation says how a request was decided, for an operator.
 type Explanation struct {
 	Decision
 	// Why is one sentence on the decision.
 	Why string
-	// Near holds the other rows that matched, and those that failed to match in
+	// NearMisses holds the other rows that matched, and those that failed to match in
 	// one thing only: the nearest first, then by line. Omitted counts those
 	// beyond the first twenty.
-	Near    []Near
-	Omitted int
+	NearMisses []NearMiss
+	Omitted    int
 }
 
-// Near is a row that did not decide, and why.
-type Near struct {
+// NearMiss is a row that did not decide, and why.
+type NearMiss struct {
 	Row Row
 	Why string
 
@@ -39,7 +39,7 @@ func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err err
 		return Explanation{}, err
 	}
 	e.Decision = d
-	at := place{r.Workspace, r.Project}
+	at := domain{r.Workspace, r.Project}
 	if why := unmatchable(r.Agent, at, r.Tool); why != "" {
 		e.Why = "Denied: " + why + "."
 		return e, nil
@@ -49,29 +49,29 @@ func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err err
 	for _, role := range held {
 		subjects[role] = true
 	}
-	j := newJudgement(ctx, r)
+	j := newEvaluation(ctx, r)
 	for _, rule := range p.rules {
 		if d.Row != nil && d.Row.Line == rule.Line {
-			j.holds(rule) // to know whether its condition failed
+			j.applies(rule) // to know whether its condition failed
 			continue
 		}
-		if why, rank := p.miss(rule, r, subjects, j, d); why != "" {
-			e.Near = append(e.Near, Near{Row: rule.Row, Why: why, rank: rank})
+		if why, rank := p.nearMiss(rule, r, subjects, j, d); why != "" {
+			e.NearMisses = append(e.NearMisses, NearMiss{Row: rule.Row, Why: why, rank: rank})
 		}
 	}
-	slices.SortStableFunc(e.Near, func(a, b Near) int {
+	slices.SortStableFunc(e.NearMisses, func(a, b NearMiss) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Row.Line, b.Row.Line))
 	})
-	if len(e.Near) > maxNear {
-		e.Omitted = len(e.Near) - maxNear
-		e.Near = e.Near[:maxNear]
+	if len(e.NearMisses) > maxNearMisses {
+		e.Omitted = len(e.NearMisses) - maxNearMisses
+		e.NearMisses = e.NearMisses[:maxNearMisses]
 	}
 	e.Why = whyDecided(d, j)
 	return e, nil
 }
 
 // whyDecided is the sentence on a decision.
-func whyDecided(d Decision, j *judgement) string {
+func whyDecided(d Decision, j *evaluation) string {
 	if d.Row == nil {
 		return "Denied: no allow row matches."
 	}
@@ -91,17 +91,17 @@ func whyDecided(d Decision, j *judgement) string {
 	return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
 }
 
-// miss says why a row did not decide; "" where it is far from matching. The rank
+// nearMiss says why a row did not decide; "" where it is far from matching. The rank
 // is smaller for what is nearer.
-func (p *Policy) miss(rule *rule, r Request, subjects map[string]bool, j *judgement, d Decision) (why string, rank int) {
-	at := place{r.Workspace, r.Project}
+func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *evaluation, d Decision) (why string, rank int) {
+	at := domain{r.Workspace, r.Project}
 	patterns := at.patterns()
 	subject := subjects[rule.Subject]
-	domain := slices.Contains(patterns[:], rule.place)
-	tool := below(r.Tool, rule.Tool)
+	domain := slices.Contains(patterns[:], rule.domain)
+	tool := matches(r.Tool, rule.Tool)
 	switch {
 	case subject && domain && tool:
-		return p.conditionMiss(rule, j, d)
+		return p.conditionNearMiss(rule, j, d)
 	case domain && tool:
 		if isRole(rule.Subject) {
 			return fmt.Sprintf("wrong subject: %s does not have %s in %s", quote(r.Agent), rule.Subject, quote(at.String())), 3
@@ -115,10 +115,10 @@ func (p *Policy) miss(rule *rule, r Request, subjects map[string]bool, j *judgem
 	return "", 0
 }
 
-// conditionMiss says why a row that matches otherwise did not decide.
-func (p *Policy) conditionMiss(rule *rule, j *judgement, d Decision) (why string, rank int) {
+// conditionNearMiss says why a row that matches otherwise did not decide.
+func (p *Policy) conditionNearMiss(rule *rule, j *evaluation, d Decision) (why string, rank int) {
 	if rule.condition != nil {
-		met := j.holds(rule)
+		met := j.applies(rule)
 		switch err := j.failed[rule.Line]; {
 		case err != nil:
 			return fmt.Sprintf("condition failed: %v", err), 0

@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{fmt.Sprint(e.Allowed, " ", e.Why)}
-		for _, n := range e.Near {
+		for _, n := range e.NearMisses {
 			got = append(got, fmt.Sprint(n.Row.Line, " ", n.Why))
 		}
 		if g, w := strings.Join(got, "\n"), strings.Join(c.want, "\n"); g != w {
@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 		fmt.Fprintf(&rows, "p, Intern, *, t.n%d, , allow\n", i)
 	}
 	e, err := mustLoad(t, rows.String()).Explain(t.Context(), Request{"Intern", "acme", "alpha", "x", nil})
-	if err != nil || len(e.Near) != maxNear || e.Omitted != 100-maxNear {
-		t.Errorf("%d near, %d omitted, %v", len(e.Near), e.Omitted, err)
+	if err != nil || len(e.NearMisses) != maxNearMisses || e.Omitted != 100-maxNearMisses {
+		t.Errorf("%d near, %d omitted, %v", len(e.NearMisses), e.Omitted, err)
 	}
 }

@@ -75,9 +75,9 @@ func hostName(host string) bool {
 	return !isHex || strings.Trim(hex, "0123456789abcdef") != ""
 }
 
-// badHost says what is wrong with an entry of a project's hosts; "" for nothing.
-func badHost(entry string) string {
-	if bad := badName(entry); bad != "" {
+// hostProblem says what is wrong with an entry of a project's hosts; "" for nothing.
+func hostProblem(entry string) string {
+	if bad := nameProblem(entry); bad != "" {
 		return bad
 	}
 	host := foldASCII(entry)

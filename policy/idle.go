@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// known is what the rest of the configuration names.
-type known struct {
+// configured is what the rest of the configuration names.
+type configured struct {
 	agents, tools map[string]bool
 	prefixes      map[string]bool // of tools: "web" for web.search
-	places        map[place]bool  // exact, and workspace/* where it has a project
+	domains       map[domain]bool // exact, and workspace/* where it has a project
 }
 
-func newKnown(tools []Tool, spaces Workspaces) known {
-	k := known{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, places: map[place]bool{}}
+func newConfigured(tools []Tool, spaces Workspaces) configured {
+	k := configured{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, domains: map[domain]bool{}}
 	for _, t := range tools {
 		k.tools[t.Name] = true
 		for i := range len(t.Name) {
@@ -26,9 +26,9 @@ func newKnown(tools []Tool, spaces Workspaces) known {
 	}
 	for workspace, w := range spaces {
 		for project, p := range w.Projects {
-			k.places[place{workspace, project}] = true
-			k.places[place{workspace, "*"}] = true
-			k.places[everywhere()] = true
+			k.domains[domain{workspace, project}] = true
+			k.domains[domain{workspace, "*"}] = true
+			k.domains[everywhere()] = true
 			for _, agent := range p.Agents {
 				k.agents[agent] = true
 			}
@@ -37,7 +37,7 @@ func newKnown(tools []Tool, spaces Workspaces) known {
 	return k
 }
 
-func (k known) tool(pattern string) bool {
+func (k configured) tool(pattern string) bool {
 	if pattern == "*" {
 		return len(k.tools) > 0
 	}
@@ -47,9 +47,9 @@ func (k known) tool(pattern string) bool {
 	return k.tools[pattern]
 }
 
-// idle warns of what can match nothing.
-func (p *Policy) idle(file string, tools []Tool, spaces Workspaces) []Warning {
-	k := newKnown(tools, spaces)
+// unusedRules warns of what can match nothing.
+func (p *Policy) unusedRules(file string, tools []Tool, spaces Workspaces) []Warning {
+	k := newConfigured(tools, spaces)
 	var warnings []Warning
 	warn := func(line int, format string, args ...any) {
 		warnings = append(warnings, Warning{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
@@ -69,7 +69,7 @@ func (p *Policy) idle(file string, tools []Tool, spaces Workspaces) []Warning {
 		case !isRole(r.Subject) && !k.agents[r.Subject]:
 			warn(r.Line, "no project lists an agent %s, so this row matches nothing", quote(r.Subject))
 		}
-		if !k.places[r.place] {
+		if !k.domains[r.domain] {
 			warn(r.Line, "no project matches the domain %s, so this row matches nothing", quote(r.Domain))
 		}
 		if !k.tool(r.Tool) {
@@ -86,8 +86,8 @@ func (p *Policy) idle(file string, tools []Tool, spaces Workspaces) []Warning {
 		if !used[g.role] {
 			warn(g.line, "no p row names %s, so this row gives nothing", quote(g.role))
 		}
-		if !k.places[g.place] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing", quote(g.domain))
+		if !k.domains[g.domain] {
+			warn(g.line, "no project matches the domain %s, so this row gives nothing", quote(g.written))
 		}
 	}
 	return warnings

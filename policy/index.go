@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// reach is what a row is found by.
-type reach struct {
+// rowKey is what a row is found by.
+type rowKey struct {
 	subject string
-	place   place
+	domain  domain
 	tool    string
 }
 
@@ -21,39 +21,39 @@ type class struct{ agent, domain, tool uint32 }
 
 // index finds the rows that can reach a request without looking at the others.
 type index struct {
-	rules map[reach][]*rule
+	rules map[rowKey][]*rule
 	roles roles
 
 	agents     map[string]uint32 // who is named as subject or member
-	domains    map[place]uint32  // exact domains and workspace/* patterns
+	domains    map[domain]uint32 // exact domains and workspace/* patterns
 	tools      map[string]uint32 // exact names
 	toolPrefix map[string]uint32 // "web" for web.*
 }
 
 func newIndex(rules []*rule, grants []*grant) *index {
 	x := &index{
-		rules: make(map[reach][]*rule, len(rules)), roles: roles{},
-		agents: map[string]uint32{}, domains: map[place]uint32{}, tools: map[string]uint32{}, toolPrefix: map[string]uint32{},
+		rules: make(map[rowKey][]*rule, len(rules)), roles: roles{},
+		agents: map[string]uint32{}, domains: map[domain]uint32{}, tools: map[string]uint32{}, toolPrefix: map[string]uint32{},
 	}
 	for _, r := range rules {
-		key := reach{r.Subject, r.place, r.Tool}
+		key := rowKey{r.Subject, r.domain, r.Tool}
 		x.rules[key] = append(x.rules[key], r)
-		number(x.domains, r.place)
+		assignNumber(x.domains, r.domain)
 		if !isRole(r.Subject) {
-			number(x.agents, r.Subject)
+			assignNumber(x.agents, r.Subject)
 		}
 		if prefix, found := strings.CutSuffix(r.Tool, ".*"); found {
-			number(x.toolPrefix, prefix)
+			assignNumber(x.toolPrefix, prefix)
 		} else if r.Tool != "*" {
-			number(x.tools, r.Tool)
+			assignNumber(x.tools, r.Tool)
 		}
 	}
 	for _, g := range grants {
-		key := membership{g.member, g.place}
+		key := membership{g.member, g.domain}
 		x.roles[key] = append(x.roles[key], g)
-		number(x.domains, g.place)
+		assignNumber(x.domains, g.domain)
 		if !isRole(g.member) {
-			number(x.agents, g.member)
+			assignNumber(x.agents, g.member)
 		}
 	}
 	// A class of tools has one number, so the two tables must not share any.
@@ -63,8 +63,8 @@ func newIndex(rules []*rule, grants []*grant) *index {
 	return x
 }
 
-// number gives a key the next number, from 1.
-func number[K comparable](m map[K]uint32, key K) {
+// assignNumber gives a key the next number, from 1.
+func assignNumber[K comparable](m map[K]uint32, key K) {
 	if _, known := m[key]; !known {
 		m[key] = uint32(len(m) + 1)
 	}
@@ -72,15 +72,15 @@ func number[K comparable](m map[K]uint32, key K) {
 
 // classOf returns the request's class, with the domain that stands for it; ok
 // is false when no row names the agent, so that nothing can match.
-func (x *index) classOf(agent string, at place, tool string) (c class, canonical place, ok bool) {
+func (x *index) classOf(agent string, at domain, tool string) (c class, canonical domain, ok bool) {
 	if c.agent, ok = x.agents[agent]; !ok {
-		return class{}, place{}, false
+		return class{}, domain{}, false
 	}
 	canonical = everywhere()
 	if n, known := x.domains[at]; known {
 		c.domain, canonical = n, at
-	} else if n, known := x.domains[place{at.workspace, "*"}]; known {
-		c.domain, canonical = n, place{at.workspace, "*"}
+	} else if n, known := x.domains[domain{at.workspace, "*"}]; known {
+		c.domain, canonical = n, domain{at.workspace, "*"}
 	}
 	if n, known := x.tools[tool]; known {
 		c.tool = n
@@ -102,14 +102,14 @@ func (x *index) classOf(agent string, at place, tool string) (c class, canonical
 
 // candidates lists the rows that match a request when conditions are ignored,
 // in the order of their lines, and the grants that took part.
-func (x *index) candidates(agent string, at place, tool string) ([]*rule, []*grant) {
+func (x *index) candidates(agent string, at domain, tool string) ([]*rule, []*grant) {
 	held, by := x.roles.of(agent, at)
 	var found []*rule
 	for _, subject := range append(held, agent) {
 		patterns := at.patterns()
 		for _, where := range slices.Compact(patterns[:]) {
 			eachToolPattern(tool, func(pattern string) {
-				found = append(found, x.rules[reach{subject, where, pattern}]...)
+				found = append(found, x.rules[rowKey{subject, where, pattern}]...)
 			})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // schemaTypes tells CEL's checker the types of one tool's arguments.
 type schemaTypes struct {
 	types.Provider
-	objects map[string]*shape
+	objects map[string]*valueType
 }
 
 // FindStructType implements types.Provider.
@@ -48,20 +48,20 @@ func (p schemaTypes) FindStructFieldType(name, field string) (*types.FieldType, 
 	return &types.FieldType{
 		Type:    m.celType(),
 		IsSet:   func(any) bool { return false },
-		GetFrom: func(any) (any, error) { return nil, errUnreadable },
+		GetFrom: func(any) (any, error) { return nil, errUnrepresentable },
 	}, true
 }
 
-// lint checks expressions against the input schema of one tool.
-type lint struct {
+// schemaChecker checks expressions against the input schema of one tool.
+type schemaChecker struct {
 	tool    string
 	env     *cel.Env
-	root    *shape
-	objects map[string]*shape
+	root    *valueType
+	objects map[string]*valueType
 }
 
-func newLint(base *cel.Env, t Tool) (*lint, error) {
-	root, objects, err := shapeOf(t)
+func newSchemaChecker(base *cel.Env, t Tool) (*schemaChecker, error) {
+	root, objects, err := argumentType(t)
 	if err != nil {
 		return nil, err
 	}
@@ -72,27 +72,27 @@ func newLint(base *cel.Env, t Tool) (*lint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("conditions on %s cannot be checked: %w", t.Name, err)
 	}
-	return &lint{tool: t.Name, env: env, root: root, objects: objects}, nil
+	return &schemaChecker{tool: t.Name, env: env, root: root, objects: objects}, nil
 }
 
-// complaint is what is wrong with an expression, and at which byte of it.
-type complaint struct {
+// issue is what is wrong with an expression, and at which byte of it.
+type issue struct {
 	offset   int
 	found    string
 	expected string
 }
 
 // check returns what the schema has against the expression, nil for nothing.
-func (l *lint) check(expression string) *complaint {
+func (l *schemaChecker) check(expression string) *issue {
 	parsed, issues := l.env.Parse(expression)
 	if issues.Err() != nil {
-		return issueComplaint(expression, issues)
+		return issueOf(expression, issues)
 	}
 	w := &rewriter{factory: celast.NewExprFactory(), next: celast.MaxID(parsed.NativeRep()), root: l.root}
 	w.walk(parsed.NativeRep().Expr(), scope{})
 	checked, issues := l.env.Check(parsed)
 	if issues.Err() != nil {
-		c := issueComplaint(expression, issues)
+		c := issueOf(expression, issues)
 		c.expected = l.allows()
 		return c
 	}
@@ -102,15 +102,15 @@ func (l *lint) check(expression string) *complaint {
 	return checkCost(l.env, checked, l.root)
 }
 
-func (l *lint) allows() string { return "what the input schema of " + l.tool + " allows" }
+func (l *schemaChecker) allows() string { return "what the input schema of " + l.tool + " allows" }
 
 // checkNumbers finds what CEL's checker lets pass because numbers are dyn to it.
-func (l *lint) checkNumbers(checked *cel.Ast) *complaint {
+func (l *schemaChecker) checkNumbers(checked *cel.Ast) *issue {
 	ast := checked.NativeRep()
-	var found *complaint
+	var found *issue
 	complain := func(e celast.Expr, what string) {
 		if found == nil {
-			found = &complaint{
+			found = &issue{
 				offset:   offsetOf(ast, e.ID()),
 				found:    what,
 				expected: l.allows(),
@@ -155,7 +155,7 @@ func (l *lint) checkNumbers(checked *cel.Ast) *complaint {
 }
 
 // numericMember tells whether an expression selects a member that is a number.
-func (l *lint) numericMember(ast *celast.AST, e celast.Expr) (name string, is bool) {
+func (l *schemaChecker) numericMember(ast *celast.AST, e celast.Expr) (name string, is bool) {
 	if e.Kind() != celast.SelectKind || e.AsSelect().IsTestOnly() {
 		return "", false
 	}

@@ -45,16 +45,16 @@ func Load(src Source, tools []Tool, spaces Workspaces) (*Policy, []Warning, erro
 	}
 	p := &l.policy
 	p.index = newIndex(p.rules, p.grants)
-	p.answers, p.enforcers = newTable(maxAnswers), newTable(maxEnforcers)
+	p.settled, p.enforcers = newVerdictCache(maxAnswers), newVerdictCache(maxEnforcers)
 	base, err := newModel()
 	if err != nil {
 		return nil, nil, err
 	}
 	p.base = base
-	if err := p.probe(); err != nil {
+	if err := p.selfTest(); err != nil {
 		return nil, nil, err
 	}
-	l.warnings = append(l.warnings, p.idle(src.File, tools, spaces)...)
+	l.warnings = append(l.warnings, p.unusedRules(src.File, tools, spaces)...)
 	sortWarnings(l.warnings)
 	return p, l.warnings, nil
 }
@@ -133,21 +133,21 @@ func (l *loader) compile(tools []Tool) error {
 	return nil
 }
 
-// probe asks casbin one question of each kind, so that a model or a matcher that
+// selfTest asks casbin one question of each kind, so that a model or a matcher that
 // does not work is an error of the load.
-func (p *Policy) probe() error {
-	at := place{"w", "p"}
+func (p *Policy) selfTest() error {
+	at := domain{"w", "p"}
 	all := everywhere()
 	rules := []*rule{
-		{Row: Row{Line: 1, Subject: rolePrefix + "r", Domain: "w/*", Tool: "t.*", Effect: Allow}, place: place{"w", "*"}},
-		{Row: Row{Line: 2, Subject: "a", Domain: "*", Tool: "t.deny", Effect: Deny}, place: all},
+		{Row: Row{Line: 1, Subject: rolePrefix + "r", Domain: "w/*", Tool: "t.*", Effect: Allow}, domain: domain{"w", "*"}},
+		{Row: Row{Line: 2, Subject: "a", Domain: "*", Tool: "t.deny", Effect: Deny}, domain: all},
 	}
-	e, err := newEnforcer(p.base, at, rules, []*grant{{member: "a", role: rolePrefix + "r", place: all}})
+	e, err := newEnforcer(p.base, at, rules, []*grant{{member: "a", role: rolePrefix + "r", domain: all}})
 	if err != nil {
 		return err
 	}
 	for tool, want := range map[string]bool{"t.x": true, "t.deny": false, "t": false, "u.x": false} {
-		if d, err := e.enforce("a", at, tool, &judgement{probe: true}); err != nil || d.Allowed != want {
+		if d, err := e.enforce("a", at, tool, &evaluation{probe: true}); err != nil || d.Allowed != want {
 			return fmt.Errorf("policy: the enforcer fails its probe: %w", errEnforcer)
 		}
 	}

@@ -66,7 +66,7 @@ func (p Project) Resolve(value string) (Place, error) {
 	clean := filepath.Clean(written)
 	inside := false
 	for _, root := range p.Roots {
-		if _, ok := beneath(root, clean); ok {
+		if _, ok := relativeTo(root, clean); ok {
 			inside = true
 		}
 	}
@@ -75,27 +75,27 @@ func (p Project) Resolve(value string) (Place, error) {
 	}
 	// Both readings must be inside: that of the kernel, which follows a link
 	// before the .. after it, and that of programs which clean paths first.
-	actual, err := follow(written)
+	actual, err := resolveLinks(written)
 	if err != nil {
 		return Place{}, outside(KindPath, reasonUnknown)
 	}
 	cleanActual := actual
 	if clean != written {
-		if cleanActual, err = follow(clean); err != nil {
+		if cleanActual, err = resolveLinks(clean); err != nil {
 			return Place{}, outside(KindPath, reasonUnknown)
 		}
 	}
 	var place Place
 	found, cleanFound := false, false
 	for _, root := range p.Roots {
-		realRoot, err := follow(root)
+		realRoot, err := resolveLinks(root)
 		if err != nil {
 			continue
 		}
-		if name, ok := beneath(realRoot, actual); ok && !found {
+		if name, ok := relativeTo(realRoot, actual); ok && !found {
 			place, found = Place{Root: realRoot, Name: name}, true
 		}
-		if _, ok := beneath(realRoot, cleanActual); ok {
+		if _, ok := relativeTo(realRoot, cleanActual); ok {
 			cleanFound = true
 		}
 	}
@@ -105,9 +105,9 @@ func (p Project) Resolve(value string) (Place, error) {
 	return place, nil
 }
 
-// beneath returns path relative to root, both clean and absolute, where it is
+// relativeTo returns path relative to root, both clean and absolute, where it is
 // root or below it.
-func beneath(root, path string) (name string, ok bool) {
+func relativeTo(root, path string) (name string, ok bool) {
 	if !filepath.IsAbs(root) {
 		return "", false
 	}
@@ -121,9 +121,9 @@ func beneath(root, path string) (name string, ok bool) {
 	return path[len(prefix):], true
 }
 
-// follow walks an absolute path as the kernel does, but for names that do not
+// resolveLinks walks an absolute path as the kernel does, but for names that do not
 // exist, which it takes for directories.
-func follow(path string) (string, error) {
+func resolveLinks(path string) (string, error) {
 	separator := string(filepath.Separator)
 	at := separator
 	rest := strings.Split(path, separator)

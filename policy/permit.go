@@ -31,21 +31,23 @@ type Policy struct {
 	base   model.Model
 
 	mu        sync.RWMutex
-	answers   verdictTable // verdicts that hold whatever the arguments are
-	enforcers verdictTable // verdicts on conditions
+	settled   verdictCache // verdicts that hold whatever the arguments are
+	enforcers verdictCache // verdicts on conditions
 }
 
-// verdictTable keeps at most a number of verdicts.
-type verdictTable struct {
+// verdictCache keeps at most a number of verdicts.
+type verdictCache struct {
 	verdicts map[class]verdict
-	most     int
+	limit    int
 }
 
-func newTable(most int) verdictTable { return verdictTable{verdicts: map[class]verdict{}, most: most} }
+func newVerdictCache(most int) verdictCache {
+	return verdictCache{verdicts: map[class]verdict{}, limit: most}
+}
 
 // put adds a verdict, in place of any other where the table is full.
-func (t *verdictTable) put(c class, v verdict) {
-	if len(t.verdicts) >= t.most {
+func (t *verdictCache) put(c class, v verdict) {
+	if len(t.verdicts) >= t.limit {
 		for other := range t.verdicts {
 			delete(t.verdicts, other)
 			break
@@ -107,7 +109,7 @@ type verdict struct {
 // caller refuses.
 func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
 	defer refusePanic(&d, &err)
-	at := place{r.Workspace, r.Project}
+	at := domain{r.Workspace, r.Project}
 	if p == nil || p.index == nil {
 		return Decision{}, errNoPolicy
 	}
@@ -121,7 +123,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 	if v.reach != OnConditions {
 		return v.decision, nil
 	}
-	if d, err = v.enforcer.enforce(r.Agent, canonical, r.Tool, newJudgement(ctx, r)); err != nil {
+	if d, err = v.enforcer.enforce(r.Agent, canonical, r.Tool, newEvaluation(ctx, r)); err != nil {
 		return Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -134,7 +136,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 // answer is Never.
 func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
 	defer refusePanic(&reach, &err)
-	at := place{workspace, project}
+	at := domain{workspace, project}
 	if p == nil || p.index == nil {
 		return Never, errNoPolicy
 	}
@@ -158,7 +160,7 @@ func refusePanic[T any](answer *T, err *error) {
 }
 
 // unmatchable says why no row can ever match these names; "" when one may.
-func unmatchable(agent string, at place, tool string) string {
+func unmatchable(agent string, at domain, tool string) string {
 	switch {
 	case agent == "" || at.workspace == "" || at.project == "" || tool == "":
 		return "an empty agent, workspace, project or tool matches nothing"
@@ -175,13 +177,13 @@ func unmatchable(agent string, at place, tool string) string {
 
 // verdict finds or makes the verdict of a request's class, and the domain that
 // stands for the class.
-func (p *Policy) verdict(agent string, at place, tool string) (verdict, place, error) {
+func (p *Policy) verdict(agent string, at domain, tool string) (verdict, domain, error) {
 	c, canonical, ok := p.index.classOf(agent, at, tool)
 	if !ok {
 		return verdict{}, canonical, nil
 	}
 	p.mu.RLock()
-	v, known := p.answers.verdicts[c]
+	v, known := p.settled.verdicts[c]
 	if !known {
 		v, known = p.enforcers.verdicts[c]
 	}
@@ -189,23 +191,23 @@ func (p *Policy) verdict(agent string, at place, tool string) (verdict, place, e
 	if known {
 		return v, canonical, nil
 	}
-	v, err := p.judge(agent, canonical, tool)
+	v, err := p.decide(agent, canonical, tool)
 	if err != nil {
-		return verdict{}, place{}, err
+		return verdict{}, domain{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if v.reach == OnConditions {
 		p.enforcers.put(c, v)
 	} else {
-		p.answers.put(c, v)
+		p.settled.put(c, v)
 	}
 	return v, canonical, nil
 }
 
-// judge makes the verdict of one class: casbin decides, and what it says must
+// decide makes the verdict of one class: casbin decides, and what it says must
 // agree with what the rows say by themselves.
-func (p *Policy) judge(agent string, at place, tool string) (verdict, error) {
+func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	rules, grants := p.index.candidates(agent, at, tool)
 	reach := reachOf(rules)
 	if len(rules) == 0 {
@@ -217,7 +219,7 @@ func (p *Policy) judge(agent string, at place, tool string) (verdict, error) {
 	}
 	// With the conditions of deny rows unmet, and of allow rows met only where
 	// they matter, the answer is known: this probes the enforcer and its model.
-	d, err := e.enforce(agent, at, tool, &judgement{probe: true, meet: reach == OnConditions})
+	d, err := e.enforce(agent, at, tool, &evaluation{probe: true, allowsMet: reach == OnConditions})
 	if err != nil {
 		return verdict{}, err
 	}

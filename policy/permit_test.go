@@ -137,16 +137,16 @@ func TestNamesDoNotGrowMemory(t *testing.T) {
 			}
 		}
 	}
-	if n := len(p.answers.verdicts) + len(p.enforcers.verdicts); n > 20 {
+	if n := len(p.settled.verdicts) + len(p.enforcers.verdicts); n > 20 {
 		t.Errorf("%d entries after 600,000 requests of made-up names", n)
 	}
 }
 
 // What the file can tell apart is bounded too.
 func TestTableIsBounded(t *testing.T) {
-	for when, entries := range map[string]func(p *Policy) *verdictTable{
-		"":        func(p *Policy) *verdictTable { return &p.answers },
-		"args.ok": func(p *Policy) *verdictTable { return &p.enforcers },
+	for when, entries := range map[string]func(p *Policy) *verdictCache{
+		"":        func(p *Policy) *verdictCache { return &p.settled },
+		"args.ok": func(p *Policy) *verdictCache { return &p.enforcers },
 	} {
 		var rows strings.Builder
 		const tools, most = 300, 100
@@ -154,14 +154,14 @@ func TestTableIsBounded(t *testing.T) {
 			fmt.Fprintf(&rows, "p, Intern, *, t.n%d, %s, allow\n", i, when)
 		}
 		p := mustLoad(t, rows.String())
-		entries(p).most = most
+		entries(p).limit = most
 		for i := range tools {
 			r := Request{"Intern", "acme", "alpha", fmt.Sprintf("t.n%d", i), map[string]any{"ok": true}}
 			if d, err := p.Permit(t.Context(), r); !d.Allowed || err != nil {
 				t.Fatal(i, d, err)
 			}
 		}
-		if n := len(p.answers.verdicts) + len(p.enforcers.verdicts); n != most || len(entries(p).verdicts) != most {
+		if n := len(p.settled.verdicts) + len(p.enforcers.verdicts); n != most || len(entries(p).verdicts) != most {
 			t.Errorf("%q: %d entries, want %d", when, n, most)
 		}
 	}
@@ -208,7 +208,7 @@ func TestFaultsInsideTheEnforcer(t *testing.T) {
 		}
 	}
 	p := load(t)
-	rules, grants := p.index.candidates(r.Agent, place{"acme", "alpha"}, r.Tool)
+	rules, grants := p.index.candidates(r.Agent, domain{"acme", "alpha"}, r.Tool)
 	m, err := model.NewModelFromString(strings.Replace(modelText, "below(r.obj", "broken(r.obj", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -219,18 +219,18 @@ func TestFaultsInsideTheEnforcer(t *testing.T) {
 		"no bool":  func(...any) (any, error) { return []int{}, nil },
 		"nothing":  nil,
 	} {
-		e, err := newEnforcer(m, place{"acme", "alpha"}, rules, grants)
+		e, err := newEnforcer(m, domain{"acme", "alpha"}, rules, grants)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if broken != nil {
 			e.casbin.AddFunction("broken", broken)
 		}
-		if d, err := e.enforce(r.Agent, place{"acme", "alpha"}, r.Tool, newJudgement(t.Context(), r)); d.Allowed || err == nil {
+		if d, err := e.enforce(r.Agent, domain{"acme", "alpha"}, r.Tool, newEvaluation(t.Context(), r)); d.Allowed || err == nil {
 			t.Errorf("a matcher that gives %s: %v, %v", name, d, err)
 		}
 		broken := &Policy{base: m}
-		if err := broken.probe(); err == nil {
+		if err := broken.selfTest(); err == nil {
 			t.Errorf("a model whose matcher gives %s passes the probe", name)
 		}
 	}

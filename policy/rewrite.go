@@ -13,19 +13,19 @@ import (
 type rewriter struct {
 	factory celast.ExprFactory
 	next    int64
-	root    *shape
+	root    *valueType
 }
 
 // scope holds the shapes of a loop's variables.
-type scope map[string]*shape
+type scope map[string]*valueType
 
 func (w *rewriter) id() int64 {
 	w.next++
 	return w.next
 }
 
-// shape resolves an expression to the place of the arguments that it denotes.
-func (w *rewriter) shape(e celast.Expr, in scope) *shape {
+// typeOf resolves an expression to the place of the arguments that it denotes.
+func (w *rewriter) typeOf(e celast.Expr, in scope) *valueType {
 	switch e.Kind() {
 	case celast.IdentKind:
 		if s, bound := in[e.AsIdent()]; bound {
@@ -36,19 +36,19 @@ func (w *rewriter) shape(e celast.Expr, in scope) *shape {
 		}
 	case celast.SelectKind:
 		if s := e.AsSelect(); !s.IsTestOnly() {
-			if owner := w.shape(s.Operand(), in); owner != nil && (owner.kind == closed || owner.kind == table) {
+			if owner := w.typeOf(s.Operand(), in); owner != nil && (owner.kind == object || owner.kind == mapping) {
 				return owner.member(s.FieldName())
 			}
 		}
 	case celast.CallKind:
 		if c := e.AsCall(); c.FunctionName() == operators.Index && len(c.Args()) == 2 {
-			owner := w.shape(c.Args()[0], in)
+			owner := w.typeOf(c.Args()[0], in)
 			switch {
 			case owner == nil:
 			case owner.kind == array:
 				return owner.items
-			case owner.kind == table:
-				return owner.rest
+			case owner.kind == mapping:
+				return owner.additional
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (w *rewriter) walk(e celast.Expr, in scope) {
 		w.loop(e.AsComprehension(), in)
 		return
 	}
-	if s := w.shape(e, in); s != nil && s.kind == closed {
+	if s := w.typeOf(e, in); s != nil && s.kind == object {
 		w.wrap(e)
 	}
 }
@@ -102,8 +102,8 @@ func (w *rewriter) call(e celast.Expr, in scope) {
 		case operators.Index:
 			w.walkOwner(args[0], in)
 			w.walk(args[1], in)
-			owner := w.shape(args[0], in)
-			if owner == nil || owner.kind != closed {
+			owner := w.typeOf(args[0], in)
+			if owner == nil || owner.kind != object {
 				return
 			}
 			if name, isName := literalText(args[1]); isName {
@@ -113,8 +113,8 @@ func (w *rewriter) call(e celast.Expr, in scope) {
 			}
 			return
 		case operators.In:
-			owner := w.shape(args[1], in)
-			if name, isName := literalText(args[0]); isName && owner != nil && owner.kind == closed {
+			owner := w.typeOf(args[1], in)
+			if name, isName := literalText(args[0]); isName && owner != nil && owner.kind == object {
 				w.walkOwner(args[1], in)
 				e.SetKindCase(w.factory.NewPresenceTest(e.ID(), args[1], name))
 				return
@@ -135,7 +135,7 @@ func (w *rewriter) loop(c celast.ComprehensionExpr, in scope) {
 		inner[name] = s
 	}
 	inner[c.IterVar()] = nil
-	if s := w.shape(c.IterRange(), in); s != nil && s.kind == array {
+	if s := w.typeOf(c.IterRange(), in); s != nil && s.kind == array {
 		inner[c.IterVar()] = s.items
 	}
 	w.walk(c.IterRange(), in)

@@ -15,7 +15,7 @@ const maxChain = 10
 // membership is who, where: the key under which grants are found.
 type membership struct {
 	member string
-	place  place
+	domain domain
 }
 
 // roles answers which roles an agent has in a domain.
@@ -23,7 +23,7 @@ type roles map[membership][]*grant
 
 // of lists the agent's roles in a domain, inherited ones included, and the
 // grants that give them, in the order of discovery.
-func (r roles) of(agent string, at place) (held []string, by []*grant) {
+func (r roles) of(agent string, at domain) (held []string, by []*grant) {
 	seen := map[string]bool{agent: true}
 	for next := []string{agent}; len(next) > 0; next = next[1:] {
 		patterns := at.patterns()
@@ -45,14 +45,14 @@ func (r roles) of(agent string, at place) (held []string, by []*grant) {
 // their domains overlap, so each domain that is written down is judged with
 // the wider patterns that cover it.
 func checkRoles(grants []*grant, f *faults) {
-	byPlace := map[place][]*grant{}
+	byPlace := map[domain][]*grant{}
 	for _, g := range grants {
 		if isRole(g.member) {
-			byPlace[g.place] = append(byPlace[g.place], g)
+			byPlace[g.domain] = append(byPlace[g.domain], g)
 		}
 	}
 	reported := map[*grant]bool{}
-	places := slices.SortedFunc(maps.Keys(byPlace), func(a, b place) int {
+	places := slices.SortedFunc(maps.Keys(byPlace), func(a, b domain) int {
 		return cmp.Or(strings.Compare(a.workspace, b.workspace), strings.Compare(a.project, b.project))
 	})
 	for _, at := range places {
@@ -72,7 +72,7 @@ func checkRoles(grants []*grant, f *faults) {
 }
 
 // walkRoles measures the longest chain from every role of one domain.
-func walkRoles(starts []string, members map[string][]*grant, at place, reported map[*grant]bool, f *faults) {
+func walkRoles(starts []string, members map[string][]*grant, at domain, reported map[*grant]bool, f *faults) {
 	const onPath = -1
 	length := map[string]int{}
 	var walk func(role string) int

@@ -36,7 +36,7 @@ func (r Row) String() string {
 // rule is a row made ready to be judged.
 type rule struct {
 	Row
-	place     place
+	domain    domain
 	condition *condition // nil: always
 }
 
@@ -44,19 +44,19 @@ type rule struct {
 type grant struct {
 	line         int
 	member, role string
-	domain       string
-	place        place
+	written      string
+	domain       domain
 }
 
-// place is a domain or a pattern of domains: {"acme", "alpha"}, {"acme", "*"} or
+// domain is a domain or a pattern of domains: {"acme", "alpha"}, {"acme", "*"} or
 // {"*", "*"}. No workspace or project is named "*", so the forms never meet.
-type place struct{ workspace, project string }
+type domain struct{ workspace, project string }
 
 // everywhere is the pattern "*".
-func everywhere() place { return place{"*", "*"} }
+func everywhere() domain { return domain{"*", "*"} }
 
 // String is the domain as the file writes it.
-func (p place) String() string {
+func (p domain) String() string {
 	if p == everywhere() {
 		return "*"
 	}
@@ -64,8 +64,8 @@ func (p place) String() string {
 }
 
 // patterns lists what can stand in a row and match p, the widest last.
-func (p place) patterns() [3]place {
-	return [3]place{p, {p.workspace, "*"}, everywhere()}
+func (p domain) patterns() [3]domain {
+	return [3]domain{p, {p.workspace, "*"}, everywhere()}
 }
 
 const (
@@ -82,17 +82,17 @@ func validSubject(s string) bool {
 	return s != "" && s != rolePrefix && !strings.Contains(s, "*")
 }
 
-// parsePlace reads a domain.
-func parsePlace(s string) (place, bool) {
+// parseDomain reads a domain.
+func parseDomain(s string) (domain, bool) {
 	if s == "*" {
 		return everywhere(), true
 	}
 	workspace, project, found := strings.Cut(s, "/")
 	if !found || workspace == "" || project == "" || strings.Contains(project, "/") ||
 		strings.Contains(workspace, "*") || strings.Contains(project, "*") && project != "*" {
-		return place{}, false
+		return domain{}, false
 	}
-	return place{workspace, project}, true
+	return domain{workspace, project}, true
 }
 
 // validTool tells whether s is a tool's name or one of the two patterns.
@@ -106,8 +106,8 @@ func validTool(s string) bool {
 	return s != "" && !strings.Contains(s, "*")
 }
 
-// below tells whether a tool's name equals, or a pattern of tools covers, name.
-func below(name, pattern string) bool {
+// matches tells whether a tool's name equals, or a pattern of tools covers, name.
+func matches(name, pattern string) bool {
 	if pattern == "*" || pattern == name {
 		return true
 	}
@@ -116,7 +116,7 @@ func below(name, pattern string) bool {
 }
 
 // within is below for domains in their written form.
-func within(domain, pattern string) bool { return below(domain, pattern) }
+func within(domain, pattern string) bool { return matches(domain, pattern) }
 
 // parseRow reads a p row; ok is false when it has a fault.
 func parseRow(r record, f *faults) (*rule, bool) {
@@ -129,7 +129,7 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	if !validSubject(subject.text) {
 		f.add(r.line, subject.column, "the subject "+quote(subject.text), wantSubject)
 	}
-	where, ok := parsePlace(domain.text)
+	where, ok := parseDomain(domain.text)
 	if !ok {
 		f.add(r.line, domain.column, "the domain "+quote(domain.text), wantDomain)
 	}
@@ -141,7 +141,7 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
 		When: when.text, Effect: Effect(effect.text)}
-	return &rule{Row: row, place: where}, len(f.list) == before
+	return &rule{Row: row, domain: where}, len(f.list) == before
 }
 
 // parseGrant reads a g row; ok is false when it has a fault.
@@ -158,9 +158,9 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	if !isRole(role.text) || !validSubject(role.text) {
 		f.add(r.line, role.column, "the role "+quote(role.text), "a role written role:NAME")
 	}
-	where, ok := parsePlace(domain.text)
+	where, ok := parseDomain(domain.text)
 	if !ok {
 		f.add(r.line, domain.column, "the domain "+quote(domain.text), wantDomain)
 	}
-	return &grant{line: r.line, member: member.text, role: role.text, domain: domain.text, place: where}, len(f.list) == before
+	return &grant{line: r.line, member: member.text, role: role.text, written: domain.text, domain: where}, len(f.list) == before
 }

@@ -12,7 +12,7 @@ func TestBelow(t *testing.T) {
 		{"web.search.x", "web.search", false}, {"", "web.*", false}, {"web.search", "", false},
 		{"acme/alpha", "acme/*", true}, {"acme", "acme/*", false}, {"acme/", "acme/*", false}, {"acmes/alpha", "acme/*", false}, {"acme/alpha", "*", true},
 	} {
-		if got := below(c.name, c.pattern); got != c.want {
+		if got := matches(c.name, c.pattern); got != c.want {
 			t.Errorf("%q below %q: %v", c.name, c.pattern, got)
 		}
 	}

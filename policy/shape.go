@@ -10,37 +10,37 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// kind is what a schema says about a place, as far as a condition's types care.
-type kind int
+// typeKind is what a schema says about a place, as far as a condition's types care.
+type typeKind int
 
 const (
-	anything kind = iota // not known, or several types
+	anyType typeKind = iota // not known, or several types
 	boolean
 	numeric // integer, number
 	text
 	array
-	closed // an object whose members are declared
-	table  // an object whose members all have one shape
+	object  // an object whose members are declared
+	mapping // an object whose members all have one shape
 )
 
-// maxShapeDepth is how deep a schema is followed; below it anything goes.
-const maxShapeDepth = 64
+// maxTypeDepth is how deep a schema is followed; below it anything goes.
+const maxTypeDepth = 64
 
-// shape is the type of one place in a tool's arguments.
-type shape struct {
-	kind     kind
-	nullable bool
-	name     string // of the CEL type, for closed
-	members  map[string]*shape
-	rest     *shape // members that are not declared; nil: there are none
-	items    *shape
-	max      uint64 // elements, members or characters; 0: unbounded
+// valueType is the type of one place in a tool's arguments.
+type valueType struct {
+	kind       typeKind
+	nullable   bool
+	name       string // of the CEL type, for closed
+	members    map[string]*valueType
+	additional *valueType // members that are not declared; nil: there are none
+	items      *valueType
+	maxSize    uint64 // elements, members or characters; 0: unbounded
 }
 
 // celType is the CEL type that a condition is checked with. Numbers are dyn,
 // because CEL's checker does not compare ints with doubles for equality; they
 // are checked apart.
-func (s *shape) celType() *cel.Type {
+func (s *valueType) celType() *cel.Type {
 	switch s.kind {
 	case boolean:
 		if s.nullable {
@@ -57,36 +57,36 @@ func (s *shape) celType() *cel.Type {
 			return types.DynType
 		}
 		return types.NewListType(s.items.celType())
-	case closed:
+	case object:
 		return types.NewObjectType(s.name)
-	case table:
+	case mapping:
 		if s.nullable {
 			return types.DynType
 		}
-		return types.NewMapType(types.StringType, s.rest.celType())
+		return types.NewMapType(types.StringType, s.additional.celType())
 	default:
 		return types.DynType
 	}
 }
 
 // member is the shape of a member, nil where the closed schema has none.
-func (s *shape) member(name string) *shape {
+func (s *valueType) member(name string) *valueType {
 	if m, declared := s.members[name]; declared {
 		return m
 	}
-	return s.rest
+	return s.additional
 }
 
-// shaper reads shapes out of one schema document.
-type shaper struct {
+// typeReader reads shapes out of one schema document.
+type typeReader struct {
 	root    any
-	byRef   map[string]*shape
-	objects map[string]*shape // closed shapes by the name of their CEL type
+	byRef   map[string]*valueType
+	objects map[string]*valueType // closed shapes by the name of their CEL type
 }
 
-// shapeOf reads a tool's input schema. The root is an object, and closed unless
+// argumentType reads a tool's input schema. The root is an object, and closed unless
 // the tool is open.
-func shapeOf(t Tool) (*shape, map[string]*shape, error) {
+func argumentType(t Tool) (*valueType, map[string]*valueType, error) {
 	root := any(map[string]any{})
 	if len(bytes.TrimSpace(t.InputSchema)) > 0 {
 		d := json.NewDecoder(bytes.NewReader(t.InputSchema))
@@ -95,35 +95,35 @@ func shapeOf(t Tool) (*shape, map[string]*shape, error) {
 			return nil, nil, fmt.Errorf("the input schema of %s is not JSON", t.Name)
 		}
 	}
-	sh := &shaper{root: root, byRef: map[string]*shape{}, objects: map[string]*shape{}}
+	sh := &typeReader{root: root, byRef: map[string]*valueType{}, objects: map[string]*valueType{}}
 	members, _ := root.(map[string]any)
-	s := &shape{}
-	sh.object(s, members, "#"+varArgs, 0, !t.Open)
-	if s.kind == anything {
-		s.kind, s.members, s.rest = closed, map[string]*shape{}, &shape{}
+	s := &valueType{}
+	sh.objectType(s, members, "#"+varArgs, 0, !t.Open)
+	if s.kind == anyType {
+		s.kind, s.members, s.additional = object, map[string]*valueType{}, &valueType{}
 		sh.register(s, "#"+varArgs)
 	}
 	return s, sh.objects, nil
 }
 
-func (sh *shaper) register(s *shape, at string) {
+func (sh *typeReader) register(s *valueType, at string) {
 	s.name = at
 	sh.objects[at] = s
 }
 
 // read reads the schema of one place.
-func (sh *shaper) read(schema any, at string, depth int) *shape {
+func (sh *typeReader) read(schema any, at string, depth int) *valueType {
 	members, isObject := schema.(map[string]any)
-	if !isObject || depth > maxShapeDepth {
-		return &shape{}
+	if !isObject || depth > maxTypeDepth {
+		return &valueType{}
 	}
 	if ref, ok := members["$ref"].(string); ok {
 		if constrains(members) {
-			return &shape{}
+			return &valueType{}
 		}
-		return sh.follow(ref, at, depth)
+		return sh.followRef(ref, at, depth)
 	}
-	s := &shape{}
+	s := &valueType{}
 	names := typeNames(members)
 	kinds := map[string]bool{}
 	for _, n := range names {
@@ -137,7 +137,7 @@ func (sh *shaper) read(schema any, at string, depth int) *shape {
 		}
 	}
 	if len(kinds) != 1 {
-		return &shape{}
+		return &valueType{}
 	}
 	switch {
 	case kinds["boolean"]:
@@ -145,20 +145,20 @@ func (sh *shaper) read(schema any, at string, depth int) *shape {
 	case kinds["number"]:
 		s.kind = numeric
 	case kinds["string"]:
-		s.kind, s.max = text, size(members["maxLength"])
+		s.kind, s.maxSize = text, size(members["maxLength"])
 	case kinds["array"]:
-		s.kind, s.max, s.items = array, size(members["maxItems"]), &shape{}
+		s.kind, s.maxSize, s.items = array, size(members["maxItems"]), &valueType{}
 		if items, found := members["items"]; found && members["prefixItems"] == nil {
 			s.items = sh.read(items, at+"[]", depth+1)
 		}
 	case kinds["object"]:
-		sh.object(s, members, at, depth, false)
+		sh.objectType(s, members, at, depth, false)
 	}
 	return s
 }
 
-// follow reads the target of a reference inside the document.
-func (sh *shaper) follow(ref, at string, depth int) *shape {
+// followRef reads the target of a reference inside the document.
+func (sh *typeReader) followRef(ref, at string, depth int) *valueType {
 	if known := sh.byRef[ref]; known != nil {
 		return known
 	}
@@ -166,44 +166,44 @@ func (sh *shaper) follow(ref, at string, depth int) *shape {
 	if ref != "#" {
 		pointer, local := strings.CutPrefix(ref, "#/")
 		if !local || strings.Contains(pointer, "%") {
-			return &shape{}
+			return &valueType{}
 		}
 		for _, token := range strings.Split(pointer, "/") {
 			members, ok := target.(map[string]any)
 			if !ok {
-				return &shape{}
+				return &valueType{}
 			}
 			token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 			target = members[token]
 		}
 	}
 	// A schema that refers to itself meets its own shape, filled in later.
-	s := &shape{}
+	s := &valueType{}
 	sh.byRef[ref] = s
 	*s = *sh.read(target, at, depth+1)
-	if s.kind == closed {
+	if s.kind == object {
 		sh.objects[s.name] = s
 	}
 	return s
 }
 
-// object fills in the shape of an object schema.
-func (sh *shaper) object(s *shape, schema map[string]any, at string, depth int, shut bool) {
-	s.max = size(schema["maxProperties"])
+// objectType fills in the shape of an object schema.
+func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string, depth int, shut bool) {
+	s.maxSize = size(schema["maxProperties"])
 	switch rest := additional(schema); {
 	case shut || rest == nil || rest == false:
 	default:
-		s.rest = sh.read(rest, at+".*", depth+1)
+		s.additional = sh.read(rest, at+".*", depth+1)
 	}
 	if patterns, _ := schema["patternProperties"].(map[string]any); len(patterns) > 0 || declaresElsewhere(schema) {
-		s.rest = &shape{}
+		s.additional = &valueType{}
 	}
 	declared, _ := schema["properties"].(map[string]any)
-	if len(declared) == 0 && s.rest != nil {
-		s.kind = table
+	if len(declared) == 0 && s.additional != nil {
+		s.kind = mapping
 		return
 	}
-	s.kind, s.members = closed, map[string]*shape{}
+	s.kind, s.members = object, map[string]*valueType{}
 	sh.register(s, at)
 	for name, sub := range declared {
 		if sub == false {

@@ -12,22 +12,22 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// errUnreadable is why a condition fails that read a number which CEL cannot
+// errUnrepresentable is why a condition fails that read a number which CEL cannot
 // hold, or a value that is not JSON.
-var errUnreadable = errors.New("it read a number outside int64 with more than 15 significant digits, or outside a double's range")
+var errUnrepresentable = errors.New("it read a number outside int64 with more than 15 significant digits, or outside a double's range")
 
-// reading is the state of one evaluation. Values turn into CEL values only when
+// evalState is the state of one evaluation. Values turn into CEL values only when
 // they are read, and what could not be is remembered here, because CEL's
 // equality, "in" and logical operators would pass over it.
-type reading struct{ unreadable bool }
+type evalState struct{ unrepresentable bool }
 
-func (r *reading) fail() ref.Val {
-	r.unreadable = true
-	return types.WrapErr(errUnreadable)
+func (r *evalState) fail() ref.Val {
+	r.unrepresentable = true
+	return types.WrapErr(errUnrepresentable)
 }
 
 // read turns a JSON value into a CEL value.
-func (r *reading) read(v any) ref.Val {
+func (r *evalState) read(v any) ref.Val {
 	switch v := v.(type) {
 	case nil:
 		return types.NullValue
@@ -41,27 +41,27 @@ func (r *reading) read(v any) ref.Val {
 		}
 		return r.fail()
 	case []any:
-		return &list{elements: v, reading: r}
+		return &jsonList{elements: v, state: r}
 	case map[string]any:
-		return &object{members: v, reading: r}
+		return &jsonObject{members: v, state: r}
 	default:
 		return r.fail()
 	}
 }
 
-// list is a JSON array as a CEL list.
-type list struct {
+// jsonList is a JSON array as a CEL list.
+type jsonList struct {
 	elements []any
-	reading  *reading
+	state    *evalState
 }
 
 var (
-	_ traits.Lister   = (*list)(nil)
-	_ traits.Foldable = (*list)(nil)
+	_ traits.Lister   = (*jsonList)(nil)
+	_ traits.Foldable = (*jsonList)(nil)
 )
 
 // Add concatenates; it reads every element.
-func (l *list) Add(other ref.Val) ref.Val {
+func (l *jsonList) Add(other ref.Val) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
@@ -69,7 +69,7 @@ func (l *list) Add(other ref.Val) ref.Val {
 	size := o.Size().(types.Int)
 	all := make([]ref.Val, 0, len(l.elements)+int(size))
 	for _, e := range l.elements {
-		all = append(all, l.reading.read(e))
+		all = append(all, l.state.read(e))
 	}
 	for i := types.Int(0); i < size; i++ {
 		all = append(all, o.Get(i))
@@ -78,9 +78,9 @@ func (l *list) Add(other ref.Val) ref.Val {
 }
 
 // Contains reads elements up to the first that is equal.
-func (l *list) Contains(elem ref.Val) ref.Val {
+func (l *jsonList) Contains(elem ref.Val) ref.Val {
 	for _, e := range l.elements {
-		if types.Equal(elem, l.reading.read(e)) == types.True {
+		if types.Equal(elem, l.state.read(e)) == types.True {
 			return types.True
 		}
 	}
@@ -88,13 +88,13 @@ func (l *list) Contains(elem ref.Val) ref.Val {
 }
 
 // Equal compares element by element.
-func (l *list) Equal(other ref.Val) ref.Val {
+func (l *jsonList) Equal(other ref.Val) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok || o.Size() != l.Size() {
 		return types.False
 	}
 	for i, e := range l.elements {
-		if equal := types.Equal(l.reading.read(e), o.Get(types.Int(i))); equal != types.True {
+		if equal := types.Equal(l.state.read(e), o.Get(types.Int(i))); equal != types.True {
 			return equal
 		}
 	}
@@ -102,7 +102,7 @@ func (l *list) Equal(other ref.Val) ref.Val {
 }
 
 // Get reads the element at an index.
-func (l *list) Get(index ref.Val) ref.Val {
+func (l *jsonList) Get(index ref.Val) ref.Val {
 	i, err := types.GetOrError(index)
 	if err != nil {
 		return types.ValOrErr(index, "no such overload")
@@ -110,42 +110,42 @@ func (l *list) Get(index ref.Val) ref.Val {
 	if i < 0 || i >= len(l.elements) {
 		return types.NewErr("index out of range")
 	}
-	return l.reading.read(l.elements[i])
+	return l.state.read(l.elements[i])
 }
 
 // Iterator walks the elements, reading each as it comes.
-func (l *list) Iterator() traits.Iterator {
-	return &iterator{size: len(l.elements), at: func(i int) ref.Val { return l.reading.read(l.elements[i]) }}
+func (l *jsonList) Iterator() traits.Iterator {
+	return &iterator{size: len(l.elements), at: func(i int) ref.Val { return l.state.read(l.elements[i]) }}
 }
 
 // Fold walks the elements for a loop, leaving each unread until it is used.
-func (l *list) Fold(f traits.Folder) {
+func (l *jsonList) Fold(f traits.Folder) {
 	for i, e := range l.elements {
-		if !f.FoldEntry(i, unread{e, l.reading}) {
+		if !f.FoldEntry(i, lazyValue{e, l.state}) {
 			return
 		}
 	}
 }
 
-func (l *list) Size() ref.Val  { return types.Int(len(l.elements)) }
-func (l *list) Type() ref.Type { return types.ListType }
-func (l *list) Value() any     { return l.elements }
+func (l *jsonList) Size() ref.Val  { return types.Int(len(l.elements)) }
+func (l *jsonList) Type() ref.Type { return types.ListType }
+func (l *jsonList) Value() any     { return l.elements }
 
 // ConvertToNative is for embedding Go programs; conditions have none.
-func (l *list) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+func (l *jsonList) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
 
-func (l *list) ConvertToType(t ref.Type) ref.Val { return convert(l, types.ListType, t) }
+func (l *jsonList) ConvertToType(t ref.Type) ref.Val { return convert(l, types.ListType, t) }
 
-// object is a JSON object as a CEL map.
-type object struct {
+// jsonObject is a JSON object as a CEL map.
+type jsonObject struct {
 	members map[string]any
-	reading *reading
+	state   *evalState
 }
 
-var _ traits.Mapper = (*object)(nil)
+var _ traits.Mapper = (*jsonObject)(nil)
 
 // Contains tells whether a member is there, without reading it.
-func (o *object) Contains(key ref.Val) ref.Val {
+func (o *jsonObject) Contains(key ref.Val) ref.Val {
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key)
@@ -155,7 +155,7 @@ func (o *object) Contains(key ref.Val) ref.Val {
 }
 
 // Equal compares member by member.
-func (o *object) Equal(other ref.Val) ref.Val {
+func (o *jsonObject) Equal(other ref.Val) ref.Val {
 	m, ok := other.(traits.Mapper)
 	if !ok || m.Size() != o.Size() {
 		return types.False
@@ -165,7 +165,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 		if !found {
 			return types.False
 		}
-		if equal := types.Equal(o.reading.read(o.members[name]), theirs); equal != types.True {
+		if equal := types.Equal(o.state.read(o.members[name]), theirs); equal != types.True {
 			return equal
 		}
 	}
@@ -173,7 +173,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 }
 
 // Find reads a member.
-func (o *object) Find(key ref.Val) (ref.Val, bool) {
+func (o *jsonObject) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), false
@@ -182,16 +182,16 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	if !found {
 		return nil, false
 	}
-	return o.reading.read(v), true
+	return o.state.read(v), true
 }
 
 // FindStringKey selects a member without reading it, as CEL asks for it.
-func (o *object) FindStringKey(name string) (any, bool) {
-	return unread{o.members, o.reading}.FindStringKey(name)
+func (o *jsonObject) FindStringKey(name string) (any, bool) {
+	return lazyValue{o.members, o.state}.FindStringKey(name)
 }
 
 // Get reads a member that must be there.
-func (o *object) Get(key ref.Val) ref.Val {
+func (o *jsonObject) Get(key ref.Val) ref.Val {
 	v, found := o.Find(key)
 	if !found {
 		return types.ValOrErr(v, "no such key")
@@ -200,21 +200,21 @@ func (o *object) Get(key ref.Val) ref.Val {
 }
 
 // Iterator walks the members' names in the order of their bytes.
-func (o *object) Iterator() traits.Iterator {
+func (o *jsonObject) Iterator() traits.Iterator {
 	names := o.names()
 	return &iterator{size: len(names), at: func(i int) ref.Val { return types.String(names[i]) }}
 }
 
-func (o *object) names() []string { return slices.Sorted(maps.Keys(o.members)) }
+func (o *jsonObject) names() []string { return slices.Sorted(maps.Keys(o.members)) }
 
-func (o *object) Size() ref.Val  { return types.Int(len(o.members)) }
-func (o *object) Type() ref.Type { return types.MapType }
-func (o *object) Value() any     { return o.members }
+func (o *jsonObject) Size() ref.Val  { return types.Int(len(o.members)) }
+func (o *jsonObject) Type() ref.Type { return types.MapType }
+func (o *jsonObject) Value() any     { return o.members }
 
 // ConvertToNative is for embedding Go programs; conditions have none.
-func (o *object) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+func (o *jsonObject) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
 
-func (o *object) ConvertToType(t ref.Type) ref.Val { return convert(o, types.MapType, t) }
+func (o *jsonObject) ConvertToType(t ref.Type) ref.Val { return convert(o, types.MapType, t) }
 
 func convert(v ref.Val, own, to ref.Type) ref.Val {
 	switch to {
@@ -226,29 +226,29 @@ func convert(v ref.Val, own, to ref.Type) ref.Val {
 	return types.NewErr("type conversion error")
 }
 
-// unread is a value that was selected and not yet read: it is read when it is
+// lazyValue is a value that was selected and not yet read: it is read when it is
 // used, so that has() reads nothing.
-type unread struct {
-	value   any
-	reading *reading
+type lazyValue struct {
+	value any
+	state *evalState
 }
 
 // FindStringKey selects a member of an object.
-func (u unread) FindStringKey(name string) (any, bool) {
+func (u lazyValue) FindStringKey(name string) (any, bool) {
 	members, ok := u.value.(map[string]any)
 	if !ok {
 		return nil, false
 	}
 	v, found := members[name]
-	return unread{v, u.reading}, found
+	return lazyValue{v, u.state}, found
 }
 
 // adapter reads what is unread.
 type adapter struct{ types.Adapter }
 
 func (a adapter) NativeToValue(v any) ref.Val {
-	if u, ok := v.(unread); ok {
-		return u.reading.read(u.value)
+	if u, ok := v.(lazyValue); ok {
+		return u.state.read(u.value)
 	}
 	return a.Adapter.NativeToValue(v)
 }
@@ -269,7 +269,7 @@ func (it *iterator) Next() ref.Val {
 	return it.at(it.next - 1)
 }
 
-func (it *iterator) ConvertToNative(reflect.Type) (any, error) { return nil, errUnreadable }
+func (it *iterator) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
 func (it *iterator) ConvertToType(ref.Type) ref.Val            { return types.NewErr("no such overload") }
 func (it *iterator) Equal(ref.Val) ref.Val                     { return types.NewErr("no such overload") }
 func (it *iterator) Type() ref.Type                            { return types.IteratorType }

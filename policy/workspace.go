@@ -128,13 +128,13 @@ func (v *validation) project(p Project, at []string) {
 		case strings.Contains(agent, "*"):
 			return "found a star in an agent's name, expected a plain name"
 		}
-		return badName(agent)
+		return nameProblem(agent)
 	})
-	v.each(append(at, "roots"), p.Roots, badRoot)
-	v.each(append(at, "hosts"), p.Hosts, badHost)
+	v.each(append(at, "roots"), p.Roots, rootProblem)
+	v.each(append(at, "hosts"), p.Hosts, hostProblem)
 	for name, values := range p.Resources {
 		here := append(slices.Clone(at), "resources", name)
-		if bad := badName(name); bad != "" {
+		if bad := nameProblem(name); bad != "" {
 			v.add(here, "%s", bad)
 		}
 		if builtIn(name) {
@@ -144,7 +144,7 @@ func (v *validation) project(p Project, at []string) {
 			if strings.Contains(strings.TrimSuffix(value, "*"), "*") {
 				return "found a star inside a value, expected none or one at its end"
 			}
-			return badName(value)
+			return nameProblem(value)
 		})
 	}
 }
@@ -170,14 +170,14 @@ func (v *validation) placeName(what, name string, at ...string) {
 	case strings.ContainsAny(name, "/*"):
 		v.add(at, "found a slash or a star in the name of a %s, expected neither", what)
 	default:
-		if bad := badName(name); bad != "" {
+		if bad := nameProblem(name); bad != "" {
 			v.add(at, "%s", bad)
 		}
 	}
 }
 
-// badName says what is wrong with a name; "" for nothing.
-func badName(s string) string {
+// nameProblem says what is wrong with a name; "" for nothing.
+func nameProblem(s string) string {
 	switch {
 	case s == "":
 		return "found an empty name, expected at least one character"
@@ -191,8 +191,8 @@ func badName(s string) string {
 	return ""
 }
 
-func badRoot(root string) string {
-	if bad := badName(root); bad != "" {
+func rootProblem(root string) string {
+	if bad := nameProblem(root); bad != "" {
 		return bad
 	}
 	if !filepath.IsAbs(root) || filepath.Clean(root) != root {

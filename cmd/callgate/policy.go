@@ -104,10 +104,10 @@ func (e env) explain(r policy.Request, x policy.Explanation) {
 	}
 	fmt.Fprintf(e.stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
 	fmt.Fprintf(e.stdout, "%s\n", x.Why)
-	if len(x.Near) > 0 {
+	if len(x.NearMisses) > 0 {
 		fmt.Fprintln(e.stdout, "Other rows:")
 	}
-	for _, n := range x.Near {
+	for _, n := range x.NearMisses {
 		fmt.Fprintf(e.stdout, "  %s\n      %s\n", n.Row, n.Why)
 	}
 	if x.Omitted > 0 {
