@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-
-	"github.com/kaptinlin/jsonschema"
 )
 
-// benchSchema has six properties, one of them an object, and no pattern, so
-// that the bare library may be used without a fence.
-const benchSchema = `{"type":"object","additionalProperties":false,"required":["query","filter"],"properties":{
+// toolSchema has six properties, one of them an object.
+const toolSchema = `{"type":"object","additionalProperties":false,"required":["query","filter"],"properties":{
 	"query":{"type":"string","minLength":1,"maxLength":400},
 	"num_results":{"type":"integer","minimum":1,"maximum":50},
 	"lang":{"enum":["en","de","fr"]},
@@ -18,64 +15,15 @@ const benchSchema = `{"type":"object","additionalProperties":false,"required":["
 	"tags":{"type":"array","items":{"type":"string"},"maxItems":10},
 	"filter":{"type":"object","additionalProperties":false,"required":["field"],"properties":{"field":{"type":"string"},"equals":{"type":["string","number","boolean"]}}}}}`
 
-const benchArguments = `{"query":"weather in Rome","num_results":5,"lang":"en","safe":true,"tags":["a","b","c"],"filter":{"field":"site","equals":"example.com"}}`
-
 func benchTool(name string) Tool {
-	return Tool{Name: name, Version: "1.0.0", InputSchema: json.RawMessage(benchSchema), Run: Run{Type: "demo"}}
-}
-
-func BenchmarkJudge(b *testing.B) {
-	r, err := New([]Tool{benchTool("web.search")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, _ := r.Lookup("web.search")
-	args := arguments(b, benchArguments)
-	b.Run("both", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if found := e.Evaluate(args); found != nil {
-				b.Fatal(found)
-			}
-		}
-	})
-	b.Run("first", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			j := evaluation{tool: "web.search"}
-			if !wellFormed(args, 1) || !j.apply(e.input.root, args, nil) {
-				b.Fatal("refused")
-			}
-		}
-	})
-	bare, err := jsonschema.NewCompiler().SetAssertFormat(true).Compile([]byte(benchSchema))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("kaptinlin", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if !bare.ValidateMap(args).IsValid() {
-				b.Fatal("refused")
-			}
-		}
-	})
-	wrong := arguments(b, `{"query":"","extra":1,"filter":{"fields":"a"}}`)
-	b.Run("refused", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if len(e.Evaluate(wrong)) != 4 {
-				b.Fatal(e.Evaluate(wrong))
-			}
-		}
-	})
+	return Tool{Name: name, Version: "1.0.0", InputSchema: json.RawMessage(toolSchema), Run: Run{Type: "demo"}}
 }
 
 func manyTools(n int) []Tool {
 	tools := make([]Tool, n)
 	for i := range tools {
 		tools[i] = benchTool(fmt.Sprintf("server%d.tool_%d", i%97, i))
-		tools[i].InputSchema = json.RawMessage(fmt.Sprintf(`{"title":"%d",%s`, i, benchSchema[1:]))
+		tools[i].InputSchema = json.RawMessage(fmt.Sprintf(`{"title":"%d",%s`, i, toolSchema[1:]))
 	}
 	return tools
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -42,7 +43,7 @@ func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 			}
 		}
 		ignored := b.ignoredAdditional(s)
-		for _, name := range sortedKeys(s.children) {
+		for _, name := range slices.Sorted(maps.Keys(s.children)) {
 			below := v.below
 			if below == "" && (keywords[name].scope == inPlaceApplicator || keywords[name].scope == testApplicator) {
 				below = name
@@ -101,12 +102,12 @@ func (b *bundler) textItems(s *subschema) bool {
 
 // Boundaries lists every text of valid arguments that stands under x-boundary,
 // sorted by path. Null is skipped.
-func (e *Entry) Boundaries(args map[string]any) []BoundaryValue {
-	if !e.bounded {
+func (s *Schema) Boundaries(args map[string]any) []BoundaryValue {
+	if !s.bounded {
 		return nil
 	}
 	f := finder{}
-	f.walk([]*node{e.input.root}, args)
+	f.walk([]*node{s.root}, args)
 	return f.found
 }
 
@@ -125,7 +126,7 @@ func (f *finder) walk(at []*node, v any) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, name := range sortedKeys(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			f.enter(name, memberSchemas(at, name), v[name])
 		}
 	case []any:

@@ -21,7 +21,7 @@ const boundedSchema = `{"type":"object","properties":{
 	"$defs":{"path":{"type":"string","x-boundary":"path"},"node":{"type":"object","properties":{"at":{"$ref":"#/$defs/path"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
 
 func TestBoundaries(t *testing.T) {
-	e := entryOf(t, boundedSchema)
+	e := compiled(t, boundedSchema)
 	for raw, want := range map[string][]string{
 		`{}`:                         nil,
 		`{"free":"x"}`:               nil,
@@ -38,7 +38,7 @@ func TestBoundaries(t *testing.T) {
 		`{"path":""}`: {"path [path] "},
 	} {
 		args := arguments(t, raw)
-		if found := e.Evaluate(args); found != nil {
+		if found := e.Evaluate("web.search", args); found != nil {
 			t.Fatalf("%s: %v", raw, found)
 		}
 		var got []string
@@ -49,7 +49,7 @@ func TestBoundaries(t *testing.T) {
 			t.Errorf("%s: found %q; expected %q", raw, got, want)
 		}
 	}
-	if found := entryOf(t, `{"type":"object","properties":{"a":{"type":"string"}}}`).Boundaries(map[string]any{"a": "x"}); found != nil {
+	if found := compiled(t, `{"type":"object","properties":{"a":{"type":"string"}}}`).Boundaries(map[string]any{"a": "x"}); found != nil {
 		t.Errorf("found %v", found)
 	}
 }
@@ -63,13 +63,12 @@ func TestBoundariesOfOthers(t *testing.T) {
 		`{"type":"object","allOf":[{"properties":{"b":{"type":"string"}}}],"additionalProperties":{"type":"string","x-boundary":"path"}}`:                                     {"path [b] /x"},
 		`{"type":"object","allOf":[{"properties":{"c":{"type":"string"}}}],"unevaluatedProperties":{"$ref":"#/$defs/p"},"$defs":{"p":{"type":"string","x-boundary":"path"}}}`: {"path [b] /x"},
 	} {
-		r, err := New([]Tool{{Name: "a", Open: true, InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}})
+		e, err := compile(schema, Options{Open: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, _ := r.Lookup("a")
 		args := map[string]any{"b": "/x"}
-		if found := e.Evaluate(args); found != nil {
+		if found := e.Evaluate("web.search", args); found != nil {
 			t.Errorf("%s: %v", schema, found)
 		}
 		var got []string
@@ -83,7 +82,7 @@ func TestBoundariesOfOthers(t *testing.T) {
 }
 
 func TestSecret(t *testing.T) {
-	e := entryOf(t, `{"type":"object","properties":{
+	e := compiled(t, `{"type":"object","properties":{
 		"key":{"type":"string","x-secret":true},
 		"plain":{"type":"string","x-secret":false},
 		"card":{"type":"object","x-secret":true,"properties":{"no":{"type":"string"}}},
@@ -114,12 +113,12 @@ func TestSecret(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"string"},"$defs":{"s":{"type":"string","x-secret":true}}}`:                                     {"a": false, "b": false},
 	} {
 		for name, want := range paths {
-			if got := entryOf(t, schema).Secret([]string{name}); got != want {
+			if got := compiled(t, schema).Secret([]string{name}); got != want {
 				t.Errorf("%s: %s: found %v", schema, name, got)
 			}
 		}
 	}
-	if entryOf(t, `{"type":"object","properties":{"a":{"type":"string"}}}`).Secret([]string{"a"}) {
+	if compiled(t, `{"type":"object","properties":{"a":{"type":"string"}}}`).Secret([]string{"a"}) {
 		t.Error("a schema without secrets has one")
 	}
 }

@@ -79,12 +79,12 @@ func costlyCalls() []costlyCall {
 func TestHostileCalls(t *testing.T) {
 	for _, h := range costlyCalls() {
 		t.Run(h.why, func(t *testing.T) {
-			e := entryOf(t, h.schema)
-			if found := e.Evaluate(h.args); len(found) != 1 || found[0].Cause != errTooManySteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
+			e := compiled(t, h.schema)
+			if found := e.Evaluate("web.search", h.args); len(found) != 1 || found[0].Cause != errTooManySteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
 				t.Errorf("found %d, first %v", len(found), found[:min(1, len(found))])
 			}
 			if h.ordinary != nil && !testing.Short() {
-				if found := e.Evaluate(h.ordinary); found != nil {
+				if found := e.Evaluate("web.search", h.ordinary); found != nil {
 					t.Errorf("a sound call: found %v", found[0])
 				}
 			}
@@ -97,11 +97,11 @@ func TestHostileCalls(t *testing.T) {
 // verdict may be turned round, both do.
 func TestLongEnums(t *testing.T) {
 	texts, numbers := listed(9_000, `"v%d"`), listed(33, `%d`)
-	e := entryOf(t, itemsOf(`{"enum":[`+texts+`]}`))
-	if found := e.Evaluate(manyOf(116_000, "v8999")); found != nil {
+	e := compiled(t, itemsOf(`{"enum":[`+texts+`]}`))
+	if found := e.Evaluate("web.search", manyOf(116_000, "v8999")); found != nil {
 		t.Errorf("found %v", found[0])
 	}
-	if found := e.Evaluate(manyOf(3, "v9000")); len(found) != 3 || found[0].Cause != nil {
+	if found := e.Evaluate("web.search", manyOf(3, "v9000")); len(found) != 3 || found[0].Cause != nil {
 		t.Errorf("found %v", found)
 	}
 	for schema, alone := range map[string]bool{
@@ -115,20 +115,19 @@ func TestLongEnums(t *testing.T) {
 		`{"type":"array","contains":{"enum":[` + texts + `]}}`: false,
 	} {
 		found := false
-		entryOf(t, itemsOf(schema)).input.root.walk(func(n *node) { found = found || n.enumPrimaryOnly })
+		compiled(t, itemsOf(schema)).root.walk(func(n *node) { found = found || n.enumPrimaryOnly })
 		if found != alone {
 			t.Errorf("%.60s: the first judge alone: %v", schema, found)
 		}
 	}
-	r, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(itemsOf(`{"enum":[` + texts + `]}`)), Run: Run{Type: "demo"}}})
+	table, err := compile(itemsOf(`{"enum":[`+texts+`]}`), Options{Authored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, _ := r.Lookup("a")
-	if found := table.EvaluateOutput(manyOf(116_000, "v8999")); found != nil {
+	if found := table.Evaluate("web.search", manyOf(116_000, "v8999")); found != nil {
 		t.Errorf("a result: found %v", found[0])
 	}
-	if found := table.EvaluateOutput(manyOf(1, "v9000")); len(found) != 1 || found[0].Cause != nil {
+	if found := table.Evaluate("web.search", manyOf(1, "v9000")); len(found) != 1 || found[0].Cause != nil {
 		t.Errorf("a result: found %v", found)
 	}
 }
@@ -148,14 +147,14 @@ func manyBranches(branches, unexpected int) (schema string, args map[string]any)
 // and that the names of a schema are folded once for all messages.
 func TestMessagesAreBuiltOnce(t *testing.T) {
 	schema, args := manyBranches(40, 100)
-	e := entryOf(t, schema)
-	found := e.Evaluate(args)
+	e := compiled(t, schema)
+	found := e.Evaluate("web.search", args)
 	checkViolations(t, args, found)
 	if len(found) != maxViolations || found[0].Path[0] != "recipeint" || !strings.HasSuffix(found[0].Message, `Did you mean "recipient"?`) {
 		t.Errorf("%d found, first %v", len(found), found[:1])
 	}
 	j := evaluation{tool: "web.search"}
-	j.apply(e.input.root, args, nil)
+	j.apply(e.root, args, nil)
 	for _, f := range j.found.list {
 		if f.message != "" {
 			t.Fatalf("a message before the end: %s", f.message)
@@ -176,11 +175,7 @@ func TestMessagesAreBuiltOnce(t *testing.T) {
 
 func BenchmarkWorst(b *testing.B) {
 	for _, h := range costlyCalls() {
-		r, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(h.schema), Run: Run{Type: "demo"}}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		e, _ := r.Lookup("a")
+		e := compiled(b, h.schema)
 		for name, args := range map[string]map[string]any{"hostile": h.args, "sound": h.ordinary} {
 			if args == nil {
 				continue
@@ -188,17 +183,17 @@ func BenchmarkWorst(b *testing.B) {
 			b.Run(strings.ReplaceAll(h.why, " ", "_")+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					e.Evaluate(args)
+					e.Evaluate("web.search", args)
 				}
 			})
 		}
 	}
 	schema, args := manyBranches(40, 100)
-	e := entryOf(b, schema)
+	e := compiled(b, schema)
 	b.Run("messages", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			e.Evaluate(args)
+			e.Evaluate("web.search", args)
 		}
 	})
 }

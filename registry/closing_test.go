@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"testing"
 
@@ -67,7 +68,7 @@ func (s *sampler) sample(schema map[string]any, path []string) any {
 	case "object", nil:
 		object := map[string]any{}
 		properties, _ := schema["properties"].(map[string]any)
-		for _, name := range sortedKeys(properties) {
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			object[name] = s.sample(properties[name].(map[string]any), append(slices.Clone(path), name))
 		}
 		others, stated := schema["additionalProperties"]
@@ -105,7 +106,10 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 		tools = append(tools, list...)
 	}
 	seen := map[string]bool{}
-	for _, task := range bfclTasks(t) {
+	type task struct {
+		Tools []publishedTool `json:"tools"`
+	}
+	for _, task := range corpora.Lines[task](t, corpora.Path(t, "bfcl_schemas", "bfcl_schemas.jsonl.gz")) {
 		for _, p := range task.Tools {
 			if !seen[string(p.InputSchema)] {
 				seen[string(p.InputSchema)] = true
@@ -115,22 +119,21 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 	}
 	places, nested, samples, conditional := 0, 0, 0, 0
 	for _, p := range tools {
-		tool := imported(t, p)
-		r, err := New([]Tool{tool})
-		if err != nil {
+		authored := p.withMembers(t)
+		e, faults := NewCompiler().Compile(authored, Options{})
+		if len(faults) > 0 {
 			continue
 		}
-		e, _ := r.Lookup(p.Name)
-		schema := decoded(t, tool.InputSchema).(map[string]any)
+		schema := decoded(t, authored).(map[string]any)
 		s := sampler{tb: t}
 		args := s.sample(schema, nil).(map[string]any)
-		if found := e.Evaluate(args); found != nil {
+		if found := e.Evaluate("web.search", args); found != nil {
 			// Required alternatives are not sampled together.
 			conditional++
 			continue
 		}
 		samples++
-		author, err := oracleFor(tool.InputSchema)
+		author, err := oracleFor(authored)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +147,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 			}
 			object := v.(map[string]any)
 			object["no_such_member"] = json.Number("1")
-			found := e.Evaluate(args)
+			found := e.Evaluate("web.search", args)
 			delete(object, "no_such_member")
 			places++
 			if len(path) > 0 {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +107,7 @@ func (c *complexityCheck) steps(in multiset) []multiset {
 			list = append(list, step)
 		}
 	}
-	for _, name := range sortedKeys(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		add(in.member(name, true))
 	}
 	add(in.member("", false))

@@ -45,7 +45,7 @@ func TestCostlySchemas(t *testing.T) {
 		"a member judged twice recurses":     {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","properties":{"c":{"$ref":"#/$defs/n"}},"patternProperties":{"^c":{"$ref":"#/$defs/n"}}}}}`, true},
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(c.schema), Run: Run{Type: "demo"}}})
+			_, err := compile(c.schema, Options{})
 			if (err != nil) != c.costly {
 				t.Errorf("found %v", err)
 			}
@@ -63,32 +63,32 @@ func TestStepsBound(t *testing.T) {
 	for i := range numbers {
 		numbers[i] = json.Number("1")
 	}
-	plain := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"number"}}}}`)
-	if found := plain.Evaluate(map[string]any{"a": numbers[:130_000]}); found != nil {
+	plain := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"number"}}}}`)
+	if found := plain.Evaluate("web.search", map[string]any{"a": numbers[:130_000]}); found != nil {
 		t.Errorf("found %v", found)
 	}
-	if found := plain.Evaluate(map[string]any{"a": numbers}); len(found) != 1 || found[0].Cause != errTooManySteps {
+	if found := plain.Evaluate("web.search", map[string]any{"a": numbers}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
-	branched := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"number"}]}}}}`)
-	found := branched.Evaluate(map[string]any{"a": numbers})
+	branched := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"number"}]}}}}`)
+	found := branched.Evaluate("web.search", map[string]any{"a": numbers})
 	if len(found) != 1 || found[0].Cause != errTooManySteps || found[0].Code != "invalid_value" || len(found[0].Path) != 0 {
 		t.Errorf("found %v", found)
 	}
 	long := strings.Repeat("a", 1<<20)
-	pattern := entryOf(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z_]+$"}}}`)
-	if found := pattern.Evaluate(map[string]any{"a": long}); found != nil {
+	pattern := compiled(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z_]+$"}}}`)
+	if found := pattern.Evaluate("web.search", map[string]any{"a": long}); found != nil {
 		t.Errorf("found %v", found)
 	}
-	steep := entryOf(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^(([a-z]{0,30}x?){0,30})*$"}}}`)
-	if found := steep.Evaluate(map[string]any{"a": long}); len(found) != 1 || found[0].Cause != errTooManySteps {
+	steep := compiled(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^(([a-z]{0,30}x?){0,30})*$"}}}`)
+	if found := steep.Evaluate("web.search", map[string]any{"a": long}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 }
 
 // TestManyFaults keeps the answer to a hostile call small, exact and in order.
 func TestManyFaults(t *testing.T) {
-	e := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)
+	e := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)
 	args := map[string]any{}
 	items := make([]any, 20_000)
 	for i := range items {
@@ -98,13 +98,13 @@ func TestManyFaults(t *testing.T) {
 	for i := range 20_000 {
 		args[fmt.Sprintf("x%05d", i)] = true
 	}
-	found := e.Evaluate(args)
+	found := e.Evaluate("web.search", args)
 	checkViolations(t, args, found)
 	if len(found) != maxViolations || spelled(found[0])[:20] != "wrong_type /a/0 valu" || spelled(found[1])[:17] != "wrong_type /a/1 v" || spelled(found[2])[:18] != "wrong_type /a/10 v" {
 		t.Errorf("%d found, first %v", len(found), found[:3])
 	}
 	delete(args, "a")
-	found = e.Evaluate(args)
+	found = e.Evaluate("web.search", args)
 	if len(found) != maxViolations || found[99].Path[0] != "x00099" {
 		t.Errorf("%d found, last %v", len(found), found[len(found)-1])
 	}
@@ -112,7 +112,7 @@ func TestManyFaults(t *testing.T) {
 
 // TestUnsoundValues gives what no strict reader hands on.
 func TestUnsoundValues(t *testing.T) {
-	e := entryOf(t, `{"type":"object","properties":{"a":true}}`)
+	e := compiled(t, `{"type":"object","properties":{"a":true}}`)
 	var deep any = "x"
 	for range maxValueDepth + 10 {
 		deep = []any{deep}
@@ -121,12 +121,9 @@ func TestUnsoundValues(t *testing.T) {
 		"a float": 1.5, "an int": 1, "a number of astronomical size": json.Number("1e1000000"), "no number": json.Number("x"),
 		"an empty number": json.Number(""), "a long number": json.Number(strings.Repeat("1", 300)), "a byte string": []byte("x"), "too deep": deep,
 	} {
-		if found := e.Evaluate(map[string]any{"a": v}); len(found) != 1 || found[0].Cause == nil {
+		if found := e.Evaluate("web.search", map[string]any{"a": v}); len(found) != 1 || found[0].Cause == nil {
 			t.Errorf("%s: found %v", why, found)
 		}
-	}
-	if found := e.Evaluate(nil); found != nil {
-		t.Errorf("no arguments: found %v", found)
 	}
 }
 
@@ -134,7 +131,7 @@ func TestUnsoundValues(t *testing.T) {
 // the second would ponder for minutes.
 func TestSecondJudgeIsBounded(t *testing.T) {
 	branches := strings.Repeat(`{"items":{"type":"string"}},`, 100)
-	e := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","anyOf":[`+branches+`{"items":{"type":"number"}}]}}}`)
+	e := compiled(t, `{"type":"object","properties":{"a":{"type":"array","anyOf":[`+branches+`{"items":{"type":"number"}}]}}}`)
 	numbers := func(n int) map[string]any {
 		list := make([]any, n)
 		for i := range list {
@@ -142,18 +139,18 @@ func TestSecondJudgeIsBounded(t *testing.T) {
 		}
 		return map[string]any{"a": list}
 	}
-	if found := e.Evaluate(numbers(1_000)); found != nil {
+	if found := e.Evaluate("web.search", numbers(1_000)); found != nil {
 		t.Errorf("found %v", found)
 	}
-	if found := e.Evaluate(numbers(400_000)); len(found) != 1 || found[0].Cause != errTooManySteps {
+	if found := e.Evaluate("web.search", numbers(400_000)); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
-	named := entryOf(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","patternProperties":{"^[a-z]{1,60}$":{"type":"string"}}}}}}`)
+	named := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","patternProperties":{"^[a-z]{1,60}$":{"type":"string"}}}}}}`)
 	list := make([]any, 300_000)
 	for i := range list {
 		list[i] = map[string]any{}
 	}
-	if found := named.Evaluate(map[string]any{"a": list}); len(found) != 1 || found[0].Cause != errTooManySteps {
+	if found := named.Evaluate("web.search", map[string]any{"a": list}); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 }

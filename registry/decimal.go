@@ -63,14 +63,6 @@ func parseDecimal(lit string) (decimal, bool) {
 	return d, true
 }
 
-func leadingDigits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
-}
-
 func parseExponent(s string) (int, bool) {
 	if s[0] != 'e' && s[0] != 'E' {
 		return 0, false

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"strings"
@@ -31,7 +32,7 @@ func TestDecimal(t *testing.T) {
 		if !okA || !okB {
 			t.Fatalf("%s or %s is refused", x, y)
 		}
-		if got := sign(a.compare(b)); got != p.Cmp(q) {
+		if got := a.compare(b); cmp.Compare(got, 0) != p.Cmp(q) {
 			t.Fatalf("%s and %s compare as %d", x, y, got)
 		}
 		if a.integer() != p.IsInt() {

@@ -17,18 +17,18 @@ const (
 // decodeSchema reads one JSON document into map[string]any, []any, string,
 // bool, nil and json.Number. It is as strict as the reading of arguments: no
 // duplicate names, no invalid UTF-8, no lone surrogates, nothing after the end.
-func decodeSchema(raw []byte) (any, *fault) {
+func decodeSchema(raw []byte) (any, *Fault) {
 	if len(raw) > maxSchemaBytes {
-		return nil, &fault{"", fmt.Sprintf("found %d bytes; expected at most %d", len(raw), maxSchemaBytes)}
+		return nil, &Fault{"", fmt.Sprintf("found %d bytes; expected at most %d", len(raw), maxSchemaBytes)}
 	}
 	if !utf8.Valid(raw) {
-		return nil, &fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
+		return nil, &Fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
 	}
 	if !json.Valid(raw) {
-		return nil, &fault{"", "found what is not JSON; expected a JSON Schema document"}
+		return nil, &Fault{"", "found what is not JSON; expected a JSON Schema document"}
 	}
 	if loneSurrogate(raw) {
-		return nil, &fault{"", "found a lone surrogate escape; expected whole characters"}
+		return nil, &Fault{"", "found a lone surrogate escape; expected whole characters"}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -37,15 +37,15 @@ func decodeSchema(raw []byte) (any, *fault) {
 		return nil, f
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &fault{"", "found more after the end of the document; expected one JSON Schema document"}
+		return nil, &Fault{"", "found more after the end of the document; expected one JSON Schema document"}
 	}
 	return v, nil
 }
 
-func decodeValue(d *json.Decoder, pointer string, depth int) (any, *fault) {
-	unreadable := &fault{pointer, "found what is not JSON; expected a JSON Schema document"}
+func decodeValue(d *json.Decoder, pointer string, depth int) (any, *Fault) {
+	unreadable := &Fault{pointer, "found what is not JSON; expected a JSON Schema document"}
 	if depth > maxSchemaDepth {
-		return nil, &fault{pointer, fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}
+		return nil, &Fault{pointer, fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -61,7 +61,7 @@ func decodeValue(d *json.Decoder, pointer string, depth int) (any, *fault) {
 				return nil, unreadable
 			}
 			if _, twice := object[name]; twice {
-				return nil, &fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", quote(name))}
+				return nil, &Fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", quote(name))}
 			}
 			v, f := decodeValue(d, child(pointer, name), depth+1)
 			if f != nil {
@@ -90,7 +90,7 @@ func decodeValue(d *json.Decoder, pointer string, depth int) (any, *fault) {
 	}
 	if n, ok := token.(json.Number); ok {
 		if _, ok := parseDecimal(string(n)); !ok {
-			return nil, &fault{pointer, fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d", maxNumberBytes, maxExponent, maxExponent)}
+			return nil, &Fault{pointer, fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d", maxNumberBytes, maxExponent, maxExponent)}
 		}
 	}
 	return token, nil

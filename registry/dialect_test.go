@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,35 +10,29 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// written is a registry of one tool with a schema.
-func written(schema string) (*Registry, error) {
-	return New([]Tool{{Name: "web.search", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}})
-}
-
 // TestMCP17Dialects: a schema that names no dialect is of 2020-12, and one that names a
 // dialect which is not known is refused, in words that say so.
 func TestMCP17Dialects(t *testing.T) {
 	const of2020 = `"type":"object","properties":{"pair":{"prefixItems":[{"type":"integer"},{"type":"string"}],"items":false}}}`
 	for _, dialect := range []string{``, `"$schema":"https://json-schema.org/draft/2020-12/schema",`, `"$schema":"https://json-schema.org/draft/2020-12/schema#",`} {
-		r, err := written(`{` + dialect + of2020)
+		entry, err := compile(`{`+dialect+of2020, Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", dialect, err)
 		}
-		entry, _ := r.Lookup("web.search")
 		for arguments, good := range map[string]bool{`{"pair":[1,"a"]}`: true, `{"pair":["a",1]}`: false, `{"pair":[1,"a",2]}`: false} {
-			if v := entry.Evaluate(parser.Decode([]byte(arguments)).(map[string]any)); (len(v) == 0) != good {
+			if v := entry.Evaluate("web.search", parser.Decode([]byte(arguments))); (len(v) == 0) != good {
 				t.Errorf("%s %s: %v", dialect, arguments, v)
 			}
 		}
 	}
-	if _, err := written(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"type":"string"}}}`); err != nil {
+	if _, err := compile(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"type":"string"}}}`, Options{}); err != nil {
 		t.Errorf("draft-07: %v", err)
 	}
 	for _, dialect := range []string{
 		`"http://json-schema.org/draft-04/schema#"`, `"https://json-schema.org/draft/2019-09/schema"`, `"https://json-schema.org/draft/next/schema"`,
 		`"https://example.com/dialect"`, `"2020-12"`, `""`, `1`, `null`,
 	} {
-		_, err := written(`{"$schema":` + dialect + `,"type":"object"}`)
+		_, err := compile(`{"$schema":`+dialect+`,"type":"object"}`, Options{})
 		if err == nil || !strings.Contains(err.Error(), "$schema") && !strings.Contains(err.Error(), "dialect") {
 			t.Errorf("%s: %v", dialect, err)
 		}
@@ -67,7 +60,7 @@ func TestMCP18NothingIsFetched(t *testing.T) {
 		`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"$ref":"URL/a"}}}`,
 	} {
 		schema = strings.NewReplacer("URL", canary.URL, "HOST", strings.TrimPrefix(canary.URL, "http://")).Replace(schema)
-		if _, err := written(schema); err == nil {
+		if _, err := compile(schema, Options{}); err == nil {
 			t.Errorf("%s is taken", schema)
 		}
 	}

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -39,21 +41,21 @@ type document struct {
 type resolver struct {
 	resources map[string]*subschema // by absolute URI without fragment
 	anchors   map[string]*subschema // by absolute URI with fragment
-	options
-	faults []fault
+	Options
+	faults []Fault
 }
 
 // baseURI is the base of a document that states no $id: a host that can never
 // exist (RFC 2606).
 const baseURI = "https://definition.invalid/schema"
 
-func newResolver(r options) *resolver {
-	return &resolver{resources: map[string]*subschema{}, anchors: map[string]*subschema{}, options: r}
+func newResolver(r Options) *resolver {
+	return &resolver{resources: map[string]*subschema{}, anchors: map[string]*subschema{}, Options: r}
 }
 
 func (l *resolver) report(pointer, message string) {
 	if len(l.faults) < maxFaults {
-		l.faults = append(l.faults, fault{pointer, message})
+		l.faults = append(l.faults, Fault{pointer, message})
 	}
 }
 
@@ -87,7 +89,7 @@ func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
 	}
 	l.identify(s, object)
 	s.children = map[string][]subschemaRef{}
-	for _, name := range sortedKeys(object) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		value, at := object[name], child(pointer, name)
 		switch keywords[name].shape {
 		case oneSchema:
@@ -99,7 +101,7 @@ func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
 			}
 		case schemaMap, definitions:
 			members, _ := value.(map[string]any)
-			for _, k := range sortedKeys(members) {
+			for _, k := range slices.Sorted(maps.Keys(members)) {
 				s.children[name] = append(s.children[name], subschemaRef{k, l.walk(d, members[k], child(at, k), s.base)})
 			}
 		}

@@ -8,28 +8,26 @@ import (
 
 // Entry is one loaded tool. It is immutable and safe for concurrent use.
 type Entry struct {
-	tool       Tool
-	version    semver
-	input      *schema
-	output     *schema // nil: results are not judged
-	bounded    bool
-	hasSecrets bool
+	tool    Tool
+	version semver
+	input   *Schema
+	output  *Schema // nil: results are not evaluated
 }
 
 // loadEntry turns one definition into an entry, or says all that is wrong with it.
-func loadEntry(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
+func loadEntry(t *Tool, compiler *Compiler) (*Entry, []*LoadError) {
 	tool, faults := complete(*t)
-	report := func(field string, list []fault) {
+	report := func(field string, list []Fault) {
 		for _, f := range list {
-			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.pointer, Message: f.message, Undeclared: f.message == undeclared})
+			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared()})
 		}
 	}
 	e := &Entry{}
-	var problems []fault
-	e.input, problems = read(tool.InputSchema, options{open: tool.Open, large: heavy})
+	var problems []Fault
+	e.input, problems = compiler.Compile(tool.InputSchema, Options{Open: tool.Open})
 	report("input_schema", problems)
 	if len(tool.OutputSchema) > 0 {
-		e.output, problems = read(tool.OutputSchema, options{authored: true, large: heavy})
+		e.output, problems = compiler.Compile(tool.OutputSchema, Options{Authored: true})
 		report("output_schema", problems)
 	}
 	if len(faults) > 0 {
@@ -39,11 +37,6 @@ func loadEntry(t *Tool, heavy chan struct{}) (*Entry, []*LoadError) {
 	tool.OutputSchema = slices.Clone(tool.OutputSchema)
 	e.tool = tool
 	e.version, _ = parseVersion(tool.Version)
-	e.hasSecrets = e.input.secretAdditional
-	e.input.root.walk(func(n *node) {
-		e.bounded = e.bounded || n.boundary != ""
-		e.hasSecrets = e.hasSecrets || n.secret
-	})
 	return e, nil
 }
 
@@ -78,11 +71,11 @@ func (e *Entry) InputSchema() json.RawMessage { return slices.Clone(e.tool.Input
 // wrote, closed, with every reference inside the document, without identifiers
 // and extensions. It is what a model should be shown, as it promises nothing
 // that a call would be refused for.
-func (e *Entry) ClosedSchema() json.RawMessage { return slices.Clone(e.input.closed) }
+func (e *Entry) ClosedSchema() json.RawMessage { return e.input.Closed() }
 
 // AuthoredSchema returns the schema of the arguments in its author's words, closed
 // as far as they allow, for readers that know dialects, anchors and extensions.
-func (e *Entry) AuthoredSchema() json.RawMessage { return slices.Clone(e.input.authored) }
+func (e *Entry) AuthoredSchema() json.RawMessage { return e.input.Authored() }
 
 // OutputSchema returns the schema of results as its author wrote it, or nil.
 func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.OutputSchema) }
@@ -102,7 +95,7 @@ func (e *Entry) EvaluateAs(name string, args map[string]any) []Violation {
 	if args == nil {
 		args = map[string]any{}
 	}
-	return e.input.evaluate(name, args)
+	return e.input.Evaluate(name, args)
 }
 
 // EvaluateOutput returns the violations of a result, which is decoded as for
@@ -111,5 +104,15 @@ func (e *Entry) EvaluateOutput(result any) []Violation {
 	if e.output == nil {
 		return nil
 	}
-	return e.output.evaluate(e.tool.Name, result)
+	return e.output.Evaluate(e.tool.Name, result)
 }
+
+// Boundaries lists every text of valid arguments that stands under x-boundary,
+// sorted by path. Null is skipped.
+func (e *Entry) Boundaries(args map[string]any) []BoundaryValue { return e.input.Boundaries(args) }
+
+// Secret reports whether the place at path, or one above it, is marked x-secret
+// in any schema that may apply to it, branches included. A place that no schema
+// describes is not secret, unless the author marked members secret that the
+// root does not declare: then it may not be known by its name.
+func (e *Entry) Secret(path []string) bool { return e.input.Secret(path) }

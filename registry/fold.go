@@ -55,4 +55,14 @@ func plainForm(r rune) rune {
 	return r
 }
 
-func bitsIn(set uint64) int { return bits.OnesCount64(set) }
+// letterSet is a set of bytes that two near names must nearly share.
+func letterSet(s string) (set uint64) {
+	for i := range len(s) {
+		set |= 1 << (s[i] % 64)
+	}
+	return set
+}
+
+// letterDifference counts the bytes that only one of two sets has. One edit
+// changes a set by two at most.
+func letterDifference(a, b uint64) int { return bits.OnesCount64(a ^ b) }

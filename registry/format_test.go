@@ -27,13 +27,13 @@ func TestFormatSuite(t *testing.T) {
 		var cases []suiteCase
 		readJSON(t, path, &cases)
 		for _, c := range cases {
-			s, faults := read(c.Schema, options{authored: true})
+			s, faults := read(c.Schema, Options{Authored: true})
 			if len(faults) > 0 {
 				refused[name] += len(c.Tests)
 				continue
 			}
 			for _, test := range c.Tests {
-				if got := len(s.evaluate("suite", decoded(t, test.Data))) == 0; got != test.Valid {
+				if got := len(s.Evaluate("suite", decoded(t, test.Data))) == 0; got != test.Valid {
 					differs[name]++
 				}
 			}

@@ -32,18 +32,6 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// digits returns the value of a text of ASCII digits, or -1.
-func digits(s string) int {
-	if !allDigits(s) {
-		return -1
-	}
-	n := 0
-	for i := range len(s) {
-		n = n*10 + int(s[i]-'0')
-	}
-	return n
-}
-
 func isTime(s string) bool {
 	if len(s) < 9 || s[2] != ':' || s[5] != ':' {
 		return false

@@ -16,9 +16,9 @@ func seedSchemas(f *testing.F, add func(schema, value []byte)) {
 	add([]byte(`{"dependentSchemas":{"a":{"minProperties":2}},"dependentRequired":{"b":["a"]},"propertyNames":{"maxLength":1}}`), []byte(`{"b":0}`))
 }
 
-// FuzzJudge compares, for any schema that loads and any value, the first judge
+// FuzzEvaluate compares, for any schema that loads and any value, the first judge
 // with the oracle, on the schema as written and on the closed one.
-func FuzzJudge(f *testing.F) {
+func FuzzEvaluate(f *testing.F) {
 	seedSchemas(f, func(schema, value []byte) { f.Add(schema, value) })
 	f.Fuzz(func(t *testing.T, schema, value []byte) {
 		if len(schema) > 4<<10 || len(value) > 4<<10 || !json.Valid(value) {
@@ -33,7 +33,7 @@ func FuzzJudge(f *testing.F) {
 		if !wellFormed(v, 1) {
 			return
 		}
-		if s, faults := read(schema, options{authored: true, formatAnnotations: true}); len(faults) == 0 {
+		if s, faults := read(schema, Options{Authored: true, formatAnnotations: true}); len(faults) == 0 {
 			o, err := oracleFor(schema)
 			if err != nil {
 				t.Fatalf("loaded what the oracle refuses: %v", err)
@@ -50,15 +50,23 @@ func FuzzJudge(f *testing.F) {
 				t.Fatalf("first judge accepts, second: %v", second)
 			}
 		}
+		if stated, n := withMembersStated(t, schema); n > 0 {
+			if _, again := withMembersStated(t, stated); again > 0 {
+				t.Fatalf("%d places are stated twice", again)
+			}
+		}
 		args, ok := v.(map[string]any)
 		if !ok {
 			return
 		}
-		s, faults := read(schema, options{formatAnnotations: true})
+		s, faults := read(schema, Options{formatAnnotations: true})
 		if len(faults) > 0 {
 			return
 		}
-		found := s.evaluate("tool", args)
+		if _, faults := read(s.Closed(), Options{formatAnnotations: true}); len(faults) > 0 {
+			t.Fatalf("what is shown does not load: %s: %v", s.Closed(), faults)
+		}
+		found := s.Evaluate("tool", args)
 		checkViolations(t, args, found)
 		if len(found) > 0 {
 			return
@@ -69,43 +77,6 @@ func FuzzJudge(f *testing.F) {
 		}
 		if err := o.Validate(v); err != nil {
 			t.Fatalf("closing accepts what the author refuses: %v", err)
-		}
-	})
-}
-
-// FuzzLoad: whatever a definition holds, it loads or is refused with a reason,
-// and what is shown of it is a schema again.
-func FuzzLoad(f *testing.F) {
-	seedSchemas(f, func(schema, value []byte) { f.Add("web.search", schema) })
-	f.Add("a b", []byte(`{"$ref":"http://127.0.0.1:1/x"}`))
-	f.Fuzz(func(t *testing.T, name string, schema []byte) {
-		if len(schema) > 16<<10 {
-			return
-		}
-		r, err := New([]Tool{{Name: name, InputSchema: schema, Run: Run{Type: "demo"}}})
-		if (r == nil) == (err == nil) {
-			t.Fatal("neither loaded nor refused")
-		}
-		if err != nil {
-			for _, f := range loadErrors(t, err) {
-				if f.Message == "" {
-					t.Fatalf("no reason: %v", f)
-				}
-			}
-		} else {
-			e, ok := r.Lookup(name)
-			if !ok {
-				t.Fatal("not found")
-			}
-			if _, faults := read(e.ClosedSchema(), options{}); len(faults) > 0 {
-				t.Fatalf("what is shown does not load: %s: %v", e.ClosedSchema(), faults)
-			}
-			e.Evaluate(map[string]any{"a": map[string]any{"b": []any{nil}}})
-		}
-		if stated, n := withMembersStated(t, schema); n > 0 {
-			if _, again := withMembersStated(t, stated); again > 0 {
-				t.Fatalf("%d places are stated twice", again)
-			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,14 +20,23 @@ type judgeFile struct {
 	} `json:"cases"`
 }
 
-func entryOf(tb testing.TB, schema string) *Entry {
+// compile compiles a schema of its own.
+func compile(schema string, o Options) (*Schema, error) {
+	s, faults := NewCompiler().Compile(json.RawMessage(schema), o)
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%v", faults)
+	}
+	return s, nil
+}
+
+// compiled compiles a schema that must compile.
+func compiled(tb testing.TB, schema string) *Schema {
 	tb.Helper()
-	r, err := New([]Tool{{Name: "web.search", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}})
+	s, err := compile(schema, Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e, _ := r.Lookup("web.search")
-	return e
+	return s
 }
 
 func spelled(v Violation) string {
@@ -45,15 +55,14 @@ func TestViolations(t *testing.T) {
 			if len(f.Cases) == 0 {
 				t.Fatalf("%s: %s holds no case", path, f.Why)
 			}
-			r, err := New([]Tool{{Name: "web.search", Open: f.Open, InputSchema: f.Schema, Run: Run{Type: "demo"}}})
+			e, err := compile(string(f.Schema), Options{Open: f.Open})
 			if err != nil {
 				t.Errorf("%s: %s: %v", path, f.Why, err)
 				continue
 			}
-			e, _ := r.Lookup("web.search")
 			for _, c := range f.Cases {
 				args := arguments(t, string(c.Args))
-				found := e.Evaluate(args)
+				found := e.Evaluate("web.search", args)
 				checkViolations(t, args, found)
 				ok := len(found) == len(c.Want)
 				for i := range found {

@@ -1,7 +1,5 @@
 package registry
 
-import "slices"
-
 // shape says how a keyword holds schemas.
 type shape int
 
@@ -112,14 +110,4 @@ func suggestKeyword(name string) string {
 		}
 	}
 	return best
-}
-
-// sortedKeys keeps every report in one order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

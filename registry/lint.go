@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +29,7 @@ func (l *resolver) lint(d *document) {
 		if list, ok := object["enum"].([]any); ok && len(list) == 0 && !l.allowEmptyEnum {
 			l.report(child(s.pointer, "enum"), "found an empty list, which no value can match; expected at least one value")
 		}
-		for _, name := range sortedKeys(object) {
+		for _, name := range slices.Sorted(maps.Keys(object)) {
 			l.lintKeyword(s, name, object[name])
 		}
 		if _, has := object["$ref"]; has && d.dialect == draft7 {
@@ -74,7 +76,7 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		}
 	case "patternProperties":
 		members, _ := value.(map[string]any)
-		for _, p := range sortedKeys(members) {
+		for _, p := range slices.Sorted(maps.Keys(members)) {
 			l.lintPattern(child(at, p), p)
 		}
 	}
@@ -92,7 +94,7 @@ func (l *resolver) lintDialect(s *subschema, at string, value any) {
 
 // lintDraft7Ref refuses what draft-07 ignores and 2020-12 asserts.
 func (l *resolver) lintDraft7Ref(s *subschema, object map[string]any) {
-	for _, name := range sortedKeys(object) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch def := keywords[name]; {
 		case name == "$ref", name == "$schema", def.shape == annotation, def.shape == definitions, strings.HasPrefix(name, "x-"):
 		default:

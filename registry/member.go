@@ -1,6 +1,9 @@
 package registry
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // objectLike tells whether a schema, or one that judges the same value for it,
 // says that the value is or may be an object with members of its own.
@@ -66,7 +69,7 @@ func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*s
 // branches lists the schemas that judge the same value and may declare members.
 func (b *bundler) branches(s *subschema) []*subschema {
 	var list []*subschema
-	for _, name := range sortedKeys(s.children) {
+	for _, name := range slices.Sorted(maps.Keys(s.children)) {
 		if keywords[name].scope == inPlaceApplicator {
 			for _, h := range s.children[name] {
 				list = append(list, h.sub)
@@ -112,7 +115,7 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
-		for _, name := range sortedKeys(s.children) {
+		for _, name := range slices.Sorted(maps.Keys(s.children)) {
 			if sc := keywords[name].scope; sc == childApplicator || sc == inPlaceApplicator && name != "if" {
 				for _, h := range s.children[name] {
 					walk(visit{h.sub, childPosition(v.stand, name), sc == childApplicator})

@@ -40,12 +40,8 @@ const (
 	faultName // of a member
 )
 
-// maxListed bounds how many expectations a message lists, maxText how long one
-// of them is.
-const (
-	maxListed = 10
-	maxText   = 80
-)
+// maxListed bounds how many expectations a message lists.
+const maxListed = 10
 
 // argument names a place of the arguments.
 func argument(path []pathToken) string {
@@ -287,13 +283,6 @@ func listValues(values []any) string {
 		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))
 	}
 	return join(list, "or")
-}
-
-func cutText(s string) string {
-	if utf8.RuneCountInString(s) <= maxText {
-		return s
-	}
-	return string([]rune(s)[:maxText]) + "…"
 }
 
 func plural(n int, noun string) string {

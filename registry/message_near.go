@@ -4,14 +4,25 @@ package registry
 // compared letter by letter.
 const maxCompared = 200
 
+// maxUnexpectedBytes is the longest unexpected member for which near ones are
+// looked for.
+const maxUnexpectedBytes = 128
+
 // memberSuggestions keeps the members that schemas declare, as they are compared, for
 // the messages of one refusal.
-type memberSuggestions map[*node][]candidate
+type memberSuggestions map[*node][]memberName
+
+// memberName is a declared member, prepared for comparing.
+type memberName struct {
+	name     string
+	skeleton string
+	letters  uint64
+}
 
 // suggest finds the declared member that an unexpected one was meant to be, or
 // "". Members that the call already has are not offered.
 func (m *memberSuggestions) suggest(n *node, object map[string]any, name string) string {
-	if len(name) > maxNameBytes*2 {
+	if len(name) > maxUnexpectedBytes {
 		return ""
 	}
 	skeleton := skeletonOf(name)
@@ -27,7 +38,7 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 		asked[n] = true
 		for _, c := range m.of(n) {
 			// One edit changes the set of letters by two at most.
-			if abs(len(c.skeleton)-len(skeleton)) > limit || bitsIn(c.letters^set) > 2*limit {
+			if abs(len(c.skeleton)-len(skeleton)) > limit || letterDifference(c.letters, set) > 2*limit {
 				continue
 			}
 			if _, has := object[c.name]; has {
@@ -49,13 +60,13 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 }
 
 // of lists the members that a schema declares by name.
-func (m *memberSuggestions) of(n *node) []candidate {
+func (m *memberSuggestions) of(n *node) []memberName {
 	list, known := (*m)[n]
 	if !known {
 		for _, name := range n.sortedProperties {
 			if !n.properties[name].never {
 				skeleton := skeletonOf(name)
-				list = append(list, candidate{name: name, skeleton: skeleton, letters: letterSet(skeleton)})
+				list = append(list, memberName{name: name, skeleton: skeleton, letters: letterSet(skeleton)})
 			}
 		}
 		if *m == nil {

@@ -17,10 +17,10 @@ func (noLoader) Load(url string) (any, error) {
 
 // checkMetaschema has an independent implementation compile the definition as
 // its author wrote it, which includes its metaschema and its references.
-func checkMetaschema(raw any, dialect string) (f *fault) {
+func checkMetaschema(raw any, dialect string) (f *Fault) {
 	defer func() {
 		if recover() != nil {
-			f = &fault{"", "found a schema that a second validator cannot read; expected one that it can"}
+			f = &Fault{"", "found a schema that a second validator cannot read; expected one that it can"}
 		}
 	}()
 	c := jsonschema.NewCompiler()
@@ -40,14 +40,14 @@ func checkMetaschema(raw any, dialect string) (f *fault) {
 
 // compileFault says where the definition is wrong and what was expected, in
 // the words of the metaschema.
-func compileFault(err error) *fault {
+func compileFault(err error) *Fault {
 	var against *jsonschema.SchemaValidationError
 	if errors.As(err, &against) {
 		err = against.Err
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return &fault{"", "found a schema that does not compile; expected JSON Schema 2020-12 (" + shortCause(err) + ")"}
+		return &Fault{"", "found a schema that does not compile; expected JSON Schema 2020-12 (" + shortCause(err) + ")"}
 	}
 	for len(invalid.Causes) > 0 {
 		deepest := invalid.Causes[0]
@@ -66,7 +66,7 @@ func compileFault(err error) *fault {
 	if e := invalid.DetailedOutput().Error; e != nil {
 		reason = cutText(e.String())
 	}
-	return &fault{pointer, "found what the metaschema forbids: " + reason}
+	return &Fault{pointer, "found what the metaschema forbids: " + reason}
 }
 
 // shortCause keeps one line of the author's own text.

@@ -27,14 +27,6 @@ func newCandidates(entries []*Entry) []candidate {
 	return list
 }
 
-// letterSet is a set of bytes that two near names must nearly share.
-func letterSet(s string) (set uint64) {
-	for i := range len(s) {
-		set |= 1 << (s[i] % 64)
-	}
-	return set
-}
-
 const (
 	sameSkeleton = iota
 	samePart
@@ -113,7 +105,7 @@ func (a *query) compare(c *candidate) (rank, distance int, ok bool) {
 		return samePart, len(a.skeleton) - len(c.skeleton), true
 	}
 	// One edit changes the set of letters by two at most.
-	if a.limit > 0 && bitsIn(a.letters^c.letters) <= 2*a.limit {
+	if a.limit > 0 && letterDifference(a.letters, c.letters) <= 2*a.limit {
 		if d := editDistance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
 			return fewEdits, d, true
 		}

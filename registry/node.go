@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,34 +101,34 @@ func primaryOnly(value any) bool {
 	})
 }
 
-// compiler turns a bundle into nodes. It reports by panicking with a fault
-// that compile recovers: a bundle of a linted definition has none.
-type compiler struct {
+// builder turns a bundle into nodes. It reports by panicking with a fault
+// that buildNodes recovers: a bundle of a linted definition has none.
+type builder struct {
 	defs  map[string]any
 	built map[string]*node
 }
 
-// compile builds the nodes of a bundle.
-func compile(bundle any) (root *node, f *fault) {
+// buildNodes builds the nodes of a bundle.
+func buildNodes(bundle any) (root *node, f *Fault) {
 	defer func() {
 		if r := recover(); r != nil {
-			stopped, ok := r.(fault)
+			stopped, ok := r.(Fault)
 			if !ok {
-				stopped = fault{"", "found what cannot be compiled; expected a schema that its metaschema allows"}
+				stopped = Fault{"", "found what cannot be compiled; expected a schema that its metaschema allows"}
 			}
 			root, f = nil, &stopped
 		}
 	}()
-	c := &compiler{built: map[string]*node{}}
+	c := &builder{built: map[string]*node{}}
 	if object, ok := bundle.(map[string]any); ok {
 		c.defs, _ = object["$defs"].(map[string]any)
 	}
 	return c.build(bundle, new(node)), nil
 }
 
-func (c *compiler) schema(v any) *node { return c.build(v, new(node)) }
+func (c *builder) schema(v any) *node { return c.build(v, new(node)) }
 
-func (c *compiler) build(v any, n *node) *node {
+func (c *builder) build(v any, n *node) *node {
 	object, ok := v.(map[string]any)
 	if !ok {
 		n.never = v != true
@@ -138,7 +139,7 @@ func (c *compiler) build(v any, n *node) *node {
 	for name, value := range object {
 		c.keyword(n, name, value)
 	}
-	n.sortedProperties = sortedKeys(n.properties)
+	n.sortedProperties = slices.Sorted(maps.Keys(n.properties))
 	slices.SortFunc(n.patternProperties, func(a, b patternProperty) int { return strings.Compare(a.source, b.source) })
 	slices.SortFunc(n.dependentRequired, func(a, b dependentRequired) int { return strings.Compare(a.name, b.name) })
 	slices.SortFunc(n.dependentSchemas, func(a, b dependentSchema) int { return strings.Compare(a.name, b.name) })
@@ -165,7 +166,7 @@ func (n *node) hasBranches() bool {
 	return n.ref != nil || len(n.allOf)+len(n.anyOf)+len(n.oneOf)+len(n.dependentSchemas) > 0 || n.ifSchema != nil
 }
 
-func (c *compiler) keyword(n *node, name string, value any) {
+func (c *builder) keyword(n *node, name string, value any) {
 	switch name {
 	case "$ref":
 		n.ref = c.def(strings.TrimPrefix(value.(string), "#/$defs/"))
@@ -199,7 +200,7 @@ func (c *compiler) keyword(n *node, name string, value any) {
 	}
 }
 
-func (c *compiler) typeKeyword(n *node, name string, value any) {
+func (c *builder) typeKeyword(n *node, name string, value any) {
 	switch name {
 	case "minimum":
 		n.minimum = number(value)
@@ -218,7 +219,9 @@ func (c *compiler) typeKeyword(n *node, name string, value any) {
 	case "pattern":
 		n.pattern = newPattern(value.(string))
 	case "format":
-		n.format = formatNamed(value.(string))
+		if n.format = formatNamed(value.(string)); n.format == nil {
+			panic(Fault{"", "found an unknown format"})
+		}
 	case "minItems":
 		n.minItems = count(value)
 	case "maxItems":
@@ -242,7 +245,7 @@ func (c *compiler) typeKeyword(n *node, name string, value any) {
 	}
 }
 
-func (c *compiler) objectKeyword(n *node, name string, value any) {
+func (c *builder) objectKeyword(n *node, name string, value any) {
 	switch name {
 	case "minProperties":
 		n.minProperties = count(value)
@@ -276,18 +279,18 @@ func (c *compiler) objectKeyword(n *node, name string, value any) {
 		}
 	case "$defs":
 	default:
-		panic(fault{"", "found " + quote(name) + ", which no judge knows"})
+		panic(Fault{"", "found " + quote(name) + ", which no judge knows"})
 	}
 }
 
 // def returns the node of a copy. It is entered before it is built, so that
 // what it holds may refer to it.
-func (c *compiler) def(name string) *node {
+func (c *builder) def(name string) *node {
 	n, ok := c.built[name]
 	if !ok {
 		v, known := c.defs[name]
 		if !known {
-			panic(fault{"", "found a reference that leads nowhere"})
+			panic(Fault{"", "found a reference that leads nowhere"})
 		}
 		n = new(node)
 		c.built[name] = n
@@ -296,7 +299,7 @@ func (c *compiler) def(name string) *node {
 	return n
 }
 
-func (c *compiler) list(value any) []*node {
+func (c *builder) list(value any) []*node {
 	var nodes []*node
 	for _, v := range value.([]any) {
 		nodes = append(nodes, c.schema(v))
@@ -307,7 +310,7 @@ func (c *compiler) list(value any) []*node {
 func number(value any) *decimal {
 	d, ok := numberOf(value)
 	if !ok {
-		panic(fault{"", "found a number out of range"})
+		panic(Fault{"", "found a number out of range"})
 	}
 	return &d
 }
@@ -318,7 +321,7 @@ const unbounded = 1 << 40
 func count(value any) int {
 	d := *number(value)
 	if !d.integer() || d.neg {
-		panic(fault{"", fmt.Sprintf("found %s; expected a count", value.(json.Number))})
+		panic(Fault{"", fmt.Sprintf("found %s; expected a count", value.(json.Number))})
 	}
 	if len(d.digits)+d.exp > 12 {
 		return unbounded

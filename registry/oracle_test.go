@@ -188,7 +188,7 @@ func TestJudgesAgree(t *testing.T) {
 	judged, doubted := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		raw := drawDefinition(t)
-		s, faults := read(raw, options{authored: true})
+		s, faults := read(raw, Options{Authored: true})
 		if len(faults) > 0 {
 			return
 		}
@@ -268,7 +268,7 @@ func TestClosingOnlyNarrows(t *testing.T) {
 		raw := rapid.OneOf(rapid.Custom(drawDefinition), rapid.Custom(drawBesideRoot)).Draw(t, "definition")
 		stated, _ := withMembersStated(outer, raw)
 		open := rapid.Bool().Draw(t, "open")
-		s, faults := read(stated, options{open: open})
+		s, faults := read(stated, Options{Open: open})
 		if len(faults) > 0 {
 			return
 		}
@@ -282,13 +282,13 @@ func TestClosingOnlyNarrows(t *testing.T) {
 		}
 		for range 8 {
 			v := drawObject(t, 3)
-			found := s.evaluate("tool", v)
+			found := s.Evaluate("tool", v)
 			judged++
 			if len(found) == 0 {
 				accepted++
 				if !open {
 					v["zz"] = json.Number("1")
-					opened := s.evaluate("tool", v) == nil
+					opened := s.Evaluate("tool", v) == nil
 					delete(v, "zz")
 					if opened {
 						t.Fatalf("schema %s\nclosed %s\nvalue %s\naccepts a member that nothing names", raw, s.closed, asJSON(v))
@@ -300,7 +300,7 @@ func TestClosingOnlyNarrows(t *testing.T) {
 			} else if found[0].Cause == nil && closed.Validate(v) == nil {
 				t.Fatalf("schema %s\nclosed %s\nvalue %s\nrefused %v against the closed schema", raw, s.closed, asJSON(v), found)
 			}
-			if !reflect.DeepEqual(found, s.evaluate("tool", v)) {
+			if !reflect.DeepEqual(found, s.Evaluate("tool", v)) {
 				t.Fatalf("schema %s value %s: two answers", raw, asJSON(v))
 			}
 			checkViolations(t, v, found)

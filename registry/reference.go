@@ -1,5 +1,10 @@
 package registry
 
+import (
+	"maps"
+	"slices"
+)
+
 // references resolves every $ref of a document, reports those that lead
 // nowhere, and documents that a test supplies on the way.
 func (l *resolver) references(d *document) map[*subschema]*subschema {
@@ -62,7 +67,7 @@ func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 // tests of the value itself, and the target of $ref.
 func sameValue(s *subschema, targets map[*subschema]*subschema) []*subschema {
 	var list []*subschema
-	for _, name := range sortedKeys(s.children) {
+	for _, name := range slices.Sorted(maps.Keys(s.children)) {
 		if keywords[name].scope == inPlaceApplicator || name == "not" {
 			for _, h := range s.children[name] {
 				list = append(list, h.sub)

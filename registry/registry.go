@@ -63,13 +63,13 @@ type versioned struct{ name, version string }
 func New(tools []Tool) (*Registry, error) {
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	heavy := make(chan struct{}, 1)
+	compiler := NewCompiler()
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {
 		workers.Go(func() {
 			for i := range next {
-				loaded[i], faults[i] = loadEntry(&tools[i], heavy)
+				loaded[i], faults[i] = loadEntry(&tools[i], compiler)
 			}
 		})
 	}
@@ -149,4 +149,9 @@ func (r *Registry) Entries() []*Entry {
 		return nil
 	}
 	return slices.Clone(r.entries)
+}
+
+// HasSecrets reports whether any tool marks an argument x-secret.
+func (r *Registry) HasSecrets() bool {
+	return r != nil && slices.ContainsFunc(r.entries, func(e *Entry) bool { return e.input.HasSecrets() })
 }

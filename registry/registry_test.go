@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func TestDefaults(t *testing.T) {
 	if got := string(e.ClosedSchema()); got != shown {
 		t.Errorf("a model is shown %s", got)
 	}
+	if found := e.Evaluate(nil); found != nil {
+		t.Errorf("no arguments: found %v", found)
+	}
 	if e.OutputSchema() != nil || e.EvaluateOutput(5) != nil {
 		t.Error("results are judged without a schema")
 	}
@@ -86,7 +90,7 @@ func TestJudgeOutput(t *testing.T) {
 	}
 	e, _ := r.Lookup("a")
 	for raw, valid := range map[string]bool{`{"n":1,"more":true}`: true, `{"n":"1"}`: false, `[]`: false, `null`: false} {
-		if got := e.EvaluateOutput(decoded(t, []byte(raw))) == nil; got != valid {
+		if got := e.EvaluateOutput(decodeJSON(t, []byte(raw))) == nil; got != valid {
 			t.Errorf("%s: found %v", raw, got)
 		}
 	}
@@ -106,7 +110,7 @@ func TestVersionOrder(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s is refused", order[i])
 			}
-			if got := compareVersions(a, b); sign(got) != sign(i-j) {
+			if got := compareVersions(a, b); cmp.Compare(got, 0) != cmp.Compare(i, j) {
 				t.Errorf("%s and %s: %d", order[i], order[j], got)
 			}
 		}
@@ -116,16 +120,6 @@ func TestVersionOrder(t *testing.T) {
 			t.Errorf("%q is a version", bad)
 		}
 	}
-}
-
-func sign(n int) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	}
-	return 0
 }
 
 func TestNameMap(t *testing.T) {

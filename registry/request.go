@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ func (w *requestTemplate) read(raw string) bool {
 // escapes, and some more.
 func urlSafe(s, more string) bool {
 	for i := range len(s) {
-		if c := s[i]; !letter(c) && !digit(c) && strings.IndexByte("-._~%", c) < 0 && strings.IndexByte(more, c) < 0 {
+		if c := s[i]; !nameByte(c) && strings.IndexByte(".~%", c) < 0 && strings.IndexByte(more, c) < 0 {
 			return false
 		}
 	}
@@ -239,7 +240,7 @@ func (w *requestTemplate) declared(schema json.RawMessage, parameters []Paramete
 			w.report("found a part of the path that input_schema does not require; expected it in required at its root", "run", "parameters", p.Argument)
 		}
 	}
-	for _, name := range sortedKeys(properties) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !placed[name] {
 			w.report("found no place for the argument "+quote(name)+"; expected it among the parameters", "run", "parameters")
 		}

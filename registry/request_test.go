@@ -18,7 +18,7 @@ func TestRequests(t *testing.T) {
 		Schema                 json.RawMessage
 		Want                   []wantFault
 	}
-	readJSON(t, filepath.Join("testdata", "load", "request.json"), &cases)
+	readCases(t, filepath.Join("testdata", "load", "request.json"), &cases)
 	if len(cases) < 50 {
 		t.Fatalf("found %d cases; expected at least 50", len(cases))
 	}

@@ -4,24 +4,54 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/refusal"
 )
 
-// schema is a definition that was read, closed and compiled.
-type schema struct {
+// Schema is a definition that was read, closed and compiled. It is immutable and
+// safe for concurrent use.
+type Schema struct {
 	root      *node
 	secondary *secondary
 	closed    json.RawMessage // for readers
 	authored  json.RawMessage // the same in its author's words
 	// secretAdditional makes members secret that the root does not declare.
-	secretAdditional bool
+	secretAdditional    bool
+	bounded, hasSecrets bool
 }
 
-// options says how a definition is read. The zero value is the strict one.
-type options struct {
-	open     bool // the root keeps what the author wrote of other members
-	authored bool // nothing is closed and the root may be any schema: results, and the official suite
+// Closed returns the schema that values are evaluated by: what the author wrote,
+// closed, with every reference inside the document, without identifiers and
+// extensions. The caller may keep it.
+func (s *Schema) Closed() json.RawMessage { return slices.Clone(s.closed) }
+
+// Authored returns the schema in its author's words, closed as far as they allow,
+// for readers that know dialects, anchors and extensions. The caller may keep it.
+func (s *Schema) Authored() json.RawMessage { return slices.Clone(s.authored) }
+
+// HasSecrets reports whether any place is marked x-secret.
+func (s *Schema) HasSecrets() bool { return s.hasSecrets }
+
+// Compiler compiles schemas. Of all its schemas, one large value at a time is given
+// to the second evaluator, which bounds the memory that it needs. Safe for
+// concurrent use.
+type Compiler struct{ large chan struct{} }
+
+// NewCompiler returns a compiler.
+func NewCompiler() *Compiler { return &Compiler{large: make(chan struct{}, 1)} }
+
+// Compile turns a definition into a Schema, or reports all that is wrong with it.
+// It reads no file and no network.
+func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
+	o.large = c.large
+	return read(raw, o)
+}
+
+// Options says how a definition is read. The zero value is the strict one.
+type Options struct {
+	Open     bool // the root keeps additionalProperties and unevaluatedProperties as its author wrote them
+	Authored bool // nothing is closed and the root may be any schema: results, and the official suite
 	// formatAnnotations makes format an annotation, allowEmptyEnum accepts a list that
 	// no value matches, and remotes supplies other documents: the official suite.
 	formatAnnotations, allowEmptyEnum bool
@@ -30,16 +60,16 @@ type options struct {
 }
 
 // read turns a definition into a schema, or says all that is wrong with it.
-func read(raw json.RawMessage, r options) (*schema, []fault) {
+func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	if len(raw) == 0 {
-		return nil, []fault{{"", "found no schema; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+		return nil, []Fault{{"", "found no schema; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
 	}
 	value, unreadable := decodeSchema(raw)
 	if unreadable != nil {
-		return nil, []fault{*unreadable}
+		return nil, []Fault{*unreadable}
 	}
 	if value == nil {
-		return nil, []fault{{"", "found null; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+		return nil, []Fault{{"", "found null; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
 	}
 	l := newResolver(r)
 	doc := l.add(value, baseURI)
@@ -53,7 +83,7 @@ func read(raw json.RawMessage, r options) (*schema, []fault) {
 			if l.references(doc); len(l.faults) > 0 {
 				return nil, l.faults
 			}
-			return nil, []fault{*f}
+			return nil, []Fault{*f}
 		}
 	}
 	targets := l.references(doc)
@@ -64,9 +94,9 @@ func read(raw json.RawMessage, r options) (*schema, []fault) {
 		return nil, l.faults
 	}
 	b := newBundler(targets)
-	b.open, b.format = r.open, !r.formatAnnotations
+	b.open, b.format = r.Open, !r.formatAnnotations
 	stand := rootPosition
-	if r.authored {
+	if r.Authored {
 		stand = resultPosition
 	} else {
 		b.checkClosable(l, doc.root)
@@ -93,30 +123,35 @@ func (b *bundler) checkClosable(l *resolver, root *subschema) {
 	b.checkBoundaries(l, root)
 }
 
-func assemble(b *bundler, top *subschema, stand position, r options) (*schema, []fault) {
+func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, []Fault) {
 	document := b.document(top, stand)
-	root, f := compile(document)
+	root, f := buildNodes(document)
 	if f != nil {
-		return nil, []fault{*f}
+		return nil, []Fault{*f}
 	}
 	if problem := root.complexity(); problem != "" {
-		return nil, []fault{{"", problem}}
+		return nil, []Fault{{"", problem}}
 	}
 	root.countSecondaryCost()
 	w, err := newSecondary(document, root.hasPatterns(), r.large)
 	if err != nil {
-		return nil, []fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
+		return nil, []Fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
 	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, stand))
 	if err != nil {
-		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
+		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
 	written, err := json.Marshal(b.authored(top, stand))
 	if err != nil {
-		return nil, []fault{{"", "found a schema that cannot be written as JSON"}}
+		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	return &schema{root: root, secondary: w, closed: shown, authored: written, secretAdditional: b.secretAdditional}, nil
+	s := &Schema{root: root, secondary: w, closed: shown, authored: written, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	root.walk(func(n *node) {
+		s.bounded = s.bounded || n.boundary != ""
+		s.hasSecrets = s.hasSecrets || n.secret
+	})
+	return s, nil
 }
 
 // hasPatterns tells whether any schema that can be reached has a pattern.
@@ -132,7 +167,7 @@ var (
 )
 
 // evaluate gives every violation of a value, or nil.
-func (s *schema) evaluate(tool string, v any) []Violation {
+func (s *Schema) Evaluate(tool string, v any) []Violation {
 	refused := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}

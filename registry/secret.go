@@ -6,12 +6,12 @@ import "slices"
 // in any schema that may judge it, branches included. A place that no schema
 // describes is not secret, unless the author marked members secret that the
 // root does not declare: then it may not be known by its name.
-func (e *Entry) Secret(path []string) bool {
-	if !e.hasSecrets {
+func (s *Schema) Secret(path []string) bool {
+	if !s.hasSecrets {
 		return false
 	}
-	at := inPlaceClosure([]*node{e.input.root})
-	if e.input.secretAdditional && len(path) > 0 && !slices.ContainsFunc(at, func(n *node) bool { return n.declares(path[0]) }) {
+	at := inPlaceClosure([]*node{s.root})
+	if s.secretAdditional && len(path) > 0 && !slices.ContainsFunc(at, func(n *node) bool { return n.declares(path[0]) }) {
 		return true
 	}
 	for i := 0; ; i++ {

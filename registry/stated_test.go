@@ -14,7 +14,7 @@ func withMembersStated(tb testing.TB, raw json.RawMessage) (json.RawMessage, int
 	if unreadable != nil {
 		return raw, 0
 	}
-	l := newResolver(options{})
+	l := newResolver(Options{})
 	doc := l.add(value, baseURI)
 	b := newBundler(l.references(doc))
 	stated := 0
@@ -33,4 +33,20 @@ func withMembersStated(tb testing.TB, raw json.RawMessage) (json.RawMessage, int
 		tb.Fatal(err)
 	}
 	return out, stated
+}
+
+// publishedTool is a tool of a public list.
+type publishedTool struct {
+	Name        string          `json:"name"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// withMembers is the schema that an import of the tool writes.
+func (p publishedTool) withMembers(tb testing.TB) json.RawMessage {
+	tb.Helper()
+	if len(p.InputSchema) == 0 || string(p.InputSchema) == "null" {
+		return p.InputSchema
+	}
+	schema, _ := withMembersStated(tb, p.InputSchema)
+	return schema
 }

@@ -59,7 +59,7 @@ func TestSuiteRequired(t *testing.T) {
 		file := strings.TrimSuffix(filepath.Base(path), ".json")
 		for _, c := range cases {
 			total += len(c.Tests)
-			s, faults := read(c.Schema, options{authored: true, formatAnnotations: true, allowEmptyEnum: true, remotes: remotes})
+			s, faults := read(c.Schema, Options{Authored: true, formatAnnotations: true, allowEmptyEnum: true, remotes: remotes})
 			if len(faults) > 0 {
 				refused[file] += len(c.Tests)
 				continue
@@ -72,7 +72,7 @@ func TestSuiteRequired(t *testing.T) {
 				if (s.secondary.accepts(v, 0) == nil) != test.Valid {
 					secondWrong[file]++
 				}
-				if found := s.evaluate("suite", v); (len(found) == 0) != test.Valid {
+				if found := s.Evaluate("suite", v); (len(found) == 0) != test.Valid {
 					t.Errorf("%s: %s: %s: found %v", file, c.Description, test.Description, found)
 				}
 			}

@@ -2,31 +2,71 @@ package registry
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-type publishedTool struct {
+type published struct {
 	Server      string          `json:"server"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// imported is the definition that an import of a published tool writes.
-func imported(tb testing.TB, p publishedTool) Tool {
+// imported is the definition that an import of a published tool writes: each
+// object schema that declares no members says additionalProperties: true.
+func imported(tb testing.TB, p published) Tool {
 	tb.Helper()
-	schema := p.InputSchema
-	if len(schema) > 0 && string(schema) != "null" {
-		schema, _ = withMembersStated(tb, schema)
+	tool := Tool{Name: "imported", Description: p.Description, InputSchema: p.InputSchema, Run: Run{Type: "client"}}
+	for {
+		_, err := New([]Tool{tool})
+		stated := false
+		if err != nil {
+			for _, f := range loadErrors(tb, err) {
+				if f.Undeclared {
+					tool.InputSchema, stated = withAnyMembers(tb, tool.InputSchema, f.Pointer), true
+				}
+			}
+		}
+		if !stated {
+			tool.Name = p.Name
+			return tool
+		}
 	}
-	return Tool{Name: p.Name, Description: p.Description, InputSchema: schema, Run: Run{Type: "client"}}
+}
+
+// withAnyMembers writes additionalProperties: true at a place of a schema.
+func withAnyMembers(tb testing.TB, schema json.RawMessage, pointer string) json.RawMessage {
+	tb.Helper()
+	root := decodeJSON(tb, schema)
+	at := root
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[unescape.Replace(token)]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			at = v[i]
+		}
+	}
+	at.(map[string]any)["additionalProperties"] = true
+	raw, err := json.Marshal(root)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
 }
 
 func TestGitHubRegistryLoads(t *testing.T) {
-	var tools []publishedTool
-	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &tools)
+	var tools []published
+	readCases(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &tools)
 	want := corpora.Count("registry_github_mcp", 117, 24)
 	if len(tools) != want {
 		t.Fatalf("found %d tools; expected %d", len(tools), want)
@@ -50,8 +90,8 @@ func TestGitHubRegistryLoads(t *testing.T) {
 }
 
 func TestDockerRegistryLoads(t *testing.T) {
-	var tools []publishedTool
-	readJSON(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &tools)
+	var tools []published
+	readCases(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &tools)
 	servers := map[string][]Tool{}
 	for _, p := range tools {
 		servers[p.Server] = append(servers[p.Server], imported(t, p))
@@ -108,8 +148,8 @@ func loadErrors(tb testing.TB, err error) []*LoadError {
 }
 
 type bfclTask struct {
-	ID          string          `json:"id"`
-	Tools       []publishedTool `json:"tools"`
+	ID          string      `json:"id"`
+	Tools       []published `json:"tools"`
 	GroundTruth []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -117,14 +157,9 @@ type bfclTask struct {
 	} `json:"ground_truth"`
 }
 
-func bfclTasks(tb testing.TB) []bfclTask {
-	tb.Helper()
-	return corpora.Lines[bfclTask](tb, corpora.Path(tb, "bfcl_schemas", "bfcl_schemas.jsonl.gz"))
-}
-
 func TestBFCLCalls(t *testing.T) {
 	tasks, calls, accepted, refused := 0, 0, 0, 0
-	for _, task := range bfclTasks(t) {
+	for _, task := range corpora.Lines[bfclTask](t, corpora.Path(t, "bfcl_schemas", "bfcl_schemas.jsonl.gz")) {
 		if len(task.GroundTruth) == 0 {
 			continue
 		}
@@ -145,7 +180,7 @@ func TestBFCLCalls(t *testing.T) {
 				t.Errorf("%s: no tool %s", task.ID, call.Name)
 				continue
 			}
-			found := e.Evaluate(arguments(t, string(call.Arguments)))
+			found := e.Evaluate(argumentsOf(t, string(call.Arguments)))
 			if (len(found) == 0) != (len(call.Errors) == 0) {
 				t.Errorf("%s: %s: found %v; expected %v", task.ID, call.Name, found, call.Errors)
 			}

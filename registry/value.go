@@ -49,7 +49,7 @@ func parseTypes(v any) typeSet {
 		}
 	}
 	if set == 0 {
-		panic(fault{"", "found no type"})
+		panic(Fault{"", "found no type"})
 	}
 	return set
 }

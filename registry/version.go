@@ -61,15 +61,6 @@ func identifiers(s string, numbersStrict bool) bool {
 	return true
 }
 
-func allDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // compareVersions orders by precedence; build metadata, which has none, orders
 // what is left by its bytes so that the order is total.
 func compareVersions(a, b semver) int {

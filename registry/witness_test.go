@@ -49,7 +49,7 @@ func TestFencedDefects(t *testing.T) {
 				t.Error("the bare library no longer has the defect")
 			}
 			fetched.Store(0)
-			if _, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}}); err == nil {
+			if _, err := compile(schema, Options{}); err == nil {
 				t.Error("the schema loads")
 			}
 			if n := fetched.Load(); n != 0 {
@@ -82,7 +82,7 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := entryOf(t, schema); e.Evaluate(v) == nil || e.input.secondary.accepts(v, 0) == nil {
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
 			t.Error("the format is not asserted by both judges")
 		}
 	})
@@ -92,7 +92,7 @@ func TestFencedDefects(t *testing.T) {
 		if plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if found := entryOf(t, schema).Evaluate(v); found != nil {
+		if found := compiled(t, schema).Evaluate("web.search", v); found != nil {
 			t.Errorf("refused: %v", found)
 		}
 	})
@@ -102,7 +102,7 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := entryOf(t, schema); e.Evaluate(v) == nil || e.input.secondary.accepts(v, 0) == nil {
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
 			t.Error("an unknown member is not refused by both judges")
 		}
 	})
@@ -114,13 +114,8 @@ func TestFencedDefects(t *testing.T) {
 			t.Error("the bare library no longer has the defect")
 		}
 		text, number := map[string]any{"a": "x"}, map[string]any{"a": json.Number("1")}
-		r, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(a), Run: Run{Type: "demo"}}, {Name: "b", InputSchema: json.RawMessage(b), Run: Run{Type: "demo"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ea, _ := r.Lookup("a")
-		eb, _ := r.Lookup("b")
-		if ea.Evaluate(text) != nil || eb.Evaluate(number) != nil || ea.Evaluate(number) == nil || eb.Evaluate(text) == nil {
+		ea, eb := compiled(t, a), compiled(t, b)
+		if ea.Evaluate("web.search", text) != nil || eb.Evaluate("web.search", number) != nil || ea.Evaluate("web.search", number) == nil || eb.Evaluate("web.search", text) == nil {
 			t.Error("one tool is judged by the schema of another")
 		}
 	})
@@ -130,7 +125,7 @@ func TestFencedDefects(t *testing.T) {
 		if err := validateSecondary(s, map[string]any{"a": "x"}); err != errPanicked {
 			t.Errorf("the bare library no longer has the defect: %v", err)
 		}
-		if _, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(schema), Run: Run{Type: "demo"}}}); err == nil {
+		if _, err := compile(schema, Options{}); err == nil {
 			t.Error("the schema loads")
 		}
 	})
@@ -153,13 +148,13 @@ func TestSecondJudgeRefuses(t *testing.T) {
 		"lost its refs": func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := entryOf(t, `{"type":"object","properties":{"a":{"type":"string"}}}`)
+			e := compiled(t, `{"type":"object","properties":{"a":{"type":"string"}}}`)
 			v := map[string]any{"a": "hunter2"}
-			if found := e.Evaluate(v); found != nil {
+			if found := e.Evaluate("web.search", v); found != nil {
 				t.Fatal(found)
 			}
-			spoil(t, e.input.secondary)
-			found := e.Evaluate(v)
+			spoil(t, e.secondary)
+			found := e.Evaluate("web.search", v)
 			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || found[0].Message == "" {
 				t.Errorf("found %+v", found)
 			}
@@ -167,40 +162,36 @@ func TestSecondJudgeRefuses(t *testing.T) {
 	}
 }
 
-// TestConcurrentJudging judges with every schema of the corpora from sixteen
+// TestConcurrentEvaluation evaluates with every schema of the corpora from sixteen
 // goroutines at once; the race detector does the looking.
-func TestConcurrentJudging(t *testing.T) {
-	var tools []Tool
-	var list []publishedTool
-	readJSON(t, corpora.Path(t, "registry_github_mcp", "registry_github_mcp.json"), &list)
-	for _, p := range list {
-		tools = append(tools, imported(t, p))
+func TestConcurrentEvaluation(t *testing.T) {
+	var tools []publishedTool
+	for _, name := range []string{"registry_github_mcp", "registry_docker_mcp"} {
+		var list []publishedTool
+		readJSON(t, corpora.Path(t, name, name+".json"), &list)
+		tools = append(tools, list...)
 	}
-	list = nil
-	readJSON(t, corpora.Path(t, "registry_docker_mcp", "registry_docker_mcp.json"), &list)
-	names := map[string]bool{}
-	for _, p := range list {
-		tool := imported(t, p)
-		if _, err := New([]Tool{tool}); err == nil && !names[tool.Name] {
-			names[tool.Name] = true
-			tool.Name = "docker." + tool.Name
-			tools = append(tools, tool)
+	compiler := NewCompiler()
+	schemas, samples := []*Schema{}, []map[string]any{}
+	for _, p := range tools {
+		authored := p.withMembers(t)
+		if s, faults := compiler.Compile(authored, Options{}); len(faults) == 0 {
+			sampled := sampler{tb: t}
+			schemas = append(schemas, s)
+			samples = append(samples, sampled.sample(decoded(t, authored).(map[string]any), nil).(map[string]any))
 		}
 	}
-	patterned := `{"type":"object","properties":{"a":{"type":"string","pattern":"^x+$","format":"uuid"},"u":{"uniqueItems":true}},"patternProperties":{"^p":{"type":"string","pattern":"y"},"^q":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","patternProperties":{"^n":{"$ref":"#/$defs/n"}}}}}`
-	tools = append(tools, Tool{Name: "patterned", InputSchema: json.RawMessage(patterned), Run: Run{Type: "demo"}})
-	r, err := New(tools)
-	if err != nil {
-		t.Fatal(err)
+	if len(schemas) < corpora.Count("registry_docker_mcp", 500, 35) {
+		t.Fatalf("only %d schemas compile", len(schemas))
 	}
+	patterned := compiled(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x+$","format":"uuid"},"u":{"uniqueItems":true}},"patternProperties":{"^p":{"type":"string","pattern":"y"},"^q":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","patternProperties":{"^n":{"$ref":"#/$defs/n"}}}}}`)
+	args := map[string]any{"q1": map[string]any{"n": map[string]any{"n1": map[string]any{}}}, "p": "y", "u": []any{"a", "b"}}
 	t.Run("patterns", func(t *testing.T) {
-		e, _ := r.Lookup("patterned")
-		args := map[string]any{"q1": map[string]any{"n": map[string]any{"n1": map[string]any{}}}, "p": "y", "u": []any{"a", "b"}}
 		var group sync.WaitGroup
 		for range 16 {
 			group.Go(func() {
 				for range 50 {
-					if found := e.Evaluate(args); found != nil {
+					if found := patterned.Evaluate("patterned", args); found != nil {
 						t.Errorf("found %v", found)
 						return
 					}
@@ -209,21 +200,17 @@ func TestConcurrentJudging(t *testing.T) {
 		}
 		group.Wait()
 	})
+	schemas, samples = append(schemas, patterned), append(samples, args)
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
-			for _, e := range r.Entries() {
-				s := sampler{tb: t}
-				args := map[string]any{"q1": map[string]any{"n": map[string]any{"n1": map[string]any{}}}, "p": "y", "u": []any{"a", "b"}}
-				if e.Name() != "patterned" {
-					args = s.sample(decoded(t, e.InputSchema()).(map[string]any), nil).(map[string]any)
-				}
+			for i, s := range schemas {
 				for range 3 {
-					if found := e.Evaluate(args); found != nil && found[0].Cause != nil {
-						t.Errorf("%s: %v", e.Name(), found)
+					if found := s.Evaluate("tool", samples[i]); found != nil && found[0].Cause != nil {
+						t.Errorf("%s: %v", s.Closed(), found)
 					}
-					e.Boundaries(args)
-					e.Secret([]string{"a", "b"})
+					s.Boundaries(samples[i])
+					s.Secret([]string{"a", "b"})
 				}
 			}
 		})

@@ -1,14 +1,9 @@
-package registry_test
+package registry
 
-import (
-	"encoding/json"
-	"testing"
+import "testing"
 
-	"github.com/callgate/callgate/registry"
-)
-
-// TestWrittenSchema: the author's words stay where they stand, and the root is closed.
-func TestWrittenSchema(t *testing.T) {
+// TestAuthored: the author's words stay where they stand, and the root is closed.
+func TestAuthored(t *testing.T) {
 	for _, c := range []struct {
 		written, want string
 		open          bool
@@ -30,12 +25,11 @@ func TestWrittenSchema(t *testing.T) {
 		},
 		{written: `{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993}}}`, want: `{"additionalProperties":false,"properties":{"n":{"maximum":9007199254740993,"type":"integer"}},"type":"object"}`},
 	} {
-		r, err := registry.New([]registry.Tool{{Name: "t", InputSchema: json.RawMessage(c.written), Open: c.open, Run: registry.Run{Type: "demo"}}})
+		s, err := compile(c.written, Options{Open: c.open})
 		if err != nil {
 			t.Fatalf("%s: %v", c.written, err)
 		}
-		entry, _ := r.Lookup("t")
-		if got := string(entry.AuthoredSchema()); got != c.want {
+		if got := string(s.Authored()); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.written, got, c.want)
 		}
 	}
