@@ -209,7 +209,7 @@ func (s *schemas) format(out *yaml.Node, n, key, value node) {
 		}
 	}
 	switch format := value.Value; {
-	case registry.KnownFormat(format):
+	case registry.Known(format):
 		out.Content = append(out.Content, key.word("format"), s.copy(value))
 	case format == "int32" || format == "int64":
 		if _, kind, ok := n.child("type"); ok && kind.Value == "integer" {

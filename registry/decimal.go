@@ -31,14 +31,14 @@ func parseDecimal(lit string) (decimal, bool) {
 		d.neg = true
 		s = s[1:]
 	}
-	whole := leadingDigits(s)
+	whole := LeadingDigits(s)
 	if whole == 0 || whole > 1 && s[0] == '0' {
 		return d, false
 	}
 	digits := s[:whole]
 	s = s[whole:]
 	if strings.HasPrefix(s, ".") {
-		n := leadingDigits(s[1:])
+		n := LeadingDigits(s[1:])
 		if n == 0 {
 			return d, false
 		}
@@ -73,7 +73,7 @@ func parseExponent(s string) (int, bool) {
 		neg = s[0] == '-'
 		s = s[1:]
 	}
-	if !allDigits(s) {
+	if !AllDigits(s) {
 		return 0, false
 	}
 	e := 0

@@ -61,7 +61,7 @@ func decodeValue(d *json.Decoder, pointer string, depth int) (any, *Fault) {
 				return nil, unreadable
 			}
 			if _, twice := object[name]; twice {
-				return nil, &Fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", quote(name))}
+				return nil, &Fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", Quote(name))}
 			}
 			v, f := decodeValue(d, child(pointer, name), depth+1)
 			if f != nil {

@@ -1,9 +1,9 @@
 package registry
 
-// editDistance counts the insertions, deletions, substitutions and swaps of
+// Distance counts the insertions, deletions, substitutions and swaps of
 // neighbours that turn a into b (each place edited once). It gives up above
 // limit and then returns limit+1.
-func editDistance(a, b string, limit int) int {
+func Distance(a, b string, limit int) int {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

@@ -13,7 +13,7 @@ func TestEditDistance(t *testing.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		limit := rapid.IntRange(0, 8).Draw(t, "limit")
 		want := min(plainDistance(a, b), limit+1)
-		if got := editDistance(a, b, limit); got != want {
+		if got := Distance(a, b, limit); got != want {
 			t.Fatalf("%q %q within %d: found %d; expected %d", a, b, limit, got, want)
 		}
 	})

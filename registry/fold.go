@@ -14,9 +14,9 @@ var confusables = map[rune]byte{
 	'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ɩ': 'i', 'ʏ': 'y', 'ᴄ': 'c', 'ᴏ': 'o', 'ᴜ': 'u', 'ᴠ': 'v', 'ᴡ': 'w', 'ᴢ': 'z', 'ſ': 'f', 'ℓ': 'l', 'ⅼ': 'l', 'ⅰ': 'i', 'ⅴ': 'v', 'ⅹ': 'x', 'ⅽ': 'c', 'ⅾ': 'd', 'ⅿ': 'm', 'օ': 'o', 'ո': 'n', 'ս': 'u', 'հ': 'h', 'ց': 'g', 'զ': 'q', 'ӏ': 'l',
 }
 
-// skeletonOf reduces a name to the skeleton by which near names are compared: lower
+// Skeleton reduces a name to the skeleton by which near names are compared: lower
 // case, without separators and what does not show, look-alikes as ASCII.
-func skeletonOf(name string) string {
+func Skeleton(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		r = plainForm(r)
@@ -55,14 +55,14 @@ func plainForm(r rune) rune {
 	return r
 }
 
-// letterSet is a set of bytes that two near names must nearly share.
-func letterSet(s string) (set uint64) {
+// LetterSet is a set of bytes that two near names must nearly share.
+func LetterSet(s string) (set uint64) {
 	for i := range len(s) {
 		set |= 1 << (s[i] % 64)
 	}
 	return set
 }
 
-// letterDifference counts the bytes that only one of two sets has. One edit
+// LetterDifference counts the bytes that only one of two sets has. One edit
 // changes a set by two at most.
-func letterDifference(a, b uint64) int { return bits.OnesCount64(a ^ b) }
+func LetterDifference(a, b uint64) int { return bits.OnesCount64(a ^ b) }

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// format is one value of the keyword format. Formats are asserted.
-type format struct {
-	name        string
-	description string // after "must be"
-	valid       func(string) bool
+// Format is one value of the keyword format. Formats are asserted.
+type Format struct {
+	Name        string
+	Description string // after "must be"
+	Valid       func(string) bool
 }
 
 // formats is the closed list; read only. idn-hostname is not in it: its tables
 // change with every version of Unicode, and what cannot be judged is refused.
-var formats = []*format{
+var formats = []*Format{
 	{"date", "a date such as 2026-01-31", isDate},
 	{"date-time", "a date and time such as 2026-01-31T12:00:00Z", isDateTime},
 	{"duration", "a duration such as P3DT4H", isDuration},
@@ -37,21 +37,21 @@ var formats = []*format{
 	{"uuid", "a UUID", isUUID},
 }
 
-func formatNames() []string {
+func Names() []string {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.name)
+		names = append(names, f.Name)
 	}
 	return names
 }
 
-// KnownFormat tells whether schemas may state a format. Formats are asserted.
-func KnownFormat(name string) bool { return formatNamed(name) != nil }
+// Known tells whether schemas may state a format. Formats are asserted.
+func Known(name string) bool { return Find(name) != nil }
 
-// formatNamed returns the format of a name, or nil.
-func formatNamed(name string) *format {
+// Find returns the format of a name, or nil.
+func Find(name string) *Format {
 	for _, f := range formats {
-		if f.name == name {
+		if f.Name == name {
 			return f
 		}
 	}
@@ -119,7 +119,7 @@ func isJSONPointer(s string) bool {
 }
 
 func isRelativeJSONPointer(s string) bool {
-	n := leadingDigits(s)
+	n := LeadingDigits(s)
 	if n == 0 || n > 1 && s[0] == '0' {
 		return false
 	}

@@ -12,7 +12,7 @@ func isDate(s string) bool {
 	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
 		return false
 	}
-	year, month, day := digits(s[:4]), digits(s[5:7]), digits(s[8:])
+	year, month, day := Number(s[:4]), Number(s[5:7]), Number(s[8:])
 	if year < 0 || month < 1 || month > 12 || day < 1 {
 		return false
 	}
@@ -36,13 +36,13 @@ func isTime(s string) bool {
 	if len(s) < 9 || s[2] != ':' || s[5] != ':' {
 		return false
 	}
-	hour, minute, second := digits(s[:2]), digits(s[3:5]), digits(s[6:8])
+	hour, minute, second := Number(s[:2]), Number(s[3:5]), Number(s[6:8])
 	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
 		return false
 	}
 	rest := s[8:]
 	if rest[0] == '.' {
-		n := leadingDigits(rest[1:])
+		n := LeadingDigits(rest[1:])
 		if n == 0 {
 			return false
 		}
@@ -64,7 +64,7 @@ func timeOffset(s string) (int, bool) {
 	if len(s) != 6 || s[0] != '+' && s[0] != '-' || s[3] != ':' {
 		return 0, false
 	}
-	hour, minute := digits(s[1:3]), digits(s[4:])
+	hour, minute := Number(s[1:3]), Number(s[4:])
 	if hour < 0 || hour > 23 || minute < 0 || minute > 59 {
 		return 0, false
 	}
@@ -86,7 +86,7 @@ func isDuration(s string) bool {
 	if timed && clock == "" {
 		return false
 	}
-	if n := leadingDigits(date); n > 0 && date[n:] == "W" {
+	if n := LeadingDigits(date); n > 0 && date[n:] == "W" {
 		return !timed
 	}
 	return units(date, "YMD") && units(clock, "HMS")
@@ -95,7 +95,7 @@ func isDuration(s string) bool {
 func units(s, order string) bool {
 	next := -1
 	for s != "" {
-		n := leadingDigits(s)
+		n := LeadingDigits(s)
 		if n == 0 || n == len(s) {
 			return false
 		}

@@ -207,7 +207,7 @@ func (j *evaluation) stringKeywords(n *node, v string) bool {
 	if n.pattern != nil && (!j.spend(n.pattern.cost(v)) || !n.pattern.expr.MatchString(v)) {
 		fail(faultPattern)
 	}
-	if n.format != nil && (!j.spend(len(v)/bytesPerStep) || !n.format.valid(v)) {
+	if n.format != nil && (!j.spend(len(v)/bytesPerStep) || !n.format.Valid(v)) {
 		fail(faultFormat)
 	}
 	return ok

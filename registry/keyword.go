@@ -104,7 +104,7 @@ func suggestKeyword(name string) string {
 		if def.shape == unsupported {
 			continue
 		}
-		d := editDistance(skeletonOf(name), skeletonOf(k), distance)
+		d := Distance(Skeleton(name), Skeleton(k), distance)
 		if d < distance || d == distance && best != "" && k < best {
 			best, distance = k, d
 		}

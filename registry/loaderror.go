@@ -27,7 +27,7 @@ type LoadError struct {
 // file adds from Tool, Field and Pointer.
 func (e *LoadError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tool %s", quote(e.Name))
+	fmt.Fprintf(&b, "tool %s", Quote(e.Name))
 	if len(e.Field) > 0 {
 		b.WriteString(": " + strings.Join(e.Field, "."))
 	}

@@ -59,7 +59,7 @@ func argument(path []pathToken) string {
 			b.WriteString(t.name)
 		}
 	}
-	return "Argument " + quote(b.String())
+	return "Argument " + Quote(b.String())
 }
 
 func wrongTypeMessage(n *node, v any, argument string) string {
@@ -97,7 +97,7 @@ func (n *node) declared(name string) *node {
 func (j *evaluation) unexpectedMessage(n *node, v map[string]any, name, argument string) string {
 	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
 	if near := j.suggestions.suggest(n, v, name); near != "" {
-		return say + " Did you mean " + quote(near) + "?"
+		return say + " Did you mean " + Quote(near) + "?"
 	}
 	return say + " Send the call again without it."
 }
@@ -124,9 +124,9 @@ func (n *node) requirement(v any, f faultKind, tool string) string {
 	case faultMaxLength:
 		return fmt.Sprintf("must be at most %s long, not %d", plural(n.maxLength, "character"), lengthOf(v))
 	case faultPattern:
-		return "must match the pattern " + cutText(n.pattern.source)
+		return "must match the pattern " + Cut(n.pattern.source)
 	case faultFormat:
-		return "must be " + n.format.description
+		return "must be " + n.format.Description
 	case faultMinimum:
 		return "must be at least " + n.minimum.String()
 	case faultMaximum:
@@ -229,9 +229,9 @@ func describe(n *node, depth int) string {
 func textRange(n *node) string {
 	switch {
 	case n.format != nil:
-		return " that is " + n.format.description
+		return " that is " + n.format.Description
 	case n.pattern != nil:
-		return " that matches " + cutText(n.pattern.source)
+		return " that matches " + Cut(n.pattern.source)
 	case n.minLength > 0 && n.maxLength >= 0:
 		return fmt.Sprintf(" of %d to %s", n.minLength, plural(n.maxLength, "character"))
 	case n.minLength > 0:
@@ -261,7 +261,7 @@ func numberRange(n *node) string {
 func listNames(names []string) string {
 	var list []string
 	for _, name := range names[:min(len(names), maxListed)] {
-		list = append(list, quote(name))
+		list = append(list, Quote(name))
 	}
 	if len(names) > maxListed {
 		list = append(list, "others")
@@ -277,7 +277,7 @@ func listValues(values []any) string {
 		if err != nil {
 			continue
 		}
-		list = append(list, cutText(string(text)))
+		list = append(list, Cut(string(text)))
 	}
 	if len(values) > maxListed {
 		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))

@@ -25,8 +25,8 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 	if len(name) > maxUnexpectedBytes {
 		return ""
 	}
-	skeleton := skeletonOf(name)
-	set := letterSet(skeleton)
+	skeleton := Skeleton(name)
+	set := LetterSet(skeleton)
 	limit := min(2, len(skeleton)/3)
 	best, distance, compared := "", limit+1, 0
 	asked := map[*node]bool{}
@@ -38,7 +38,7 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 		asked[n] = true
 		for _, c := range m.of(n) {
 			// One edit changes the set of letters by two at most.
-			if abs(len(c.skeleton)-len(skeleton)) > limit || letterDifference(c.letters, set) > 2*limit {
+			if abs(len(c.skeleton)-len(skeleton)) > limit || LetterDifference(c.letters, set) > 2*limit {
 				continue
 			}
 			if _, has := object[c.name]; has {
@@ -47,7 +47,7 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 			if compared++; compared > maxCompared {
 				return
 			}
-			if d := editDistance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
+			if d := Distance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
 				best, distance = c.name, d
 			}
 		}
@@ -65,8 +65,8 @@ func (m *memberSuggestions) of(n *node) []memberName {
 	if !known {
 		for _, name := range n.sortedProperties {
 			if !n.properties[name].never {
-				skeleton := skeletonOf(name)
-				list = append(list, memberName{name: name, skeleton: skeleton, letters: letterSet(skeleton)})
+				skeleton := Skeleton(name)
+				list = append(list, memberName{name: name, skeleton: skeleton, letters: LetterSet(skeleton)})
 			}
 		}
 		if *m == nil {

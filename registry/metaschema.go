@@ -64,7 +64,7 @@ func compileFault(err error) *Fault {
 	}
 	reason := "expected another value"
 	if e := invalid.DetailedOutput().Error; e != nil {
-		reason = cutText(e.String())
+		reason = Cut(e.String())
 	}
 	return &Fault{pointer, "found what the metaschema forbids: " + reason}
 }
@@ -72,5 +72,5 @@ func compileFault(err error) *Fault {
 // shortCause keeps one line of the author's own text.
 func shortCause(err error) string {
 	line, _, _ := strings.Cut(strings.ReplaceAll(fmt.Sprint(err), baseURI, ""), "\n")
-	return cutText(line)
+	return Cut(line)
 }

@@ -21,8 +21,8 @@ func newCandidates(entries []*Entry) []candidate {
 			continue
 		}
 		name := e.tool.Name
-		skeleton := skeletonOf(name)
-		list = append(list, candidate{name, skeleton, skeletonOf(name[strings.LastIndexByte(name, '.')+1:]), letterSet(skeleton)})
+		skeleton := Skeleton(name)
+		list = append(list, candidate{name, skeleton, Skeleton(name[strings.LastIndexByte(name, '.')+1:]), LetterSet(skeleton)})
 	}
 	return list
 }
@@ -82,13 +82,13 @@ type query struct {
 }
 
 func newQuery(name string) *query {
-	a := &query{skeleton: skeletonOf(name), last: skeletonOf(name[strings.LastIndexByte(name, '.')+1:])}
+	a := &query{skeleton: Skeleton(name), last: Skeleton(name[strings.LastIndexByte(name, '.')+1:])}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("._-/:@ ", r) }) {
-		if p := skeletonOf(part); len(p) >= 4 {
+		if p := Skeleton(part); len(p) >= 4 {
 			a.parts = append(a.parts, p)
 		}
 	}
-	a.letters = letterSet(a.skeleton)
+	a.letters = LetterSet(a.skeleton)
 	a.limit = min(3, len(a.skeleton)/4)
 	return a
 }
@@ -105,8 +105,8 @@ func (a *query) compare(c *candidate) (rank, distance int, ok bool) {
 		return samePart, len(a.skeleton) - len(c.skeleton), true
 	}
 	// One edit changes the set of letters by two at most.
-	if a.limit > 0 && letterDifference(a.letters, c.letters) <= 2*a.limit {
-		if d := editDistance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
+	if a.limit > 0 && LetterDifference(a.letters, c.letters) <= 2*a.limit {
+		if d := Distance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
 			return fewEdits, d, true
 		}
 	}

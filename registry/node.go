@@ -24,7 +24,7 @@ type node struct {
 
 	minLength, maxLength int // maxLength -1: none
 	pattern              *pattern
-	format               *format
+	format               *Format
 
 	minItems, maxItems       int // maxItems -1: none
 	uniqueItems              bool
@@ -219,7 +219,7 @@ func (c *builder) typeKeyword(n *node, name string, value any) {
 	case "pattern":
 		n.pattern = newPattern(value.(string))
 	case "format":
-		if n.format = formatNamed(value.(string)); n.format == nil {
+		if n.format = Find(value.(string)); n.format == nil {
 			panic(Fault{"", "found an unknown format"})
 		}
 	case "minItems":
@@ -279,7 +279,7 @@ func (c *builder) objectKeyword(n *node, name string, value any) {
 		}
 	case "$defs":
 	default:
-		panic(Fault{"", "found " + quote(name) + ", which no judge knows"})
+		panic(Fault{"", "found " + Quote(name) + ", which no judge knows"})
 	}
 }
 

@@ -360,7 +360,7 @@ func follow(v any, path []string) (any, bool) {
 			}
 			v = next
 		case []any:
-			i := digits(token)
+			i := Number(token)
 			if i < 0 || i >= len(c) {
 				return nil, false
 			}

@@ -55,8 +55,8 @@ func step(at []*node, token string) []*node {
 			list = append(list, n)
 		}
 	}
-	if allDigits(token) && len(token) < 10 {
-		for _, n := range itemSchemas(at, digits(token)) {
+	if AllDigits(token) && len(token) < 10 {
+		for _, n := range itemSchemas(at, Number(token)) {
 			add(n)
 		}
 		for _, n := range at {

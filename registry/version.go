@@ -36,7 +36,7 @@ func parseVersion(s string) (semver, bool) {
 		return v, false
 	}
 	for i, n := range core {
-		if !allDigits(n) || len(n) > 1 && n[0] == '0' {
+		if !AllDigits(n) || len(n) > 1 && n[0] == '0' {
 			return v, false
 		}
 		v.core[i] = n
@@ -54,7 +54,7 @@ func identifiers(s string, numbersStrict bool) bool {
 				return false
 			}
 		}
-		if numbersStrict && allDigits(id) && len(id) > 1 && id[0] == '0' {
+		if numbersStrict && AllDigits(id) && len(id) > 1 && id[0] == '0' {
 			return false
 		}
 	}
@@ -80,7 +80,7 @@ func comparePre(a, b []string) int {
 		return cmp.Compare(len(b), len(a))
 	}
 	for i := range min(len(a), len(b)) {
-		na, nb := allDigits(a[i]), allDigits(b[i])
+		na, nb := AllDigits(a[i]), AllDigits(b[i])
 		var c int
 		switch {
 		case na && nb:

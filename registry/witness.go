@@ -64,9 +64,9 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 	c := jsonschema.NewCompiler().SetAssertFormat(true)
 	clear(c.Loaders)
 	for _, f := range formats {
-		c.RegisterFormat(f.name, func(v any) bool {
+		c.RegisterFormat(f.Name, func(v any) bool {
 			text, ok := v.(string)
-			return !ok || f.valid(text)
+			return !ok || f.Valid(text)
 		})
 	}
 	s, err = c.Compile(w.bundle)
