@@ -1,3 +1,5 @@
+// Package lexical holds the small functions on text that the registry and its
+// packages share: texts shown in messages, and ASCII digits.
 package registry
 
 import (
@@ -12,6 +14,7 @@ func Quote(s string) string { return strconv.Quote(Shorten(s)) }
 // maxShown is the number of runes of a foreign name that a message shows.
 const maxShown = 64
 
+// Shorten cuts a text after maxShown characters.
 func Shorten(s string) string {
 	n := 0
 	for i := range s {
@@ -23,10 +26,10 @@ func Shorten(s string) string {
 	return s
 }
 
-// maxText is the number of characters that CutText keeps.
+// maxText is the number of characters that Cut keeps.
 const maxText = 80
 
-// CutText keeps the first characters of a text that the operator wrote.
+// Cut keeps the first characters of a text that the operator wrote.
 func Cut(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

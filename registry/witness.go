@@ -63,7 +63,7 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 	}()
 	c := jsonschema.NewCompiler().SetAssertFormat(true)
 	clear(c.Loaders)
-	for _, f := range formats {
+	for _, f := range All() {
 		c.RegisterFormat(f.Name, func(v any) bool {
 			text, ok := v.(string)
 			return !ok || f.Valid(text)
