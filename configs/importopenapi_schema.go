@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/format"
 )
 
 // schemas translates the schemas of one operation into JSON Schema 2020-12. What
@@ -208,19 +208,19 @@ func (s *schemas) format(out *yaml.Node, n, key, value node) {
 			out.Content = append(out.Content, key.word(name), w)
 		}
 	}
-	switch format := value.Value; {
-	case registry.Known(format):
+	switch name := value.Value; {
+	case format.Known(name):
 		out.Content = append(out.Content, key.word("format"), s.copy(value))
-	case format == "int32" || format == "int64":
+	case name == "int32" || name == "int64":
 		if _, kind, ok := n.child("type"); ok && kind.Value == "integer" {
-			add("minimum", "!!int", bounds[format][0])
-			add("maximum", "!!int", bounds[format][1])
+			add("minimum", "!!int", bounds[name][0])
+			add("maximum", "!!int", bounds[name][1])
 		}
-	case format == "password":
+	case name == "password":
 		add("x-secret", "!!bool", "true")
-	case format == "byte":
+	case name == "byte":
 		add("contentEncoding", "!!str", "base64")
-	case format == "float" || format == "double":
+	case name == "float" || name == "double":
 	default:
 		s.changed(key, "the format %s is not judged; it was left out", value.excerpt())
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"math/big"
 	"strings"
 )
@@ -31,14 +32,14 @@ func parseDecimal(lit string) (decimal, bool) {
 		d.neg = true
 		s = s[1:]
 	}
-	whole := LeadingDigits(s)
+	whole := lexical.LeadingDigits(s)
 	if whole == 0 || whole > 1 && s[0] == '0' {
 		return d, false
 	}
 	digits := s[:whole]
 	s = s[whole:]
 	if strings.HasPrefix(s, ".") {
-		n := LeadingDigits(s[1:])
+		n := lexical.LeadingDigits(s[1:])
 		if n == 0 {
 			return d, false
 		}
@@ -73,7 +74,7 @@ func parseExponent(s string) (int, bool) {
 		neg = s[0] == '-'
 		s = s[1:]
 	}
-	if !AllDigits(s) {
+	if !lexical.AllDigits(s) {
 		return 0, false
 	}
 	e := 0

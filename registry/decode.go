@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"io"
 	"unicode/utf8"
 )
@@ -61,7 +62,7 @@ func decodeValue(d *json.Decoder, pointer string, depth int) (any, *Fault) {
 				return nil, unreadable
 			}
 			if _, twice := object[name]; twice {
-				return nil, &Fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", Quote(name))}
+				return nil, &Fault{child(pointer, name), fmt.Sprintf("found the key %s a second time; expected each key once", lexical.Quote(name))}
 			}
 			v, f := decodeValue(d, child(pointer, name), depth+1)
 			if f != nil {

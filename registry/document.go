@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
 	"net/url"
 	"slices"
@@ -114,11 +115,11 @@ func (l *resolver) identify(s *subschema, object map[string]any) {
 	if id, ok := object["$id"].(string); ok {
 		uri, fragment, ok := resolveURI(s.base, id)
 		if !ok || fragment != "" {
-			l.report(child(s.pointer, "$id"), "found "+Quote(id)+"; expected a URI without a fragment")
+			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+"; expected a URI without a fragment")
 			return
 		}
 		if _, twice := l.resources[uri]; twice && l.resources[uri] != nil {
-			l.report(child(s.pointer, "$id"), "found "+Quote(id)+" a second time; expected each $id once")
+			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+" a second time; expected each $id once")
 			return
 		}
 		s.base = uri
@@ -127,7 +128,7 @@ func (l *resolver) identify(s *subschema, object map[string]any) {
 	if anchor, ok := object["$anchor"].(string); ok {
 		name := s.base + "#" + anchor
 		if l.anchors[name] != nil {
-			l.report(child(s.pointer, "$anchor"), "found "+Quote(anchor)+" a second time; expected each $anchor once")
+			l.report(child(s.pointer, "$anchor"), "found "+lexical.Quote(anchor)+" a second time; expected each $anchor once")
 		}
 		l.anchors[name] = s
 	}
@@ -141,7 +142,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	}
 	uri, fragment, ok := resolveURI(s.base, ref)
 	if !ok {
-		return nil, "found " + Quote(ref) + "; expected a reference such as #/$defs/name"
+		return nil, "found " + lexical.Quote(ref) + "; expected a reference such as #/$defs/name"
 	}
 	root := l.resources[uri]
 	if root == nil {
@@ -149,9 +150,9 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	}
 	if root == nil {
 		if strings.HasPrefix(uri, baseURI) {
-			return nil, "found " + Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
+			return nil, "found " + lexical.Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
 		}
-		return nil, "found " + Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
+		return nil, "found " + lexical.Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
 	}
 	var found *subschema
 	switch {
@@ -163,7 +164,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 		found = l.anchors[uri+"#"+fragment]
 	}
 	if found == nil {
-		return nil, "found " + Quote(ref) + ", which leads to no schema; expected a place of this schema such as #/$defs/name"
+		return nil, "found " + lexical.Quote(ref) + ", which leads to no schema; expected a place of this schema such as #/$defs/name"
 	}
 	return found, ""
 }

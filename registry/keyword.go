@@ -1,5 +1,7 @@
 package registry
 
+import "github.com/callgate/callgate/registry/internal/similar"
+
 // shape says how a keyword holds schemas.
 type shape int
 
@@ -104,7 +106,7 @@ func suggestKeyword(name string) string {
 		if def.shape == unsupported {
 			continue
 		}
-		d := Distance(Skeleton(name), Skeleton(k), distance)
+		d := similar.Distance(similar.Skeleton(name), similar.Skeleton(k), distance)
 		if d < distance || d == distance && best != "" && k < best {
 			best, distance = k, d
 		}

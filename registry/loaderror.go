@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"strconv"
 	"strings"
 )
@@ -27,7 +28,7 @@ type LoadError struct {
 // file adds from Tool, Field and Pointer.
 func (e *LoadError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tool %s", Quote(e.Name))
+	fmt.Fprintf(&b, "tool %s", lexical.Quote(e.Name))
 	if len(e.Field) > 0 {
 		b.WriteString(": " + strings.Join(e.Field, "."))
 	}

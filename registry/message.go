@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -59,7 +60,7 @@ func argument(path []pathToken) string {
 			b.WriteString(t.name)
 		}
 	}
-	return "Argument " + Quote(b.String())
+	return "Argument " + lexical.Quote(b.String())
 }
 
 func wrongTypeMessage(n *node, v any, argument string) string {
@@ -97,7 +98,7 @@ func (n *node) declared(name string) *node {
 func (j *evaluation) unexpectedMessage(n *node, v map[string]any, name, argument string) string {
 	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
 	if near := j.suggestions.suggest(n, v, name); near != "" {
-		return say + " Did you mean " + Quote(near) + "?"
+		return say + " Did you mean " + lexical.Quote(near) + "?"
 	}
 	return say + " Send the call again without it."
 }
@@ -124,7 +125,7 @@ func (n *node) requirement(v any, f faultKind, tool string) string {
 	case faultMaxLength:
 		return fmt.Sprintf("must be at most %s long, not %d", plural(n.maxLength, "character"), lengthOf(v))
 	case faultPattern:
-		return "must match the pattern " + Cut(n.pattern.source)
+		return "must match the pattern " + lexical.Cut(n.pattern.source)
 	case faultFormat:
 		return "must be " + n.format.Description
 	case faultMinimum:
@@ -231,7 +232,7 @@ func textRange(n *node) string {
 	case n.format != nil:
 		return " that is " + n.format.Description
 	case n.pattern != nil:
-		return " that matches " + Cut(n.pattern.source)
+		return " that matches " + lexical.Cut(n.pattern.source)
 	case n.minLength > 0 && n.maxLength >= 0:
 		return fmt.Sprintf(" of %d to %s", n.minLength, plural(n.maxLength, "character"))
 	case n.minLength > 0:
@@ -261,7 +262,7 @@ func numberRange(n *node) string {
 func listNames(names []string) string {
 	var list []string
 	for _, name := range names[:min(len(names), maxListed)] {
-		list = append(list, Quote(name))
+		list = append(list, lexical.Quote(name))
 	}
 	if len(names) > maxListed {
 		list = append(list, "others")
@@ -277,7 +278,7 @@ func listValues(values []any) string {
 		if err != nil {
 			continue
 		}
-		list = append(list, Cut(string(text)))
+		list = append(list, lexical.Cut(string(text)))
 	}
 	if len(values) > maxListed {
 		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))

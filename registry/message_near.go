@@ -1,5 +1,7 @@
 package registry
 
+import "github.com/callgate/callgate/registry/internal/similar"
+
 // maxCompared bounds with how many members of one place an unexpected one is
 // compared letter by letter.
 const maxCompared = 200
@@ -25,8 +27,8 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 	if len(name) > maxUnexpectedBytes {
 		return ""
 	}
-	skeleton := Skeleton(name)
-	set := LetterSet(skeleton)
+	skeleton := similar.Skeleton(name)
+	set := similar.LetterSet(skeleton)
 	limit := min(2, len(skeleton)/3)
 	best, distance, compared := "", limit+1, 0
 	asked := map[*node]bool{}
@@ -38,7 +40,7 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 		asked[n] = true
 		for _, c := range m.of(n) {
 			// One edit changes the set of letters by two at most.
-			if abs(len(c.skeleton)-len(skeleton)) > limit || LetterDifference(c.letters, set) > 2*limit {
+			if abs(len(c.skeleton)-len(skeleton)) > limit || similar.LetterDifference(c.letters, set) > 2*limit {
 				continue
 			}
 			if _, has := object[c.name]; has {
@@ -47,7 +49,7 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 			if compared++; compared > maxCompared {
 				return
 			}
-			if d := Distance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
+			if d := similar.Distance(skeleton, c.skeleton, limit); d < distance || d == distance && best != "" && c.name < best {
 				best, distance = c.name, d
 			}
 		}
@@ -65,8 +67,8 @@ func (m *memberSuggestions) of(n *node) []memberName {
 	if !known {
 		for _, name := range n.sortedProperties {
 			if !n.properties[name].never {
-				skeleton := Skeleton(name)
-				list = append(list, memberName{name: name, skeleton: skeleton, letters: LetterSet(skeleton)})
+				skeleton := similar.Skeleton(name)
+				list = append(list, memberName{name: name, skeleton: skeleton, letters: similar.LetterSet(skeleton)})
 			}
 		}
 		if *m == nil {

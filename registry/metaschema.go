@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -64,7 +65,7 @@ func compileFault(err error) *Fault {
 	}
 	reason := "expected another value"
 	if e := invalid.DetailedOutput().Error; e != nil {
-		reason = Cut(e.String())
+		reason = lexical.Cut(e.String())
 	}
 	return &Fault{pointer, "found what the metaschema forbids: " + reason}
 }
@@ -72,5 +73,5 @@ func compileFault(err error) *Fault {
 // shortCause keeps one line of the author's own text.
 func shortCause(err error) string {
 	line, _, _ := strings.Cut(strings.ReplaceAll(fmt.Sprint(err), baseURI, ""), "\n")
-	return Cut(line)
+	return lexical.Cut(line)
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"strings"
 )
 
@@ -77,10 +78,10 @@ func newNameEncoder(a Alphabet) *nameEncoder {
 func (w *nameEncoder) add(name string) (wire, fault string) {
 	wire = w.alphabet.encode(name)
 	if wire == "" || len(wire) > w.alphabet.MaxBytes {
-		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", Quote(name), w.alphabet.MaxBytes)
+		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", lexical.Quote(name), w.alphabet.MaxBytes)
 	}
 	if other, taken := w.taken[wire]; taken && other != name {
-		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", Quote(name), Quote(wire), Quote(other), w.alphabet.rule())
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", lexical.Quote(name), lexical.Quote(wire), lexical.Quote(other), w.alphabet.rule())
 	}
 	w.taken[wire] = name
 	return wire, ""

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"github.com/callgate/callgate/registry/internal/similar"
 	"slices"
 	"strings"
 )
@@ -21,8 +22,8 @@ func newCandidates(entries []*Entry) []candidate {
 			continue
 		}
 		name := e.tool.Name
-		skeleton := Skeleton(name)
-		list = append(list, candidate{name, skeleton, Skeleton(name[strings.LastIndexByte(name, '.')+1:]), LetterSet(skeleton)})
+		skeleton := similar.Skeleton(name)
+		list = append(list, candidate{name, skeleton, similar.Skeleton(name[strings.LastIndexByte(name, '.')+1:]), similar.LetterSet(skeleton)})
 	}
 	return list
 }
@@ -82,13 +83,13 @@ type query struct {
 }
 
 func newQuery(name string) *query {
-	a := &query{skeleton: Skeleton(name), last: Skeleton(name[strings.LastIndexByte(name, '.')+1:])}
+	a := &query{skeleton: similar.Skeleton(name), last: similar.Skeleton(name[strings.LastIndexByte(name, '.')+1:])}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("._-/:@ ", r) }) {
-		if p := Skeleton(part); len(p) >= 4 {
+		if p := similar.Skeleton(part); len(p) >= 4 {
 			a.parts = append(a.parts, p)
 		}
 	}
-	a.letters = LetterSet(a.skeleton)
+	a.letters = similar.LetterSet(a.skeleton)
 	a.limit = min(3, len(a.skeleton)/4)
 	return a
 }
@@ -105,8 +106,8 @@ func (a *query) compare(c *candidate) (rank, distance int, ok bool) {
 		return samePart, len(a.skeleton) - len(c.skeleton), true
 	}
 	// One edit changes the set of letters by two at most.
-	if a.limit > 0 && LetterDifference(a.letters, c.letters) <= 2*a.limit {
-		if d := Distance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
+	if a.limit > 0 && similar.LetterDifference(a.letters, c.letters) <= 2*a.limit {
+		if d := similar.Distance(a.skeleton, c.skeleton, a.limit); d <= a.limit {
 			return fewEdits, d, true
 		}
 	}

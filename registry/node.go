@@ -3,6 +3,8 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/registry/format"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,7 +26,7 @@ type node struct {
 
 	minLength, maxLength int // maxLength -1: none
 	pattern              *pattern
-	format               *Format
+	format               *format.Format
 
 	minItems, maxItems       int // maxItems -1: none
 	uniqueItems              bool
@@ -219,7 +221,7 @@ func (c *builder) typeKeyword(n *node, name string, value any) {
 	case "pattern":
 		n.pattern = newPattern(value.(string))
 	case "format":
-		if n.format = Find(value.(string)); n.format == nil {
+		if n.format = format.Find(value.(string)); n.format == nil {
 			panic(Fault{"", "found an unknown format"})
 		}
 	case "minItems":
@@ -279,7 +281,7 @@ func (c *builder) objectKeyword(n *node, name string, value any) {
 		}
 	case "$defs":
 	default:
-		panic(Fault{"", "found " + Quote(name) + ", which no judge knows"})
+		panic(Fault{"", "found " + lexical.Quote(name) + ", which no judge knows"})
 	}
 }
 

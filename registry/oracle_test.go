@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // oracleFor compiles a definition with an independent validator.
@@ -360,7 +361,7 @@ func follow(v any, path []string) (any, bool) {
 			}
 			v = next
 		case []any:
-			i := Number(token)
+			i := lexical.Number(token)
 			if i < 0 || i >= len(c) {
 				return nil, false
 			}

@@ -42,6 +42,7 @@ package registry
 import (
 	"cmp"
 	"errors"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"runtime"
 	"slices"
 	"sync"
@@ -90,7 +91,7 @@ func New(tools []Tool) (*Registry, error) {
 		id := versioned{e.tool.Name, e.tool.Version}
 		if at, taken := first[id]; taken {
 			faults[i] = append(faults[i], &LoadError{Name: t.Name, Field: []string{"name"},
-				Message: "found " + Quote(t.Name) + " in version " + e.tool.Version + " a second time (first as " + ordinal(at) + " of the list); expected name and version together to be unique"})
+				Message: "found " + lexical.Quote(t.Name) + " in version " + e.tool.Version + " a second time (first as " + ordinal(at) + " of the list); expected name and version together to be unique"})
 			continue
 		}
 		first[id] = i

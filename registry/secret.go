@@ -1,6 +1,9 @@
 package registry
 
-import "slices"
+import (
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"slices"
+)
 
 // Secret tells whether the place at path, or one above it, is marked x-secret
 // in any schema that may judge it, branches included. A place that no schema
@@ -55,8 +58,8 @@ func step(at []*node, token string) []*node {
 			list = append(list, n)
 		}
 	}
-	if AllDigits(token) && len(token) < 10 {
-		for _, n := range itemSchemas(at, Number(token)) {
+	if lexical.AllDigits(token) && len(token) < 10 {
+		for _, n := range itemSchemas(at, lexical.Number(token)) {
 			add(n)
 		}
 		for _, n := range at {

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -120,13 +121,13 @@ func complete(t Tool) (Tool, []*LoadError) {
 		faults = append(faults, &LoadError{Name: t.Name, Field: field, Message: message})
 	}
 	if !ValidName(t.Name) {
-		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", Quote(t.Name), maxNameBytes), "name")
+		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", lexical.Quote(t.Name), maxNameBytes), "name")
 	}
 	if t.Version == "" {
 		t.Version = defaultVersion
 	}
 	if _, ok := parseVersion(t.Version); !ok {
-		report(fmt.Sprintf("found %s; expected a semantic version such as 1.0.0", Quote(t.Version)), "version")
+		report(fmt.Sprintf("found %s; expected a semantic version such as 1.0.0", lexical.Quote(t.Version)), "version")
 	}
 	t.Kind = defaulted(t.Kind, defaultKind)
 	checkOneOf(report, t.Kind, kinds, "kind")
@@ -146,7 +147,7 @@ func defaulted(s, otherwise string) string {
 
 func checkOneOf(report func(string, ...string), found string, expected []string, field ...string) {
 	if !slices.Contains(expected, found) {
-		report(fmt.Sprintf("found %s; expected one of %s", Quote(found), strings.Join(expected, ", ")), field...)
+		report(fmt.Sprintf("found %s; expected one of %s", lexical.Quote(found), strings.Join(expected, ", ")), field...)
 	}
 }
 
@@ -167,7 +168,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 			report(problem, "run", "url")
 		}
 	case r.URL != "":
-		report("found a url; expected none with the type "+Quote(r.Type), "run", "url")
+		report("found a url; expected none with the type "+lexical.Quote(r.Type), "run", "url")
 	}
 	completeRemote(&r, remote, report)
 	r.Parameters = slices.Clone(r.Parameters)
@@ -188,7 +189,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 		_, prefixErr := netip.ParsePrefix(a)
 		_, addrErr := netip.ParseAddr(a)
 		if prefixErr != nil && addrErr != nil {
-			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", Quote(a)), "run", "addresses", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", lexical.Quote(a)), "run", "addresses", fmt.Sprint(i))
 		}
 	}
 	return r
@@ -207,17 +208,17 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 		report("found nothing; expected the tool's name on its server", "run", "tool")
 	}
 	if r.Type == "oxp" && r.Tool != "" && !oxpTool.MatchString(r.Tool) {
-		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", Quote(r.Tool)), "run", "tool")
+		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", lexical.Quote(r.Tool)), "run", "tool")
 	}
 	if !remote && r.Tool != "" {
-		report("found a tool; expected none with the type "+Quote(r.Type), "run", "tool")
+		report("found a tool; expected none with the type "+lexical.Quote(r.Type), "run", "tool")
 	}
 	if len(r.Command) > 0 && r.Credential != "" {
 		report("found a credential; expected none with a command, which has env instead", "run", "credential")
 	}
 	completeEnv(r, report)
 	if !remote && r.Type != "http" && r.Credential != "" {
-		report("found a credential; expected none with the type "+Quote(r.Type), "run", "credential")
+		report("found a credential; expected none with the type "+lexical.Quote(r.Type), "run", "credential")
 	}
 	completeAsks(r, report)
 	if r.Type != "callback" {
@@ -243,7 +244,7 @@ func completeAsks(r *Run, report func(string, ...string)) {
 	}
 	for i, kind := range r.Asks {
 		if slices.Contains(r.Asks[:i], kind) {
-			report(fmt.Sprintf("found %s a second time; expected each kind of question once", Quote(kind)), "run", "asks", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "asks", fmt.Sprint(i))
 			continue
 		}
 		checkOneOf(report, kind, asks, "run", "asks", fmt.Sprint(i))
@@ -261,7 +262,7 @@ func checkURL(raw string) string {
 	case err != nil:
 		return "found what is not a URL; " + expected
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("found the scheme %s; %s", Quote(u.Scheme), expected)
+		return fmt.Sprintf("found the scheme %s; %s", lexical.Quote(u.Scheme), expected)
 	case u.User != nil:
 		return "found user info; " + expected
 	case u.Hostname() == "" || u.Opaque != "":

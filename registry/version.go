@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ func parseVersion(s string) (semver, bool) {
 		return v, false
 	}
 	for i, n := range core {
-		if !AllDigits(n) || len(n) > 1 && n[0] == '0' {
+		if !lexical.AllDigits(n) || len(n) > 1 && n[0] == '0' {
 			return v, false
 		}
 		v.core[i] = n
@@ -54,7 +55,7 @@ func identifiers(s string, numbersStrict bool) bool {
 				return false
 			}
 		}
-		if numbersStrict && AllDigits(id) && len(id) > 1 && id[0] == '0' {
+		if numbersStrict && lexical.AllDigits(id) && len(id) > 1 && id[0] == '0' {
 			return false
 		}
 	}
@@ -80,7 +81,7 @@ func comparePre(a, b []string) int {
 		return cmp.Compare(len(b), len(a))
 	}
 	for i := range min(len(a), len(b)) {
-		na, nb := AllDigits(a[i]), AllDigits(b[i])
+		na, nb := lexical.AllDigits(a[i]), lexical.AllDigits(b[i])
 		var c int
 		switch {
 		case na && nb:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/callgate/callgate/registry/format"
 	"github.com/kaptinlin/jsonschema"
 )
 
@@ -63,7 +64,7 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 	}()
 	c := jsonschema.NewCompiler().SetAssertFormat(true)
 	clear(c.Loaders)
-	for _, f := range All() {
+	for _, f := range format.All() {
 		c.RegisterFormat(f.Name, func(v any) bool {
 			text, ok := v.(string)
 			return !ok || f.Valid(text)

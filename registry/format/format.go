@@ -6,9 +6,10 @@
 // The list is closed: a schema that states another format is refused when it is
 // loaded. Each format follows the RFC that JSON Schema names for it, takes time
 // linear in its text (regex: texts of at most 800 bytes), and holds no state.
-package registry
+package format
 
 import (
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -132,7 +133,7 @@ func isJSONPointer(s string) bool {
 }
 
 func isRelativeJSONPointer(s string) bool {
-	n := LeadingDigits(s)
+	n := lexical.LeadingDigits(s)
 	if n == 0 || n > 1 && s[0] == '0' {
 		return false
 	}

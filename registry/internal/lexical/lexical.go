@@ -1,6 +1,6 @@
 // Package lexical holds the small functions on text that the registry and its
 // packages share: texts shown in messages, and ASCII digits.
-package registry
+package lexical
 
 import (
 	"strconv"

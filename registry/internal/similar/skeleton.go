@@ -1,6 +1,6 @@
 // Package similar compares names that may have been mistyped. It serves
 // suggestions alone: no name is ever accepted because it is similar.
-package registry
+package similar
 
 import (
 	"math/bits"

@@ -1,4 +1,4 @@
-package registry
+package similar
 
 // Distance counts the insertions, deletions, substitutions and swaps of
 // neighbours that turn a into b (each place edited once). It gives up above

@@ -1,6 +1,7 @@
-package registry
+package format
 
 import (
+	"github.com/callgate/callgate/registry/internal/lexical"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
@@ -80,7 +81,7 @@ func isAuthority(s string, international bool) bool {
 }
 
 func isPort(s string) bool {
-	return s == "" || s[0] == ':' && (len(s) == 1 || AllDigits(s[1:]))
+	return s == "" || s[0] == ':' && (len(s) == 1 || lexical.AllDigits(s[1:]))
 }
 
 func ipLiteral(s string) bool {
@@ -163,7 +164,7 @@ func templateExpression(s string) bool {
 	}
 	for spec := range strings.SplitSeq(s, ",") {
 		name, length, limited := strings.Cut(spec, ":")
-		if limited && (len(length) > 4 || !AllDigits(length) || length[0] == '0') {
+		if limited && (len(length) > 4 || !lexical.AllDigits(length) || length[0] == '0') {
 			return false
 		}
 		if !limited {
