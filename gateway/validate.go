@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // maxNear is how many near names a refusal offers.
@@ -136,8 +137,8 @@ func validate(_ context.Context, c *call) error {
 }
 
 // parts says which bytes a fault of the schema points at.
-var parts = map[registry.Place]parser.Part{
-	registry.Value:  parser.Value,
-	registry.Name:   parser.Name,
-	registry.Parent: parser.Enclosing,
+var parts = map[schema.Place]parser.Part{
+	schema.Value:  parser.Value,
+	schema.Name:   parser.Name,
+	schema.Parent: parser.Enclosing,
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -119,7 +120,7 @@ func (f *form) takes(fields map[string]any) bool {
 			defaults[name] = value
 		}
 	}
-	return !slices.ContainsFunc(f.schema.EvaluateAs("the form", defaults), func(v registry.Violation) bool {
+	return !slices.ContainsFunc(f.schema.EvaluateAs("the form", defaults), func(v schema.Violation) bool {
 		return v.Code != refusal.MissingArgument // a field without one
 	})
 }

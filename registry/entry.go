@@ -4,30 +4,32 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // Entry is one loaded tool. It is immutable and safe for concurrent use.
 type Entry struct {
 	tool    Tool
 	version semver
-	input   *Schema
-	output  *Schema // nil: results are not evaluated
+	input   *schema.Schema
+	output  *schema.Schema // nil: results are not evaluated
 }
 
 // loadEntry turns one definition into an entry, or says all that is wrong with it.
-func loadEntry(t *Tool, compiler *Compiler) (*Entry, []*LoadError) {
+func loadEntry(t *Tool, compiler *schema.Compiler) (*Entry, []*LoadError) {
 	tool, faults := complete(*t)
-	report := func(field string, list []Fault) {
+	report := func(field string, list []schema.Fault) {
 		for _, f := range list {
 			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared()})
 		}
 	}
 	e := &Entry{}
-	var problems []Fault
-	e.input, problems = compiler.Compile(tool.InputSchema, Options{Open: tool.Open})
+	var problems []schema.Fault
+	e.input, problems = compiler.Compile(tool.InputSchema, schema.Options{Open: tool.Open})
 	report("input_schema", problems)
 	if len(tool.OutputSchema) > 0 {
-		e.output, problems = compiler.Compile(tool.OutputSchema, Options{Authored: true})
+		e.output, problems = compiler.Compile(tool.OutputSchema, schema.Options{Authored: true})
 		report("output_schema", problems)
 	}
 	if len(faults) > 0 {
@@ -87,11 +89,13 @@ func (e *Entry) HasOutputSchema() bool { return e.output != nil }
 // contract; nil means valid. args is what a strict reader decoded: objects as
 // map[string]any, arrays as []any, numbers as json.Number; anything else is a
 // violation. args is not changed.
-func (e *Entry) Evaluate(args map[string]any) []Violation { return e.EvaluateAs(e.tool.Name, args) }
+func (e *Entry) Evaluate(args map[string]any) []schema.Violation {
+	return e.EvaluateAs(e.tool.Name, args)
+}
 
 // EvaluateAs is Judge for a reader who knows the tool by another name, which the
 // messages then say.
-func (e *Entry) EvaluateAs(name string, args map[string]any) []Violation {
+func (e *Entry) EvaluateAs(name string, args map[string]any) []schema.Violation {
 	if args == nil {
 		args = map[string]any{}
 	}
@@ -100,7 +104,7 @@ func (e *Entry) EvaluateAs(name string, args map[string]any) []Violation {
 
 // EvaluateOutput returns the violations of a result, which is decoded as for
 // Judge, by the schema of results as written. Without one all is valid.
-func (e *Entry) EvaluateOutput(result any) []Violation {
+func (e *Entry) EvaluateOutput(result any) []schema.Violation {
 	if e.output == nil {
 		return nil
 	}
@@ -109,7 +113,9 @@ func (e *Entry) EvaluateOutput(result any) []Violation {
 
 // Boundaries lists every text of valid arguments that stands under x-boundary,
 // sorted by path. Null is skipped.
-func (e *Entry) Boundaries(args map[string]any) []BoundaryValue { return e.input.Boundaries(args) }
+func (e *Entry) Boundaries(args map[string]any) []schema.BoundaryValue {
+	return e.input.Boundaries(args)
+}
 
 // Secret reports whether the place at path, or one above it, is marked x-secret
 // in any schema that may apply to it, branches included. A place that no schema

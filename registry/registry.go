@@ -43,6 +43,7 @@ import (
 	"cmp"
 	"errors"
 	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/registry/schema"
 	"runtime"
 	"slices"
 	"sync"
@@ -64,7 +65,7 @@ type versioned struct{ name, version string }
 func New(tools []Tool) (*Registry, error) {
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	compiler := NewCompiler()
+	compiler := schema.NewCompiler()
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {

@@ -1,0 +1,74 @@
+package schema
+
+import "slices"
+
+// additionalKeywords say what the members may be that nothing names; read only.
+var additionalKeywords = [...]string{"additionalProperties", "unevaluatedProperties"}
+
+// dropAdditional ignores what the author wrote of other members at the root, in
+// every schema that judges the arguments themselves. What says false refuses as
+// much as closing does and stays. A schema for other members may, beside
+// branches or references, judge members that those declare: it is kept as an
+// assertion that declares nothing.
+func (b *bundler) dropAdditional(s *subschema, st position, out map[string]any) {
+	judges := false
+	for _, name := range additionalKeywords {
+		value, has := s.object()[name]
+		if !has || value == false && !b.verdictMayChange(s, st, name) {
+			continue
+		}
+		delete(out, name)
+		judges = judges || value != true
+	}
+	if !judges {
+		return
+	}
+	if st == rootPosition && b.noBranches(out) {
+		b.secretAdditional = b.secretAdditional || b.containsSecret(s)
+		return
+	}
+	twice := map[string]any{"not": map[string]any{"not": map[string]any{"$ref": "#/$defs/" + b.copy(s, unchanged)}}}
+	all, _ := out["allOf"].([]any)
+	out["allOf"] = append(slices.Clip(all), twice)
+}
+
+// verdictMayChange tells whether unevaluatedProperties: false would refuse more once
+// other members are no longer judged beside it. That narrows wherever the
+// schema must accept, but inside if and checkOneOf its verdict has to stay the same.
+func (b *bundler) verdictMayChange(s *subschema, st position, name string) bool {
+	return st == rootTest && name == "unevaluatedProperties" && (s.object()["additionalProperties"] != nil || !b.noBranches(s.object()))
+}
+
+// ignoredAdditional lists what dropAdditional ignores of a schema of the root.
+func (b *bundler) ignoredAdditional(s *subschema) []subschemaRef {
+	var list []subschemaRef
+	for _, name := range additionalKeywords {
+		if len(s.children[name]) > 0 && !b.open {
+			list = append(list, subschemaRef{name, s.children[name][0].sub})
+		}
+	}
+	return list
+}
+
+// containsSecret tells whether what a schema says of other members marks any of
+// it as secret.
+func (b *bundler) containsSecret(s *subschema) bool {
+	seen := map[*subschema]bool{}
+	var visit func(s *subschema) bool
+	visit = func(s *subschema) bool {
+		if s == nil || seen[s] {
+			return false
+		}
+		seen[s] = true
+		if s.object()[secretKey] == true || visit(b.targets[s]) {
+			return true
+		}
+		for name, list := range s.children {
+			if keywords[name].shape != definitions && slices.ContainsFunc(list, func(h subschemaRef) bool { return visit(h.sub) }) {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(b.ignoredAdditional(s), func(h subschemaRef) bool { return visit(h.sub) })
+}

@@ -1,0 +1,213 @@
+package schema
+
+import "strconv"
+
+// bundler rewrites a definition into the one document that all judges see:
+// closed, self-contained, and free of everything that judges nothing. Every
+// reference leads to #/$defs/N; there are no identifiers, dialects or anchors
+// left to be read in two ways.
+//
+// A schema is closed where it stands for a place in the arguments, never where
+// it is a branch or a test. One definition may be referred to from both, so
+// that each way of standing gets its own copy.
+type bundler struct {
+	targets    map[*subschema]*subschema
+	open       bool // the root keeps what its author wrote of other members
+	forDisplay bool // for readers: annotations stay, extensions go
+	format     bool // format is asserted
+
+	names    map[copyKey]string
+	defs     map[string]any
+	objects  map[*subschema]bool
+	declared map[*subschema]bool
+
+	secretAdditional bool // members that the root does not declare were marked secret
+}
+
+func newBundler(targets map[*subschema]*subschema) *bundler {
+	return &bundler{targets: targets, objects: map[*subschema]bool{}, declared: map[*subschema]bool{}}
+}
+
+// position is the way in which a schema stands.
+type position int
+
+const (
+	unchanged      position = iota // in a branch or a test
+	resultPosition                 // for a place of a value that is judged as written: results
+	valuePosition                  // for a place below the root
+	rootPosition                   // for the arguments themselves
+	valueTarget                    // target of a reference that a place holds
+	rootTarget                     // target of a reference that the root holds
+	rootBranch                     // a branch that judges the arguments themselves
+	rootTest                       // the same inside if or checkOneOf, where to refuse more may be to accept more
+)
+
+// mustAccept tells that a value is valid only if a schema that stands so accepts the
+// part of it that it stands for.
+func (st position) mustAccept() bool {
+	return st == resultPosition || st == valuePosition || st == rootPosition || st == valueTarget || st == rootTarget
+}
+
+// atRoot tells that a schema judges the arguments themselves.
+func (st position) atRoot() bool {
+	return st == rootPosition || st == rootTarget || st == rootBranch || st == rootTest
+}
+
+type copyKey struct {
+	sub      *subschema
+	position position
+}
+
+func (b *bundler) document(root *subschema, stand position) any {
+	b.names, b.defs = map[copyKey]string{}, map[string]any{}
+	out := b.emit(root, stand)
+	object, ok := out.(map[string]any)
+	if !ok {
+		return out
+	}
+	if len(b.defs) > 0 {
+		object["$defs"] = b.defs
+	}
+	return object
+}
+
+func (b *bundler) emit(s *subschema, st position) any {
+	object := s.object()
+	if object == nil {
+		if s.raw == true && !b.forDisplay {
+			// The same, but the second judge takes true for a schema that has
+			// judged every member and item.
+			return map[string]any{}
+		}
+		return s.raw
+	}
+	out := make(map[string]any, len(object)+1)
+	for name, value := range object {
+		def, known := keywords[name]
+		switch {
+		case !known:
+			if !b.forDisplay && (name == boundaryKey || name == secretKey) {
+				out[name] = value
+			}
+			continue
+		case name == "format" && !b.format && !b.forDisplay:
+			continue
+		}
+		switch def.shape {
+		case plainValue:
+			if name == "enum" && !b.forDisplay && st.mustAccept() && primaryOnly(value) {
+				name = primaryEnumKey
+			}
+			out[name] = value
+		case annotation:
+			if b.forDisplay && name != "$comment" {
+				out[name] = value
+			}
+		case reference:
+			if t := b.targets[s]; t != nil {
+				out[name] = "#/$defs/" + b.copy(t, targetPosition(st))
+			}
+		case oneSchema:
+			out[name] = b.emit(s.children[name][0].sub, childPosition(st, name))
+		case schemaList:
+			list := []any{}
+			for _, h := range s.children[name] {
+				list = append(list, b.emit(h.sub, childPosition(st, name)))
+			}
+			out[name] = list
+		case schemaMap:
+			members := map[string]any{}
+			for _, h := range s.children[name] {
+				members[h.name] = b.emit(h.sub, childPosition(st, name))
+			}
+			out[name] = members
+		}
+	}
+	b.closeObject(s, st, out)
+	return out
+}
+
+// copy returns the name of the copy of a target for one way of standing, and
+// makes it when it is asked for first. The name is reserved before the copy is
+// made, so that recursion ends.
+func (b *bundler) copy(t *subschema, st position) string {
+	key := copyKey{t, st}
+	name, ok := b.names[key]
+	if !ok {
+		name = strconv.Itoa(len(b.names) + 1)
+		b.names[key] = name
+		b.defs[name] = b.emit(t, st)
+	}
+	return name
+}
+
+func targetPosition(st position) position {
+	switch st {
+	case valuePosition, valueTarget:
+		return valueTarget
+	case rootPosition, rootTarget:
+		return rootTarget
+	}
+	return st
+}
+
+func childPosition(st position, name string) position {
+	switch keywords[name].scope {
+	case childApplicator:
+		switch st {
+		case resultPosition:
+			return resultPosition
+		case valuePosition, valueTarget, rootPosition, rootTarget:
+			return valuePosition
+		}
+	case inPlaceApplicator:
+		switch {
+		case !st.atRoot():
+		case st == rootTest || name == "if" || name == "oneOf":
+			return rootTest
+		default:
+			return rootBranch
+		}
+	}
+	return unchanged
+}
+
+// closeObject makes an object schema accept the members it declares and no others.
+func (b *bundler) closeObject(s *subschema, st position, out map[string]any) {
+	if st.atRoot() && !b.open {
+		b.dropAdditional(s, st, out)
+	}
+	b.forbidAdditional(s, st, out)
+}
+
+// forbidAdditional says of a place that it takes no other members.
+func (b *bundler) forbidAdditional(s *subschema, st position, out map[string]any) {
+	switch {
+	case st == rootPosition:
+		defaultToObject(out)
+	case st != valuePosition || !b.objectLike(s):
+		return
+	}
+	if st == valuePosition || b.open {
+		if out["additionalProperties"] != nil || out["unevaluatedProperties"] != nil {
+			return
+		}
+	}
+	if b.noBranches(out) {
+		// Without a schema beside it that may declare more, this says the same
+		// and every reader knows it.
+		out["additionalProperties"] = false
+		return
+	}
+	out["unevaluatedProperties"] = false
+}
+
+// noBranches tells that no other schema judges the same value beside this one.
+func (b *bundler) noBranches(out map[string]any) bool {
+	for name := range out {
+		if keywords[name].scope == inPlaceApplicator {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,232 @@
+package schema
+
+import (
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// subschema is one schema inside a document: a bool or an object of keywords.
+type subschema struct {
+	pointer string // from the document's root
+	raw     any    // bool or map[string]any
+	base    string // URI that references inside are resolved against
+	doc     *document
+	// children by keyword, in the order of the document or of sorted names.
+	children map[string][]subschemaRef
+}
+
+// subschemaRef is a schema held by a keyword of another: under a name, or at an index.
+type subschemaRef struct {
+	name string
+	sub  *subschema
+}
+
+func (s *subschema) object() map[string]any {
+	m, _ := s.raw.(map[string]any)
+	return m
+}
+
+// document is one JSON text with all its schemas.
+type document struct {
+	dialect   string
+	root      *subschema
+	all       []*subschema // in the order of the walk, parents first
+	byPointer map[string]*subschema
+}
+
+// resolver resolves references among the documents of one tool: its own, and in
+// tests those that a suite supplies.
+type resolver struct {
+	resources map[string]*subschema // by absolute URI without fragment
+	anchors   map[string]*subschema // by absolute URI with fragment
+	Options
+	faults []Fault
+}
+
+// baseURI is the base of a document that states no $id: a host that can never
+// exist (RFC 2606).
+const baseURI = "https://definition.invalid/schema"
+
+func newResolver(r Options) *resolver {
+	return &resolver{resources: map[string]*subschema{}, anchors: map[string]*subschema{}, Options: r}
+}
+
+func (l *resolver) report(pointer, message string) {
+	if len(l.faults) < maxFaults {
+		l.faults = append(l.faults, Fault{pointer, message})
+	}
+}
+
+// add walks a document, indexes its schemas and lints what it states.
+func (l *resolver) add(raw any, uri string) *document {
+	d := &document{dialect: draft2020, byPointer: map[string]*subschema{}}
+	if m, ok := raw.(map[string]any); ok {
+		if s, ok := m["$schema"].(string); ok {
+			if dialect, known := dialectOf(s); known {
+				d.dialect = dialect
+			}
+		}
+	}
+	l.resources[uri] = nil
+	d.root = l.walk(d, raw, "", uri)
+	l.resources[uri] = d.root
+	return d
+}
+
+func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
+	s := &subschema{pointer: pointer, raw: raw, base: base, doc: d}
+	d.all = append(d.all, s)
+	d.byPointer[pointer] = s
+	object, ok := raw.(map[string]any)
+	if !ok {
+		if _, ok := raw.(bool); !ok {
+			l.report(pointer, "found "+kindOf(raw)+"; expected a schema: an object, true or false")
+			s.raw = false
+		}
+		return s
+	}
+	l.identify(s, object)
+	s.children = map[string][]subschemaRef{}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value, at := object[name], child(pointer, name)
+		switch keywords[name].shape {
+		case oneSchema:
+			s.children[name] = []subschemaRef{{"", l.walk(d, value, at, s.base)}}
+		case schemaList:
+			list, _ := value.([]any)
+			for i, v := range list {
+				s.children[name] = append(s.children[name], subschemaRef{"", l.walk(d, v, childIndex(at, i), s.base)})
+			}
+		case schemaMap, definitions:
+			members, _ := value.(map[string]any)
+			for _, k := range slices.Sorted(maps.Keys(members)) {
+				s.children[name] = append(s.children[name], subschemaRef{k, l.walk(d, members[k], child(at, k), s.base)})
+			}
+		}
+	}
+	return s
+}
+
+// identify enters the names that a schema gives itself.
+func (l *resolver) identify(s *subschema, object map[string]any) {
+	if id, ok := object["$id"].(string); ok {
+		uri, fragment, ok := resolveURI(s.base, id)
+		if !ok || fragment != "" {
+			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+"; expected a URI without a fragment")
+			return
+		}
+		if _, twice := l.resources[uri]; twice && l.resources[uri] != nil {
+			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+" a second time; expected each $id once")
+			return
+		}
+		s.base = uri
+		l.resources[uri] = s
+	}
+	if anchor, ok := object["$anchor"].(string); ok {
+		name := s.base + "#" + anchor
+		if l.anchors[name] != nil {
+			l.report(child(s.pointer, "$anchor"), "found "+lexical.Quote(anchor)+" a second time; expected each $anchor once")
+		}
+		l.anchors[name] = s
+	}
+}
+
+// target finds what a $ref of s leads to.
+func (l *resolver) target(s *subschema) (*subschema, string) {
+	ref, ok := s.object()["$ref"].(string)
+	if !ok {
+		return nil, "found " + kindOf(s.object()["$ref"]) + "; expected a reference as text"
+	}
+	uri, fragment, ok := resolveURI(s.base, ref)
+	if !ok {
+		return nil, "found " + lexical.Quote(ref) + "; expected a reference such as #/$defs/name"
+	}
+	root := l.resources[uri]
+	if root == nil {
+		root = l.fetch(uri)
+	}
+	if root == nil {
+		if strings.HasPrefix(uri, baseURI) {
+			return nil, "found " + lexical.Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
+		}
+		return nil, "found " + lexical.Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
+	}
+	var found *subschema
+	switch {
+	case fragment == "":
+		found = root
+	case fragment[0] == '/':
+		found = root.doc.byPointer[root.pointer+canonicalPointer(fragment)]
+	default:
+		found = l.anchors[uri+"#"+fragment]
+	}
+	if found == nil {
+		return nil, "found " + lexical.Quote(ref) + ", which leads to no schema; expected a place of this schema such as #/$defs/name"
+	}
+	return found, ""
+}
+
+// fetch asks the supplier of documents, which production does not have.
+func (l *resolver) fetch(uri string) *subschema {
+	if l.remotes == nil {
+		return nil
+	}
+	raw, ok := l.remotes(uri)
+	if !ok {
+		return nil
+	}
+	return l.add(raw, uri).root
+}
+
+// canonicalPointer spells a pointer as the index does: ~1 and ~0 are the only
+// escapes, and an escape that is none stays and finds nothing.
+func canonicalPointer(p string) string {
+	tokens := strings.Split(p, "/")
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	var b strings.Builder
+	for _, t := range tokens[1:] {
+		b.WriteString(child("", unescape.Replace(t)))
+	}
+	return b.String()
+}
+
+// resolveURI resolves a reference and splits off its decoded fragment.
+func resolveURI(base, ref string) (uri, fragment string, ok bool) {
+	r, err := url.Parse(ref)
+	if err != nil {
+		return "", "", false
+	}
+	b, err := url.Parse(base)
+	if err != nil {
+		return "", "", false
+	}
+	fragment = r.Fragment
+	r.Fragment, r.RawFragment = "", ""
+	if r.String() == "" {
+		return base, fragment, true
+	}
+	if b.Opaque != "" && !r.IsAbs() {
+		return "", "", false
+	}
+	return b.ResolveReference(r).String(), fragment, true
+}
+
+// kindOf names the JSON type of a decoded value.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

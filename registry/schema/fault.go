@@ -1,0 +1,32 @@
+package schema
+
+import (
+	"strconv"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Fault is one fault of a schema. It holds nothing but what the author of the
+// schema wrote.
+type Fault struct {
+	Pointer string // a JSON Pointer (RFC 6901) inside the schema; it may name a place that is missing
+	Message string // what was found and what was expected
+}
+
+// maxFaults bounds what one schema reports: beyond it the rest is noise.
+const maxFaults = 20
+
+// undeclared is the message of a Fault that is Undeclared.
+const undeclared = "found an object of which no member is declared; expected properties, or additionalProperties: true (any members) or false (none)"
+
+// Undeclared reports whether the fault is an object schema that declares no
+// members: additionalProperties at Pointer would mend it.
+func (f Fault) Undeclared() bool { return f.Message == undeclared }
+
+func child(pointer, token string) string {
+	return pointer + "/" + refusal.EscapePointer(token)
+}
+
+func childIndex(pointer string, i int) string {
+	return pointer + "/" + strconv.Itoa(i)
+}

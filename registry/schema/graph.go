@@ -1,0 +1,40 @@
+package schema
+
+// walk calls f once for every schema that can be reached.
+func (n *node) walk(f func(*node)) {
+	seen := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if n == nil || seen[n] {
+			return
+		}
+		seen[n] = true
+		f(n)
+		for _, next := range n.inPlace() {
+			visit(next)
+		}
+		for _, next := range n.children() {
+			visit(next)
+		}
+		visit(n.not)
+	}
+	visit(n)
+}
+
+// children lists the schemas that judge a part of the value.
+func (n *node) children() []*node {
+	var list []*node
+	for _, name := range n.sortedProperties {
+		list = append(list, n.properties[name])
+	}
+	for _, p := range n.patternProperties {
+		list = append(list, p.node)
+	}
+	list = append(list, n.prefixItems...)
+	for _, next := range []*node{n.additionalProperties, n.propertyNames, n.items, n.contains, n.unevaluatedProperties, n.unevaluatedItems} {
+		if next != nil {
+			list = append(list, next)
+		}
+	}
+	return list
+}

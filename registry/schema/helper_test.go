@@ -1,0 +1,62 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// decoded reads JSON as the strict reader in front of the registry does.
+func decoded(tb testing.TB, raw []byte) any {
+	tb.Helper()
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		tb.Fatalf("decode %.80s: %v", raw, err)
+	}
+	return v
+}
+
+func arguments(tb testing.TB, raw string) map[string]any {
+	tb.Helper()
+	m, ok := decoded(tb, []byte(raw)).(map[string]any)
+	if !ok {
+		tb.Fatalf("%s is not an object", raw)
+	}
+	return m
+}
+
+func readJSON(tb testing.TB, path string, into any) {
+	tb.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+}
+
+func filesUnder(tb testing.TB, root string) []string {
+	tb.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) == ".json" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(files) == 0 {
+		tb.Fatalf("no case found under %s", root)
+	}
+	return files
+}

@@ -1,0 +1,328 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// faultKind is a keyword that a value failed, as far as messages differ.
+type faultKind int
+
+const (
+	faultNever faultKind = iota
+	faultEnum
+	faultConst
+	faultMinLength
+	faultMaxLength
+	faultPattern
+	faultFormat
+	faultMinimum
+	faultMaximum
+	faultExclusiveMinimum
+	faultExclusiveMaximum
+	faultMultiple
+	faultMinItems
+	faultMaxItems
+	faultUnique
+	faultContains
+	faultContainsMany
+	faultMinProperties
+	faultMaxProperties
+	faultAnyOf
+	faultOneOf
+	faultOneOfMany
+	faultNot
+	faultThen
+	faultElse
+	faultName // of a member
+)
+
+// maxListed bounds how many expectations a message lists.
+const maxListed = 10
+
+// argument names a place of the arguments.
+func argument(path []pathToken) string {
+	if len(path) == 0 {
+		return "The arguments object"
+	}
+	var b strings.Builder
+	for _, t := range path {
+		switch {
+		case t.name == "" && t.index >= 0:
+			fmt.Fprintf(&b, "[%d]", t.index)
+		case b.Len() > 0:
+			b.WriteString("." + t.name)
+		default:
+			b.WriteString(t.name)
+		}
+	}
+	return "Argument " + lexical.Quote(b.String())
+}
+
+func wrongTypeMessage(n *node, v any, argument string) string {
+	found := kindOf(v)
+	if _, isNumber := v.(json.Number); isNumber && n.types&typeInteger != 0 {
+		found = "a number with a fraction"
+	}
+	return fmt.Sprintf("%s must be %s, not %s.", argument, n.types, found)
+}
+
+func (j *evaluation) missingMessage(n *node, name, argument string) string {
+	want := ""
+	if p := n.declared(name); p != nil {
+		if d := describe(p, 0); d != "" {
+			want = ": " + d
+		}
+	}
+	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, j.tool, want)
+}
+
+// declared finds what a schema says of a member, for a message only.
+func (n *node) declared(name string) *node {
+	for range maxSchemaDepth {
+		if p := n.properties[name]; p != nil {
+			return p
+		}
+		if n.ref == nil {
+			break
+		}
+		n = n.ref
+	}
+	return nil
+}
+
+func (j *evaluation) unexpectedMessage(n *node, v map[string]any, name, argument string) string {
+	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
+	if near := j.suggestions.suggest(n, v, name); near != "" {
+		return say + " Did you mean " + lexical.Quote(near) + "?"
+	}
+	return say + " Send the call again without it."
+}
+
+func invalidNameMessage(n *node, argument string) string {
+	want := describe(n.propertyNames, 0)
+	if want == "" {
+		want = "another name"
+	}
+	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", argument, want)
+}
+
+// requirement says what a value must be, in the words of the schema alone.
+func (n *node) requirement(v any, f faultKind, tool string) string {
+	switch f {
+	case faultNever:
+		return "cannot have a value here; leave it out"
+	case faultEnum:
+		return "must be one of " + listValues(n.enum.list)
+	case faultConst:
+		return "must be " + listValues(n.constant.list)
+	case faultMinLength:
+		return fmt.Sprintf("must be at least %s long, not %d", plural(n.minLength, "character"), lengthOf(v))
+	case faultMaxLength:
+		return fmt.Sprintf("must be at most %s long, not %d", plural(n.maxLength, "character"), lengthOf(v))
+	case faultPattern:
+		return "must match the pattern " + lexical.Cut(n.pattern.source)
+	case faultFormat:
+		return "must be " + n.format.Description
+	case faultMinimum:
+		return "must be at least " + n.minimum.String()
+	case faultMaximum:
+		return "must be at most " + n.maximum.String()
+	case faultExclusiveMinimum:
+		return "must be greater than " + n.exclusiveMinimum.String()
+	case faultExclusiveMaximum:
+		return "must be less than " + n.exclusiveMaximum.String()
+	case faultMultiple:
+		return "must be a multiple of " + n.multipleOf.String()
+	case faultMinItems:
+		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minItems, "item"), lengthOf(v))
+	case faultMaxItems:
+		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxItems, "item"), lengthOf(v))
+	case faultUnique:
+		return "must not hold two equal items"
+	case faultContains:
+		return fmt.Sprintf("must hold at least %s%s", plural(n.minContains, "item"), matching(n.contains))
+	case faultContainsMany:
+		return fmt.Sprintf("must hold at most %s%s", plural(n.maxContains, "item"), matching(n.contains))
+	case faultMinProperties:
+		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minProperties, "member"), lengthOf(v))
+	case faultMaxProperties:
+		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxProperties, "member"), lengthOf(v))
+	case faultAnyOf:
+		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.anyOf))
+	case faultOneOf:
+		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.oneOf))
+	case faultOneOfMany:
+		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", tool, forms(n.oneOf))
+	case faultNot:
+		return fmt.Sprintf("has a form that %s excludes%s", tool, forms([]*node{n.not}))
+	case faultThen:
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.thenSchema}))
+	case faultElse:
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.elseSchema}))
+	}
+	return "is not valid"
+}
+
+func matching(n *node) string {
+	if d := describe(n, 0); d != "" {
+		return " that is " + d
+	}
+	return " of the kind that is asked for"
+}
+
+// forms describes branches, if they can be described in a few words.
+func forms(branches []*node) string {
+	var list []string
+	for _, b := range branches {
+		d := describe(b, 0)
+		if d == "" || len(list) == maxListed {
+			return ""
+		}
+		list = append(list, d)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + join(list, "or")
+}
+
+// describe says in a few words what a schema expects, or "" where it cannot.
+func describe(n *node, depth int) string {
+	if depth > 4 || n.never || n.empty {
+		return ""
+	}
+	switch {
+	case n.constant != nil:
+		return listValues(n.constant.list)
+	case n.enum != nil:
+		if len(n.enum.list) == 1 {
+			return listValues(n.enum.list)
+		}
+		return "one of " + listValues(n.enum.list)
+	case n.types == 0 && n.ref != nil:
+		return describe(n.ref, depth+1)
+	case n.types == 0 && len(n.required) > 0:
+		return "an object with " + listNames(n.required)
+	case n.types == 0 && textRange(n) != "":
+		return "a string" + textRange(n)
+	case n.types == 0:
+		return ""
+	}
+	d := n.types.String()
+	switch n.types {
+	case typeString:
+		d += textRange(n)
+	case typeInteger, typeNumber:
+		d += numberRange(n)
+	case typeObject:
+		if len(n.required) > 0 {
+			d += " with " + listNames(n.required)
+		}
+	}
+	return d
+}
+
+func textRange(n *node) string {
+	switch {
+	case n.format != nil:
+		return " that is " + n.format.Description
+	case n.pattern != nil:
+		return " that matches " + lexical.Cut(n.pattern.source)
+	case n.minLength > 0 && n.maxLength >= 0:
+		return fmt.Sprintf(" of %d to %s", n.minLength, plural(n.maxLength, "character"))
+	case n.minLength > 0:
+		return fmt.Sprintf(" of at least %s", plural(n.minLength, "character"))
+	case n.maxLength >= 0:
+		return fmt.Sprintf(" of at most %s", plural(n.maxLength, "character"))
+	}
+	return ""
+}
+
+func numberRange(n *node) string {
+	switch {
+	case n.minimum != nil && n.maximum != nil:
+		return " from " + n.minimum.String() + " to " + n.maximum.String()
+	case n.minimum != nil:
+		return " of at least " + n.minimum.String()
+	case n.maximum != nil:
+		return " of at most " + n.maximum.String()
+	case n.exclusiveMinimum != nil:
+		return " greater than " + n.exclusiveMinimum.String()
+	case n.exclusiveMaximum != nil:
+		return " less than " + n.exclusiveMaximum.String()
+	}
+	return ""
+}
+
+func listNames(names []string) string {
+	var list []string
+	for _, name := range names[:min(len(names), maxListed)] {
+		list = append(list, lexical.Quote(name))
+	}
+	if len(names) > maxListed {
+		list = append(list, "others")
+	}
+	return join(list, "and")
+}
+
+// listValues renders values of the schema.
+func listValues(values []any) string {
+	var list []string
+	for _, v := range values[:min(len(values), maxListed)] {
+		text, err := json.Marshal(v)
+		if err != nil {
+			continue
+		}
+		list = append(list, lexical.Cut(string(text)))
+	}
+	if len(values) > maxListed {
+		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))
+	}
+	return join(list, "or")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func lengthOf(v any) int {
+	switch v := v.(type) {
+	case string:
+		return utf8.RuneCountInString(v)
+	case []any:
+		return len(v)
+	case map[string]any:
+		return len(v)
+	}
+	return 0
+}
+
+// String is the number as a reader writes it.
+func (d decimal) String() string {
+	if d.digits == "" {
+		return "0"
+	}
+	s := d.digits
+	switch {
+	case d.exp >= 0 && d.exp <= 20:
+		s += strings.Repeat("0", d.exp)
+	case d.exp < 0 && -d.exp < len(s):
+		s = s[:len(s)+d.exp] + "." + s[len(s)+d.exp:]
+	case d.exp < 0 && -d.exp <= len(s)+20:
+		s = "0." + strings.Repeat("0", -d.exp-len(s)) + s
+	default:
+		s += "e" + strconv.Itoa(d.exp)
+	}
+	if d.neg {
+		return "-" + s
+	}
+	return s
+}

@@ -1,0 +1,352 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"github.com/callgate/callgate/registry/format"
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// node is one compiled schema. A tree of nodes is immutable once built; only
+// ref may lead back up.
+type node struct {
+	never bool // accepts nothing: the schema false
+	empty bool // asserts nothing at all
+
+	types           typeSet   // 0: any
+	enum            *valueSet // enum
+	enumPrimaryOnly bool      // enum is not shown to the second judge
+	constant        *valueSet // const
+
+	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal
+
+	minLength, maxLength int // maxLength -1: none
+	pattern              *pattern
+	format               *format.Format
+
+	minItems, maxItems       int // maxItems -1: none
+	uniqueItems              bool
+	prefixItems              []*node
+	items                    *node
+	contains                 *node
+	minContains, maxContains int // maxContains -1: none
+
+	minProperties, maxProperties int // maxProperties -1: none
+	required                     []string
+	properties                   map[string]*node
+	sortedProperties             []string // of properties, sorted
+	patternProperties            []patternProperty
+	additionalProperties         *node // additionalProperties
+	propertyNames                *node // sortedProperties
+	dependentRequired            []dependentRequired
+	dependentSchemas             []dependentSchema
+
+	ref                                     *node
+	allOf, anyOf, oneOf                     []*node
+	not                                     *node
+	ifSchema, thenSchema, elseSchema        *node
+	unevaluatedProperties, unevaluatedItems *node // unevaluatedProperties, unevaluatedItems
+
+	boundary string
+	secret   bool
+
+	secondaryCost secondaryCost
+}
+
+type patternProperty struct {
+	*pattern
+	node *node
+}
+
+// pattern is a regular expression with what one byte can cost it.
+type pattern struct {
+	source string
+	expr   *regexp.Regexp
+	size   int
+}
+
+type dependentRequired struct {
+	name     string
+	required []string
+}
+
+type dependentSchema struct {
+	name string
+	node *node
+}
+
+const (
+	boundaryKey = "x-boundary"
+	secretKey   = "x-secret"
+	// primaryEnumKey stands for enum in what the judges see where the first judge
+	// alone compares: the second would compare with one value after another.
+	primaryEnumKey = "x-enum"
+)
+
+// maxSecondaryEnum is the number of values up to which both judges compare.
+const maxSecondaryEnum = 32
+
+// primaryOnly tells whether an enum is too long for both judges. Arrays and objects
+// are always compared by both.
+func primaryOnly(value any) bool {
+	list, _ := value.([]any)
+	return len(list) > maxSecondaryEnum && !slices.ContainsFunc(list, func(v any) bool {
+		switch v.(type) {
+		case []any, map[string]any:
+			return true
+		}
+		return false
+	})
+}
+
+// builder turns a bundle into nodes. It reports by panicking with a fault
+// that buildNodes recovers: a bundle of a linted definition has none.
+type builder struct {
+	defs  map[string]any
+	built map[string]*node
+}
+
+// buildNodes builds the nodes of a bundle.
+func buildNodes(bundle any) (root *node, f *Fault) {
+	defer func() {
+		if r := recover(); r != nil {
+			stopped, ok := r.(Fault)
+			if !ok {
+				stopped = Fault{"", "found what cannot be compiled; expected a schema that its metaschema allows"}
+			}
+			root, f = nil, &stopped
+		}
+	}()
+	c := &builder{built: map[string]*node{}}
+	if object, ok := bundle.(map[string]any); ok {
+		c.defs, _ = object["$defs"].(map[string]any)
+	}
+	return c.build(bundle, new(node)), nil
+}
+
+func (c *builder) schema(v any) *node { return c.build(v, new(node)) }
+
+func (c *builder) build(v any, n *node) *node {
+	object, ok := v.(map[string]any)
+	if !ok {
+		n.never = v != true
+		n.empty = v == true
+		return n
+	}
+	n.maxLength, n.maxItems, n.maxContains, n.maxProperties, n.minContains = -1, -1, -1, -1, 1
+	for name, value := range object {
+		c.keyword(n, name, value)
+	}
+	n.sortedProperties = slices.Sorted(maps.Keys(n.properties))
+	slices.SortFunc(n.patternProperties, func(a, b patternProperty) int { return strings.Compare(a.source, b.source) })
+	slices.SortFunc(n.dependentRequired, func(a, b dependentRequired) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(n.dependentSchemas, func(a, b dependentSchema) int { return strings.Compare(a.name, b.name) })
+	if n.ifSchema == nil {
+		n.thenSchema, n.elseSchema = nil, nil
+	}
+	if !n.hasBranches() {
+		// Nothing beside this schema can have judged a member or an item, so
+		// that the rest is known without asking.
+		if n.additionalProperties == nil {
+			n.additionalProperties, n.unevaluatedProperties = n.unevaluatedProperties, nil
+		}
+		if n.items == nil && n.contains == nil {
+			n.items, n.unevaluatedItems = n.unevaluatedItems, nil
+		}
+	}
+	n.empty = len(object) == 0
+	return n
+}
+
+// hasBranches tells that other schemas judge the same value and may mark parts
+// of it as judged.
+func (n *node) hasBranches() bool {
+	return n.ref != nil || len(n.allOf)+len(n.anyOf)+len(n.oneOf)+len(n.dependentSchemas) > 0 || n.ifSchema != nil
+}
+
+func (c *builder) keyword(n *node, name string, value any) {
+	switch name {
+	case "$ref":
+		n.ref = c.def(strings.TrimPrefix(value.(string), "#/$defs/"))
+	case "allOf":
+		n.allOf = c.list(value)
+	case "anyOf":
+		n.anyOf = c.list(value)
+	case "oneOf":
+		n.oneOf = c.list(value)
+	case "not":
+		n.not = c.schema(value)
+	case "if":
+		n.ifSchema = c.schema(value)
+	case "then":
+		n.thenSchema = c.schema(value)
+	case "else":
+		n.elseSchema = c.schema(value)
+	case boundaryKey:
+		n.boundary = value.(string)
+	case secretKey:
+		n.secret = value.(bool)
+	case "enum", primaryEnumKey:
+		n.enum = newValueSet(value.([]any))
+		n.enumPrimaryOnly = name == primaryEnumKey
+	case "const":
+		n.constant = newValueSet([]any{value})
+	case "type":
+		n.types = parseTypes(value)
+	default:
+		c.typeKeyword(n, name, value)
+	}
+}
+
+func (c *builder) typeKeyword(n *node, name string, value any) {
+	switch name {
+	case "minimum":
+		n.minimum = number(value)
+	case "maximum":
+		n.maximum = number(value)
+	case "exclusiveMinimum":
+		n.exclusiveMinimum = number(value)
+	case "exclusiveMaximum":
+		n.exclusiveMaximum = number(value)
+	case "multipleOf":
+		n.multipleOf = number(value)
+	case "minLength":
+		n.minLength = count(value)
+	case "maxLength":
+		n.maxLength = count(value)
+	case "pattern":
+		n.pattern = newPattern(value.(string))
+	case "format":
+		if n.format = format.Find(value.(string)); n.format == nil {
+			panic(Fault{"", "found an unknown format"})
+		}
+	case "minItems":
+		n.minItems = count(value)
+	case "maxItems":
+		n.maxItems = count(value)
+	case "uniqueItems":
+		n.uniqueItems = value.(bool)
+	case "prefixItems":
+		n.prefixItems = c.list(value)
+	case "items":
+		n.items = c.schema(value)
+	case "contains":
+		n.contains = c.schema(value)
+	case "minContains":
+		n.minContains = count(value)
+	case "maxContains":
+		n.maxContains = count(value)
+	case "unevaluatedItems":
+		n.unevaluatedItems = c.schema(value)
+	default:
+		c.objectKeyword(n, name, value)
+	}
+}
+
+func (c *builder) objectKeyword(n *node, name string, value any) {
+	switch name {
+	case "minProperties":
+		n.minProperties = count(value)
+	case "maxProperties":
+		n.maxProperties = count(value)
+	case "required":
+		n.required = texts(value)
+	case "properties":
+		members := value.(map[string]any)
+		n.properties = make(map[string]*node, len(members))
+		for k, v := range members {
+			n.properties[k] = c.schema(v)
+		}
+	case "patternProperties":
+		for k, v := range value.(map[string]any) {
+			n.patternProperties = append(n.patternProperties, patternProperty{newPattern(k), c.schema(v)})
+		}
+	case "additionalProperties":
+		n.additionalProperties = c.schema(value)
+	case "propertyNames":
+		n.propertyNames = c.schema(value)
+	case "unevaluatedProperties":
+		n.unevaluatedProperties = c.schema(value)
+	case "dependentRequired":
+		for k, v := range value.(map[string]any) {
+			n.dependentRequired = append(n.dependentRequired, dependentRequired{k, texts(v)})
+		}
+	case "dependentSchemas":
+		for k, v := range value.(map[string]any) {
+			n.dependentSchemas = append(n.dependentSchemas, dependentSchema{k, c.schema(v)})
+		}
+	case "$defs":
+	default:
+		panic(Fault{"", "found " + lexical.Quote(name) + ", which no judge knows"})
+	}
+}
+
+// def returns the node of a copy. It is entered before it is built, so that
+// what it holds may refer to it.
+func (c *builder) def(name string) *node {
+	n, ok := c.built[name]
+	if !ok {
+		v, known := c.defs[name]
+		if !known {
+			panic(Fault{"", "found a reference that leads nowhere"})
+		}
+		n = new(node)
+		c.built[name] = n
+		c.build(v, n)
+	}
+	return n
+}
+
+func (c *builder) list(value any) []*node {
+	var nodes []*node
+	for _, v := range value.([]any) {
+		nodes = append(nodes, c.schema(v))
+	}
+	return nodes
+}
+
+func number(value any) *decimal {
+	d, ok := numberOf(value)
+	if !ok {
+		panic(Fault{"", "found a number out of range"})
+	}
+	return &d
+}
+
+// unbounded stands for counts beyond what any value can have.
+const unbounded = 1 << 40
+
+func count(value any) int {
+	d := *number(value)
+	if !d.integer() || d.neg {
+		panic(Fault{"", fmt.Sprintf("found %s; expected a count", value.(json.Number))})
+	}
+	if len(d.digits)+d.exp > 12 {
+		return unbounded
+	}
+	n := 0
+	for i := range len(d.digits) {
+		n = n*10 + int(d.digits[i]-'0')
+	}
+	for range d.exp {
+		n *= 10
+	}
+	return n
+}
+
+func texts(value any) []string {
+	var list []string
+	for _, v := range value.([]any) {
+		list = append(list, v.(string))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func newPattern(source string) *pattern {
+	return &pattern{source: source, expr: regexp.MustCompile(source), size: patternSize(source)}
+}

@@ -1,0 +1,48 @@
+package schema
+
+import "github.com/callgate/callgate/refusal"
+
+// report hands a finding about the value that the judge stands at to the
+// collector. It costs as much as its pointer is long: the names in it are the
+// caller's.
+func (j *evaluation) report(f finding) {
+	if j.quiet > 0 || j.exhausted {
+		return
+	}
+	f.path, f.pointer = j.path, pointerOf(j.path)
+	if j.spend(1 + len(f.pointer)/bytesWrittenPerStep) {
+		j.found.add(f)
+	}
+}
+
+// reportMember does the same for a member of that value, which may be absent.
+func (j *evaluation) reportMember(name string, f finding) {
+	if j.quiet > 0 {
+		return
+	}
+	j.push(pathToken{name, -1})
+	j.report(f)
+	j.pop()
+}
+
+func (j *evaluation) wrongType(n *node, v any) {
+	j.report(finding{code: refusal.WrongType, at: Value, by: n, render: func(argument string) string { return wrongTypeMessage(n, v, argument) }})
+}
+
+func (j *evaluation) invalid(n *node, v any, f faultKind) {
+	j.report(finding{code: refusal.InvalidValue, at: Value, by: n, fault: f, render: func(argument string) string {
+		return argument + " " + n.requirement(v, f, j.tool) + "."
+	}})
+}
+
+func (j *evaluation) missing(n *node, name string) {
+	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(argument string) string { return j.missingMessage(n, name, argument) }})
+}
+
+func (j *evaluation) unexpected(n *node, v map[string]any, name string) {
+	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(argument string) string { return j.unexpectedMessage(n, v, name, argument) }})
+}
+
+func (j *evaluation) invalidName(n *node, name string) {
+	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(argument string) string { return invalidNameMessage(n, argument) }})
+}

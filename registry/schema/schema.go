@@ -1,0 +1,200 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Schema is a definition that was read, closed and compiled. It is immutable and
+// safe for concurrent use.
+type Schema struct {
+	root      *node
+	secondary *secondary
+	closed    json.RawMessage // for readers
+	authored  json.RawMessage // the same in its author's words
+	// secretAdditional makes members secret that the root does not declare.
+	secretAdditional    bool
+	bounded, hasSecrets bool
+}
+
+// Closed returns the schema that values are evaluated by: what the author wrote,
+// closed, with every reference inside the document, without identifiers and
+// extensions. The caller may keep it.
+func (s *Schema) Closed() json.RawMessage { return slices.Clone(s.closed) }
+
+// Authored returns the schema in its author's words, closed as far as they allow,
+// for readers that know dialects, anchors and extensions. The caller may keep it.
+func (s *Schema) Authored() json.RawMessage { return slices.Clone(s.authored) }
+
+// HasSecrets reports whether any place is marked x-secret.
+func (s *Schema) HasSecrets() bool { return s.hasSecrets }
+
+// Compiler compiles schemas. Of all its schemas, one large value at a time is given
+// to the second evaluator, which bounds the memory that it needs. Safe for
+// concurrent use.
+type Compiler struct{ large chan struct{} }
+
+// NewCompiler returns a compiler.
+func NewCompiler() *Compiler { return &Compiler{large: make(chan struct{}, 1)} }
+
+// Compile turns a definition into a Schema, or reports all that is wrong with it.
+// It reads no file and no network.
+func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
+	o.large = c.large
+	return read(raw, o)
+}
+
+// Options says how a definition is read. The zero value is the strict one.
+type Options struct {
+	Open     bool // the root keeps additionalProperties and unevaluatedProperties as its author wrote them
+	Authored bool // nothing is closed and the root may be any schema: results, and the official suite
+	// formatAnnotations makes format an annotation, allowEmptyEnum accepts a list that
+	// no value matches, and remotes supplies other documents: the official suite.
+	formatAnnotations, allowEmptyEnum bool
+	remotes                           func(uri string) (any, bool)
+	large                             chan struct{} // see witness
+}
+
+// read turns a definition into a schema, or says all that is wrong with it.
+func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
+	if len(raw) == 0 {
+		return nil, []Fault{{"", "found no schema; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+	}
+	value, unreadable := decodeSchema(raw)
+	if unreadable != nil {
+		return nil, []Fault{*unreadable}
+	}
+	if value == nil {
+		return nil, []Fault{{"", "found null; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+	}
+	l := newResolver(r)
+	doc := l.add(value, baseURI)
+	l.lint(doc)
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	if r.remotes == nil {
+		if f := checkMetaschema(value, doc.dialect); f != nil {
+			// Where a reference is the trouble, the own resolver says it better.
+			if l.references(doc); len(l.faults) > 0 {
+				return nil, l.faults
+			}
+			return nil, []Fault{*f}
+		}
+	}
+	targets := l.references(doc)
+	if len(l.faults) == 0 {
+		l.cycles(doc, targets)
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	b := newBundler(targets)
+	b.open, b.format = r.Open, !r.formatAnnotations
+	stand := rootPosition
+	if r.Authored {
+		stand = resultPosition
+	} else {
+		b.checkClosable(l, doc.root)
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	return assemble(b, doc.root, stand, r)
+}
+
+// checkClosable reports what closing cannot close.
+func (b *bundler) checkClosable(l *resolver, root *subschema) {
+	if problem := b.rootFault(root); problem != "" {
+		l.report(root.pointer, problem)
+		return
+	}
+	reported := map[*subschema]bool{}
+	for _, s := range b.undeclaredObjects(root) {
+		if own := b.definingSchema(s); !reported[own] {
+			reported[own] = true
+			l.report(own.pointer, undeclared)
+		}
+	}
+	b.checkBoundaries(l, root)
+}
+
+func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, []Fault) {
+	document := b.document(top, stand)
+	root, f := buildNodes(document)
+	if f != nil {
+		return nil, []Fault{*f}
+	}
+	if problem := root.complexity(); problem != "" {
+		return nil, []Fault{{"", problem}}
+	}
+	root.countSecondaryCost()
+	w, err := newSecondary(document, root.hasPatterns(), r.large)
+	if err != nil {
+		return nil, []Fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
+	}
+	b.forDisplay = true
+	shown, err := json.Marshal(b.document(top, stand))
+	if err != nil {
+		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
+	}
+	written, err := json.Marshal(b.authored(top, stand))
+	if err != nil {
+		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
+	}
+	s := &Schema{root: root, secondary: w, closed: shown, authored: written, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	root.walk(func(n *node) {
+		s.bounded = s.bounded || n.boundary != ""
+		s.hasSecrets = s.hasSecrets || n.secret
+	})
+	return s, nil
+}
+
+// hasPatterns tells whether any schema that can be reached has a pattern.
+func (n *node) hasPatterns() bool {
+	found := false
+	n.walk(func(n *node) { found = found || n.pattern != nil || len(n.patternProperties) > 0 })
+	return found
+}
+
+var (
+	errMalformed    = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
+	errTooManySteps = fmt.Errorf("judging takes more than %d steps, or the second validator more than %d", maxSteps, maxSecondarySteps)
+)
+
+// evaluate gives every violation of a value, or nil.
+func (s *Schema) Evaluate(tool string, v any) []Violation {
+	refused := func(message string, cause error) []Violation {
+		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
+	}
+	if !wellFormed(v, 1) {
+		return refused("The arguments hold a value that cannot be judged: a number out of range, or too many levels.", errMalformed)
+	}
+	tooLarge := func() []Violation {
+		return refused("The arguments are too large to be judged for "+tool+". Send less in one call.", errTooManySteps)
+	}
+	j := evaluation{tool: tool}
+	ok := j.apply(s.root, v, nil)
+	if j.exhausted {
+		return tooLarge()
+	}
+	if !ok {
+		if found := j.result(); len(found) > 0 {
+			return found
+		}
+		return refused("The arguments do not match the schema of "+tool+".", errors.New("the first validator refused and gave no reason"))
+	}
+	// The second judge takes no short cuts: find out what it would do.
+	j = evaluation{tool: tool, exhaustive: true, path: j.path[:0]}
+	if j.apply(s.root, v, nil); j.exhausted {
+		return tooLarge()
+	}
+	if err := s.secondary.accepts(v, j.steps); err != nil {
+		return refused("The arguments do not match the schema of "+tool+".", err)
+	}
+	return nil
+}

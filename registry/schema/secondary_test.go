@@ -1,0 +1,219 @@
+package schema
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kaptinlin/jsonschema"
+
+	"github.com/callgate/callgate/internal/corpora"
+)
+
+// plainLibrary compiles with the library as it comes.
+func plainLibrary(t *testing.T, schema string) *jsonschema.Schema {
+	t.Helper()
+	s, err := jsonschema.NewCompiler().Compile([]byte(schema))
+	if err != nil {
+		t.Fatalf("the bare library refuses %s: %v", schema, err)
+	}
+	return s
+}
+
+// TestFencedDefects shows each defect of the bare library, and that a tool with
+// such a schema is refused or judged rightly.
+func TestFencedDefects(t *testing.T) {
+	fetched := atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fetched.Add(1)
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+
+	refusedAtLoad := map[string]string{
+		"a reference to nowhere accepts everything": `{"type":"object","properties":{"a":{"$ref":"#/$defs/nope"}}}`,
+		"a reference to a host is fetched":          `{"type":"object","properties":{"a":{"$ref":"` + server.URL + `/x"}}}`,
+		"an empty enum accepts everything":          `{"type":"object","properties":{"a":{"enum":[]}}}`,
+		"a misspelt keyword accepts everything":     `{"type":"object","properties":{"a":{"minlength":5}}}`,
+		"a cycle accepts everything":                `{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"$ref":"#/$defs/x"}}}`,
+		"an empty type list accepts everything":     `{"type":"object","properties":{"a":{"type":[]}}}`,
+	}
+	for defect, schema := range refusedAtLoad {
+		t.Run(defect, func(t *testing.T) {
+			if !plainLibrary(t, schema).ValidateMap(map[string]any{"a": "x"}).IsValid() {
+				t.Error("the bare library no longer has the defect")
+			}
+			fetched.Store(0)
+			if _, err := compile(schema, Options{}); err == nil {
+				t.Error("the schema loads")
+			}
+			if n := fetched.Load(); n != 0 {
+				t.Errorf("%d requests were sent", n)
+			}
+		})
+	}
+
+	t.Run("nothing is fetched where a reference slips through", func(t *testing.T) {
+		fetched.Store(0)
+		if _, err := newSecondary(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
+			t.Error("the second judge compiles a reference to a host")
+		}
+		file := filepath.Join(t.TempDir(), "schema.json")
+		if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range []string{server.URL + "/x", "file://" + file} {
+			if checkMetaschema(map[string]any{"$ref": ref}, draft2020) == nil {
+				t.Errorf("%s compiles", ref)
+			}
+		}
+		if n := fetched.Load(); n != 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+	t.Run("formats are not asserted", func(t *testing.T) {
+		const schema = `{"type":"object","properties":{"a":{"type":"string","format":"ipv4"}}}`
+		v := map[string]any{"a": "no"}
+		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
+			t.Error("the bare library no longer has the defect")
+		}
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
+			t.Error("the format is not asserted by both judges")
+		}
+	})
+	t.Run("content keywords are asserted", func(t *testing.T) {
+		const schema = `{"type":"object","properties":{"a":{"contentEncoding":"base64"}}}`
+		v := map[string]any{"a": "*"}
+		if plainLibrary(t, schema).ValidateMap(v).IsValid() {
+			t.Error("the bare library no longer has the defect")
+		}
+		if found := compiled(t, schema).Evaluate("web.search", v); found != nil {
+			t.Errorf("refused: %v", found)
+		}
+	})
+	t.Run("true judges every member", func(t *testing.T) {
+		const schema = `{"type":"object","$ref":"#/$defs/any","unevaluatedProperties":false,"$defs":{"any":true}}`
+		v := map[string]any{"b": "x"}
+		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
+			t.Error("the bare library no longer has the defect")
+		}
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
+			t.Error("an unknown member is not refused by both judges")
+		}
+	})
+	t.Run("two schemas of one identifier are one", func(t *testing.T) {
+		a, b := `{"$id":"https://x.invalid/s","type":"object","properties":{"a":{"type":"string"}}}`, `{"$id":"https://x.invalid/s","type":"object","properties":{"a":{"type":"integer"}}}`
+		c := jsonschema.NewCompiler()
+		first, _ := c.Compile([]byte(a))
+		if second, _ := c.Compile([]byte(b)); second != first {
+			t.Error("the bare library no longer has the defect")
+		}
+		text, number := map[string]any{"a": "x"}, map[string]any{"a": json.Number("1")}
+		ea, eb := compiled(t, a), compiled(t, b)
+		if ea.Evaluate("web.search", text) != nil || eb.Evaluate("web.search", number) != nil || ea.Evaluate("web.search", number) == nil || eb.Evaluate("web.search", text) == nil {
+			t.Error("one tool is judged by the schema of another")
+		}
+	})
+	t.Run("a property that is null panics", func(t *testing.T) {
+		const schema = `{"type":"object","properties":{"a":null}}`
+		s := plainLibrary(t, schema)
+		if err := validateSecondary(s, map[string]any{"a": "x"}); err != errPanicked {
+			t.Errorf("the bare library no longer has the defect: %v", err)
+		}
+		if _, err := compile(schema, Options{}); err == nil {
+			t.Error("the schema loads")
+		}
+	})
+}
+
+// TestSecondJudgeRefuses injects what the second judge may do wrong: refuse,
+// panic, and not compile again.
+func TestSecondJudgeRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, w *secondary){
+		"refuses": func(t *testing.T, w *secondary) {
+			other, err := newSecondary(map[string]any{"maxProperties": json.Number("0")}, false, w.large)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*w = *other
+		},
+		"panics":        func(t *testing.T, w *secondary) { w.shared = plainLibrary(t, `{"properties":{"a":null}}`) },
+		"is not there":  func(t *testing.T, w *secondary) { w.shared = new(jsonschema.Schema); w.shared = nil; w.bundle = nil },
+		"is spoilt":     func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"type":5}`) },
+		"lost its refs": func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := compiled(t, `{"type":"object","properties":{"a":{"type":"string"}}}`)
+			v := map[string]any{"a": "hunter2"}
+			if found := e.Evaluate("web.search", v); found != nil {
+				t.Fatal(found)
+			}
+			spoil(t, e.secondary)
+			found := e.Evaluate("web.search", v)
+			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || found[0].Message == "" {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
+// TestConcurrentEvaluation evaluates with every schema of the corpora from sixteen
+// goroutines at once; the race detector does the looking.
+func TestConcurrentEvaluation(t *testing.T) {
+	var tools []publishedTool
+	for _, name := range []string{"registry_github_mcp", "registry_docker_mcp"} {
+		var list []publishedTool
+		readJSON(t, corpora.Path(t, name, name+".json"), &list)
+		tools = append(tools, list...)
+	}
+	compiler := NewCompiler()
+	schemas, samples := []*Schema{}, []map[string]any{}
+	for _, p := range tools {
+		authored := p.withMembers(t)
+		if s, faults := compiler.Compile(authored, Options{}); len(faults) == 0 {
+			sampled := sampler{tb: t}
+			schemas = append(schemas, s)
+			samples = append(samples, sampled.sample(decoded(t, authored).(map[string]any), nil).(map[string]any))
+		}
+	}
+	if len(schemas) < corpora.Count("registry_docker_mcp", 500, 35) {
+		t.Fatalf("only %d schemas compile", len(schemas))
+	}
+	patterned := compiled(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x+$","format":"uuid"},"u":{"uniqueItems":true}},"patternProperties":{"^p":{"type":"string","pattern":"y"},"^q":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","patternProperties":{"^n":{"$ref":"#/$defs/n"}}}}}`)
+	args := map[string]any{"q1": map[string]any{"n": map[string]any{"n1": map[string]any{}}}, "p": "y", "u": []any{"a", "b"}}
+	t.Run("patterns", func(t *testing.T) {
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				for range 50 {
+					if found := patterned.Evaluate("patterned", args); found != nil {
+						t.Errorf("found %v", found)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+	schemas, samples = append(schemas, patterned), append(samples, args)
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for i, s := range schemas {
+				for range 3 {
+					if found := s.Evaluate("tool", samples[i]); found != nil && found[0].Cause != nil {
+						t.Errorf("%s: %v", s.Closed(), found)
+					}
+					s.Boundaries(samples[i])
+					s.Secret([]string{"a", "b"})
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,183 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// typeSet is a set of JSON types.
+type typeSet uint8
+
+const (
+	typeNull typeSet = 1 << iota
+	typeBoolean
+	typeInteger
+	typeNumber
+	typeString
+	typeArray
+	typeObject
+)
+
+// typeNames is read only, in the order in which messages name types.
+var typeNames = []struct {
+	name  string
+	shown string
+	bit   typeSet
+}{
+	{"string", "a string", typeString},
+	{"integer", "an integer", typeInteger},
+	{"number", "a number", typeNumber},
+	{"boolean", "true or false", typeBoolean},
+	{"array", "an array", typeArray},
+	{"object", "an object", typeObject},
+	{"null", "null", typeNull},
+}
+
+func parseTypes(v any) typeSet {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var set typeSet
+	for _, name := range list {
+		for _, t := range typeNames {
+			if t.name == name {
+				set |= t.bit
+			}
+		}
+	}
+	if set == 0 {
+		panic(Fault{"", "found no type"})
+	}
+	return set
+}
+
+// holds tells whether a value has one of the types. A number with a fraction
+// of zero is an integer.
+func (s typeSet) holds(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return s&typeNull != 0
+	case bool:
+		return s&typeBoolean != 0
+	case string:
+		return s&typeString != 0
+	case []any:
+		return s&typeArray != 0
+	case map[string]any:
+		return s&typeObject != 0
+	case json.Number:
+		if s&typeNumber != 0 {
+			return true
+		}
+		if s&typeInteger == 0 {
+			return false
+		}
+		d, ok := parseDecimal(string(v))
+		return ok && d.integer()
+	}
+	return false
+}
+
+// String names the types as a message does: "a string, a number or null".
+func (s typeSet) String() string {
+	var names []string
+	for _, t := range typeNames {
+		if s&t.bit != 0 {
+			names = append(names, t.shown)
+		}
+	}
+	return join(names, "or")
+}
+
+func join(names []string, last string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " " + last + " " + names[len(names)-1]
+}
+
+// valueSet is a set of JSON values that are compared as JSON Schema compares:
+// numbers by value, objects without order.
+type valueSet struct {
+	list         []any
+	set          map[string]int // canonical forms and their first index
+	flat         bool           // none is an array or object
+	compareCosts []int          // of all values up to an index
+}
+
+func newValueSet(list []any) *valueSet {
+	v := &valueSet{list: list, set: make(map[string]int, len(list)), flat: true, compareCosts: make([]int, len(list))}
+	sum := 0
+	for i, item := range list {
+		sum += compareCost(item)
+		v.compareCosts[i] = sum
+		form := string(appendCanonical(nil, item))
+		if _, twice := v.set[form]; !twice {
+			v.set[form] = i
+		}
+		switch item.(type) {
+		case []any, map[string]any:
+			v.flat = false
+		}
+	}
+	return v
+}
+
+// has reports membership and what it cost in steps.
+func (v *valueSet) has(item any) (ok bool, cost int) {
+	switch item.(type) {
+	case []any, map[string]any:
+		if v.flat {
+			return false, 0
+		}
+	}
+	var small [64]byte
+	form := appendCanonical(small[:0], item)
+	_, ok = v.set[string(form)]
+	return ok, len(form) / bytesWrittenPerStep
+}
+
+// appendCanonical writes the one form that equal JSON values share.
+func appendCanonical(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, 'n')
+	case bool:
+		if v {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case string:
+		// The length keeps neighbours apart without escaping.
+		b = append(strconv.AppendInt(append(b, 's'), int64(len(v)), 10), ':')
+		return append(b, v...)
+	case json.Number:
+		d, ok := parseDecimal(string(v))
+		if !ok {
+			return append(append(b, '?'), v...)
+		}
+		return append(d.appendCanonical(append(b, 'd')), ';')
+	case []any:
+		b = append(b, '[')
+		for _, item := range v {
+			b = appendCanonical(b, item)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			b = appendCanonical(b, k)
+			b = appendCanonical(b, v[k])
+		}
+		return append(b, '}')
+	}
+	return append(b, '?')
+}
