@@ -58,7 +58,7 @@ func (c *call) foreseen(asked *Asked) (answers map[string]json.RawMessage, ok bo
 		return nil, false
 	}
 	for _, f := range folders {
-		if c.project == nil || c.project.Within(policy.KindPath, f.path) != nil {
+		if c.project == nil || c.project.Bounds().Within(policy.KindPath, f.path) != nil {
 			return nil, false
 		}
 	}

@@ -177,7 +177,7 @@ func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
 		if len(violations) == most {
 			break
 		}
-		err := c.project.Within(policy.KindPath, f.path)
+		err := c.project.Bounds().Within(policy.KindPath, f.path)
 		if err == nil {
 			continue
 		}

@@ -50,7 +50,7 @@ func stayWithin(_ context.Context, c *call) error {
 		if len(violations) == maxViolations {
 			break
 		}
-		err := c.project.Within(v.Kind, v.Value)
+		err := c.project.Bounds().Within(v.Kind, v.Value)
 		if err == nil {
 			continue
 		}

@@ -131,17 +131,3 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "live-MiB")
 	runtime.KeepAlive(kept)
 }
-
-func BenchmarkWithin(b *testing.B) {
-	p, root, _, _ := tree(b)
-	for kind, value := range map[string]string{KindPath: root + "/in/deep/new", KindHost: "a.b.example.org", KindURL: "https://a.example.org:8443/x?y=z"} {
-		b.Run(kind, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := p.Within(kind, value); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -14,12 +16,22 @@ const (
 	KindProject   = "project"
 )
 
-func builtIn(kind string) bool {
+// BuiltIn reports whether a kind of boundary is one that every project knows.
+func BuiltIn(kind string) bool {
 	switch kind {
 	case KindPath, KindURL, KindHost, KindWorkspace, KindProject:
 		return true
 	}
 	return false
+}
+
+// Lists are the boundaries of one project. An empty list allows nothing.
+type Lists struct {
+	Roots     []string            // absolute, clean directories; the first is where relative paths start
+	Hosts     []string            // names, *.NAME, or IP addresses
+	Resources map[string][]string // by kind: exact values, or a prefix before a trailing star
+	// Workspace and Project are the only values of their kinds; empty allows none.
+	Workspace, Project string
 }
 
 // OutsideError says that a value is not within a boundary.
@@ -37,7 +49,7 @@ func (e *OutsideError) Error() string { return e.Reason }
 // within, else an *OutsideError. A kind that is neither built in nor under
 // resources, and an empty list, refuse everything. For the kind path, Resolve
 // says also which file is meant. Safe for concurrent use.
-func (p Project) Within(kind, value string) error {
+func (p Lists) Within(kind, value string) error {
 	switch kind {
 	case KindPath:
 		_, err := p.Resolve(value)
@@ -47,9 +59,9 @@ func (p Project) Within(kind, value string) error {
 	case KindHost:
 		return outside(kind, p.hostReason(value))
 	case KindWorkspace:
-		return outside(kind, sameNameReason(kind, value, p.workspace))
+		return outside(kind, sameNameReason(kind, value, p.Workspace))
 	case KindProject:
-		return outside(kind, sameNameReason(kind, value, p.name))
+		return outside(kind, sameNameReason(kind, value, p.Project))
 	default:
 		return outside(kind, p.resourceReason(kind, value))
 	}
@@ -73,7 +85,7 @@ func sameNameReason(kind, value, bound string) string {
 // resourceReason judges a value under resources: equal to an entry, or starting
 // with an entry's text before its star. The value is compared as it is; what a
 // tool makes of slashes or dots in it is the tool's affair.
-func (p Project) resourceReason(kind, value string) string {
+func (p Lists) resourceReason(kind, value string) string {
 	const reason = "This resource is not one that this project may use."
 	if value == "" {
 		return reason
@@ -84,4 +96,15 @@ func (p Project) resourceReason(kind, value string) string {
 		}
 	}
 	return reason
+}
+
+// RootProblem says what is wrong with an entry of Roots; "" for nothing.
+func RootProblem(root string) string {
+	if bad := nameProblem(root); bad != "" {
+		return bad
+	}
+	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", quote(root))
+	}
+	return ""
 }

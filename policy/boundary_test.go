@@ -13,7 +13,7 @@ import (
 )
 
 // tree builds the directories of testdata/boundary.txt.
-func tree(t testing.TB) (p Project, root, other, out string) {
+func tree(t testing.TB) (p Lists, root, other, out string) {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -38,18 +38,10 @@ func tree(t testing.TB) (p Project, root, other, out string) {
 			t.Fatal(err)
 		}
 	}
-	spaces := Workspaces{"acme": {Projects: map[string]Project{"alpha": {
-		Agents: []string{"Analyst"}, Roots: []string{root, other}, Hosts: []string{"Example.com", "*.example.ORG", "192.0.2.7", "2001:db8::1"},
-		Resources: map[string][]string{"customer": {"c-1*", "vip"}, "nothing": {}},
-	}}}}
-	if faults := spaces.Validate(); len(faults) > 0 {
-		t.Fatal(faults)
-	}
-	bound, err := spaces.Project("Analyst", "acme", "alpha")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *bound, root, other, out
+	return Lists{
+		Roots: []string{root, other}, Hosts: []string{"Example.com", "*.example.ORG", "192.0.2.7", "2001:db8::1"},
+		Resources: map[string][]string{"customer": {"c-1*", "vip"}, "nothing": {}}, Workspace: "acme", Project: "alpha",
+	}, root, other, out
 }
 
 func TestBoundaryCorpus(t *testing.T) {
@@ -98,7 +90,7 @@ func TestBoundaryCorpus(t *testing.T) {
 
 // Without a list everything is refused, a star is no empty value, and an unbound project is nowhere.
 func TestMissingListsRefuse(t *testing.T) {
-	var p Project
+	var p Lists
 	for _, kind := range []string{KindPath, KindURL, KindHost, KindWorkspace, KindProject, "customer", ""} {
 		for _, value := range []string{"", ".", "a", "/", "https://example.com", "example.com", "acme", "*"} {
 			if p.Within(kind, value) == nil {
@@ -145,7 +137,7 @@ func TestResolve(t *testing.T) {
 		{[]string{root}, strings.Repeat("a", 255), root + "|" + strings.Repeat("a", 255)},
 		{[]string{root}, strings.Repeat("./", 1500) + "docs", root + "|docs"},
 	} {
-		place, err := Project{Roots: c.roots}.Resolve(c.value)
+		place, err := Lists{Roots: c.roots}.Resolve(c.value)
 		got := ""
 		if err == nil {
 			got = place.Root + "|" + place.Name
@@ -157,7 +149,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%v %.60q: %q (%v), want %q", c.roots, c.value, got, err, c.want)
 		}
 	}
-	place, err := Project{Roots: []string{link}}.Resolve("in/a.md")
+	place, err := Lists{Roots: []string{link}}.Resolve("in/a.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +269,7 @@ func TestDeepLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := Project{Roots: []string{root}}
+	p := Lists{Roots: []string{root}}
 	if p.Within(KindPath, "l30") != nil || p.Within(KindPath, "l0") == nil {
 		t.Error("thirty links are followed and sixty are not")
 	}

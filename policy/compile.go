@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,25 +19,35 @@ const wantCondition = "a CEL expression over args, agent, workspace, project and
 // What is larger at run time meets maxCost.
 const unboundedSize = 1_000
 
+// Tool is what conditions need to know of a registered tool. Several versions of
+// a tool are several values of one name.
+type Tool struct {
+	Name        string
+	InputSchema json.RawMessage // the author's, before closing
+	// Open is the tool's own `open: true`: additionalProperties at the root of
+	// its schema counts.
+	Open bool
+}
+
 // compileResult is what became of one expression.
 type compileResult struct {
 	ast       *cel.Ast
-	condition *condition
-	issue     *issue
+	condition *Condition
+	issue     *Issue
 }
 
-// compiler compiles each distinct expression once, and checks it once against
+// Compiler compiles each distinct expression once, and checks it once against
 // each tool that a row with it names.
-type compiler struct {
+type Compiler struct {
 	base       *cel.Env // without args
 	env        *cel.Env // args is a map of anything
 	tools      map[string][]Tool
 	checkers   map[string][]*schemaChecker // by tool: one for each version of it
 	conditions map[string]compileResult
-	checked    map[[2]string]*issue // by expression and tool
+	checked    map[[2]string]*Issue // by expression and tool
 }
 
-func newCompiler(tools []Tool) (*compiler, error) {
+func NewCompiler(tools []Tool) (*Compiler, error) {
 	base, err := baseEnv()
 	if err != nil {
 		return nil, fmt.Errorf("policy: conditions: %w", err)
@@ -45,9 +56,9 @@ func newCompiler(tools []Tool) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: conditions: %w", err)
 	}
-	c := &compiler{
+	c := &Compiler{
 		base: base, env: env, tools: map[string][]Tool{}, checkers: map[string][]*schemaChecker{},
-		conditions: map[string]compileResult{}, checked: map[[2]string]*issue{},
+		conditions: map[string]compileResult{}, checked: map[[2]string]*Issue{},
 	}
 	for _, t := range tools {
 		c.tools[t.Name] = append(c.tools[t.Name], t)
@@ -55,51 +66,52 @@ func newCompiler(tools []Tool) (*compiler, error) {
 	return c, nil
 }
 
-// compile makes a rule's condition, or returns what is wrong with it.
-func (c *compiler) compile(r *rule) *issue {
-	if r.When == "" {
-		return nil
-	}
-	done, known := c.conditions[r.When]
+// Compile compiles the expression of a row that is for a tool or a pattern of
+// tools, and checks it against the tool's input schema. Where the Issue is not nil,
+// there is no Condition.
+func (c *Compiler) Compile(expression, tool string) (*Condition, *Issue) {
+	done, known := c.conditions[expression]
 	if !known {
-		done = c.program(r.When)
-		c.conditions[r.When] = done
+		done = c.program(expression)
+		c.conditions[expression] = done
 	}
 	if done.issue != nil {
-		return done.issue
+		return nil, done.issue
 	}
-	r.condition = done.condition
-	return c.checkSchemas(r.When, r.Tool, done.ast)
+	if issue := c.checkSchemas(expression, tool, done.ast); issue != nil {
+		return nil, issue
+	}
+	return done.condition, nil
 }
 
 // program compiles an expression for use at run time.
-func (c *compiler) program(expression string) compileResult {
+func (c *Compiler) program(expression string) compileResult {
 	ast, issues := c.env.Compile(expression)
 	if issues.Err() != nil {
 		return compileResult{issue: issueOf(expression, issues)}
 	}
 	if out := ast.OutputType(); out.Kind() != types.BoolKind && out.Kind() != types.DynKind {
-		return compileResult{issue: &issue{found: fmt.Sprintf("a condition of type %s", out), expected: wantCondition}}
+		return compileResult{issue: &Issue{Found: fmt.Sprintf("a condition of type %s", out), Expected: wantCondition}}
 	}
 	program, err := c.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return compileResult{issue: &issue{found: "a condition that cannot be planned: " + firstLine(err.Error()), expected: wantCondition}}
+		return compileResult{issue: &Issue{Found: "a condition that cannot be planned: " + firstLine(err.Error()), Expected: wantCondition}}
 	}
-	return compileResult{ast: ast, condition: &condition{program: program}}
+	return compileResult{ast: ast, condition: &Condition{program: program}}
 }
 
 // checkSchemas checks an expression against the schemas of a tool. With several
 // versions of the tool, one that it fits is enough; a pattern has no schema.
-func (c *compiler) checkSchemas(expression, tool string, ast *cel.Ast) *issue {
+func (c *Compiler) checkSchemas(expression, tool string, ast *cel.Ast) *Issue {
 	key := [2]string{expression, tool}
 	if known, checked := c.checked[key]; checked {
 		return known
 	}
-	var found *issue
+	var found *Issue
 	lints, err := c.checkersOf(tool)
 	if err != nil {
-		found = &issue{found: err.Error(), expected: "a JSON Schema"}
+		found = &Issue{Found: err.Error(), Expected: "a JSON Schema"}
 	}
 	if len(lints) == 0 && err == nil {
 		found = checkCost(c.env, ast, nil)
@@ -113,7 +125,7 @@ func (c *compiler) checkSchemas(expression, tool string, ast *cel.Ast) *issue {
 	return found
 }
 
-func (c *compiler) checkersOf(tool string) ([]*schemaChecker, error) {
+func (c *Compiler) checkersOf(tool string) ([]*schemaChecker, error) {
 	if known, made := c.checkers[tool]; made {
 		return known, nil
 	}
@@ -130,15 +142,15 @@ func (c *compiler) checkersOf(tool string) ([]*schemaChecker, error) {
 }
 
 // checkCost foresees the worst case of a checked expression.
-func checkCost(env *cel.Env, ast *cel.Ast, root *valueType) *issue {
+func checkCost(env *cel.Env, ast *cel.Ast, root *valueType) *Issue {
 	estimate, err := env.EstimateCost(ast, sizeEstimator{root})
 	if err != nil {
-		return &issue{found: "a condition whose cost cannot be foreseen", expected: wantCondition}
+		return &Issue{Found: "a condition whose cost cannot be foreseen", Expected: wantCondition}
 	}
 	if estimate.Max > maxCost {
-		return &issue{
-			found:    fmt.Sprintf("a condition that may cost %d", estimate.Max),
-			expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema", maxCost),
+		return &Issue{
+			Found:    fmt.Sprintf("a condition that may cost %d", estimate.Max),
+			Expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema", maxCost),
 		}
 	}
 	return nil
@@ -184,15 +196,15 @@ func (z sizeEstimator) EstimateCallCost(string, string, *cost.AstNode, []cost.As
 }
 
 // issueOf turns the first of CEL's issues into a complaint.
-func issueOf(expression string, issues *cel.Issues) *issue {
+func issueOf(expression string, issues *cel.Issues) *Issue {
 	errs := issues.Errors()
 	if len(errs) == 0 {
-		return &issue{found: "a condition that does not compile", expected: wantCondition}
+		return &Issue{Found: "a condition that does not compile", Expected: wantCondition}
 	}
 	first := errs[0]
-	c := &issue{found: "a condition that does not compile: " + issueText(first.Message), expected: wantCondition}
+	c := &Issue{Found: "a condition that does not compile: " + issueText(first.Message), Expected: wantCondition}
 	if first.Location != nil && first.Location.Line() == 1 {
-		c.offset = byteOffset(expression, first.Location.Column())
+		c.Offset = byteOffset(expression, first.Location.Column())
 	}
 	return c
 }

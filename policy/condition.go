@@ -62,16 +62,24 @@ func baseEnv() (*cel.Env, error) {
 	)
 }
 
-// condition is one compiled expression, shared by the rows that bear it. Safe
+// Condition is one compiled expression, shared by the rows that bear it. Safe
 // for concurrent use.
-type condition struct {
+type Condition struct {
 	program cel.Program
+}
+
+// Variables are what a condition can read. Arguments hold what passed the schema:
+// numbers as encoding/json.Number, objects as map[string]any, arrays as []any; they
+// are read during Evaluate, never kept.
+type Variables struct {
+	Agent, Workspace, Project, Tool string
+	Arguments                       map[string]any
 }
 
 // activation resolves the variables of one evaluation.
 type activation struct {
-	args    *jsonObject
-	request *Request
+	args      *jsonObject
+	variables *Variables
 }
 
 // ResolveName implements cel.Activation.
@@ -80,13 +88,13 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case varArgs:
 		return a.args, true
 	case varAgent:
-		return types.String(a.request.Agent), true
+		return types.String(a.variables.Agent), true
 	case varWorkspace:
-		return types.String(a.request.Workspace), true
+		return types.String(a.variables.Workspace), true
 	case varProject:
-		return types.String(a.request.Project), true
+		return types.String(a.variables.Project), true
 	case varTool:
-		return types.String(a.request.Tool), true
+		return types.String(a.variables.Tool), true
 	}
 	return nil, false
 }
@@ -94,14 +102,14 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements cel.Activation; there is none.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// evaluate evaluates the condition. An error means that it failed.
-func (c *condition) evaluate(ctx context.Context, r *Request) (met bool, err error) {
-	defer refusePanic(&met, &err)
+// Evaluate evaluates the condition. An error means that it failed.
+func (c *Condition) Evaluate(ctx context.Context, v *Variables) (met bool, err error) {
+	defer RefusePanic(&met, &err)
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}
 	reading := &evalState{}
-	out, _, err := c.program.ContextEval(ctx, &activation{args: &jsonObject{members: r.Arguments, state: reading}, request: r})
+	out, _, err := c.program.ContextEval(ctx, &activation{args: &jsonObject{members: v.Arguments, state: reading}, variables: v})
 	if reading.unrepresentable {
 		return false, errUnrepresentable
 	}
@@ -145,38 +153,4 @@ func failure(err error) error {
 		}
 	}
 	return errEvaluation
-}
-
-// evaluation judges the conditions of one request, each at most once.
-type evaluation struct {
-	// probe stands for no request: conditions of allow rows are met as meet
-	// says, those of deny rows are not.
-	probe, allowsMet bool
-	ctx              context.Context
-	request          Request
-	failed           map[int]error // by line, of the conditions that failed
-}
-
-func newEvaluation(ctx context.Context, r Request) *evaluation {
-	return &evaluation{ctx: ctx, request: r}
-}
-
-// applies tells whether a row that matches otherwise takes part in the decision:
-// its condition is met, or failed on a deny row.
-func (j *evaluation) applies(r *rule) bool {
-	if r.condition == nil {
-		return true
-	}
-	if j.probe {
-		return j.allowsMet && r.Effect == Allow
-	}
-	met, err := r.condition.evaluate(j.ctx, &j.request)
-	if err != nil {
-		if j.failed == nil {
-			j.failed = map[int]error{}
-		}
-		j.failed[r.Line] = err
-		return r.Effect == Deny
-	}
-	return met
 }

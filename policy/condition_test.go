@@ -4,26 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-func number64(n int) json.Number { return json.Number(fmt.Sprint(n)) }
-
-// judge evaluates one condition on a pattern of tools, where args is untyped.
-func judge(t testing.TB, ctx context.Context, expression, arguments string) (bool, error) {
+// evaluate evaluates one condition on a pattern of tools, where args is untyped.
+func evaluate(t testing.TB, ctx context.Context, expression, arguments string) (bool, error) {
 	t.Helper()
-	c, err := newCompiler(nil)
+	c, err := NewCompiler(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rule{Row: Row{When: expression, Tool: "web.*"}}
-	if wrong := c.compile(r); wrong != nil {
-		t.Fatalf("%s: %s", expression, wrong.found)
+	condition, issue := c.Compile(expression, "web.*")
+	if issue != nil {
+		t.Fatalf("%s: %s", expression, issue.Found)
 	}
-	return r.condition.evaluate(ctx, &Request{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.search", Arguments: decode(t, arguments)})
+	return condition.Evaluate(ctx, &Variables{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.search", Arguments: decodeArguments(t, arguments)})
 }
 
 func TestConditions(t *testing.T) {
@@ -140,7 +139,7 @@ func TestConditions(t *testing.T) {
 		{"args.args == 1", `{"args":1}`, true, nil},
 		{"args.list.exists(args, args == 1)", `{"list":[1]}`, true, nil},
 	} {
-		got, err := judge(t, t.Context(), c.expression, c.arguments)
+		got, err := evaluate(t, t.Context(), c.expression, c.arguments)
 		if got != c.want || !errors.Is(err, c.failed) || (err == nil) != (c.failed == nil) {
 			t.Errorf("%s on %s: %v, %v; want %v, %v", c.expression, c.arguments, got, err, c.want, c.failed)
 		}
@@ -150,35 +149,16 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Whatever the condition is, a failure makes a deny row deny and keeps an allow
-// row from allowing.
-func TestFailedConditionsRefuse(t *testing.T) {
-	allow := mustLoad(t, `p, Analyst, acme/alpha, payments.refund, "args.amount > 1", allow`)
-	deny := mustLoad(t, "p, Analyst, acme/alpha, payments.refund, , allow\n"+`p, Analyst, acme/alpha, payments.refund, "args.amount > 1", deny`)
-	for _, arguments := range []map[string]any{
-		nil, {}, {"amount": nil}, {"amount": "2"}, {"amount": json.Number("12345678901234567890")}, {"amount": json.Number("NaN")},
-		{"amount": 0.5}, {"amount": int64(0)}, {"amount": []byte("0")}, {"amount": json.Number("")}, {"amount": json.Number("0x0")},
-		{"amount": json.Number("1_0")}, {"amount": json.Number("Infinity")}, {"amount": json.Number("-Inf")}, {"amount": json.Number("+1.5")},
-	} {
-		r := Request{"Analyst", "acme", "alpha", "payments.refund", arguments}
-		for name, p := range map[string]*Policy{"allow": allow, "deny": deny} {
-			if d, err := p.Permit(t.Context(), r); d.Allowed || err != nil {
-				t.Errorf("%s row, arguments %v: %v, %v", name, arguments, d, err)
-			}
-		}
-	}
-	ok := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"amount":2}`)}
-	if d, _ := allow.Permit(t.Context(), ok); !d.Allowed {
-		t.Error("the allow row never allows")
-	}
-	ok.Arguments = decode(t, `{"amount":1}`)
-	if d, _ := deny.Permit(t.Context(), ok); !d.Allowed {
-		t.Error("the deny row always denies")
-	}
-}
-
 // Conditions that load against the schema of the tool.
 func TestConditionsThatFitTheSchema(t *testing.T) {
+	schema, err := os.ReadFile(filepath.Join("condition", "testdata", "refund.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewCompiler([]Tool{{Name: "payments.refund", InputSchema: schema}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, expression := range []string{
 		"args.amount <= 100", "args.amount == 100", "args.amount == 100.5", "args.count == 5.0", "args.count < 5.5",
 		"args.amount in [1, 2.5]", "args.amount > args.count", "args.amount * 2 > 5", "double(args.amount) * 1.19 > 5.0",
@@ -190,16 +170,17 @@ func TestConditionsThatFitTheSchema(t *testing.T) {
 		"size(args) == 2", "args == {}", "args.all(k, k != 'x')", "args[agent] == 'x'", "(args.urgent ? args.currency : args.tag) == 'x'",
 		"args.items.all(x, args.items.all(y, x.name == y.name))", "args.long.all(x, x != 'y')", "[args.amount, 1][0] == 1", "{'a': args}['a'] == args",
 	} {
-		mustLoad(t, fmt.Sprintf("p, Analyst, acme/alpha, payments.refund, \"%s\", allow\n", expression))
+		if _, issue := c.Compile(expression, "payments.refund"); issue != nil {
+			t.Errorf("%s: found %s, expected %s", expression, issue.Found, issue.Expected)
+		}
 	}
 }
 
 // A root that its tool opens may be asked for any member; one of several
 // versions of a tool is enough.
 func TestOpenToolsAndVersions(t *testing.T) {
-	row := "p, Analyst, acme/alpha, x.y, \"args.more == 1\", allow\n# end"
 	open := Tool{Name: "x.y", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":true}`), Open: true}
-	shut := Tool{Name: "x.y", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":true}`)}
+	closed := Tool{Name: "x.y", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":true}`)}
 	newer := Tool{Name: "x.y", InputSchema: json.RawMessage(`{"type":"object","properties":{"more":{"type":"integer"}}}`)}
 	broken := Tool{Name: "x.y", InputSchema: json.RawMessage(`{"type":`)}
 	for _, c := range []struct {
@@ -207,13 +188,16 @@ func TestOpenToolsAndVersions(t *testing.T) {
 		tools []Tool
 		ok    bool
 	}{
-		{"open", []Tool{open}, true}, {"closed", []Tool{shut}, false}, {"a version", []Tool{shut, newer}, true},
+		{"open", []Tool{open}, true}, {"closed", []Tool{closed}, false}, {"a version", []Tool{closed, newer}, true},
 		{"no tool", nil, true}, {"broken", []Tool{broken}, false}, {"no schema", []Tool{{Name: "x.y"}}, false},
 		{"true", []Tool{{Name: "x.y", InputSchema: json.RawMessage(`true`)}}, false},
 	} {
-		_, _, err := Load(Source{Data: []byte(row)}, c.tools, nil)
-		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, err)
+		compiler, err := NewCompiler(c.tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, issue := compiler.Compile("args.more == 1", "x.y"); (issue == nil) != c.ok {
+			t.Errorf("%s: %+v", c.name, issue)
 		}
 	}
 }
@@ -221,28 +205,30 @@ func TestOpenToolsAndVersions(t *testing.T) {
 // A loop over more than was foreseen stops at the limit, or with its context.
 func TestCostAndInterruption(t *testing.T) {
 	long := `{"a":[` + strings.Repeat("1,", 200_000) + `1]}`
-	if _, err := judge(t, t.Context(), "args.a.all(x, x + 1 > 0 && x + 2 > 0)", long); !errors.Is(err, errCost) {
+	if _, err := evaluate(t, t.Context(), "args.a.all(x, x + 1 > 0 && x + 2 > 0)", long); !errors.Is(err, errCost) {
 		t.Errorf("a long loop: %v", err)
 	}
 	text := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
-	if _, err := judge(t, t.Context(), "args.a.matches('(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y')", text); !errors.Is(err, errCost) {
+	if _, err := evaluate(t, t.Context(), "args.a.matches('(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y(x+x+)+y')", text); !errors.Is(err, errCost) {
 		t.Errorf("a long match: %v", err)
 	}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	if _, err := judge(t, ctx, "args.a.all(x, x > 0)", `{"a":[1]}`); !errors.Is(err, errInterrupted) {
+	if _, err := evaluate(t, ctx, "args.a.all(x, x > 0)", `{"a":[1]}`); !errors.Is(err, errInterrupted) {
 		t.Errorf("a past deadline: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	c, err := newCompiler(nil)
+	c, err := NewCompiler(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rule{Row: Row{When: "args.a.all(x, x > 0)", Tool: "*"}}
-	c.compile(r)
+	condition, issue := c.Compile("args.a.all(x, x > 0)", "*")
+	if issue != nil {
+		t.Fatal(issue.Found)
+	}
 	// The context ends while the loop runs: at the thousandth look at it.
 	looked := &countdown{Context: ctx, left: 3, stop: stop}
-	if _, err := r.condition.evaluate(looked, &Request{Arguments: decode(t, long)}); !errors.Is(err, errInterrupted) {
+	if _, err := condition.Evaluate(looked, &Variables{Arguments: decodeArguments(t, long)}); !errors.Is(err, errInterrupted) {
 		t.Errorf("interrupted in the loop: %v", err)
 	}
 }
@@ -259,4 +245,16 @@ func (c *countdown) Done() <-chan struct{} {
 		c.stop()
 	}
 	return c.Context.Done()
+}
+
+// decodeArguments reads JSON as the gateway hands it over.
+func decodeArguments(t testing.TB, text string) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
 }

@@ -33,7 +33,7 @@ type NearMiss struct {
 // Explain decides as Permit does and says why. It looks at every row: it is for
 // the command line, not for the path of a call.
 func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err error) {
-	defer refusePanic(&e, &err)
+	defer RefusePanic(&e, &err)
 	d, err := p.Permit(ctx, r)
 	if err != nil {
 		return Explanation{}, err

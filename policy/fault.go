@@ -75,13 +75,3 @@ func (f *faults) err() error {
 	}
 	return errors.Join(joined...)
 }
-
-// quote shows a piece of the file, shortened.
-func quote(s string) string { return quoteUpTo(60, s) }
-
-func quoteUpTo(most int, s string) string {
-	if len(s) > most {
-		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
-	}
-	return fmt.Sprintf("%q", s)
-}

@@ -9,34 +9,13 @@ import (
 	"testing"
 )
 
-// refundSchema is the schema that the tests' conditions are checked against.
-const refundSchema = `{
-  "type": "object",
-  "required": ["payment_id", "amount"],
-  "additionalProperties": true,
-  "$defs": {"tag": {"type": "string", "maxLength": 20}, "tree": {"type": "object", "properties": {"leaf": {"type": "boolean"}, "left": {"$ref": "#/$defs/tree"}}}},
-  "properties": {
-    "payment_id": {"type": "string", "pattern": "^pay_"},
-    "amount": {"type": "number", "exclusiveMinimum": 0},
-    "count": {"type": "integer"},
-    "currency": {"enum": ["EUR", "USD"]},
-    "reason": {"type": ["string", "null"]},
-    "urgent": {"type": "boolean"},
-    "tag": {"$ref": "#/$defs/tag"},
-    "tree": {"$ref": "#/$defs/tree"},
-    "user-id": {"type": "string"},
-    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-    "extra": {"type": "object", "additionalProperties": true, "properties": {"known": {"type": "string"}}},
-    "either": {"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"properties": {"b": {"type": "string"}}}]},
-    "lines": {"type": "array", "maxItems": 10, "items": {"type": "integer"}},
-    "items": {"type": "array", "maxItems": 20, "items": {"type": "object", "properties": {"name": {"type": "string"}, "price": {"type": "number"}}}},
-    "long": {"type": "array", "items": {"type": "string"}}
-  }
-}`
-
 func testTools() []Tool {
+	refund, err := os.ReadFile(filepath.Join("condition", "testdata", "refund.json"))
+	if err != nil {
+		panic(err)
+	}
 	tools := []Tool{
-		{Name: "payments.refund", InputSchema: json.RawMessage(refundSchema)},
+		{Name: "payments.refund", InputSchema: refund},
 		{Name: "web.fetch", InputSchema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","maxLength":2000}}}`)},
 	}
 	for _, name := range []string{"web.search", "data.vector_search", "files.read", "files.delete", "payments.list", "time.now", "notes.label"} {

@@ -21,7 +21,7 @@ const (
 )
 
 // hostReason judges a host; "" where it is allowed.
-func (p Project) hostReason(value string) string {
+func (p Lists) hostReason(value string) string {
 	switch {
 	case len(p.Hosts) == 0:
 		return reasonNoHosts
@@ -32,7 +32,7 @@ func (p Project) hostReason(value string) string {
 }
 
 // allowsHost tells whether a host is one of the project's.
-func (p Project) allowsHost(value string) bool {
+func (p Lists) allowsHost(value string) bool {
 	host := foldASCII(value)
 	if _, err := netip.ParseAddr(host); err != nil && !hostName(host) {
 		return false
@@ -75,8 +75,8 @@ func hostName(host string) bool {
 	return !isHex || strings.Trim(hex, "0123456789abcdef") != ""
 }
 
-// hostProblem says what is wrong with an entry of a project's hosts; "" for nothing.
-func hostProblem(entry string) string {
+// HostProblem says what is wrong with an entry of a project's hosts; "" for nothing.
+func HostProblem(entry string) string {
 	if bad := nameProblem(entry); bad != "" {
 		return bad
 	}
@@ -96,7 +96,7 @@ func hostProblem(entry string) string {
 // urlReason judges a URL; "" where it is allowed. It accepts only what every
 // parser takes for the same host: the authority is cut out by hand as well, and
 // must agree with net/url.
-func (p Project) urlReason(value string) string {
+func (p Lists) urlReason(value string) string {
 	if len(p.Hosts) == 0 {
 		return reasonNoHosts
 	}

@@ -75,15 +75,15 @@ func newSchemaChecker(base *cel.Env, t Tool) (*schemaChecker, error) {
 	return &schemaChecker{tool: t.Name, env: env, root: root, objects: objects}, nil
 }
 
-// issue is what is wrong with an expression, and at which byte of it.
-type issue struct {
-	offset   int
-	found    string
-	expected string
+// Issue is what is wrong with an expression, and at which byte of it.
+type Issue struct {
+	Offset   int
+	Found    string
+	Expected string
 }
 
 // check returns what the schema has against the expression, nil for nothing.
-func (l *schemaChecker) check(expression string) *issue {
+func (l *schemaChecker) check(expression string) *Issue {
 	parsed, issues := l.env.Parse(expression)
 	if issues.Err() != nil {
 		return issueOf(expression, issues)
@@ -93,7 +93,7 @@ func (l *schemaChecker) check(expression string) *issue {
 	checked, issues := l.env.Check(parsed)
 	if issues.Err() != nil {
 		c := issueOf(expression, issues)
-		c.expected = l.allows()
+		c.Expected = l.allows()
 		return c
 	}
 	if c := l.checkNumbers(checked); c != nil {
@@ -105,15 +105,15 @@ func (l *schemaChecker) check(expression string) *issue {
 func (l *schemaChecker) allows() string { return "what the input schema of " + l.tool + " allows" }
 
 // checkNumbers finds what CEL's checker lets pass because numbers are dyn to it.
-func (l *schemaChecker) checkNumbers(checked *cel.Ast) *issue {
+func (l *schemaChecker) checkNumbers(checked *cel.Ast) *Issue {
 	ast := checked.NativeRep()
-	var found *issue
+	var found *Issue
 	complain := func(e celast.Expr, what string) {
 		if found == nil {
-			found = &issue{
-				offset:   offsetOf(ast, e.ID()),
-				found:    what,
-				expected: l.allows(),
+			found = &Issue{
+				Offset:   offsetOf(ast, e.ID()),
+				Found:    what,
+				Expected: l.allows(),
 			}
 		}
 	}

@@ -1,24 +1,11 @@
 package policy
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
 // Source is the text of a policy file.
 type Source struct {
 	File string // for messages only
 	Data []byte
-}
-
-// Tool is what a policy needs to know of a registered tool. Several versions of
-// a tool are several values of one name.
-type Tool struct {
-	Name        string
-	InputSchema json.RawMessage // the author's, before closing
-	// Open is the tool's own `open: true`: additionalProperties at the root of
-	// its schema counts.
-	Open bool
 }
 
 // Load parses a policy file by the grammar of the package comment, checks it and
@@ -113,22 +100,24 @@ func (l *loader) repeated(line, first int) {
 
 // compile compiles the conditions of all rows.
 func (l *loader) compile(tools []Tool) error {
-	var c *compiler
+	var c *Compiler
 	for i, r := range l.policy.rules {
 		if r.When == "" {
 			continue
 		}
 		if c == nil {
-			made, err := newCompiler(tools)
+			made, err := NewCompiler(tools)
 			if err != nil {
 				return err
 			}
 			c = made
 		}
-		if wrong := c.compile(r); wrong != nil {
+		compiled, issue := c.Compile(r.When, r.Tool)
+		if issue != nil {
 			rec := l.records[i]
-			l.faults.add(r.Line, rec.columnOf(rec.fields[4], wrong.offset), wrong.found, wrong.expected)
+			l.faults.add(r.Line, rec.columnOf(rec.fields[4], issue.Offset), issue.Found, issue.Expected)
 		}
+		r.condition = compiled
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (p Place) Path() string { return filepath.Join(p.Root, p.Name) }
 // the other; what does not exist has no links. The roots' own links are
 // followed. Whatever cannot be looked at is refused. The error is an
 // *OutsideError.
-func (p Project) Resolve(value string) (Place, error) {
+func (p Lists) Resolve(value string) (Place, error) {
 	if len(p.Roots) == 0 {
 		return Place{}, outside(KindPath, reasonNoRoots)
 	}

@@ -108,7 +108,7 @@ type verdict struct {
 // name is denied without a row. An error means that nothing was decided: the
 // caller refuses.
 func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
-	defer refusePanic(&d, &err)
+	defer RefusePanic(&d, &err)
 	at := domain{r.Workspace, r.Project}
 	if p == nil || p.index == nil {
 		return Decision{}, errNoPolicy
@@ -135,7 +135,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 // Reach tells whether the agent could ever use the tool there. On an error the
 // answer is Never.
 func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
-	defer refusePanic(&reach, &err)
+	defer RefusePanic(&reach, &err)
 	at := domain{workspace, project}
 	if p == nil || p.index == nil {
 		return Never, errNoPolicy
@@ -148,15 +148,6 @@ func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err
 		return Never, err
 	}
 	return v.reach, nil
-}
-
-// refusePanic turns a panic into an error and the answer into its zero value,
-// which refuses. The panic's text may quote the model, so it is not repeated.
-func refusePanic[T any](answer *T, err *error) {
-	if r := recover(); r != nil {
-		var none T
-		*answer, *err = none, fmt.Errorf("policy: panic of type %T while judging", r)
-	}
 }
 
 // unmatchable says why no row can ever match these names; "" when one may.

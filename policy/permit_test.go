@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -271,7 +272,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := range 300 {
 				amount := (g + i) % 200
-				args := map[string]any{"currency": "EUR", "amount": number64(amount)}
+				args := map[string]any{"currency": "EUR", "amount": json.Number(fmt.Sprint(amount))}
 				d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", "payments.refund", args})
 				if err != nil || d.Allowed != (amount <= 100) {
 					t.Errorf("%d: %v, %v", amount, d, err)

@@ -37,7 +37,7 @@ func (r Row) String() string {
 type rule struct {
 	Row
 	domain    domain
-	condition *condition // nil: always
+	condition *Condition // nil: always
 }
 
 // grant is one g row.

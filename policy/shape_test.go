@@ -40,7 +40,7 @@ func TestRealSchemas(t *testing.T) {
 				quoted := strconv.Quote(member)
 				for _, expression := range []string{quoted + " in args", "args[" + quoted + "] == dyn(1)"} {
 					if c := l.check(expression); c != nil {
-						t.Errorf("%s: %s: %s", tool.Name, expression, c.found)
+						t.Errorf("%s: %s: %s", tool.Name, expression, c.Found)
 					}
 				}
 			}

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -30,6 +27,12 @@ type Project struct {
 	Resources map[string][]string // exact values, or a prefix before a trailing star
 
 	workspace, name string // set by Workspaces.Project
+}
+
+// Bounds returns what the arguments of a call in this project must stay within. It
+// shares its lists with p.
+func (p Project) Bounds() Lists {
+	return Lists{Roots: p.Roots, Hosts: p.Hosts, Resources: p.Resources, Workspace: p.workspace, Project: p.name}
 }
 
 // FieldError is one fault of a workspaces file, at a path of keys from the
@@ -130,14 +133,14 @@ func (v *validation) project(p Project, at []string) {
 		}
 		return nameProblem(agent)
 	})
-	v.each(append(at, "roots"), p.Roots, rootProblem)
-	v.each(append(at, "hosts"), p.Hosts, hostProblem)
+	v.each(append(at, "roots"), p.Roots, RootProblem)
+	v.each(append(at, "hosts"), p.Hosts, HostProblem)
 	for name, values := range p.Resources {
 		here := append(slices.Clone(at), "resources", name)
 		if bad := nameProblem(name); bad != "" {
 			v.add(here, "%s", bad)
 		}
-		if builtIn(name) {
+		if BuiltIn(name) {
 			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", quote(name))
 		}
 		v.each(here, values, func(value string) string {
@@ -174,29 +177,4 @@ func (v *validation) placeName(what, name string, at ...string) {
 			v.add(at, "%s", bad)
 		}
 	}
-}
-
-// nameProblem says what is wrong with a name; "" for nothing.
-func nameProblem(s string) string {
-	switch {
-	case s == "":
-		return "found an empty name, expected at least one character"
-	case !utf8.ValidString(s):
-		return "found invalid UTF-8, expected text"
-	case strings.TrimSpace(s) != s:
-		return fmt.Sprintf("found %s, expected no space at either end", quote(s))
-	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
-		return fmt.Sprintf("found %s, expected no control or invisible character", quote(s))
-	}
-	return ""
-}
-
-func rootProblem(root string) string {
-	if bad := nameProblem(root); bad != "" {
-		return bad
-	}
-	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
-		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", quote(root))
-	}
-	return ""
 }

@@ -1,0 +1,37 @@
+package policy
+
+import "context"
+
+// evaluation judges the conditions of one request, each at most once.
+type evaluation struct {
+	// probe stands for no request: conditions of allow rows are met as meet
+	// says, those of deny rows are not.
+	probe, allowsMet bool
+	ctx              context.Context
+	variables        Variables
+	failed           map[int]error // by line, of the conditions that failed
+}
+
+func newEvaluation(ctx context.Context, r Request) *evaluation {
+	return &evaluation{ctx: ctx, variables: Variables(r)}
+}
+
+// applies tells whether a row that matches otherwise takes part in the decision:
+// its condition is met, or failed on a deny row.
+func (j *evaluation) applies(r *rule) bool {
+	if r.condition == nil {
+		return true
+	}
+	if j.probe {
+		return j.allowsMet && r.Effect == Allow
+	}
+	met, err := r.condition.Evaluate(j.ctx, &j.variables)
+	if err != nil {
+		if j.failed == nil {
+			j.failed = map[int]error{}
+		}
+		j.failed[r.Line] = err
+		return r.Effect == Deny
+	}
+	return met
+}
