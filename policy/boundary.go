@@ -100,11 +100,11 @@ func (p Lists) resourceReason(kind, value string) string {
 
 // RootProblem says what is wrong with an entry of Roots; "" for nothing.
 func RootProblem(root string) string {
-	if bad := nameProblem(root); bad != "" {
+	if bad := NameProblem(root); bad != "" {
 		return bad
 	}
 	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
-		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", quote(root))
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", Quote(root))
 	}
 	return ""
 }

@@ -65,29 +65,29 @@ func (p *Policy) unusedRules(file string, tools []Tool, spaces Workspaces) []War
 		used[r.Subject] = true
 		switch {
 		case isRole(r.Subject) && !granted[r.Subject]:
-			warn(r.Line, "no g row grants %s, so this row matches nothing", quote(r.Subject))
+			warn(r.Line, "no g row grants %s, so this row matches nothing", Quote(r.Subject))
 		case !isRole(r.Subject) && !k.agents[r.Subject]:
-			warn(r.Line, "no project lists an agent %s, so this row matches nothing", quote(r.Subject))
+			warn(r.Line, "no project lists an agent %s, so this row matches nothing", Quote(r.Subject))
 		}
 		if !k.domains[r.domain] {
-			warn(r.Line, "no project matches the domain %s, so this row matches nothing", quote(r.Domain))
+			warn(r.Line, "no project matches the domain %s, so this row matches nothing", Quote(r.Domain))
 		}
 		if !k.tool(r.Tool) {
-			warn(r.Line, "no tool matches %s, so this row matches nothing", quote(r.Tool))
+			warn(r.Line, "no tool matches %s, so this row matches nothing", Quote(r.Tool))
 		}
 	}
 	for _, g := range p.grants {
 		switch {
 		case isRole(g.member) && !granted[g.member]:
-			warn(g.line, "no g row grants %s, so this row gives nothing", quote(g.member))
+			warn(g.line, "no g row grants %s, so this row gives nothing", Quote(g.member))
 		case !isRole(g.member) && !k.agents[g.member]:
-			warn(g.line, "no project lists an agent %s, so this row gives nothing", quote(g.member))
+			warn(g.line, "no project lists an agent %s, so this row gives nothing", Quote(g.member))
 		}
 		if !used[g.role] {
-			warn(g.line, "no p row names %s, so this row gives nothing", quote(g.role))
+			warn(g.line, "no p row names %s, so this row gives nothing", Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing", quote(g.written))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing", Quote(g.written))
 		}
 	}
 	return warnings

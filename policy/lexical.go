@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// quote shows a piece of the file, shortened.
-func quote(s string) string { return quoteUpTo(60, s) }
+// Quote shows a piece of the file, shortened.
+func Quote(s string) string { return QuoteUpTo(60, s) }
 
-func quoteUpTo(most int, s string) string {
+func QuoteUpTo(most int, s string) string {
 	if len(s) > most {
 		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
 	}
 	return fmt.Sprintf("%q", s)
 }
 
-// nameProblem says what is wrong with a name; "" for nothing.
-func nameProblem(s string) string {
+// NameProblem says what is wrong with a name; "" for nothing.
+func NameProblem(s string) string {
 	switch {
 	case s == "":
 		return "found an empty name, expected at least one character"
 	case !utf8.ValidString(s):
 		return "found invalid UTF-8, expected text"
 	case strings.TrimSpace(s) != s:
-		return fmt.Sprintf("found %s, expected no space at either end", quote(s))
+		return fmt.Sprintf("found %s, expected no space at either end", Quote(s))
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
-		return fmt.Sprintf("found %s, expected no control or invisible character", quote(s))
+		return fmt.Sprintf("found %s, expected no control or invisible character", Quote(s))
 	}
 	return ""
 }

@@ -87,7 +87,7 @@ func (l *loader) add(r record) {
 		l.grants[key] = r.line
 		l.policy.grants = append(l.policy.grants, parsed)
 	default:
-		l.faults.add(r.line, kind.column, "a row of type "+quote(kind.text), "p or g")
+		l.faults.add(r.line, kind.column, "a row of type "+Quote(kind.text), "p or g")
 	}
 }
 

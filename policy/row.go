@@ -127,17 +127,17 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	subject, domain, tool, when, effect := r.fields[1], r.fields[2], r.fields[3], r.fields[4], r.fields[5]
 	before := len(f.list)
 	if !validSubject(subject.text) {
-		f.add(r.line, subject.column, "the subject "+quote(subject.text), wantSubject)
+		f.add(r.line, subject.column, "the subject "+Quote(subject.text), wantSubject)
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+Quote(domain.text), wantDomain)
 	}
 	if !validTool(tool.text) {
-		f.add(r.line, tool.column, "the tool "+quote(tool.text), wantTool)
+		f.add(r.line, tool.column, "the tool "+Quote(tool.text), wantTool)
 	}
 	if e := Effect(effect.text); e != Allow && e != Deny {
-		f.add(r.line, effect.column, "the effect "+quote(effect.text), "allow or deny, spelled so")
+		f.add(r.line, effect.column, "the effect "+Quote(effect.text), "allow or deny, spelled so")
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
 		When: when.text, Effect: Effect(effect.text)}
@@ -153,14 +153,14 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	member, role, domain := r.fields[1], r.fields[2], r.fields[3]
 	before := len(f.list)
 	if !validSubject(member.text) {
-		f.add(r.line, member.column, "the member "+quote(member.text), wantSubject)
+		f.add(r.line, member.column, "the member "+Quote(member.text), wantSubject)
 	}
 	if !isRole(role.text) || !validSubject(role.text) {
-		f.add(r.line, role.column, "the role "+quote(role.text), "a role written role:NAME")
+		f.add(r.line, role.column, "the role "+Quote(role.text), "a role written role:NAME")
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+Quote(domain.text), wantDomain)
 	}
 	return &grant{line: r.line, member: member.text, role: role.text, written: domain.text, domain: where}, len(f.list) == before
 }

@@ -131,23 +131,23 @@ func (v *validation) project(p Project, at []string) {
 		case strings.Contains(agent, "*"):
 			return "found a star in an agent's name, expected a plain name"
 		}
-		return nameProblem(agent)
+		return NameProblem(agent)
 	})
 	v.each(append(at, "roots"), p.Roots, RootProblem)
 	v.each(append(at, "hosts"), p.Hosts, HostProblem)
 	for name, values := range p.Resources {
 		here := append(slices.Clone(at), "resources", name)
-		if bad := nameProblem(name); bad != "" {
+		if bad := NameProblem(name); bad != "" {
 			v.add(here, "%s", bad)
 		}
 		if BuiltIn(name) {
-			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", quote(name))
+			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", Quote(name))
 		}
 		v.each(here, values, func(value string) string {
 			if strings.Contains(strings.TrimSuffix(value, "*"), "*") {
 				return "found a star inside a value, expected none or one at its end"
 			}
-			return nameProblem(value)
+			return NameProblem(value)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func (v *validation) each(at []string, values []string, bad func(string) string)
 		if message := bad(value); message != "" {
 			v.add(here, "%s", message)
 		} else if j, repeated := first[value]; repeated {
-			v.add(here, "found %s again, which is element %d already", quoteUpTo(300, value), j) // paths differ at their end
+			v.add(here, "found %s again, which is element %d already", QuoteUpTo(300, value), j) // paths differ at their end
 		} else {
 			first[value] = i
 		}
@@ -173,7 +173,7 @@ func (v *validation) placeName(what, name string, at ...string) {
 	case strings.ContainsAny(name, "/*"):
 		v.add(at, "found a slash or a star in the name of a %s, expected neither", what)
 	default:
-		if bad := nameProblem(name); bad != "" {
+		if bad := NameProblem(name); bad != "" {
 			v.add(at, "%s", bad)
 		}
 	}
