@@ -17,6 +17,7 @@ import (
 
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/upstream"
@@ -275,9 +276,9 @@ func (l *loader) policy(file policy.Source, c *Config, entries []toolEntry) *pol
 	if c.Tools == nil {
 		entries = nil // conditions cannot be checked against schemas that are faulty
 	}
-	tools := make([]policy.Tool, len(entries))
+	tools := make([]condition.Tool, len(entries))
 	for i, e := range entries {
-		tools[i] = policy.Tool{Name: e.definition.Name, InputSchema: e.definition.InputSchema, Open: e.definition.Open}
+		tools[i] = condition.Tool{Name: e.definition.Name, InputSchema: e.definition.InputSchema, Open: e.definition.Open}
 	}
 	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
 	for _, w := range warnings {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/inquiry"
-	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -58,7 +58,7 @@ func (c *call) foreseen(asked *Asked) (answers map[string]json.RawMessage, ok bo
 		return nil, false
 	}
 	for _, f := range folders {
-		if c.project == nil || c.project.Bounds().Within(policy.KindPath, f.path) != nil {
+		if c.project == nil || c.project.Bounds().Within(boundary.KindPath, f.path) != nil {
 			return nil, false
 		}
 	}

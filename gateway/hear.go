@@ -11,7 +11,7 @@ import (
 
 	"github.com/callgate/callgate/inquiry"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -177,11 +177,11 @@ func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
 		if len(violations) == most {
 			break
 		}
-		err := c.project.Bounds().Within(policy.KindPath, f.path)
+		err := c.project.Bounds().Within(boundary.KindPath, f.path)
 		if err == nil {
 			continue
 		}
-		var outside *policy.OutsideError
+		var outside *boundary.OutsideError
 		if !errors.As(err, &outside) {
 			return nil, err
 		}

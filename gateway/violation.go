@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -53,6 +53,6 @@ func summary(violations []refusal.Violation) string {
 }
 
 // boundaryMessage says which argument is outside, and what it must stay within.
-func boundaryMessage(path []string, outside *policy.OutsideError) string {
+func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -54,7 +54,7 @@ func stayWithin(_ context.Context, c *call) error {
 		if err == nil {
 			continue
 		}
-		var outside *policy.OutsideError
+		var outside *boundary.OutsideError
 		if !errors.As(err, &outside) {
 			return err
 		}

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/policy/condition"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,10 +34,10 @@ func requestOf(i int) Request {
 	return Request{Agent: "agent0", Workspace: fmt.Sprintf("w%d", i%7), Project: fmt.Sprintf("p%d", i%3), Tool: fmt.Sprintf("t%d.call", i)}
 }
 
-func benchTools(n int) []Tool {
-	tools := make([]Tool, n)
+func benchTools(n int) []condition.Tool {
+	tools := make([]condition.Tool, n)
 	for i := range tools {
-		tools[i] = Tool{Name: fmt.Sprintf("t%d.call", i), InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"},"currency":{"enum":["EUR","USD"]}}}`)}
+		tools[i] = condition.Tool{Name: fmt.Sprintf("t%d.call", i), InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"},"currency":{"enum":["EUR","USD"]}}}`)}
 	}
 	return tools
 }

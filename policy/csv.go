@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -107,7 +108,7 @@ func splitFields(raw string, line int, f *faults) ([]field, bool) {
 			for at = end + 1; at < len(raw) && raw[at] == ' '; at++ {
 			}
 			if at < len(raw) && raw[at] != ',' {
-				f.add(line, at+1, Quote(raw[at:])+" after a closing quote", "a comma or the end of the line")
+				f.add(line, at+1, lexical.Quote(raw[at:])+" after a closing quote", "a comma or the end of the line")
 				return nil, false
 			}
 		} else {

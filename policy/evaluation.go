@@ -1,6 +1,9 @@
 package policy
 
-import "context"
+import (
+	"context"
+	"github.com/callgate/callgate/policy/condition"
+)
 
 // evaluation judges the conditions of one request, each at most once.
 type evaluation struct {
@@ -8,12 +11,12 @@ type evaluation struct {
 	// says, those of deny rows are not.
 	probe, allowsMet bool
 	ctx              context.Context
-	variables        Variables
+	variables        condition.Variables
 	failed           map[int]error // by line, of the conditions that failed
 }
 
 func newEvaluation(ctx context.Context, r Request) *evaluation {
-	return &evaluation{ctx: ctx, variables: Variables(r)}
+	return &evaluation{ctx: ctx, variables: condition.Variables(r)}
 }
 
 // applies tells whether a row that matches otherwise takes part in the decision:

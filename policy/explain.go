@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/callgate/callgate/policy/internal/lexical"
+	"github.com/callgate/callgate/policy/internal/safe"
 	"slices"
 )
 
@@ -33,7 +35,7 @@ type NearMiss struct {
 // Explain decides as Permit does and says why. It looks at every row: it is for
 // the command line, not for the path of a call.
 func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err error) {
-	defer RefusePanic(&e, &err)
+	defer safe.RefusePanic(&e, &err)
 	d, err := p.Permit(ctx, r)
 	if err != nil {
 		return Explanation{}, err
@@ -104,7 +106,7 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 		return p.conditionNearMiss(rule, j, d)
 	case domain && tool:
 		if isRole(rule.Subject) {
-			return fmt.Sprintf("wrong subject: %s does not have %s in %s", Quote(r.Agent), rule.Subject, Quote(at.String())), 3
+			return fmt.Sprintf("wrong subject: %s does not have %s in %s", lexical.Quote(r.Agent), rule.Subject, lexical.Quote(at.String())), 3
 		}
 		return fmt.Sprintf("wrong subject: the row is for %s", rule.Subject), 4
 	case subject && tool:

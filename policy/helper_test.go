@@ -3,23 +3,24 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/callgate/callgate/policy/condition"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func testTools() []Tool {
+func testTools() []condition.Tool {
 	refund, err := os.ReadFile(filepath.Join("condition", "testdata", "refund.json"))
 	if err != nil {
 		panic(err)
 	}
-	tools := []Tool{
+	tools := []condition.Tool{
 		{Name: "payments.refund", InputSchema: refund},
 		{Name: "web.fetch", InputSchema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","maxLength":2000}}}`)},
 	}
 	for _, name := range []string{"web.search", "data.vector_search", "files.read", "files.delete", "payments.list", "time.now", "notes.label"} {
-		tools = append(tools, Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)})
+		tools = append(tools, condition.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)})
 	}
 	return tools
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"github.com/callgate/callgate/policy/condition"
+	"github.com/callgate/callgate/policy/internal/lexical"
+)
 
 // Source is the text of a policy file.
 type Source struct {
@@ -13,7 +17,7 @@ type Source struct {
 // (errors.Join); on an error there is no Policy. Warnings name rows that can
 // match nothing, or repeat another, by their lines; tools and spaces serve these
 // warnings and the check of conditions, and are not kept.
-func Load(src Source, tools []Tool, spaces Workspaces) (*Policy, []Warning, error) {
+func Load(src Source, tools []condition.Tool, spaces Workspaces) (*Policy, []Warning, error) {
 	f := &faults{file: src.File}
 	records := readRecords(src.Data, f)
 	if err := f.err(); err != nil {
@@ -87,7 +91,7 @@ func (l *loader) add(r record) {
 		l.grants[key] = r.line
 		l.policy.grants = append(l.policy.grants, parsed)
 	default:
-		l.faults.add(r.line, kind.column, "a row of type "+Quote(kind.text), "p or g")
+		l.faults.add(r.line, kind.column, "a row of type "+lexical.Quote(kind.text), "p or g")
 	}
 }
 
@@ -99,14 +103,14 @@ func (l *loader) repeated(line, first int) {
 }
 
 // compile compiles the conditions of all rows.
-func (l *loader) compile(tools []Tool) error {
-	var c *Compiler
+func (l *loader) compile(tools []condition.Tool) error {
+	var c *condition.Compiler
 	for i, r := range l.policy.rules {
 		if r.When == "" {
 			continue
 		}
 		if c == nil {
-			made, err := NewCompiler(tools)
+			made, err := condition.NewCompiler(tools)
 			if err != nil {
 				return err
 			}

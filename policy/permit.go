@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/callgate/callgate/policy/internal/safe"
 	"github.com/casbin/casbin/v2/model"
 )
 
@@ -108,7 +109,7 @@ type verdict struct {
 // name is denied without a row. An error means that nothing was decided: the
 // caller refuses.
 func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
-	defer RefusePanic(&d, &err)
+	defer safe.RefusePanic(&d, &err)
 	at := domain{r.Workspace, r.Project}
 	if p == nil || p.index == nil {
 		return Decision{}, errNoPolicy
@@ -135,7 +136,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 // Reach tells whether the agent could ever use the tool there. On an error the
 // answer is Never.
 func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
-	defer RefusePanic(&reach, &err)
+	defer safe.RefusePanic(&reach, &err)
 	at := domain{workspace, project}
 	if p == nil || p.index == nil {
 		return Never, errNoPolicy

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"maps"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func walkRoles(starts []string, members map[string][]*grant, at domain, reported
 			case known && steps == onPath:
 				if !reported[g] {
 					reported[g] = true
-					f.add(g.line, 0, fmt.Sprintf("a cycle of roles in %s: %s leads back to %s", at, Quote(g.role), Quote(g.member)), "roles that end")
+					f.add(g.line, 0, fmt.Sprintf("a cycle of roles in %s: %s leads back to %s", at, lexical.Quote(g.role), lexical.Quote(g.member)), "roles that end")
 				}
 				continue
 			case !known:
@@ -93,7 +94,7 @@ func walkRoles(starts []string, members map[string][]*grant, at domain, reported
 			}
 			if steps+1 >= maxChain && !reported[g] {
 				reported[g] = true
-				f.add(g.line, 0, fmt.Sprintf("a chain of %d roles in %s, from %s", steps+2, at, Quote(g.member)), fmt.Sprintf("at most %d", maxChain))
+				f.add(g.line, 0, fmt.Sprintf("a chain of %d roles in %s, from %s", steps+2, at, lexical.Quote(g.member)), fmt.Sprintf("at most %d", maxChain))
 			}
 			longest = max(longest, steps+1)
 		}

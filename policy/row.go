@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/policy/condition"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"strings"
 )
 
@@ -37,7 +39,7 @@ func (r Row) String() string {
 type rule struct {
 	Row
 	domain    domain
-	condition *Condition // nil: always
+	condition *condition.Condition // nil: always
 }
 
 // grant is one g row.
@@ -127,17 +129,17 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	subject, domain, tool, when, effect := r.fields[1], r.fields[2], r.fields[3], r.fields[4], r.fields[5]
 	before := len(f.list)
 	if !validSubject(subject.text) {
-		f.add(r.line, subject.column, "the subject "+Quote(subject.text), wantSubject)
+		f.add(r.line, subject.column, "the subject "+lexical.Quote(subject.text), wantSubject)
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+Quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
 	}
 	if !validTool(tool.text) {
-		f.add(r.line, tool.column, "the tool "+Quote(tool.text), wantTool)
+		f.add(r.line, tool.column, "the tool "+lexical.Quote(tool.text), wantTool)
 	}
 	if e := Effect(effect.text); e != Allow && e != Deny {
-		f.add(r.line, effect.column, "the effect "+Quote(effect.text), "allow or deny, spelled so")
+		f.add(r.line, effect.column, "the effect "+lexical.Quote(effect.text), "allow or deny, spelled so")
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
 		When: when.text, Effect: Effect(effect.text)}
@@ -153,14 +155,14 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	member, role, domain := r.fields[1], r.fields[2], r.fields[3]
 	before := len(f.list)
 	if !validSubject(member.text) {
-		f.add(r.line, member.column, "the member "+Quote(member.text), wantSubject)
+		f.add(r.line, member.column, "the member "+lexical.Quote(member.text), wantSubject)
 	}
 	if !isRole(role.text) || !validSubject(role.text) {
-		f.add(r.line, role.column, "the role "+Quote(role.text), "a role written role:NAME")
+		f.add(r.line, role.column, "the role "+lexical.Quote(role.text), "a role written role:NAME")
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+Quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
 	}
 	return &grant{line: r.line, member: member.text, role: role.text, written: domain.text, domain: where}, len(f.list) == before
 }

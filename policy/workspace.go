@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/policy/boundary"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -31,8 +33,8 @@ type Project struct {
 
 // Bounds returns what the arguments of a call in this project must stay within. It
 // shares its lists with p.
-func (p Project) Bounds() Lists {
-	return Lists{Roots: p.Roots, Hosts: p.Hosts, Resources: p.Resources, Workspace: p.workspace, Project: p.name}
+func (p Project) Bounds() boundary.Lists {
+	return boundary.Lists{Roots: p.Roots, Hosts: p.Hosts, Resources: p.Resources, Workspace: p.workspace, Project: p.name}
 }
 
 // FieldError is one fault of a workspaces file, at a path of keys from the
@@ -131,23 +133,23 @@ func (v *validation) project(p Project, at []string) {
 		case strings.Contains(agent, "*"):
 			return "found a star in an agent's name, expected a plain name"
 		}
-		return NameProblem(agent)
+		return lexical.NameProblem(agent)
 	})
-	v.each(append(at, "roots"), p.Roots, RootProblem)
-	v.each(append(at, "hosts"), p.Hosts, HostProblem)
+	v.each(append(at, "roots"), p.Roots, boundary.RootProblem)
+	v.each(append(at, "hosts"), p.Hosts, boundary.HostProblem)
 	for name, values := range p.Resources {
 		here := append(slices.Clone(at), "resources", name)
-		if bad := NameProblem(name); bad != "" {
+		if bad := lexical.NameProblem(name); bad != "" {
 			v.add(here, "%s", bad)
 		}
-		if BuiltIn(name) {
-			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", Quote(name))
+		if boundary.BuiltIn(name) {
+			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", lexical.Quote(name))
 		}
 		v.each(here, values, func(value string) string {
 			if strings.Contains(strings.TrimSuffix(value, "*"), "*") {
 				return "found a star inside a value, expected none or one at its end"
 			}
-			return NameProblem(value)
+			return lexical.NameProblem(value)
 		})
 	}
 }
@@ -160,7 +162,7 @@ func (v *validation) each(at []string, values []string, bad func(string) string)
 		if message := bad(value); message != "" {
 			v.add(here, "%s", message)
 		} else if j, repeated := first[value]; repeated {
-			v.add(here, "found %s again, which is element %d already", QuoteUpTo(300, value), j) // paths differ at their end
+			v.add(here, "found %s again, which is element %d already", lexical.QuoteUpTo(300, value), j) // paths differ at their end
 		} else {
 			first[value] = i
 		}
@@ -173,7 +175,7 @@ func (v *validation) placeName(what, name string, at ...string) {
 	case strings.ContainsAny(name, "/*"):
 		v.add(at, "found a slash or a star in the name of a %s, expected neither", what)
 	default:
-		if bad := NameProblem(name); bad != "" {
+		if bad := lexical.NameProblem(name); bad != "" {
 			v.add(at, "%s", bad)
 		}
 	}

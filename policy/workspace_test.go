@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -28,7 +29,7 @@ func TestProjectOf(t *testing.T) {
 	} {
 		p, err := w.Project(c.agent, c.workspace, c.project)
 		if c.want == "" {
-			if err != nil || p.Bounds().Within(KindWorkspace, c.workspace) != nil || p.Bounds().Within(KindProject, c.project) != nil {
+			if err != nil || p.Bounds().Within(boundary.KindWorkspace, c.workspace) != nil || p.Bounds().Within(boundary.KindProject, c.project) != nil {
 				t.Errorf("%v: %v, %v", c, p, err)
 			}
 			continue
@@ -43,7 +44,7 @@ func TestProjectOf(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	if p := w["acme"].Projects["alpha"]; p.Bounds().Within(KindProject, "alpha") == nil {
+	if p := w["acme"].Projects["alpha"]; p.Bounds().Within(boundary.KindProject, "alpha") == nil {
 		t.Error("a project knows its name without being looked up")
 	}
 }

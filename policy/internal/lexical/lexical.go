@@ -1,4 +1,4 @@
-package policy
+package lexical
 
 import (
 	"fmt"

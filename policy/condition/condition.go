@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
+	"github.com/callgate/callgate/policy/internal/safe"
 )
 
 const (
@@ -104,7 +105,7 @@ func (a *activation) Parent() interpreter.Activation { return nil }
 
 // Evaluate evaluates the condition. An error means that it failed.
 func (c *Condition) Evaluate(ctx context.Context, v *Variables) (met bool, err error) {
-	defer RefusePanic(&met, &err)
+	defer safe.RefusePanic(&met, &err)
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}

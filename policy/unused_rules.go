@@ -3,6 +3,8 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"github.com/callgate/callgate/policy/condition"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"slices"
 	"strings"
 )
@@ -14,7 +16,7 @@ type configured struct {
 	domains       map[domain]bool // exact, and workspace/* where it has a project
 }
 
-func newConfigured(tools []Tool, spaces Workspaces) configured {
+func newConfigured(tools []condition.Tool, spaces Workspaces) configured {
 	k := configured{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, domains: map[domain]bool{}}
 	for _, t := range tools {
 		k.tools[t.Name] = true
@@ -48,7 +50,7 @@ func (k configured) tool(pattern string) bool {
 }
 
 // unusedRules warns of what can match nothing.
-func (p *Policy) unusedRules(file string, tools []Tool, spaces Workspaces) []Warning {
+func (p *Policy) unusedRules(file string, tools []condition.Tool, spaces Workspaces) []Warning {
 	k := newConfigured(tools, spaces)
 	var warnings []Warning
 	warn := func(line int, format string, args ...any) {
@@ -65,29 +67,29 @@ func (p *Policy) unusedRules(file string, tools []Tool, spaces Workspaces) []War
 		used[r.Subject] = true
 		switch {
 		case isRole(r.Subject) && !granted[r.Subject]:
-			warn(r.Line, "no g row grants %s, so this row matches nothing", Quote(r.Subject))
+			warn(r.Line, "no g row grants %s, so this row matches nothing", lexical.Quote(r.Subject))
 		case !isRole(r.Subject) && !k.agents[r.Subject]:
-			warn(r.Line, "no project lists an agent %s, so this row matches nothing", Quote(r.Subject))
+			warn(r.Line, "no project lists an agent %s, so this row matches nothing", lexical.Quote(r.Subject))
 		}
 		if !k.domains[r.domain] {
-			warn(r.Line, "no project matches the domain %s, so this row matches nothing", Quote(r.Domain))
+			warn(r.Line, "no project matches the domain %s, so this row matches nothing", lexical.Quote(r.Domain))
 		}
 		if !k.tool(r.Tool) {
-			warn(r.Line, "no tool matches %s, so this row matches nothing", Quote(r.Tool))
+			warn(r.Line, "no tool matches %s, so this row matches nothing", lexical.Quote(r.Tool))
 		}
 	}
 	for _, g := range p.grants {
 		switch {
 		case isRole(g.member) && !granted[g.member]:
-			warn(g.line, "no g row grants %s, so this row gives nothing", Quote(g.member))
+			warn(g.line, "no g row grants %s, so this row gives nothing", lexical.Quote(g.member))
 		case !isRole(g.member) && !k.agents[g.member]:
-			warn(g.line, "no project lists an agent %s, so this row gives nothing", Quote(g.member))
+			warn(g.line, "no project lists an agent %s, so this row gives nothing", lexical.Quote(g.member))
 		}
 		if !used[g.role] {
-			warn(g.line, "no p row names %s, so this row gives nothing", Quote(g.role))
+			warn(g.line, "no p row names %s, so this row gives nothing", lexical.Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing", Quote(g.written))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing", lexical.Quote(g.written))
 		}
 	}
 	return warnings

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	celast "cel.dev/cel-go/common/ast"

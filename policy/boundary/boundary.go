@@ -1,7 +1,8 @@
-package policy
+package boundary
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"path/filepath"
 	"strings"
 )
@@ -100,11 +101,11 @@ func (p Lists) resourceReason(kind, value string) string {
 
 // RootProblem says what is wrong with an entry of Roots; "" for nothing.
 func RootProblem(root string) string {
-	if bad := NameProblem(root); bad != "" {
+	if bad := lexical.NameProblem(root); bad != "" {
 		return bad
 	}
 	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
-		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", Quote(root))
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", lexical.Quote(root))
 	}
 	return ""
 }

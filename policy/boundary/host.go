@@ -1,7 +1,8 @@
-package policy
+package boundary
 
 import (
 	"fmt"
+	"github.com/callgate/callgate/policy/internal/lexical"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -77,18 +78,18 @@ func hostName(host string) bool {
 
 // HostProblem says what is wrong with an entry of a project's hosts; "" for nothing.
 func HostProblem(entry string) string {
-	if bad := NameProblem(entry); bad != "" {
+	if bad := lexical.NameProblem(entry); bad != "" {
 		return bad
 	}
 	host := foldASCII(entry)
 	if address, err := netip.ParseAddr(host); err == nil {
 		if address.Zone() != "" || address.String() != host {
-			return fmt.Sprintf("found the address %s, expected its usual form without a zone", Quote(entry))
+			return fmt.Sprintf("found the address %s, expected its usual form without a zone", lexical.Quote(entry))
 		}
 		return ""
 	}
 	if !hostName(strings.TrimPrefix(host, "*.")) {
-		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end", Quote(entry))
+		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end", lexical.Quote(entry))
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"context"
@@ -151,7 +151,7 @@ func TestConditions(t *testing.T) {
 
 // Conditions that load against the schema of the tool.
 func TestConditionsThatFitTheSchema(t *testing.T) {
-	schema, err := os.ReadFile(filepath.Join("condition", "testdata", "refund.json"))
+	schema, err := os.ReadFile(filepath.Join("testdata", "refund.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
