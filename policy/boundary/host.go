@@ -2,11 +2,12 @@ package boundary
 
 import (
 	"fmt"
-	"github.com/callgate/callgate/policy/internal/lexical"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 const (

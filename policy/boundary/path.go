@@ -2,10 +2,13 @@ package boundary
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 const (
@@ -165,4 +168,15 @@ func resolveLinks(path string) (string, error) {
 		}
 	}
 	return at, nil
+}
+
+// RootProblem says what is wrong with an entry of Roots; "" for nothing.
+func RootProblem(root string) string {
+	if bad := lexical.NameProblem(root); bad != "" {
+		return bad
+	}
+	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", lexical.Quote(root))
+	}
+	return ""
 }

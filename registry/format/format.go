@@ -9,12 +9,10 @@
 package format
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
-	"net/netip"
 	"regexp"
 	"slices"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Format is one value of the keyword format.
@@ -72,16 +70,6 @@ func Find(name string) *Format {
 	return nil
 }
 
-func isIPv4(s string) bool {
-	a, err := netip.ParseAddr(s)
-	return err == nil && a.Is4()
-}
-
-func isIPv6(s string) bool {
-	a, err := netip.ParseAddr(s)
-	return err == nil && a.Is6() && a.Zone() == ""
-}
-
 // maxRegexBytes is the longest text that is compiled to see whether it is a regular expression.
 const maxRegexBytes = 800
 
@@ -112,14 +100,6 @@ func isUUID(s string) bool {
 	return true
 }
 
-func hexDigit(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
-}
-
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
-
 func isJSONPointer(s string) bool {
 	if s != "" && s[0] != '/' {
 		return false
@@ -138,98 +118,4 @@ func isRelativeJSONPointer(s string) bool {
 		return false
 	}
 	return s[n:] == "#" || isJSONPointer(s[n:])
-}
-
-// isHostname follows RFC 1123 with the length limits of RFC 1035, and for
-// labels of the form xn-- the prefix rule of RFC 5890 alone.
-func isHostname(s string) bool {
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for i := range len(label) {
-			if !letter(label[i]) && !digit(label[i]) && label[i] != '-' {
-				return false
-			}
-		}
-		if len(label) >= 4 && label[2:4] == "--" && !punycode(label) {
-			return false
-		}
-	}
-	return true
-}
-
-// punycode tells whether a label that has hyphens in its third and fourth
-// place is an A-label as far as its letters show.
-func punycode(label string) bool {
-	return strings.EqualFold(label[:2], "xn") && len(label) > 4
-}
-
-func isEmail(s string) bool { return email(s, false) }
-
-func isIDNEmail(s string) bool { return email(s, true) }
-
-func email(s string, international bool) bool {
-	at := strings.LastIndexByte(s, '@')
-	if at < 1 || at > 64*utf8.UTFMax || len(s) > 1024 {
-		return false
-	}
-	return localPart(s[:at], international) && mailDomain(s[at+1:], international)
-}
-
-func localPart(s string, international bool) bool {
-	if utf8.RuneCountInString(s) > 64 {
-		return false
-	}
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		return quotedLocal(s[1:len(s)-1], international)
-	}
-	for atom := range strings.SplitSeq(s, ".") {
-		if atom == "" {
-			return false
-		}
-		for _, r := range atom {
-			if r < utf8.RuneSelf && !letter(byte(r)) && !digit(byte(r)) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || r >= utf8.RuneSelf && !international {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func quotedLocal(s string, international bool) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\':
-			i++
-			if i == len(s) || s[i] < ' ' || s[i] >= 0x7F {
-				return false
-			}
-		case c == '"' || c < ' ' || c == 0x7F || c >= utf8.RuneSelf && !international:
-			return false
-		}
-	}
-	return true
-}
-
-func mailDomain(s string, international bool) bool {
-	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
-		literal := s[1 : len(s)-1]
-		if v6, ok := strings.CutPrefix(literal, "IPv6:"); ok {
-			return isIPv6(v6)
-		}
-		return isIPv4(literal)
-	}
-	if !international {
-		return isHostname(s)
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || strings.ContainsAny(label, " \t\r\n\"(),:;<>@[\\]") {
-			return false
-		}
-	}
-	return true
 }

@@ -1,8 +1,9 @@
 package format
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // isDateTime follows RFC 3339, section 5.6. A leap second stands only at the

@@ -1,10 +1,11 @@
 package format
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 const (

@@ -47,11 +47,3 @@ func (b *bundler) authored(s *subschema, st position) any {
 	b.forbidAdditional(s, st, out)
 	return out
 }
-
-// defaultToObject says of the root that it is an object.
-func defaultToObject(out map[string]any) map[string]any {
-	if _, has := out["type"]; !has {
-		out["type"] = "object"
-	}
-	return out
-}

@@ -1,10 +1,7 @@
 package schema
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -18,50 +15,6 @@ const maxViolations = 100
 type collector struct {
 	list []*finding
 	cut  bool // list was cut to maxViolations at least once and is sorted up to there
-}
-
-// finding is a violation before it is put into words.
-type finding struct {
-	code    refusal.Code
-	at      Place
-	path    []pathToken
-	pointer string
-	by      *node
-	fault   faultKind
-	render  func(argument string) string
-	message string // "" until it is asked for
-}
-
-func rank(c refusal.Code) int {
-	switch c {
-	case refusal.WrongType:
-		return 0
-	case refusal.MissingArgument:
-		return 1
-	case refusal.UnexpectedArgument:
-		return 2
-	}
-	return 3
-}
-
-func (f *finding) comparePlace(o *finding) int {
-	return cmp.Or(strings.Compare(f.pointer, o.pointer), cmp.Compare(rank(f.code), rank(o.code)))
-}
-
-// compare orders findings. Messages count only between several faults of one
-// value, which may all be listed, so that most are never built.
-func (f *finding) compare(o *finding) int {
-	if c := f.comparePlace(o); c != 0 || f.code != refusal.InvalidValue || f.by == o.by && f.fault == o.fault {
-		return c
-	}
-	return strings.Compare(f.text(), o.text())
-}
-
-func (f *finding) text() string {
-	if f.message == "" {
-		f.message = f.render(argument(f.path))
-	}
-	return f.message
 }
 
 // add notes a finding if there is room for it.
@@ -118,34 +71,4 @@ func hiddenByType(wrong map[string]bool, f *finding) bool {
 		}
 	}
 	return false
-}
-
-// result puts into words what was found.
-func (j *evaluation) result() []Violation {
-	j.found.compact()
-	var out []Violation
-	for _, f := range j.found.list {
-		v := Violation{Code: f.code, At: f.at, Message: f.text(), Path: make([]string, len(f.path))}
-		for k := range f.path {
-			v.Path[k] = f.path[k].text()
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-func (t *pathToken) text() string {
-	if t.name == "" && t.index >= 0 {
-		return strconv.Itoa(t.index)
-	}
-	return t.name
-}
-
-func pointerOf(path []pathToken) string {
-	var b strings.Builder
-	for i := range path {
-		b.WriteByte('/')
-		b.WriteString(refusal.EscapePointer(path[i].text()))
-	}
-	return b.String()
 }

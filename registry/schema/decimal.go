@@ -1,9 +1,11 @@
 package schema
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"encoding/json"
 	"math/big"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // The limits on a number literal are those of the output language, so that no
@@ -147,4 +149,12 @@ func (d decimal) appendCanonical(b []byte) []byte {
 	b = append(b, d.digits...)
 	b = append(b, 'e')
 	return big.NewInt(int64(d.exp)).Append(b, 10)
+}
+
+func numberOf(v any) (decimal, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return decimal{}, false
+	}
+	return parseDecimal(string(n))
 }

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"io"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 const (

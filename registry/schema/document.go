@@ -1,11 +1,12 @@
 package schema
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // subschema is one schema inside a document: a bool or an object of keywords.

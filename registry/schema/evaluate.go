@@ -5,22 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// A step is the unit in which judging is bounded, about a microsecond at most:
-// one schema applied to one value by the first judge, half of that by the
-// second. Long texts, lists and messages cost more than one.
-const (
-	maxSteps          = 600_000 // every value of the longest completion, once
-	maxSecondarySteps = 400_000 // of the second judge: up to 200,000 values
-	bytesPerStep      = 64
-	// Of what is looked up, sorted or copied, as many as one step pays for.
-	namesPerStep        = 16
-	sortedPerStep       = 2
-	mergedPerStep       = 8
-	bytesWrittenPerStep = 16 // bytes of canonical forms and of pointers
-	// maxValueDepth bounds recursion for callers without a parser in front.
-	maxValueDepth = 1_000
-)
-
 // evaluation is one judgement of one value.
 type evaluation struct {
 	tool      string
@@ -34,12 +18,6 @@ type evaluation struct {
 	path        []pathToken
 	found       collector
 	suggestions memberSuggestions
-}
-
-// pathToken is one step into the value.
-type pathToken struct {
-	name  string
-	index int // -1: name holds a member's name
 }
 
 // evaluated is what some schema has already judged of one object or array.
@@ -212,9 +190,6 @@ func (j *evaluation) stringKeywords(n *node, v string) bool {
 	}
 	return ok
 }
-
-// cost bounds the work of a match: each byte may meet each instruction.
-func (p *pattern) cost(s string) int { return len(s) * p.size / bytesPerStep }
 
 func (j *evaluation) numberKeywords(n *node, v json.Number) bool {
 	if n.minimum == nil && n.maximum == nil && n.exclusiveMinimum == nil && n.exclusiveMaximum == nil && n.multipleOf == nil {

@@ -194,18 +194,3 @@ func (j *evaluation) mayDeclare(n *node, name string, asked map[*node]bool) bool
 	}
 	return false
 }
-
-// inPlace lists the schemas that judge the same value together with this one
-// and may mark parts of it as judged.
-func (n *node) inPlace() []*node {
-	list := slices.Concat(n.allOf, n.anyOf, n.oneOf)
-	for _, d := range n.dependentSchemas {
-		list = append(list, d.node)
-	}
-	for _, b := range []*node{n.ref, n.ifSchema, n.thenSchema, n.elseSchema} {
-		if b != nil {
-			list = append(list, b)
-		}
-	}
-	return list
-}

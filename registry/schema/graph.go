@@ -1,5 +1,7 @@
 package schema
 
+import "slices"
+
 // walk calls f once for every schema that can be reached.
 func (n *node) walk(f func(*node)) {
 	seen := map[*node]bool{}
@@ -34,6 +36,21 @@ func (n *node) children() []*node {
 	for _, next := range []*node{n.additionalProperties, n.propertyNames, n.items, n.contains, n.unevaluatedProperties, n.unevaluatedItems} {
 		if next != nil {
 			list = append(list, next)
+		}
+	}
+	return list
+}
+
+// inPlace lists the schemas that judge the same value together with this one
+// and may mark parts of it as judged.
+func (n *node) inPlace() []*node {
+	list := slices.Concat(n.allOf, n.anyOf, n.oneOf)
+	for _, d := range n.dependentSchemas {
+		list = append(list, d.node)
+	}
+	for _, b := range []*node{n.ref, n.ifSchema, n.thenSchema, n.elseSchema} {
+		if b != nil {
+			list = append(list, b)
 		}
 	}
 	return list

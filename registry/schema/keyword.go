@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/callgate/callgate/registry/internal/similar"
+import (
+	"slices"
+
+	"github.com/callgate/callgate/registry/internal/similar"
+)
 
 // shape says how a keyword holds schemas.
 type shape int
@@ -112,4 +116,28 @@ func suggestKeyword(name string) string {
 		}
 	}
 	return best
+}
+
+const (
+	boundaryKey = "x-boundary"
+	secretKey   = "x-secret"
+	// primaryEnumKey stands for enum in what the judges see where the first judge
+	// alone compares: the second would compare with one value after another.
+	primaryEnumKey = "x-enum"
+)
+
+// maxSecondaryEnum is the number of values up to which both judges compare.
+const maxSecondaryEnum = 32
+
+// primaryOnly tells whether an enum is too long for both judges. Arrays and objects
+// are always compared by both.
+func primaryOnly(value any) bool {
+	list, _ := value.([]any)
+	return len(list) > maxSecondaryEnum && !slices.ContainsFunc(list, func(v any) bool {
+		switch v.(type) {
+		case []any, map[string]any:
+			return true
+		}
+		return false
+	})
 }

@@ -1,16 +1,16 @@
 package schema
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/registry/format"
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // maxSchemas and maxPatternSize bound what one definition may hold.
@@ -131,26 +131,4 @@ func (l *resolver) lintPattern(at, pattern string) {
 	if n := patternSize(pattern); n > maxPatternSize {
 		l.report(at, fmt.Sprintf("found a pattern of %d steps, too costly to judge; expected at most %d", n, maxPatternSize))
 	}
-}
-
-// patternSize is the number of instructions that a pattern compiles to: what
-// one byte of a value can cost. An invalid pattern has none.
-func patternSize(pattern string) int {
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return 0
-	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return 0
-	}
-	return len(program.Inst)
-}
-
-func numberOf(v any) (decimal, bool) {
-	n, ok := v.(json.Number)
-	if !ok {
-		return decimal{}, false
-	}
-	return parseDecimal(string(n))
 }

@@ -3,42 +3,11 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-)
 
-// faultKind is a keyword that a value failed, as far as messages differ.
-type faultKind int
-
-const (
-	faultNever faultKind = iota
-	faultEnum
-	faultConst
-	faultMinLength
-	faultMaxLength
-	faultPattern
-	faultFormat
-	faultMinimum
-	faultMaximum
-	faultExclusiveMinimum
-	faultExclusiveMaximum
-	faultMultiple
-	faultMinItems
-	faultMaxItems
-	faultUnique
-	faultContains
-	faultContainsMany
-	faultMinProperties
-	faultMaxProperties
-	faultAnyOf
-	faultOneOf
-	faultOneOfMany
-	faultNot
-	faultThen
-	faultElse
-	faultName // of a member
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // maxListed bounds how many expectations a message lists.
@@ -71,14 +40,14 @@ func wrongTypeMessage(n *node, v any, argument string) string {
 	return fmt.Sprintf("%s must be %s, not %s.", argument, n.types, found)
 }
 
-func (j *evaluation) missingMessage(n *node, name, argument string) string {
+func missingMessage(n *node, name, argument, tool string) string {
 	want := ""
 	if p := n.declared(name); p != nil {
 		if d := describe(p, 0); d != "" {
 			want = ": " + d
 		}
 	}
-	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, j.tool, want)
+	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, tool, want)
 }
 
 // declared finds what a schema says of a member, for a message only.
@@ -95,9 +64,9 @@ func (n *node) declared(name string) *node {
 	return nil
 }
 
-func (j *evaluation) unexpectedMessage(n *node, v map[string]any, name, argument string) string {
-	say := fmt.Sprintf("%s is not part of %s.", argument, j.tool)
-	if near := j.suggestions.suggest(n, v, name); near != "" {
+func unexpectedMessage(n *node, v map[string]any, name, argument, tool string, suggestions *memberSuggestions) string {
+	say := fmt.Sprintf("%s is not part of %s.", argument, tool)
+	if near := suggestions.suggest(n, v, name); near != "" {
 		return say + " Did you mean " + lexical.Quote(near) + "?"
 	}
 	return say + " Send the call again without it."

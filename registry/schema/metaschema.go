@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // noLoader is a loader of no documents: nothing is ever fetched.

@@ -3,12 +3,12 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/registry/format"
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // node is one compiled schema. A tree of nodes is immutable once built; only
@@ -62,13 +62,6 @@ type patternProperty struct {
 	node *node
 }
 
-// pattern is a regular expression with what one byte can cost it.
-type pattern struct {
-	source string
-	expr   *regexp.Regexp
-	size   int
-}
-
 type dependentRequired struct {
 	name     string
 	required []string
@@ -77,30 +70,6 @@ type dependentRequired struct {
 type dependentSchema struct {
 	name string
 	node *node
-}
-
-const (
-	boundaryKey = "x-boundary"
-	secretKey   = "x-secret"
-	// primaryEnumKey stands for enum in what the judges see where the first judge
-	// alone compares: the second would compare with one value after another.
-	primaryEnumKey = "x-enum"
-)
-
-// maxSecondaryEnum is the number of values up to which both judges compare.
-const maxSecondaryEnum = 32
-
-// primaryOnly tells whether an enum is too long for both judges. Arrays and objects
-// are always compared by both.
-func primaryOnly(value any) bool {
-	list, _ := value.([]any)
-	return len(list) > maxSecondaryEnum && !slices.ContainsFunc(list, func(v any) bool {
-		switch v.(type) {
-		case []any, map[string]any:
-			return true
-		}
-		return false
-	})
 }
 
 // builder turns a bundle into nodes. It reports by panicking with a fault
@@ -347,6 +316,14 @@ func texts(value any) []string {
 	return slices.Compact(list)
 }
 
-func newPattern(source string) *pattern {
-	return &pattern{source: source, expr: regexp.MustCompile(source), size: patternSize(source)}
+// secondaryCost is what the second judge does for a schema whatever the value is: it
+// walks all members that a schema names, notes each as judged, and copies the
+// notes of every schema beside it. A thorough judgement counts it, so that a
+// call which would keep the second judge busy is refused before it begins.
+type secondaryCost struct {
+	known          bool
+	annotated      int // members that are noted as judged
+	inherited      int // of them, those that schemas beside this one hand over
+	annotatesParts bool
+	inheriting     int // schemas beside this one that hand over notes of the value's parts
 }

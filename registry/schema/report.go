@@ -36,13 +36,27 @@ func (j *evaluation) invalid(n *node, v any, f faultKind) {
 }
 
 func (j *evaluation) missing(n *node, name string) {
-	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(argument string) string { return j.missingMessage(n, name, argument) }})
+	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(argument string) string { return missingMessage(n, name, argument, j.tool) }})
 }
 
 func (j *evaluation) unexpected(n *node, v map[string]any, name string) {
-	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(argument string) string { return j.unexpectedMessage(n, v, name, argument) }})
+	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(argument string) string { return unexpectedMessage(n, v, name, argument, j.tool, &j.suggestions) }})
 }
 
 func (j *evaluation) invalidName(n *node, name string) {
 	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(argument string) string { return invalidNameMessage(n, argument) }})
+}
+
+// result puts into words what was found.
+func (j *evaluation) result() []Violation {
+	j.found.compact()
+	var out []Violation
+	for _, f := range j.found.list {
+		v := Violation{Code: f.code, At: f.at, Message: f.text(), Path: make([]string, len(f.path))}
+		for k := range f.path {
+			v.Path[k] = f.path[k].text()
+		}
+		out = append(out, v)
+	}
+	return out
 }

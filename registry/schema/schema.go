@@ -48,17 +48,6 @@ func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
 	return read(raw, o)
 }
 
-// Options says how a definition is read. The zero value is the strict one.
-type Options struct {
-	Open     bool // the root keeps additionalProperties and unevaluatedProperties as its author wrote them
-	Authored bool // nothing is closed and the root may be any schema: results, and the official suite
-	// formatAnnotations makes format an annotation, allowEmptyEnum accepts a list that
-	// no value matches, and remotes supplies other documents: the official suite.
-	formatAnnotations, allowEmptyEnum bool
-	remotes                           func(uri string) (any, bool)
-	large                             chan struct{} // see witness
-}
-
 // read turns a definition into a schema, or says all that is wrong with it.
 func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	if len(raw) == 0 {

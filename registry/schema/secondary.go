@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/callgate/callgate/registry/format"
 	"github.com/kaptinlin/jsonschema"
+
+	"github.com/callgate/callgate/registry/format"
 )
 
 // secondary is the second judge: kaptinlin/jsonschema on the same closed schema.

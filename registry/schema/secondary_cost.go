@@ -2,27 +2,6 @@ package schema
 
 import "encoding/json"
 
-// secondaryCost is what the second judge does for a schema whatever the value is: it
-// walks all members that a schema names, notes each as judged, and copies the
-// notes of every schema beside it. A thorough judgement counts it, so that a
-// call which would keep the second judge busy is refused before it begins.
-type secondaryCost struct {
-	known          bool
-	annotated      int // members that are noted as judged
-	inherited      int // of them, those that schemas beside this one hand over
-	annotatesParts bool
-	inheriting     int // schemas beside this one that hand over notes of the value's parts
-}
-
-// The rates at which the second judge works, measured; see BenchmarkWorst.
-const (
-	deepPerStep        = 512 // schemas among which it looks for one applied twice
-	annotationsPerStep = 6   // notes made or copied
-	requiredPerStep    = 256 // comparisons of a member's name with those required
-	comparedPerStep    = 3   // plain values of an enum
-	missingPerStep     = 4   // absent members that it lists
-)
-
 // countSecondaryCost works out the burden of all schemas that can be reached.
 func (n *node) countSecondaryCost() {
 	n.walk(func(n *node) { n.ownSecondaryCost() })
@@ -83,53 +62,4 @@ func (n *node) secondaryExtraOfMembers(v map[string]any) int {
 		}
 	}
 	return cost
-}
-
-// numberCost is what a number adds to computing with it exactly.
-func numberCost(v json.Number) int {
-	d, ok := parseDecimal(string(v))
-	if !ok {
-		return 0
-	}
-	return (len(d.digits) + max(d.exp, -d.exp)) / bytesPerStep
-}
-
-// compareCost is what comparing with a value costs, in plain values.
-func compareCost(v any) int {
-	switch v := v.(type) {
-	case string:
-		return 1 + len(v)/bytesPerStep
-	case json.Number:
-		return 3 + 4*numberCost(v)
-	case []any:
-		sum := 1
-		for _, item := range v {
-			sum += compareCost(item)
-		}
-		return sum
-	case map[string]any:
-		sum := 1
-		for name, item := range v {
-			sum += 1 + len(name)/bytesPerStep + compareCost(item)
-		}
-		return sum
-	}
-	return 1
-}
-
-// secondaryCompareCost is what the second judge spends to find a value among these, or to
-// find that it is not.
-func (v *valueSet) secondaryCompareCost(item any) int {
-	last := len(v.list) - 1
-	if last < 0 {
-		return 0
-	}
-	if at, has := v.set[string(appendCanonical(nil, item))]; has {
-		last = at
-	}
-	cost := v.compareCosts[last]
-	if n, is := item.(json.Number); is {
-		cost += (last + 1) * (3 + 4*numberCost(n))
-	}
-	return cost / comparedPerStep
 }

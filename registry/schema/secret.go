@@ -1,8 +1,9 @@
 package schema
 
 import (
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"slices"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Secret tells whether the place at path, or one above it, is marked x-secret

@@ -181,3 +181,52 @@ func appendCanonical(b []byte, v any) []byte {
 	}
 	return append(b, '?')
 }
+
+// numberCost is what a number adds to computing with it exactly.
+func numberCost(v json.Number) int {
+	d, ok := parseDecimal(string(v))
+	if !ok {
+		return 0
+	}
+	return (len(d.digits) + max(d.exp, -d.exp)) / bytesPerStep
+}
+
+// compareCost is what comparing with a value costs, in plain values.
+func compareCost(v any) int {
+	switch v := v.(type) {
+	case string:
+		return 1 + len(v)/bytesPerStep
+	case json.Number:
+		return 3 + 4*numberCost(v)
+	case []any:
+		sum := 1
+		for _, item := range v {
+			sum += compareCost(item)
+		}
+		return sum
+	case map[string]any:
+		sum := 1
+		for name, item := range v {
+			sum += 1 + len(name)/bytesPerStep + compareCost(item)
+		}
+		return sum
+	}
+	return 1
+}
+
+// secondaryCompareCost is what the second judge spends to find a value among these, or to
+// find that it is not.
+func (v *valueSet) secondaryCompareCost(item any) int {
+	last := len(v.list) - 1
+	if last < 0 {
+		return 0
+	}
+	if at, has := v.set[string(appendCanonical(nil, item))]; has {
+		last = at
+	}
+	cost := v.compareCosts[last]
+	if n, is := item.(json.Number); is {
+		cost += (last + 1) * (3 + 4*numberCost(n))
+	}
+	return cost / comparedPerStep
+}
