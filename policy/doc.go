@@ -1,7 +1,7 @@
-// Package policy decides what an agent may do and where: permission (which
+// Package policy decides whether an agent may make a call, and where: permission (which
 // agent may call which tool in which project, and with which arguments),
 // workspaces and projects, and the boundaries that arguments must stay within.
-// It refuses whatever it cannot judge: an error, a panic or a missing list is
+// It refuses every call that it cannot decide: an error, a panic or a missing list is
 // never permission.
 //
 // # The policy file
@@ -46,7 +46,7 @@
 // A condition that fails (it reads an absent member, meets a wrong type, costs
 // too much, is interrupted) makes a deny row deny and an allow row not allow,
 // even where CEL's logical operators would have hidden a number that cannot be
-// read. Conditions are judged in the order of their lines.
+// read. Conditions are evaluated in the order of their lines.
 //
 // Where a row names one known tool, its condition is also checked against that
 // tool's input schema when the file is loaded: members that the closed schema

@@ -5,10 +5,10 @@ import (
 	"github.com/callgate/callgate/policy/condition"
 )
 
-// evaluation judges the conditions of one request, each at most once.
+// evaluation evaluates the conditions of one request, each at most once.
 type evaluation struct {
-	// probe stands for no request: conditions of allow rows are met as meet
-	// says, those of deny rows are not.
+	// probe evaluates no request: conditions of allow rows are met if allowsMet is set,
+	// those of deny rows are not.
 	probe, allowsMet bool
 	ctx              context.Context
 	variables        condition.Variables
@@ -19,7 +19,7 @@ func newEvaluation(ctx context.Context, r Request) *evaluation {
 	return &evaluation{ctx: ctx, variables: condition.Variables(r)}
 }
 
-// applies tells whether a row that matches otherwise takes part in the decision:
+// applies reports whether a row that matches otherwise takes part in the decision:
 // its condition is met, or failed on a deny row.
 func (j *evaluation) applies(r *rule) bool {
 	if r.condition == nil {

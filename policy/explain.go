@@ -94,7 +94,7 @@ func whyDecided(d Decision, j *evaluation) string {
 }
 
 // nearMiss says why a row did not decide; "" where it is far from matching. The rank
-// is smaller for what is nearer.
+// is smaller for nearer rows.
 func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *evaluation, d Decision) (why string, rank int) {
 	at := domain{r.Workspace, r.Project}
 	patterns := at.patterns()

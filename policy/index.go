@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rowKey is what a row is found by.
+// rowKey is the key under which the index holds a row.
 type rowKey struct {
 	subject string
 	domain  domain
@@ -24,7 +24,7 @@ type index struct {
 	rules map[rowKey][]*rule
 	roles roles
 
-	agents     map[string]uint32 // who is named as subject or member
+	agents     map[string]uint32 // agents named as subject or member
 	domains    map[domain]uint32 // exact domains and workspace/* patterns
 	tools      map[string]uint32 // exact names
 	toolPrefix map[string]uint32 // "web" for web.*

@@ -28,7 +28,7 @@ func (o oracle) covers(pattern, name, separator string) bool {
 	return pattern == name
 }
 
-// bears tells whether who is, or has through any number of grants, the subject.
+// bears reports whether who is, or has through any number of grants, the subject.
 func (o oracle) bears(who, subject, domain string, steps int) bool {
 	if who == subject {
 		return true

@@ -72,7 +72,7 @@ type Decision struct {
 	Row *Row
 }
 
-// Reach tells whether an agent could ever use a tool in a project.
+// Reach reports whether an agent could ever use a tool in a project.
 type Reach int
 
 // The three answers, the strictest first.
@@ -97,8 +97,8 @@ func (r Reach) String() string {
 	}
 }
 
-// verdict is what the rows say about one class of requests. The zero value is
-// what no row matching means.
+// verdict is the answer of the rows for one class of requests. The zero value
+// denies: no row matches.
 type verdict struct {
 	reach    Reach
 	decision Decision  // unless reach is OnConditions
@@ -133,7 +133,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 	return d, nil
 }
 
-// Reach tells whether the agent could ever use the tool there. On an error the
+// Reach reports whether the agent could ever use the tool there. On an error the
 // answer is Never.
 func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
 	defer safe.RefusePanic(&reach, &err)
@@ -197,8 +197,8 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, domain,
 	return v, canonical, nil
 }
 
-// decide makes the verdict of one class: casbin decides, and what it says must
-// agree with what the rows say by themselves.
+// decide makes the verdict of one class: casbin decides, and its answer must agree
+// with reachOf.
 func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	rules, grants := p.index.candidates(agent, at, tool)
 	reach := reachOf(rules)

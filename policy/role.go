@@ -13,7 +13,7 @@ import (
 // casbin follows this many and silently ignores the rest.
 const maxChain = 10
 
-// membership is who, where: the key under which grants are found.
+// membership is the key under which the index holds grants.
 type membership struct {
 	member string
 	domain domain
@@ -43,7 +43,7 @@ func (r roles) of(agent string, at domain) (held []string, by []*grant) {
 }
 
 // checkRoles reports cycles and overlong chains of roles. Grants meet where
-// their domains overlap, so each domain that is written down is judged with
+// their domains overlap, so each domain that is written down is checked with
 // the wider patterns that cover it.
 func checkRoles(grants []*grant, f *faults) {
 	byPlace := map[domain][]*grant{}

@@ -35,7 +35,7 @@ func (r Row) String() string {
 	return fmt.Sprintf("%s:%d: %s %s in %s, tool %s", r.File, r.Line, r.Effect, r.Subject, r.Domain, r.Tool)
 }
 
-// rule is a row made ready to be judged.
+// rule is a row made ready for evaluation.
 type rule struct {
 	Row
 	domain    domain
@@ -76,7 +76,7 @@ const (
 	wantTool    = "a tool's name, PREFIX.* or *"
 )
 
-// isRole tells whether a name is written as a role.
+// isRole reports whether a name is written as a role.
 func isRole(name string) bool { return strings.HasPrefix(name, rolePrefix) }
 
 // validSubject: a star is no pattern here, and a role needs a name.
@@ -97,7 +97,7 @@ func parseDomain(s string) (domain, bool) {
 	return domain{workspace, project}, true
 }
 
-// validTool tells whether s is a tool's name or one of the two patterns.
+// validTool reports whether s is a tool's name or one of the two patterns.
 func validTool(s string) bool {
 	if s == "*" {
 		return true
@@ -108,7 +108,7 @@ func validTool(s string) bool {
 	return s != "" && !strings.Contains(s, "*")
 }
 
-// matches tells whether a tool's name equals, or a pattern of tools covers, name.
+// matches reports whether a tool's name equals, or a pattern of tools covers, name.
 func matches(name, pattern string) bool {
 	if pattern == "*" || pattern == name {
 		return true

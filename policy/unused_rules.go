@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// configured is what the rest of the configuration names.
+// configured holds the agents, tools and domains that the rest of the configuration names.
 type configured struct {
 	agents, tools map[string]bool
 	prefixes      map[string]bool // of tools: "web" for web.search
@@ -49,7 +49,7 @@ func (k configured) tool(pattern string) bool {
 	return k.tools[pattern]
 }
 
-// unusedRules warns of what can match nothing.
+// unusedRules warns of rows that can match nothing.
 func (p *Policy) unusedRules(file string, tools []condition.Tool, spaces Workspaces) []Warning {
 	k := newConfigured(tools, spaces)
 	var warnings []Warning

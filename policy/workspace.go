@@ -31,7 +31,7 @@ type Project struct {
 	workspace, name string // set by Workspaces.Project
 }
 
-// Bounds returns what the arguments of a call in this project must stay within. It
+// Bounds returns the boundaries for the arguments of calls in this project. It
 // shares its lists with p.
 func (p Project) Bounds() boundary.Lists {
 	return boundary.Lists{Roots: p.Roots, Hosts: p.Hosts, Resources: p.Resources, Workspace: p.workspace, Project: p.name}
@@ -74,7 +74,7 @@ func (w Workspaces) Project(agent, workspace, project string) (*Project, error) 
 	return &found, nil
 }
 
-// Known tells whether any project names the agent. It looks at every project: a
+// Known reports whether any project names the agent. It looks at every project: a
 // caller that asks for each request keeps the set of Agents.
 func (w Workspaces) Known(agent string) bool {
 	for _, in := range w {

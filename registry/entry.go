@@ -69,7 +69,7 @@ func (e *Entry) Run() Run {
 // caller may keep it.
 func (e *Entry) InputSchema() json.RawMessage { return slices.Clone(e.tool.InputSchema) }
 
-// ClosedSchema returns the schema that arguments are judged by: what the author
+// ClosedSchema returns the schema that arguments are evaluated by: what the author
 // wrote, closed, with every reference inside the document, without identifiers
 // and extensions. It is what a model should be shown, as it promises nothing
 // that a call would be refused for.
@@ -82,7 +82,7 @@ func (e *Entry) AuthoredSchema() json.RawMessage { return e.input.Authored() }
 // OutputSchema returns the schema of results as its author wrote it, or nil.
 func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.OutputSchema) }
 
-// HasOutputSchema tells whether there is such a schema.
+// HasOutputSchema reports whether there is such a schema.
 func (e *Entry) HasOutputSchema() bool { return e.output != nil }
 
 // Evaluate returns the violations of arguments, at most 100, in the order of the
@@ -93,7 +93,7 @@ func (e *Entry) Evaluate(args map[string]any) []schema.Violation {
 	return e.EvaluateAs(e.tool.Name, args)
 }
 
-// EvaluateAs is Judge for a reader who knows the tool by another name, which the
+// EvaluateAs is Evaluate for a model that knows the tool by another name, which the
 // messages then say.
 func (e *Entry) EvaluateAs(name string, args map[string]any) []schema.Violation {
 	if args == nil {
@@ -103,7 +103,7 @@ func (e *Entry) EvaluateAs(name string, args map[string]any) []schema.Violation 
 }
 
 // EvaluateOutput returns the violations of a result, which is decoded as for
-// Judge, by the schema of results as written. Without one all is valid.
+// Evaluate, by the schema of results as written. Without one all is valid.
 func (e *Entry) EvaluateOutput(result any) []schema.Violation {
 	if e.output == nil {
 		return nil

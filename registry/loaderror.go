@@ -8,11 +8,11 @@ import (
 )
 
 // LoadError is one fault of one definition. It speaks to the operator and holds
-// nothing but what the author of the definition wrote.
+// nothing but text of the definition.
 type LoadError struct {
 	Tool int    // index in the list given to New
 	Name string // the tool's name as written
-	// Field is the way of keys from the definition to the faulty one, for
+	// Field is the path of keys from the definition to the faulty one, for
 	// example ["input_schema"] or ["run", "url"].
 	Field []string
 	// Pointer is a JSON Pointer (RFC 6901) inside the schema that Field names,

@@ -13,7 +13,7 @@ type Alphabet struct {
 	Substitute byte
 	MaxBytes   int
 	// Toolkit, where it is not empty, asks for names of two parts: the first dot of
-	// a name is kept, and a name without one stands behind this and a dot.
+	// a name is kept, and a name without one is prefixed with this and a dot.
 	Toolkit string
 }
 
@@ -59,7 +59,7 @@ func (m *NameMap) Wire(name string) (string, bool) {
 	return wire, ok
 }
 
-// Name returns the registry's name for what a face was given, byte for byte.
+// Name returns the tool's name for a name of the face, compared byte for byte.
 func (m *NameMap) Name(wire string) (string, bool) {
 	name, ok := m.names[wire]
 	return name, ok
@@ -111,7 +111,7 @@ func (a Alphabet) substitute(name string) string {
 	return string(b)
 }
 
-// rule says what makes two names one.
+// rule explains why two names become one.
 func (a Alphabet) rule() string {
 	if a.Toolkit != "" {
 		return "a name is Toolkit.Tool, of letters, digits and _"

@@ -4,7 +4,7 @@
 // # Contract
 //
 // New reads definitions as configuration files state them and refuses, with a
-// LoadError for each fault, everything that it cannot judge strictly later. A
+// LoadError for each fault, everything that it cannot check strictly later. A
 // Registry that New returned never changes and is safe for concurrent use.
 // Names are looked up byte for byte; a name without a version means the
 // highest one. A near name is offered (Near), never used.
@@ -24,11 +24,11 @@
 //
 // # Closing
 //
-// Each object schema that stands for a place in the arguments accepts the
+// Each object schema that describes a place in the arguments accepts the
 // members that it declares and no others. Closing is a transformation from
-// schema to schema (see bundle), so every judge sees the same closed schema.
+// schema to schema (see bundle), so every evaluator sees the same closed schema.
 //
-// # Two judges
+// # Two evaluators
 //
 // A value is valid when two independent evaluators say so: this package's own,
 // which also names what is wrong, and kaptinlin/jsonschema, fenced against its

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Parameter says where an argument stands in the request of an http tool. It is an
-// alias, so that who runs a tool needs no copy of its parameters.
+// Parameter says where an argument goes in the request of an http tool. It is an
+// alias, so that the engine needs no copy of the parameters.
 type Parameter = struct {
 	Argument string // a member of the arguments
 	In       string // path, query, header or body
@@ -24,9 +24,9 @@ var (
 	methods   = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 	locations = []string{"path", "query", "header", "body"}
 
-	// reservedHeaders are those that no argument may give: they say how the message is
-	// read, who asks and for whom, what is asked instead of what the head says, or
-	// they are the gateway's own. Names that begin with one of reservedPrefixes are, too.
+	// reservedHeaders cannot be set by an argument: they frame the message, carry
+	// identity, override the request line, or are the gateway's own. So are names that
+	// begin with one of reservedPrefixes.
 	reservedHeaders = []string{
 		"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "host", "expect", "via",
 		"authorization", "cookie", "set-cookie", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
@@ -36,14 +36,14 @@ var (
 	reservedPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "x-original-", "x-remote-", "remote-", "callgate-"}
 )
 
-// ReservedHeader tells whether a name is of a header that no argument may give.
+// ReservedHeader reports whether a name is of a header that no argument may give.
 func ReservedHeader(name string) bool {
 	// Some servers take _ for -.
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	return slices.Contains(reservedHeaders, name) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// ValidPlaceholder tells whether an argument's name may stand in braces in a path.
+// ValidPlaceholder reports whether an argument's name may stand in braces in a path.
 func ValidPlaceholder(name string) bool {
 	for i := range len(name) {
 		if !nameByte(name[i]) && name[i] != '.' {
@@ -53,7 +53,7 @@ func ValidPlaceholder(name string) bool {
 	return name != "" && len(name) <= maxNameBytes
 }
 
-// requestTemplate is a URL in which arguments stand, and what is said of them.
+// requestTemplate is a URL with placeholders for arguments, and the places already taken.
 type requestTemplate struct {
 	report       func(message string, field ...string)
 	placeholders []string // names in braces
@@ -61,8 +61,8 @@ type requestTemplate struct {
 	taken        map[string]string // by place and name: the argument
 }
 
-// checkRequest reports what is wrong with how the request of an http tool is made:
-// every argument that the schema declares has one place, and only these have.
+// checkRequest reports the faults of the request template of an http tool: every
+// argument that the schema declares has one place, and only these have.
 func checkRequest(t Tool, report func(string, ...string)) {
 	r := t.Run
 	switch {
@@ -95,7 +95,7 @@ func checkRequest(t Tool, report func(string, ...string)) {
 	w.declared(t.InputSchema, r.Parameters)
 }
 
-// read reads the URL. What is wrong with it apart from its braces was reported.
+// read reads the URL. Faults apart from its braces have been reported.
 func (w *requestTemplate) read(raw string) bool {
 	if checkURL(raw) != "" {
 		return false
@@ -141,8 +141,8 @@ func (w *requestTemplate) read(raw string) bool {
 	return true
 }
 
-// urlSafe tells whether a text stands in a URL as it is: letters, digits, -._~,
-// escapes, and some more.
+// urlSafe reports whether a text needs no escaping in a URL: letters, digits, -._~,
+// escapes, and the further characters in more.
 func urlSafe(s, more string) bool {
 	for i := range len(s) {
 		if c := s[i]; !nameByte(c) && strings.IndexByte(".~%", c) < 0 && strings.IndexByte(more, c) < 0 {
@@ -213,7 +213,7 @@ func headerName(name string) bool {
 	return name != ""
 }
 
-// declared compares the parameters with what the root of the schema declares. A
+// declared compares the parameters with the properties at the root of the schema. A
 // schema that cannot be read was reported, or will be.
 func (w *requestTemplate) declared(schema json.RawMessage, parameters []Parameter) {
 	var root map[string]json.RawMessage

@@ -21,9 +21,9 @@ type Tool struct {
 	Kind        string // an ACP ToolKind; "" is other
 	Effect      string // read, idempotent or once; "" is once
 	// InputSchema is a JSON Schema document and required: a tool that says
-	// nothing of its arguments cannot be judged.
+	// nothing of its arguments cannot be checked.
 	InputSchema json.RawMessage
-	// OutputSchema is optional. It is checked and judged as written, never closed.
+	// OutputSchema is optional. Results are evaluated by it as written; it is never closed.
 	OutputSchema json.RawMessage
 	// Open keeps additionalProperties and unevaluatedProperties as the author
 	// wrote them at the root and in its branches; otherwise they are ignored there.
@@ -39,7 +39,7 @@ type Run struct {
 	MaxResultBytes int64         // 1 B to 1 GiB; 0 is 1 MiB
 	Addresses      []string      // prefixes or addresses that may be connected to
 
-	// What follows is of mcp, oxp and callback.
+	// The following fields are for mcp, oxp and callback.
 
 	// Server names the entry of the servers file that the tool was found by; empty
 	// for a tool that stands by itself.
@@ -53,12 +53,12 @@ type Run struct {
 	// Env are variables of the environment that a command is given, by their names: a
 	// value, or the place of one, env:NAME or file: and an absolute path.
 	Env map[string]string
-	// Credential is where what the server asks for stands: env:NAME, or file: and an
+	// Credential says where the server's credential is: env:NAME, or file: and an
 	// absolute path. It may be stated with http, too, and is sent as a bearer's token.
 	Credential string
 	MaxAge     time.Duration // callback only: how long the answer may take; 0 is 24 h
-	// Asks are the kinds of questions that the tool may put to whoever called, of mcp:
-	// form, url, sampling and roots. None says that it may ask nothing.
+	// Asks are the kinds of questions that an mcp tool may put to its caller: form, url,
+	// sampling and roots. Without one it may ask nothing.
 	Asks []string
 
 	// Method, of http, makes a request in which each argument has its place: in the
@@ -91,7 +91,7 @@ var (
 	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
-// ValidName tells whether a name is within the registry's grammar.
+// ValidName reports whether a name is within the registry's grammar.
 func ValidName(name string) bool {
 	if name == "" || len(name) > maxNameBytes {
 		return false
@@ -198,7 +198,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 // oxpTool is the id of a tool of OXP with the version that it is pinned to.
 var oxpTool = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// completeRemote completes what is of tools that another server lists.
+// completeRemote completes the fields of tools that another server lists.
 func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	r.Command = slices.Clone(r.Command)
 	if len(r.Command) > 0 && (r.Type != "mcp" || r.URL != "") {
@@ -235,7 +235,7 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 	}
 }
 
-// completeAsks completes what the tool may ask of whoever called.
+// completeAsks completes the kinds of questions that the tool may put to its caller.
 func completeAsks(r *Run, report func(string, ...string)) {
 	r.Asks = slices.Clone(r.Asks)
 	if len(r.Asks) > 0 && r.Type != "mcp" {
@@ -251,7 +251,7 @@ func completeAsks(r *Run, report func(string, ...string)) {
 	}
 }
 
-// checkURL never repeats the URL: it may hold what should not be printed.
+// checkURL never repeats the URL: it may hold a secret.
 func checkURL(raw string) string {
 	const expected = "expected an absolute http or https URL without user info"
 	if raw == "" {

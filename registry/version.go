@@ -63,7 +63,7 @@ func identifiers(s string, numbersStrict bool) bool {
 }
 
 // compareVersions orders by precedence; build metadata, which has none, orders
-// what is left by its bytes so that the order is total.
+// the rest by its bytes so that the order is total.
 func compareVersions(a, b semver) int {
 	for i := range a.core {
 		if c := compareDigits(a.core[i], b.core[i]); c != 0 {

@@ -22,7 +22,7 @@ const (
 	reasonURLPlain = "The URL must be plain ASCII; percent-encode other characters, spaces, quotes and backslashes."
 )
 
-// hostReason judges a host; "" where it is allowed.
+// hostReason checks a host; "" where it is allowed.
 func (p Lists) hostReason(value string) string {
 	switch {
 	case len(p.Hosts) == 0:
@@ -33,7 +33,7 @@ func (p Lists) hostReason(value string) string {
 	return ""
 }
 
-// allowsHost tells whether a host is one of the project's.
+// allowsHost reports whether a host is one of the project's.
 func (p Lists) allowsHost(value string) bool {
 	host := foldASCII(value)
 	if _, err := netip.ParseAddr(host); err != nil && !hostName(host) {
@@ -52,7 +52,7 @@ func (p Lists) allowsHost(value string) bool {
 	return false
 }
 
-// hostName tells whether a folded host is a DNS name. One whose last label is a
+// hostName reports whether a folded host is a DNS name. One whose last label is a
 // number is none: programs read 127.1, 0x7f.1 and 2130706433 as addresses.
 func hostName(host string) bool {
 	if host == "" || len(host) > maxHost {
@@ -77,7 +77,7 @@ func hostName(host string) bool {
 	return !isHex || strings.Trim(hex, "0123456789abcdef") != ""
 }
 
-// HostProblem says what is wrong with an entry of a project's hosts; "" for nothing.
+// HostProblem returns the fault of an entry of a project's hosts; "" for none.
 func HostProblem(entry string) string {
 	if bad := lexical.NameProblem(entry); bad != "" {
 		return bad
@@ -95,7 +95,7 @@ func HostProblem(entry string) string {
 	return ""
 }
 
-// urlReason judges a URL; "" where it is allowed. It accepts only what every
+// urlReason checks a URL; "" where it is allowed. It accepts only what every
 // parser takes for the same host: the authority is cut out by hand as well, and
 // must agree with net/url.
 func (p Lists) urlReason(value string) string {

@@ -31,7 +31,7 @@ var errPath = errors.New("policy: the path cannot be followed")
 
 // Place is a file or directory within a project, as it was found.
 //
-// What was judged is the file system of that moment. A tool that opens the path
+// It describes the file system at the time of the check. A tool that opens the path
 // later may meet another: a link put there in between leads where it will. A
 // tool on the same file system closes that gap by opening Name below Root with
 // os.Root (or openat2 and RESOLVE_BENEATH), which refuses links that lead out;
@@ -44,7 +44,7 @@ type Place struct {
 // Path is the whole path.
 func (p Place) Path() string { return filepath.Join(p.Root, p.Name) }
 
-// Resolve judges a path against the project's roots and says which file it
+// Resolve checks a path against the project's roots and says which file it
 // means. A relative path starts at the first root; "~" is a name like any
 // other. The path must be within a root as it is written, with . and ..
 // removed, and also where the file system leads it, one link and one .. after
@@ -170,7 +170,7 @@ func resolveLinks(path string) (string, error) {
 	return at, nil
 }
 
-// RootProblem says what is wrong with an entry of Roots; "" for nothing.
+// RootProblem returns the fault of an entry of Roots; "" for none.
 func RootProblem(root string) string {
 	if bad := lexical.NameProblem(root); bad != "" {
 		return bad

@@ -25,7 +25,7 @@ func plainPath(value string) bool {
 	return !hasScheme(lenient(first))
 }
 
-// plainName tells whether a part of a path is one name to every program.
+// plainName reports whether a part of a path is one name to every program.
 func plainName(name string) bool {
 	read := lenient(name)
 	if read != name && (read == "" || read == "." || read == "..") {
@@ -56,7 +56,7 @@ func lenient(name string) string {
 	return strings.TrimSpace(norm.NFKC.String(shown))
 }
 
-// hasScheme tells whether a text begins as a URL does (RFC 3986, section 3.1).
+// hasScheme reports whether a text begins as a URL does (RFC 3986, section 3.1).
 func hasScheme(s string) bool {
 	scheme, _, found := strings.Cut(s, ":")
 	if !found || scheme == "" || !letter(scheme[0]) {

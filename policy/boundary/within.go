@@ -2,7 +2,7 @@ package boundary
 
 import "strings"
 
-// Within judges a value against a boundary of the project: nil where it is
+// Within checks a value against a boundary of the project: nil where it is
 // within, else an *OutsideError. A kind that is neither built in nor under
 // resources, and an empty list, refuse everything. For the kind path, Resolve
 // says also which file is meant. Safe for concurrent use.
@@ -31,7 +31,7 @@ func sameNameReason(kind, value, bound string) string {
 	return ""
 }
 
-// resourceReason judges a value under resources: equal to an entry, or starting
+// resourceReason checks a value under resources: equal to an entry, or starting
 // with an entry's text before its star. The value is compared as it is; what a
 // tool makes of slashes or dots in it is the tool's affair.
 func (p Lists) resourceReason(kind, value string) string {

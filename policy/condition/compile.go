@@ -16,10 +16,10 @@ const wantCondition = "a CEL expression over args, agent, workspace, project and
 
 // unboundedSize is the size that a string, array or object without a bound in
 // its schema is taken to have when the worst case of a condition is foreseen.
-// What is larger at run time meets maxCost.
+// A larger value at run time meets maxCost.
 const unboundedSize = 1_000
 
-// Tool is what conditions need to know of a registered tool. Several versions of
+// Tool is a registered tool as conditions see it. Several versions of
 // a tool are several values of one name.
 type Tool struct {
 	Name        string
@@ -29,7 +29,7 @@ type Tool struct {
 	Open bool
 }
 
-// compileResult is what became of one expression.
+// compileResult is a compiled expression, or its fault.
 type compileResult struct {
 	ast       *cel.Ast
 	condition *Condition

@@ -69,7 +69,7 @@ type Condition struct {
 	program cel.Program
 }
 
-// Variables are what a condition can read. Arguments hold what passed the schema:
+// Variables are the values that a condition can read. Arguments have passed the schema:
 // numbers as encoding/json.Number, objects as map[string]any, arrays as []any; they
 // are read during Evaluate, never kept.
 type Variables struct {

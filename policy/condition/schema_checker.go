@@ -75,14 +75,14 @@ func newSchemaChecker(base *cel.Env, t Tool) (*schemaChecker, error) {
 	return &schemaChecker{tool: t.Name, env: env, root: root, objects: objects}, nil
 }
 
-// Issue is what is wrong with an expression, and at which byte of it.
+// Issue is one fault of an expression, at a byte of it.
 type Issue struct {
 	Offset   int
 	Found    string
 	Expected string
 }
 
-// check returns what the schema has against the expression, nil for nothing.
+// check returns the first fault of the expression under the schema, or nil.
 func (l *schemaChecker) check(expression string) *Issue {
 	parsed, issues := l.env.Parse(expression)
 	if issues.Err() != nil {
@@ -154,7 +154,7 @@ func (l *schemaChecker) checkNumbers(checked *cel.Ast) *Issue {
 	return found
 }
 
-// numericMember tells whether an expression selects a member that is a number.
+// numericMember reports whether an expression selects a member that is a number.
 func (l *schemaChecker) numericMember(ast *celast.AST, e celast.Expr) (name string, is bool) {
 	if e.Kind() != celast.SelectKind || e.AsSelect().IsTestOnly() {
 		return "", false
@@ -176,7 +176,7 @@ func mayBeNumber(t *types.Type) bool {
 	return false
 }
 
-// mayHoldNumber tells whether a list's element or a map's key may be a number.
+// mayHoldNumber reports whether a list's element or a map's key may be a number.
 func mayHoldNumber(t *types.Type) bool {
 	if len(t.Parameters()) == 0 {
 		return mayBeNumber(t)

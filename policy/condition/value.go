@@ -144,7 +144,7 @@ type jsonObject struct {
 
 var _ traits.Mapper = (*jsonObject)(nil)
 
-// Contains tells whether a member is there, without reading it.
+// Contains reports whether a member is there, without reading it.
 func (o *jsonObject) Contains(key ref.Val) ref.Val {
 	name, ok := key.(types.String)
 	if !ok {
@@ -243,7 +243,7 @@ func (u lazyValue) FindStringKey(name string) (any, bool) {
 	return lazyValue{v, u.state}, found
 }
 
-// adapter reads what is unread.
+// adapter reads lazy values when CEL uses them.
 type adapter struct{ types.Adapter }
 
 func (a adapter) NativeToValue(v any) ref.Val {

@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// typeKind is what a schema says about a place, as far as a condition's types care.
+// typeKind is the kind of type that a schema gives a place.
 type typeKind int
 
 const (
@@ -214,7 +214,7 @@ func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string,
 	}
 }
 
-// additional is what the author wrote for members that are not declared.
+// additional returns the schema for members that are not declared.
 func additional(schema map[string]any) any {
 	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if v, found := schema[keyword]; found {
@@ -224,7 +224,7 @@ func additional(schema map[string]any) any {
 	return nil
 }
 
-// declaresElsewhere tells whether members may be declared in a branch.
+// declaresElsewhere reports whether members may be declared in a branch.
 func declaresElsewhere(schema map[string]any) bool {
 	for _, keyword := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"} {
 		if _, found := schema[keyword]; found {
@@ -234,7 +234,7 @@ func declaresElsewhere(schema map[string]any) bool {
 	return false
 }
 
-// constrains tells whether a schema says more than its reference.
+// constrains reports whether a schema says more than its reference.
 func constrains(schema map[string]any) bool {
 	for keyword := range schema {
 		switch keyword {

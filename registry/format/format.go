@@ -23,7 +23,7 @@ type Format struct {
 }
 
 // formats is the closed list; read only. idn-hostname is not in it: its tables
-// change with every version of Unicode, and what cannot be judged is refused.
+// change with every version of Unicode, and what cannot be checked is refused.
 var formats = []*Format{
 	{"date", "a date such as 2026-01-31", isDate},
 	{"date-time", "a date and time such as 2026-01-31T12:00:00Z", isDateTime},

@@ -37,7 +37,7 @@ func isHostname(s string) bool {
 	return true
 }
 
-// punycode tells whether a label that has hyphens in its third and fourth
+// punycode reports whether a label that has hyphens in its third and fourth
 // place is an A-label as far as its letters show.
 func punycode(label string) bool {
 	return strings.EqualFold(label[:2], "xn") && len(label) > 4

@@ -102,7 +102,7 @@ func ipLiteral(s string) bool {
 	return err == nil && a.Is6() && a.Zone() == ""
 }
 
-// uriChars tells whether a part holds only unreserved characters, escapes, and
+// uriChars reports whether a part holds only unreserved characters, escapes, and
 // the further ones it may.
 func uriChars(s, further string, international bool) bool {
 	for i := 0; i < len(s); i++ {

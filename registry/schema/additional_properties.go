@@ -2,14 +2,14 @@ package schema
 
 import "slices"
 
-// additionalKeywords say what the members may be that nothing names; read only.
+// additionalKeywords constrain members that no other keyword names; read only.
 var additionalKeywords = [...]string{"additionalProperties", "unevaluatedProperties"}
 
-// dropAdditional ignores what the author wrote of other members at the root, in
-// every schema that judges the arguments themselves. What says false refuses as
-// much as closing does and stays. A schema for other members may, beside
-// branches or references, judge members that those declare: it is kept as an
-// assertion that declares nothing.
+// dropAdditional removes additionalProperties and unevaluatedProperties from every
+// schema that applies to the arguments themselves. The value false refuses as much
+// as closing does and stays. Beside branches or references, a schema for additional
+// members may also apply to members that those declare: it is kept as an assertion
+// that declares nothing.
 func (b *bundler) dropAdditional(s *subschema, st position, out map[string]any) {
 	judges := false
 	for _, name := range additionalKeywords {
@@ -32,14 +32,14 @@ func (b *bundler) dropAdditional(s *subschema, st position, out map[string]any) 
 	out["allOf"] = append(slices.Clip(all), twice)
 }
 
-// verdictMayChange tells whether unevaluatedProperties: false would refuse more once
-// other members are no longer judged beside it. That narrows wherever the
+// verdictMayChange reports whether unevaluatedProperties: false would refuse more once
+// other members are no longer evaluated beside it. That narrows wherever the
 // schema must accept, but inside if and checkOneOf its verdict has to stay the same.
 func (b *bundler) verdictMayChange(s *subschema, st position, name string) bool {
 	return st == rootTest && name == "unevaluatedProperties" && (s.object()["additionalProperties"] != nil || !b.noBranches(s.object()))
 }
 
-// ignoredAdditional lists what dropAdditional ignores of a schema of the root.
+// ignoredAdditional lists the schemas that dropAdditional removes.
 func (b *bundler) ignoredAdditional(s *subschema) []subschemaRef {
 	var list []subschemaRef
 	for _, name := range additionalKeywords {
@@ -50,8 +50,8 @@ func (b *bundler) ignoredAdditional(s *subschema) []subschemaRef {
 	return list
 }
 
-// containsSecret tells whether what a schema says of other members marks any of
-// it as secret.
+// containsSecret reports whether the schema for additional members marks any part
+// of them as secret.
 func (b *bundler) containsSecret(s *subschema) bool {
 	seen := map[*subschema]bool{}
 	var visit func(s *subschema) bool

@@ -3,8 +3,8 @@ package schema
 // authored returns a definition in its author's words, for readers that ask for
 // them: dialect, anchors, definitions and extensions stay where they stand. It is
 // closed where that takes no more than a word beside them: at the root, and at the
-// places below it that are not within a definition. What is judged by is closed
-// everywhere.
+// places below it that are not within a definition. The schema that values are
+// evaluated by (Closed) is closed everywhere.
 func (b *bundler) authored(s *subschema, st position) any {
 	object := s.object()
 	if object == nil {

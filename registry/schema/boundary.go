@@ -71,7 +71,7 @@ func (f *finder) take(kind string, v any) {
 	}
 }
 
-// withRefs adds what the schemas refer to.
+// withRefs adds the targets of references.
 func withRefs(at []*node) []*node {
 	for i := 0; i < len(at); i++ {
 		if r := at[i].ref; r != nil && !slices.Contains(at, r) {
@@ -81,7 +81,7 @@ func withRefs(at []*node) []*node {
 	return at
 }
 
-// memberSchemas lists the schemas that may judge a member.
+// memberSchemas lists the schemas that may apply to a member.
 func memberSchemas(at []*node, name string) []*node {
 	var list []*node
 	add := func(n *node) {
@@ -106,7 +106,7 @@ func memberSchemas(at []*node, name string) []*node {
 	return list
 }
 
-// itemSchemas lists the schemas that may judge an item.
+// itemSchemas lists the schemas that may apply to an item.
 func itemSchemas(at []*node, i int) []*node {
 	var list []*node
 	add := func(n *node) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkBoundaries reports where x-boundary stands but would not surely be found:
+// checkBoundaries reports each x-boundary that an evaluation might not find:
 // below a combinator, where the root's word on other members is ignored, or on
 // what is not text.
 func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
@@ -58,7 +58,7 @@ func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 	walk(visit{sub: root, root: true})
 }
 
-// textual tells whether a schema allows only text and null, or arrays of them.
+// textual reports whether a schema allows only text and null, or arrays of them.
 func (b *bundler) textual(s *subschema, arrays bool) bool {
 	for range maxSchemaDepth {
 		object := s.object()

@@ -2,14 +2,14 @@ package schema
 
 import "strconv"
 
-// bundler rewrites a definition into the one document that all judges see:
-// closed, self-contained, and free of everything that judges nothing. Every
+// bundler rewrites a definition into the one document that both evaluators read:
+// closed, self-contained, and free of everything that asserts nothing. Every
 // reference leads to #/$defs/N; there are no identifiers, dialects or anchors
 // left to be read in two ways.
 //
-// A schema is closed where it stands for a place in the arguments, never where
-// it is a branch or a test. One definition may be referred to from both, so
-// that each way of standing gets its own copy.
+// A schema is closed where it describes a place in the arguments, never where
+// it is a branch or a test. Both may refer to one definition, so
+// that each position gets its own copy.
 type bundler struct {
 	targets    map[*subschema]*subschema
 	open       bool // the root keeps what its author wrote of other members
@@ -50,8 +50,8 @@ func (b *bundler) emit(s *subschema, st position) any {
 	object := s.object()
 	if object == nil {
 		if s.raw == true && !b.forDisplay {
-			// The same, but the second judge takes true for a schema that has
-			// judged every member and item.
+			// The same, but the secondary evaluator takes true for a schema that has
+			// evaluated every member and item.
 			return map[string]any{}
 		}
 		return s.raw
@@ -124,7 +124,7 @@ func (b *bundler) closeObject(s *subschema, st position, out map[string]any) {
 	b.forbidAdditional(s, st, out)
 }
 
-// forbidAdditional says of a place that it takes no other members.
+// forbidAdditional makes a place refuse additional properties.
 func (b *bundler) forbidAdditional(s *subschema, st position, out map[string]any) {
 	switch {
 	case st == rootPosition:
@@ -146,7 +146,7 @@ func (b *bundler) forbidAdditional(s *subschema, st position, out map[string]any
 	out["unevaluatedProperties"] = false
 }
 
-// noBranches tells that no other schema judges the same value beside this one.
+// noBranches reports whether a schema has no in-place applicators.
 func (b *bundler) noBranches(out map[string]any) bool {
 	for name := range out {
 		if keywords[name].scope == inPlaceApplicator {

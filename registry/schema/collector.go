@@ -29,7 +29,7 @@ func (c *collector) add(f finding) {
 	}
 }
 
-// compact sorts, drops what should not be said and cuts.
+// compact sorts the findings, drops the hidden ones and keeps maxViolations.
 func (c *collector) compact() {
 	slices.SortStableFunc(c.list, (*finding).compare)
 	// Where the type is wrong, nothing else about that value is reported. Its

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The cost of judging is bounded before the first call. Of every value that a
-// text may hold it is worked out how many schemas can apply to it at once:
+// The cost of evaluation is bounded before the first call: for every value, the
+// number of schemas that can apply to it at once is computed:
 // branches add up, and a recursion that comes back on two ways doubles at each
 // level. The states of this computation are the sets of schemas, with their
 // multiplicities, that one value can meet.
@@ -21,7 +21,7 @@ const (
 // multiset is a set of schemas with multiplicities.
 type multiset map[*node]int
 
-// complexity explains why a schema cannot be judged in bounded time, or returns "".
+// complexity explains why a schema cannot be checked in bounded time, or returns "".
 func (n *node) complexity() string {
 	c := &complexityCheck{ids: map[*node]int{}, seen: map[string]bool{}}
 	start, ok := c.expand(multiset{n: 1})
@@ -128,7 +128,7 @@ func (c multiset) add(n *node, times int) {
 	}
 }
 
-// member is what a member meets. A name that is not listed may match every
+// member returns the schemas that a member meets. A name that is not listed may match every
 // pattern.
 func (c multiset) member(name string, listed bool) multiset {
 	out := multiset{}

@@ -57,7 +57,7 @@ func TestCostlySchemas(t *testing.T) {
 }
 
 // TestStepsBound shows that a value too large for its schema is refused, and
-// that 130,000 numbers can be judged by both judges.
+// that 130,000 numbers can be evaluated by both evaluators.
 func TestStepsBound(t *testing.T) {
 	numbers := make([]any, 520_000)
 	for i := range numbers {
@@ -127,7 +127,7 @@ func TestUnsoundValues(t *testing.T) {
 	}
 }
 
-// TestSecondJudgeIsBounded gives what the first judge sees through at once and
+// TestSecondJudgeIsBounded gives what the primary evaluator sees through at once and
 // the second would ponder for minutes.
 func TestSecondJudgeIsBounded(t *testing.T) {
 	branches := strings.Repeat(`{"items":{"type":"string"}},`, 100)

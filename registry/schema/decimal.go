@@ -120,7 +120,7 @@ func (d decimal) compare(o decimal) int {
 	return c
 }
 
-// multipleOf tells whether d is a whole multiple of m, which is not zero.
+// multipleOf reports whether d is a whole multiple of m, which is not zero.
 func (d decimal) multipleOf(m decimal) bool {
 	if d.digits == "" {
 		return true

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// objectLike tells whether a schema, or one that judges the same value for it,
-// says that the value is or may be an object with members of its own.
+// objectLike reports whether a schema, or one of its branches, says that the value
+// is or may be an object with members of its own.
 func (b *bundler) objectLike(s *subschema) bool {
 	return b.anySchema(s, b.objects, func(s *subschema) bool {
 		object := s.object()
@@ -22,7 +22,7 @@ func (b *bundler) objectLike(s *subschema) bool {
 	})
 }
 
-// declares tells whether a schema, or a branch of it, declares a member or says
+// declares reports whether a schema, or a branch of it, declares a member or says
 // what others there may be. properties: {} declares none: authors who write it
 // mostly mean any, and are asked to say so.
 func (b *bundler) declares(s *subschema) bool {
@@ -41,8 +41,8 @@ func (b *bundler) declares(s *subschema) bool {
 	})
 }
 
-// anySchema tells whether a schema or one of its branches, at any depth, has a
-// property. What is found out is kept in known.
+// anySchema reports whether a schema or one of its branches, at any depth, has a
+// property. Answers are kept in known.
 func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*subschema) bool) bool {
 	if answer, ok := known[s]; ok {
 		return answer
@@ -66,7 +66,7 @@ func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*s
 	return found
 }
 
-// branches lists the schemas that judge the same value and may declare members.
+// branches lists the schemas that apply to the same value and may declare members.
 func (b *bundler) branches(s *subschema) []*subschema {
 	var list []*subschema
 	for _, name := range slices.Sorted(maps.Keys(s.children)) {
@@ -82,7 +82,7 @@ func (b *bundler) branches(s *subschema) []*subschema {
 	return list
 }
 
-// allowsObject tells whether a schema's type is object, alone or in a list.
+// allowsObject reports whether a schema's type is object, alone or in a list.
 func allowsObject(object map[string]any) bool {
 	switch t := object["type"].(type) {
 	case string:
@@ -130,7 +130,7 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 	return list
 }
 
-// definingSchema follows references to the schema that says what s is.
+// definingSchema follows references to the schema that defines s.
 func (b *bundler) definingSchema(s *subschema) *subschema {
 	for range maxSchemaDepth {
 		t := b.targets[s]

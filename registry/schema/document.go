@@ -61,7 +61,7 @@ func (l *resolver) report(pointer, message string) {
 	}
 }
 
-// add walks a document, indexes its schemas and lints what it states.
+// add walks a document and indexes its schemas.
 func (l *resolver) add(raw any, uri string) *document {
 	d := &document{dialect: draft2020, byPointer: map[string]*subschema{}}
 	if m, ok := raw.(map[string]any); ok {
@@ -135,7 +135,7 @@ func (l *resolver) identify(s *subschema, object map[string]any) {
 	}
 }
 
-// target finds what a $ref of s leads to.
+// target finds the schema that the $ref of s leads to.
 func (l *resolver) target(s *subschema) (*subschema, string) {
 	ref, ok := s.object()["$ref"].(string)
 	if !ok {
@@ -170,7 +170,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	return found, ""
 }
 
-// fetch asks the supplier of documents, which production does not have.
+// fetch asks the supplier of documents; only tests have one.
 func (l *resolver) fetch(uri string) *subschema {
 	if l.remotes == nil {
 		return nil

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// evaluation is one judgement of one value.
+// evaluation is the state of evaluating one value.
 type evaluation struct {
 	tool      string
 	steps     int
 	exhausted bool // the steps did not suffice
 	quiet     int  // above 0: only the verdict is asked for
-	// exhaustive does without every short cut, as the second judge does, so that
-	// the steps are a measure of its work.
+	// exhaustive takes no short cut, as the secondary evaluator does, so that
+	// the steps measure its work.
 	exhaustive  bool
 	depth       int // schemas that are being applied; counted if thorough
 	path        []pathToken
@@ -20,7 +20,7 @@ type evaluation struct {
 	suggestions memberSuggestions
 }
 
-// evaluated is what some schema has already judged of one object or array.
+// evaluated is the set of members and items of one value that schemas have evaluated.
 type evaluated struct {
 	members map[string]struct{}
 	items   map[int]struct{}
@@ -48,7 +48,7 @@ func (s *evaluated) item(i int) {
 	s.items[i] = struct{}{}
 }
 
-// merge adds what another schema has judged.
+// merge adds the members and items that another schema has evaluated.
 func (j *evaluation) merge(s, o *evaluated) {
 	if s == nil || s.all || !j.spend((len(o.members)+len(o.items))/mergedPerStep) {
 		return
@@ -63,7 +63,7 @@ func (j *evaluation) merge(s, o *evaluated) {
 	}
 }
 
-// spend takes steps and tells whether there were enough.
+// spend takes steps and reports whether there were enough.
 func (j *evaluation) spend(n int) bool {
 	j.steps += n
 	if j.steps > maxSteps || j.exhaustive && j.steps > maxSecondarySteps {
@@ -72,12 +72,12 @@ func (j *evaluation) spend(n int) bool {
 	return !j.exhausted
 }
 
-// failFast tells that the first fault settles the verdict.
+// failFast reports whether the first fault settles the verdict.
 func (j *evaluation) failFast() bool { return j.quiet > 0 && !j.exhaustive }
 
-// apply judges one value by one schema. Parts of the value that the schema
-// judged are noted in seen where that is asked for (not nil) and the verdict
-// is true. Where only the verdict is asked for, the first fault ends it.
+// apply evaluates one value by one schema. Parts of the value that the schema
+// evaluated are added to seen, unless seen is nil or the verdict is false. Where
+// only the verdict counts, the first fault ends the evaluation.
 func (j *evaluation) apply(n *node, v any, seen *evaluated) bool {
 	if !j.spend(1) {
 		return false
@@ -225,7 +225,7 @@ func (j *evaluation) numberKeywords(n *node, v json.Number) bool {
 	return ok
 }
 
-// inPlaceKeywords judges the same value by the schemas beside this one.
+// inPlaceKeywords evaluates the same value by the in-place applicators of a schema.
 func (j *evaluation) inPlaceKeywords(n *node, v any, seen *evaluated) bool {
 	ok := true
 	if n.ref != nil {
@@ -281,7 +281,7 @@ func (j *evaluation) conditional(n *node, v any, seen *evaluated) bool {
 }
 
 // countMatches counts the branches that accept the value. All are asked: each one
-// that accepts may have judged other parts.
+// that accepts may have evaluated other parts.
 func (j *evaluation) countMatches(branches []*node, v any, seen *evaluated) int {
 	count := 0
 	for _, b := range branches {
@@ -292,7 +292,7 @@ func (j *evaluation) countMatches(branches []*node, v any, seen *evaluated) int 
 	return count
 }
 
-// test asks a question of the value. A false answer leaves no trace.
+// test evaluates without reporting faults. A false verdict leaves nothing in seen.
 func (j *evaluation) test(n *node, v any, seen *evaluated) bool {
 	j.quiet++
 	defer func() { j.quiet-- }()

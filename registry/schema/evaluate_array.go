@@ -1,7 +1,6 @@
 package schema
 
-// arrayKeywords judges an array by the keywords for arrays, but for those of other
-// schemas beside this one.
+// arrayKeywords evaluates an array by the schema's own keywords for arrays.
 func (j *evaluation) arrayKeywords(n *node, v []any, seen *evaluated) bool {
 	ok := true
 	fail := func(f faultKind) {
@@ -93,7 +92,7 @@ func (j *evaluation) unevaluatedItems(n *node, v []any, seen *evaluated) bool {
 	return ok
 }
 
-// distinctItems tells whether no two items are equal.
+// distinctItems reports whether no two items are equal.
 func (j *evaluation) distinctItems(v []any) bool {
 	if len(v) < 2 {
 		return true

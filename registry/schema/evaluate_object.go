@@ -2,8 +2,7 @@ package schema
 
 import "slices"
 
-// objectKeywords judges an object by the keywords for objects, but for those of other
-// schemas beside this one.
+// objectKeywords evaluates an object by the schema's own keywords for objects.
 func (j *evaluation) objectKeywords(n *node, v map[string]any, seen *evaluated) bool {
 	ok := true
 	if len(v) < n.minProperties {
@@ -32,7 +31,7 @@ func (j *evaluation) objectKeywords(n *node, v map[string]any, seen *evaluated) 
 	return j.properties(n, v, seen) && ok
 }
 
-// requireMembers tells whether an object has all these members.
+// requireMembers reports whether an object has all these members.
 func (j *evaluation) requireMembers(n *node, v map[string]any, names []string) bool {
 	if !j.spend(len(names) / namesPerStep) {
 		return false
@@ -45,7 +44,7 @@ func (j *evaluation) requireMembers(n *node, v map[string]any, names []string) b
 		ok = false
 		missed++
 		if j.exhaustive && n.properties[name] != nil {
-			// The second judge judges null where a member is required and absent.
+			// The secondary evaluator evaluates null where a member is required and absent.
 			j.test(n.properties[name], nil, nil)
 		}
 		j.missing(n, name)
@@ -105,7 +104,7 @@ func (j *evaluation) properties(n *node, v map[string]any, seen *evaluated) bool
 	return ok
 }
 
-// undeclaredProperty judges a member by all that does not name it.
+// undeclaredProperty evaluates a member by the keywords that do not name it.
 func (j *evaluation) undeclaredProperty(n *node, v map[string]any, name string, listed bool, seen *evaluated) bool {
 	ok := true
 	if n.propertyNames != nil {
@@ -132,7 +131,7 @@ func (j *evaluation) undeclaredProperty(n *node, v map[string]any, name string, 
 	return ok
 }
 
-// property judges the value of a member. A member that may have no value at all
+// property evaluates the value of a member. A member that may have no value at all
 // is one that is not part of the tool.
 func (j *evaluation) property(n *node, v map[string]any, name string, by *node) bool {
 	if by.never {
@@ -146,9 +145,9 @@ func (j *evaluation) property(n *node, v map[string]any, name string, by *node) 
 	return ok
 }
 
-// unevaluatedProperties judges the members that no schema before has judged. Where a
-// branch failed, it is not known what it would have judged: then only members
-// that no branch declares are reported.
+// unevaluatedProperties evaluates the members that no schema has evaluated yet. A
+// branch that failed does not tell which members it would have evaluated: then only
+// members that no branch declares are reported.
 func (j *evaluation) unevaluatedProperties(n *node, v map[string]any, seen *evaluated, branches bool) bool {
 	if seen.all || len(seen.members) == len(v) {
 		return true
@@ -169,7 +168,7 @@ func (j *evaluation) unevaluatedProperties(n *node, v map[string]any, seen *eval
 	return ok
 }
 
-// mayDeclare tells whether a schema, or one beside it, declares a member of
+// mayDeclare reports whether a schema, or one beside it, declares a member of
 // this name for whatever value.
 func (j *evaluation) mayDeclare(n *node, name string, asked map[*node]bool) bool {
 	if asked[n] || !j.spend(1) {

@@ -6,8 +6,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Fault is one fault of a schema. It holds nothing but what the author of the
-// schema wrote.
+// Fault is one fault of a schema. It holds text of the schema alone, for the operator.
 type Fault struct {
 	Pointer string // a JSON Pointer (RFC 6901) inside the schema; it may name a place that is missing
 	Message string // what was found and what was expected

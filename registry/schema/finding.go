@@ -62,7 +62,7 @@ func pointerOf(path []pathToken) string {
 	return b.String()
 }
 
-// finding is a violation before it is put into words.
+// finding is a violation whose message has not been built yet.
 type finding struct {
 	code    refusal.Code
 	at      Place

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// TestFormatSuite judges the official cases of each format. What differs is
+// TestFormatSuite evaluates the official cases of each format. What differs is
 // listed: a host name's A-labels are not decoded, and regular expressions are
 // RE2, not ECMA-262.
 func TestFormatSuite(t *testing.T) {

@@ -16,7 +16,7 @@ func seedSchemas(f *testing.F, add func(schema, value []byte)) {
 	add([]byte(`{"dependentSchemas":{"a":{"minProperties":2}},"dependentRequired":{"b":["a"]},"propertyNames":{"maxLength":1}}`), []byte(`{"b":0}`))
 }
 
-// FuzzEvaluate compares, for any schema that loads and any value, the first judge
+// FuzzEvaluate compares, for any schema that loads and any value, the primary evaluator
 // with the oracle, on the schema as written and on the closed one.
 func FuzzEvaluate(f *testing.F) {
 	seedSchemas(f, func(schema, value []byte) { f.Add(schema, value) })

@@ -23,7 +23,7 @@ func (n *node) walk(f func(*node)) {
 	visit(n)
 }
 
-// children lists the schemas that judge a part of the value.
+// children lists the child applicators: the schemas that apply to a part of the value.
 func (n *node) children() []*node {
 	var list []*node
 	for _, name := range n.sortedProperties {
@@ -41,8 +41,8 @@ func (n *node) children() []*node {
 	return list
 }
 
-// inPlace lists the schemas that judge the same value together with this one
-// and may mark parts of it as judged.
+// inPlace lists the in-place applicators: the schemas that apply to the same value
+// and may mark parts of it as evaluated.
 func (n *node) inPlace() []*node {
 	list := slices.Concat(n.allOf, n.anyOf, n.oneOf)
 	for _, d := range n.dependentSchemas {

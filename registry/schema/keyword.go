@@ -21,14 +21,14 @@ const (
 	unsupported              // refused: see the reason
 )
 
-// scope says where the schemas that a keyword holds apply.
+// scope says to which values the schemas inside a keyword apply.
 type scope int
 
 const (
 	noApplicator      scope = iota
 	childApplicator         // to a value inside, and they stand for a place in the arguments
-	inPlaceApplicator       // to the same value, as one of the schemas that judge it
-	testApplicator          // to the same value or to one inside, only to ask a question
+	inPlaceApplicator       // to the same value
+	testApplicator          // to the same value or to one inside, as a condition only
 )
 
 type keyword struct {
@@ -39,8 +39,8 @@ type keyword struct {
 	reason string // of meaningless
 }
 
-// keywords is the whole vocabulary; read only. What is not here, and does not
-// begin with x-, is a load error.
+// keywords is the whole vocabulary; read only. Any other keyword that does not begin
+// with x- is a load error.
 var keywords = map[string]keyword{
 	"$schema":  {shape: identifier},
 	"$id":      {shape: identifier},
@@ -121,15 +121,15 @@ func suggestKeyword(name string) string {
 const (
 	boundaryKey = "x-boundary"
 	secretKey   = "x-secret"
-	// primaryEnumKey stands for enum in what the judges see where the first judge
-	// alone compares: the second would compare with one value after another.
+	// primaryEnumKey replaces enum where the primary evaluator alone compares: the
+	// secondary would compare with one value after another.
 	primaryEnumKey = "x-enum"
 )
 
-// maxSecondaryEnum is the number of values up to which both judges compare.
+// maxSecondaryEnum is the number of values up to which both evaluators compare.
 const maxSecondaryEnum = 32
 
-// primaryOnly tells whether an enum is too long for both judges. Arrays and objects
+// primaryOnly reports whether an enum is too long for both evaluators. Arrays and objects
 // are always compared by both.
 func primaryOnly(value any) bool {
 	list, _ := value.([]any)

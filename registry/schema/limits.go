@@ -1,13 +1,13 @@
 package schema
 
-// A step is the unit in which judging is bounded, about a microsecond at most:
-// one schema applied to one value by the first judge, half of that by the
+// A step is the unit in which evaluation is bounded, about a microsecond at most:
+// one schema applied to one value by the primary evaluator, half of that by the
 // second. Long texts, lists and messages cost more than one.
 const (
 	maxSteps          = 600_000 // every value of the longest completion, once
-	maxSecondarySteps = 400_000 // of the second judge: up to 200,000 values
+	maxSecondarySteps = 400_000 // of the secondary evaluator: up to 200,000 values
 	bytesPerStep      = 64
-	// Of what is looked up, sorted or copied, as many as one step pays for.
+	// The number of names that one step pays for: looked up, sorted or copied.
 	namesPerStep        = 16
 	sortedPerStep       = 2
 	mergedPerStep       = 8
@@ -16,7 +16,7 @@ const (
 	maxValueDepth = 1_000
 )
 
-// The rates at which the second judge works, measured; see BenchmarkWorst.
+// The rates at which the secondary evaluator works, measured; see BenchmarkWorst.
 const (
 	deepPerStep        = 512 // schemas among which it looks for one applied twice
 	annotationsPerStep = 6   // notes made or copied

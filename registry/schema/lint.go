@@ -19,8 +19,8 @@ const (
 	maxPatternSize = 2_000 // instructions of the compiled pattern
 )
 
-// lint reports everything that a document states and that would be judged
-// wrongly, differently by different validators, or not at all.
+// lint reports every keyword that validators would evaluate wrongly, differently, or
+// not at all.
 func (l *resolver) lint(d *document) {
 	if len(d.all) > maxSchemas {
 		l.report("", fmt.Sprintf("found %d schemas in one definition; expected at most %d", len(d.all), maxSchemas))
@@ -94,7 +94,8 @@ func (l *resolver) lintDialect(s *subschema, at string, value any) {
 	}
 }
 
-// lintDraft7Ref refuses what draft-07 ignores and 2020-12 asserts.
+// lintDraft7Ref refuses keywords beside $ref: draft-07 ignores them and 2020-12
+// asserts them.
 func (l *resolver) lintDraft7Ref(s *subschema, object map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch def := keywords[name]; {

@@ -50,7 +50,7 @@ func missingMessage(n *node, name, argument, tool string) string {
 	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, tool, want)
 }
 
-// declared finds what a schema says of a member, for a message only.
+// declared finds the schema of a member, for a message only.
 func (n *node) declared(name string) *node {
 	for range maxSchemaDepth {
 		if p := n.properties[name]; p != nil {
@@ -80,7 +80,7 @@ func invalidNameMessage(n *node, argument string) string {
 	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", argument, want)
 }
 
-// requirement says what a value must be, in the words of the schema alone.
+// requirement renders the requirement that a value failed, from the schema alone.
 func (n *node) requirement(v any, f faultKind, tool string) string {
 	switch f {
 	case faultNever:
@@ -160,7 +160,7 @@ func forms(branches []*node) string {
 	return ": " + join(list, "or")
 }
 
-// describe says in a few words what a schema expects, or "" where it cannot.
+// describe renders in a few words what a schema expects; "" where it cannot.
 func describe(n *node, depth int) string {
 	if depth > 4 || n.never || n.empty {
 		return ""

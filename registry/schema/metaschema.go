@@ -40,8 +40,7 @@ func checkMetaschema(raw any, dialect string) (f *Fault) {
 	return nil
 }
 
-// compileFault says where the definition is wrong and what was expected, in
-// the words of the metaschema.
+// compileFault turns an error of the metaschema into a fault at its place.
 func compileFault(err error) *Fault {
 	var against *jsonschema.SchemaValidationError
 	if errors.As(err, &against) {

@@ -19,7 +19,7 @@ type node struct {
 
 	types           typeSet   // 0: any
 	enum            *valueSet // enum
-	enumPrimaryOnly bool      // enum is not shown to the second judge
+	enumPrimaryOnly bool      // enum is not shown to the secondary evaluator
 	constant        *valueSet // const
 
 	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal
@@ -118,7 +118,7 @@ func (c *builder) build(v any, n *node) *node {
 		n.thenSchema, n.elseSchema = nil, nil
 	}
 	if !n.hasBranches() {
-		// Nothing beside this schema can have judged a member or an item, so
+		// Nothing beside this schema can have evaluated a member or an item, so
 		// that the rest is known without asking.
 		if n.additionalProperties == nil {
 			n.additionalProperties, n.unevaluatedProperties = n.unevaluatedProperties, nil
@@ -131,8 +131,8 @@ func (c *builder) build(v any, n *node) *node {
 	return n
 }
 
-// hasBranches tells that other schemas judge the same value and may mark parts
-// of it as judged.
+// hasBranches reports whether in-place applicators may mark parts of the value as
+// evaluated.
 func (n *node) hasBranches() bool {
 	return n.ref != nil || len(n.allOf)+len(n.anyOf)+len(n.oneOf)+len(n.dependentSchemas) > 0 || n.ifSchema != nil
 }
@@ -316,13 +316,14 @@ func texts(value any) []string {
 	return slices.Compact(list)
 }
 
-// secondaryCost is what the second judge does for a schema whatever the value is: it
-// walks all members that a schema names, notes each as judged, and copies the
-// notes of every schema beside it. A thorough judgement counts it, so that a
-// call which would keep the second judge busy is refused before it begins.
+// secondaryCost is the work of the secondary evaluator on a schema that does not depend
+// on the value: it walks all members that a schema names, annotates each as evaluated,
+// and copies the annotations of every in-place applicator. An exhaustive evaluation
+// counts it, so that a call which would keep the secondary evaluator busy is refused
+// before it begins.
 type secondaryCost struct {
 	known          bool
-	annotated      int // members that are noted as judged
+	annotated      int // members that are annotated as evaluated
 	inherited      int // of them, those that schemas beside this one hand over
 	annotatesParts bool
 	inheriting     int // schemas beside this one that hand over notes of the value's parts

@@ -8,5 +8,5 @@ type Options struct {
 	// no value matches, and remotes supplies other documents: the official suite.
 	formatAnnotations, allowEmptyEnum bool
 	remotes                           func(uri string) (any, bool)
-	large                             chan struct{} // see witness
+	large                             chan struct{} // one slot; see secondary
 }

@@ -183,7 +183,7 @@ func enoughDrawn(whole int) int {
 	return whole
 }
 
-// TestJudgesAgree draws schemas and values: as written, the first judge and the
+// TestJudgesAgree draws schemas and values: as written, the primary evaluator and the
 // oracle say the same, and the second agrees with what the first accepts.
 func TestJudgesAgree(t *testing.T) {
 	judged, doubted := 0, 0
@@ -261,7 +261,7 @@ func drawBesideRoot(t *rapid.T) []byte {
 }
 
 // TestClosingOnlyNarrows: whatever the closed schema accepts, the author's
-// schema accepts too; and all judges see the same closed schema.
+// schema accepts too; and all evaluators see the same closed schema.
 func TestClosingOnlyNarrows(t *testing.T) {
 	judged, accepted := 0, 0
 	outer := t
@@ -313,7 +313,7 @@ func TestClosingOnlyNarrows(t *testing.T) {
 	}
 }
 
-// checkViolations tells whether a list is as the contract wants it.
+// checkViolations reports whether a list is as the contract wants it.
 func checkViolations(t interface{ Fatalf(string, ...any) }, v any, list []Violation) {
 	if len(list) > maxViolations {
 		t.Fatalf("%d violations", len(list))

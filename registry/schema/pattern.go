@@ -5,7 +5,7 @@ import (
 	"regexp/syntax"
 )
 
-// pattern is a regular expression with what one byte can cost it.
+// pattern is a regular expression with the cost of matching one byte.
 type pattern struct {
 	source string
 	expr   *regexp.Regexp
@@ -19,8 +19,8 @@ func newPattern(source string) *pattern {
 // cost bounds the work of a match: each byte may meet each instruction.
 func (p *pattern) cost(s string) int { return len(s) * p.size / bytesPerStep }
 
-// patternSize is the number of instructions that a pattern compiles to: what
-// one byte of a value can cost. An invalid pattern has none.
+// patternSize is the number of instructions that a pattern compiles to, which bounds
+// the cost of matching one byte. An invalid pattern has none.
 func patternSize(pattern string) int {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

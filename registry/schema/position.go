@@ -1,26 +1,26 @@
 package schema
 
-// position is the way in which a schema stands.
+// position says how a schema is used in a definition.
 type position int
 
 const (
-	unchanged      position = iota // in a branch or a test
-	resultPosition                 // for a place of a value that is judged as written: results
-	valuePosition                  // for a place below the root
-	rootPosition                   // for the arguments themselves
-	valueTarget                    // target of a reference that a place holds
-	rootTarget                     // target of a reference that the root holds
-	rootBranch                     // a branch that judges the arguments themselves
+	unchanged      position = iota // in a branch or a test: nothing is closed
+	resultPosition                 // a place in a result, which is evaluated as its author wrote it
+	valuePosition                  // a place below the root
+	rootPosition                   // the arguments themselves
+	valueTarget                    // the target of a reference in valuePosition
+	rootTarget                     // the target of a reference in rootPosition
+	rootBranch                     // a branch that applies to the arguments themselves
 	rootTest                       // the same inside if or checkOneOf, where to refuse more may be to accept more
 )
 
-// mustAccept tells that a value is valid only if a schema that stands so accepts the
-// part of it that it stands for.
+// mustAccept reports whether a value is valid only if the schema in this position
+// accepts its part of the value.
 func (st position) mustAccept() bool {
 	return st == resultPosition || st == valuePosition || st == rootPosition || st == valueTarget || st == rootTarget
 }
 
-// atRoot tells that a schema judges the arguments themselves.
+// atRoot reports whether a schema applies to the arguments themselves.
 func (st position) atRoot() bool {
 	return st == rootPosition || st == rootTarget || st == rootBranch || st == rootTest
 }

@@ -35,7 +35,7 @@ func (l *resolver) references(d *document) map[*subschema]*subschema {
 }
 
 // cycles reports references that come back to where they started without ever
-// looking at a part of the value: they would judge for ever and say nothing.
+// looking at a part of the value: evaluating them would never end.
 func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 	const (
 		open = 1
@@ -63,7 +63,7 @@ func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 	}
 }
 
-// sameValue lists the schemas that judge the same value as s does: branches,
+// sameValue lists the schemas that apply to the same value as s: branches,
 // tests of the value itself, and the target of $ref.
 func sameValue(s *subschema, targets map[*subschema]*subschema) []*subschema {
 	var list []*subschema

@@ -2,8 +2,7 @@ package schema
 
 import "github.com/callgate/callgate/refusal"
 
-// report hands a finding about the value that the judge stands at to the
-// collector. It costs as much as its pointer is long: the names in it are the
+// report hands a finding about the current value to the collector. It costs as much as its pointer is long: the names in it are the
 // caller's.
 func (j *evaluation) report(f finding) {
 	if j.quiet > 0 || j.exhausted {
@@ -47,7 +46,7 @@ func (j *evaluation) invalidName(n *node, name string) {
 	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(argument string) string { return invalidNameMessage(n, argument) }})
 }
 
-// result puts into words what was found.
+// result returns the findings with their messages.
 func (j *evaluation) result() []Violation {
 	j.found.compact()
 	var out []Violation

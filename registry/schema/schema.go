@@ -68,7 +68,7 @@ func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	}
 	if r.remotes == nil {
 		if f := checkMetaschema(value, doc.dialect); f != nil {
-			// Where a reference is the trouble, the own resolver says it better.
+			// Our own resolver explains a bad reference better.
 			if l.references(doc); len(l.faults) > 0 {
 				return nil, l.faults
 			}
@@ -96,7 +96,7 @@ func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	return assemble(b, doc.root, stand, r)
 }
 
-// checkClosable reports what closing cannot close.
+// checkClosable reports the schemas that cannot be closed.
 func (b *bundler) checkClosable(l *resolver, root *subschema) {
 	if problem := b.rootFault(root); problem != "" {
 		l.report(root.pointer, problem)
@@ -143,7 +143,7 @@ func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, [
 	return s, nil
 }
 
-// hasPatterns tells whether any schema that can be reached has a pattern.
+// hasPatterns reports whether any schema that can be reached has a pattern.
 func (n *node) hasPatterns() bool {
 	found := false
 	n.walk(func(n *node) { found = found || n.pattern != nil || len(n.patternProperties) > 0 })
@@ -177,7 +177,7 @@ func (s *Schema) Evaluate(tool string, v any) []Violation {
 		}
 		return refused("The arguments do not match the schema of "+tool+".", errors.New("the first validator refused and gave no reason"))
 	}
-	// The second judge takes no short cuts: find out what it would do.
+	// The secondary evaluator takes no short cuts: find out what it would do.
 	j = evaluation{tool: tool, exhaustive: true, path: j.path[:0]}
 	if j.apply(s.root, v, nil); j.exhausted {
 		return tooLarge()

@@ -11,20 +11,20 @@ import (
 	"github.com/callgate/callgate/registry/format"
 )
 
-// secondary is the second judge: kaptinlin/jsonschema on the same closed schema.
+// secondary is the secondary evaluator: kaptinlin/jsonschema on the same closed schema.
 //
 // Its known defects are fenced off here. It fetches references while it
 // compiles: the loaders are removed. It accepts everything where a reference
 // leads nowhere: such a schema is refused. It hands out another schema where
 // two share an identifier: each schema has a compiler of its own, and bundles
-// have no identifiers. It writes to a compiled schema while it judges if that
-// has patterns: such a schema is judged by copies, each by one goroutine at a
+// have no identifiers. It writes to a compiled schema while it evaluates if that
+// has patterns: such a schema is evaluated by copies, each by one goroutine at a
 // time. It ignores format unless told. It can panic: that is a refusal. It
 // compares with the values of an enum one after another: a long one is left to
-// the first judge where it can only narrow, and counted elsewhere (see burden).
+// the primary evaluator where it can only narrow, and counted elsewhere (see secondaryCost).
 type secondary struct {
 	bundle []byte
-	shared *jsonschema.Schema      // nil: judged by copies
+	shared *jsonschema.Schema      // nil: evaluated by copies
 	copies chan *jsonschema.Schema // idle copies
 	large  chan struct{}           // one place: see accepts
 }
@@ -34,8 +34,8 @@ var (
 	errPanicked = errors.New("the second validator panicked")
 )
 
-// largeSteps is the work from which on judgements are made one at a time: the
-// second judge needs memory of about a quarter of a kilobyte a step.
+// largeSteps is the work from which on evaluations are made one at a time: the
+// secondary evaluator needs memory of about a quarter of a kilobyte a step.
 const largeSteps = 40_000
 
 func newSecondary(bundle any, patterned bool, heavy chan struct{}) (*secondary, error) {
@@ -84,8 +84,8 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 	return s, nil
 }
 
-// accepts tells whether the second judge accepts a value too; steps is what it
-// needs, as a thorough judgement counts them.
+// accepts reports whether the secondary evaluator accepts a value too; steps is what it
+// needs, as an exhaustive evaluation counts them.
 func (w *secondary) accepts(v any, steps int) error {
 	if steps > largeSteps {
 		w.large <- struct{}{}
@@ -118,7 +118,7 @@ func validateSecondary(s *jsonschema.Schema, v any) (err error) {
 			err = errPanicked
 		}
 	}()
-	// ValidateStruct judges a value of any kind as it is; Validate would take
+	// ValidateStruct evaluates a value of any kind as it is; Validate would take
 	// some for JSON text.
 	if result := s.ValidateStruct(v); result == nil || !result.IsValid() {
 		return errDisagree

@@ -29,7 +29,7 @@ func (n *node) ownSecondaryCost() *secondaryCost {
 	return m
 }
 
-// secondaryExtra is what the second judge spends on a value besides one step: it prints
+// secondaryExtra is the cost for the secondary evaluator of a value besides one step: it prints
 // texts and names, computes with numbers of any size, and compiles the patterns
 // of names each time.
 func (n *node) secondaryExtra(v any) int {

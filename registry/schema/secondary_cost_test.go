@@ -28,7 +28,7 @@ func itemsOf(schema string) string {
 	return `{"type":"object","properties":{"a":{"type":"array","items":` + schema + `}}}`
 }
 
-// costlyCall is a call that costs one judge or the other far more than its size
+// costlyCall is a call that costs one evaluator or the other far more than its size
 // suggests, and one of the same form that is large and meant well.
 type costlyCall struct {
 	why            string
@@ -74,7 +74,7 @@ func costlyCalls() []costlyCall {
 	}
 }
 
-// TestHostileCalls shows that each such call is refused before the second judge
+// TestHostileCalls shows that each such call is refused before the secondary evaluator
 // begins, by steps alone, and that what is meant well still passes.
 func TestHostileCalls(t *testing.T) {
 	for _, h := range costlyCalls() {
@@ -93,7 +93,7 @@ func TestHostileCalls(t *testing.T) {
 }
 
 // TestLongEnums: where a long list of plain values can only narrow, the first
-// judge alone compares, so that a table of many rows can be judged; where its
+// evaluate alone compares, so that a table of many rows can be evaluated; where its
 // verdict may be turned round, both do.
 func TestLongEnums(t *testing.T) {
 	texts, numbers := listed(9_000, `"v%d"`), listed(33, `%d`)

@@ -26,7 +26,7 @@ func plainLibrary(t *testing.T, schema string) *jsonschema.Schema {
 }
 
 // TestFencedDefects shows each defect of the bare library, and that a tool with
-// such a schema is refused or judged rightly.
+// such a schema is refused or evaluated rightly.
 func TestFencedDefects(t *testing.T) {
 	fetched := atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func TestFencedDefects(t *testing.T) {
 	})
 }
 
-// TestSecondJudgeRefuses injects what the second judge may do wrong: refuse,
+// TestSecondJudgeRefuses injects what the secondary evaluator may do wrong: refuse,
 // panic, and not compile again.
 func TestSecondJudgeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, w *secondary){

@@ -6,8 +6,8 @@ import (
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
-// Secret tells whether the place at path, or one above it, is marked x-secret
-// in any schema that may judge it, branches included. A place that no schema
+// Secret reports whether the place at path, or one above it, is marked x-secret
+// in any schema that may evaluate it, branches included. A place that no schema
 // describes is not secret, unless the author marked members secret that the
 // root does not declare: then it may not be known by its name.
 func (s *Schema) Secret(path []string) bool {
@@ -29,13 +29,13 @@ func (s *Schema) Secret(path []string) bool {
 	}
 }
 
-// declares tells whether a schema declares a member of this name.
+// declares reports whether a schema declares a member of this name.
 func (n *node) declares(name string) bool {
 	_, listed := n.properties[name]
 	return listed || slices.ContainsFunc(n.patternProperties, func(p patternProperty) bool { return p.expr.MatchString(name) })
 }
 
-// inPlaceClosure adds everything that judges the same value.
+// inPlaceClosure adds every schema that applies to the same value.
 func inPlaceClosure(at []*node) []*node {
 	for i := 0; i < len(at); i++ {
 		next := at[i].inPlace()

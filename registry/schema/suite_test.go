@@ -39,7 +39,7 @@ func suiteRemotes(tb testing.TB) func(string) (any, bool) {
 	}
 }
 
-// TestSuiteRequired judges the official required cases as their authors wrote
+// TestSuiteRequired evaluates the official required cases as their authors wrote
 // them: all agree but for those that are refused at load, which the table of
 // testdata counts by file.
 func TestSuiteRequired(t *testing.T) {

@@ -54,7 +54,7 @@ func parseTypes(v any) typeSet {
 	return set
 }
 
-// holds tells whether a value has one of the types. A number with a fraction
+// holds reports whether a value has one of the types. A number with a fraction
 // of zero is an integer.
 func (s typeSet) holds(v any) bool {
 	switch v := v.(type) {
@@ -126,7 +126,7 @@ func newValueSet(list []any) *valueSet {
 	return v
 }
 
-// has reports membership and what it cost in steps.
+// has reports whether a value is in the set, and the steps that took.
 func (v *valueSet) has(item any) (ok bool, cost int) {
 	switch item.(type) {
 	case []any, map[string]any:
@@ -182,7 +182,7 @@ func appendCanonical(b []byte, v any) []byte {
 	return append(b, '?')
 }
 
-// numberCost is what a number adds to computing with it exactly.
+// numberCost is the cost of computing with a number exactly.
 func numberCost(v json.Number) int {
 	d, ok := parseDecimal(string(v))
 	if !ok {
@@ -191,7 +191,7 @@ func numberCost(v json.Number) int {
 	return (len(d.digits) + max(d.exp, -d.exp)) / bytesPerStep
 }
 
-// compareCost is what comparing with a value costs, in plain values.
+// compareCost is the cost of comparing with a value, in plain values.
 func compareCost(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -214,8 +214,8 @@ func compareCost(v any) int {
 	return 1
 }
 
-// secondaryCompareCost is what the second judge spends to find a value among these, or to
-// find that it is not.
+// secondaryCompareCost is the cost for the secondary evaluator of looking a value up
+// in this set.
 func (v *valueSet) secondaryCompareCost(item any) int {
 	last := len(v.list) - 1
 	if last < 0 {

@@ -2,7 +2,7 @@ package schema
 
 import "encoding/json"
 
-// wellFormed tells whether a value is of JSON's types and every number within the
+// wellFormed reports whether a value is of JSON's types and every number within the
 // limits, whatever the schema says of it.
 func wellFormed(v any, depth int) bool {
 	if depth > maxValueDepth {

@@ -17,7 +17,7 @@ func QuoteUpTo(most int, s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// NameProblem says what is wrong with a name; "" for nothing.
+// NameProblem returns the fault of a name; "" for none.
 func NameProblem(s string) string {
 	switch {
 	case s == "":

@@ -17,7 +17,7 @@ var confusables = map[rune]byte{
 }
 
 // Skeleton reduces a name to the skeleton by which near names are compared: lower
-// case, without separators and what does not show, look-alikes as ASCII.
+// case, without separators and invisible characters, look-alikes as ASCII.
 func Skeleton(name string) string {
 	var b strings.Builder
 	for _, r := range name {
