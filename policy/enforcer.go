@@ -14,7 +14,7 @@ import (
 // roles, and a condition last, when everything else of its row matches.
 const modelText = `
 [request_definition]
-r = sub, dom, obj, judgement
+r = sub, dom, obj, evaluation
 
 [policy_definition]
 p = line, sub, dom, obj, eft
@@ -26,7 +26,7 @@ g = _, _, _
 e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 
 [matchers]
-m = below(r.obj, p.obj) && within(r.dom, p.dom) && (r.sub == p.sub || g(r.sub, p.sub, r.dom)) && holds(r.judgement, p.line)
+m = matches(r.obj, p.obj) && matches(r.dom, p.dom) && (r.sub == p.sub || g(r.sub, p.sub, r.dom)) && applies(r.evaluation, p.line)
 `
 
 var (
@@ -59,9 +59,8 @@ func newEnforcer(base model.Model, at domain, rules []*rule, grants []*grant) (*
 		return nil, fmt.Errorf("policy: enforcer: %w", err)
 	}
 	e := &enforcer{casbin: c, rows: make(map[string]*rule, len(rules))}
-	c.AddFunction("below", matchFunction(matches))
-	c.AddFunction("within", matchFunction(within))
-	c.AddFunction("holds", e.conditionApplies)
+	c.AddFunction("matches", matchFunction(matches))
+	c.AddFunction("applies", e.conditionApplies)
 	lines := make([][]string, 0, len(rules))
 	for _, r := range rules {
 		line := strconv.Itoa(r.Line)

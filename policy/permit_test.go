@@ -210,7 +210,7 @@ func TestFaultsInsideTheEnforcer(t *testing.T) {
 	}
 	p := load(t)
 	rules, grants := p.index.candidates(r.Agent, domain{"acme", "alpha"}, r.Tool)
-	m, err := model.NewModelFromString(strings.Replace(modelText, "below(r.obj", "broken(r.obj", 1))
+	m, err := model.NewModelFromString(strings.Replace(modelText, "matches(r.obj", "broken(r.obj", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

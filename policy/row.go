@@ -2,9 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"strings"
+
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
-	"strings"
 )
 
 // rolePrefix begins the name of every role and of no agent.
@@ -108,7 +109,7 @@ func validTool(s string) bool {
 	return s != "" && !strings.Contains(s, "*")
 }
 
-// matches reports whether a tool's name equals, or a pattern of tools covers, name.
+// matches reports whether a name of a tool or of a domain equals a pattern or is covered by it.
 func matches(name, pattern string) bool {
 	if pattern == "*" || pattern == name {
 		return true
@@ -116,9 +117,6 @@ func matches(name, pattern string) bool {
 	prefix, found := strings.CutSuffix(pattern, "*")
 	return found && len(name) > len(prefix) && strings.HasPrefix(name, prefix)
 }
-
-// within is below for domains in their written form.
-func within(domain, pattern string) bool { return matches(domain, pattern) }
 
 // parseRow reads a p row; ok is false when it has a fault.
 func parseRow(r record, f *faults) (*rule, bool) {

@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-func TestBelow(t *testing.T) {
+func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string
 		want          bool
@@ -13,7 +13,7 @@ func TestBelow(t *testing.T) {
 		{"acme/alpha", "acme/*", true}, {"acme", "acme/*", false}, {"acme/", "acme/*", false}, {"acmes/alpha", "acme/*", false}, {"acme/alpha", "*", true},
 	} {
 		if got := matches(c.name, c.pattern); got != c.want {
-			t.Errorf("%q below %q: %v", c.name, c.pattern, got)
+			t.Errorf("%q matches %q: %v", c.name, c.pattern, got)
 		}
 	}
 }
