@@ -3,10 +3,11 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/callgate/callgate/policy/condition"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/policy/condition"
 )
 
 // benchRows writes a file of n rows over some agents and tools, one role, and no

@@ -2,10 +2,11 @@ package policy
 
 import (
 	"fmt"
-	"github.com/callgate/callgate/policy/internal/lexical"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // endLine is the last line of every complete file.

@@ -32,24 +32,8 @@
 // Deny rows override allow rows, whatever their order, and what no row allows
 // is denied. casbin decides, over the few rows that can reach a request.
 //
-// # Conditions
-//
-// "when" is a CEL expression over args, agent, workspace, project and tool
-// that yields a bool; empty means always. A number whose value is an integer
-// of 64 bits is an int, however it is written (5, 5.0, 5e0, -0.0); every other
-// number of at most 15 significant digits that a double holds is a double; a
-// condition that reads any other number fails. Zeros at either end are not
-// significant. Ints and doubles compare with each other, as doubles: write an int
-// where more than 2^53 is compared. Arithmetic that mixes them fails, as in CEL:
-// write double(args.amount) * 1.19.
-//
-// A condition that fails (it reads an absent member, meets a wrong type, costs
-// too much, is interrupted) makes a deny row deny and an allow row not allow,
-// even where CEL's logical operators would have hidden a number that cannot be
-// read. Conditions are evaluated in the order of their lines.
-//
-// Where a row names one known tool, its condition is also checked against that
-// tool's input schema when the file is loaded: members that the closed schema
-// cannot have, comparisons between types that never meet, and conditions whose
-// worst case costs too much are errors.
+// Conditions are the affair of policy/condition, boundaries of policy/boundary. A
+// condition that fails (it reads an absent member, meets a wrong type, costs too
+// much, is interrupted) makes a deny row deny and an allow row not allow.
+// Conditions are evaluated in the order of their lines.
 package policy

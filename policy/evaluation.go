@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+
 	"github.com/callgate/callgate/policy/condition"
 )
 

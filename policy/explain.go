@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+
 	"github.com/callgate/callgate/policy/internal/lexical"
 	"github.com/callgate/callgate/policy/internal/safe"
-	"slices"
 )
 
 // maxNearMisses bounds how many rows an explanation lists.

@@ -3,11 +3,12 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/callgate/callgate/policy/condition"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/policy/condition"
 )
 
 func testTools() []condition.Tool {

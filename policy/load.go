@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callgate/callgate/policy/internal/safe"
 	"github.com/casbin/casbin/v2/model"
+
+	"github.com/callgate/callgate/policy/internal/safe"
 )
 
 // The bounds of the table of verdicts. The file bounds it too: a name that no row

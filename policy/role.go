@@ -3,10 +3,11 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"github.com/callgate/callgate/policy/internal/lexical"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // maxChain is the number of steps from an agent to the furthest of its roles.

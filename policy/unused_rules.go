@@ -3,10 +3,11 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"github.com/callgate/callgate/policy/condition"
-	"github.com/callgate/callgate/policy/internal/lexical"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/policy/condition"
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // configured holds the agents, tools and domains that the rest of the configuration names.

@@ -2,9 +2,10 @@ package registry
 
 import (
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // LoadError is one fault of one definition. It speaks to the operator and holds

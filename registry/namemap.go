@@ -2,8 +2,9 @@ package registry
 
 import (
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Alphabet is what a face allows in a name: bytes of Allowed, at most MaxBytes

@@ -2,9 +2,10 @@ package registry
 
 import (
 	"cmp"
-	"github.com/callgate/callgate/registry/internal/similar"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/similar"
 )
 
 // candidate is one name that may be offered, as near names are compared.

@@ -1,5 +1,5 @@
-// Package registry holds the tools: their definitions, their closed schemas
-// and the maps of their names.
+// Package registry holds the tools: their definitions, their versions, the maps
+// of their names, and for each an entry that evaluates arguments and results.
 //
 // # Contract
 //
@@ -7,7 +7,7 @@
 // LoadError for each fault, everything that it cannot check strictly later. A
 // Registry that New returned never changes and is safe for concurrent use.
 // Names are looked up byte for byte; a name without a version means the
-// highest one. A near name is offered (Near), never used.
+// highest one. A similar name is offered (Suggest), never used.
 //
 // # Grammar
 //
@@ -17,36 +17,18 @@
 //	kind    = "read" / "edit" / "delete" / "move" / "search" / "execute" / "think" / "fetch" / "switch_mode" / "other"
 //	effect  = "read" / "idempotent" / "once"
 //
-// Schemas are JSON Schema 2020-12, or draft-07 as far as both give a schema the
-// same meaning. A schema is one document: a reference leads to another place of
-// the same document or nowhere. Patterns are RE2: \d, \w and \s are ASCII, and
-// look-around and back references do not exist.
-//
-// # Closing
-//
-// Each object schema that describes a place in the arguments accepts the
-// members that it declares and no others. Closing is a transformation from
-// schema to schema (see bundle), so every evaluator sees the same closed schema.
-//
-// # Two evaluators
-//
-// A value is valid when two independent evaluators say so: this package's own,
-// which also names what is wrong, and kaptinlin/jsonschema, fenced against its
-// known defects. Where only the second refuses, the value is refused with one
-// violation at the root. The second compares with the values of an enum one by
-// one: more than 32 plain values at a place are left to the first alone. What
-// either would do for a call is counted in steps, and a call that takes too many
-// is refused as too large before the second begins.
+// Schemas are compiled, closed and evaluated by registry/schema.
 package registry
 
 import (
 	"cmp"
 	"errors"
-	"github.com/callgate/callgate/registry/internal/lexical"
-	"github.com/callgate/callgate/registry/schema"
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // Registry is an immutable set of tools. Its zero value, and nil, hold none.

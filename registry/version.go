@@ -2,8 +2,9 @@ package registry
 
 import (
 	"cmp"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // semver is a parsed version of Semantic Versioning 2.0.0. The numbers stay

@@ -1,3 +1,14 @@
+// Package boundary decides whether a value stays within the lists of a project:
+// paths, hosts, URLs, and named resources.
+//
+// # Contract
+//
+// Within and Resolve refuse every value that they cannot decide: a kind without a
+// list, an empty list, a path that cannot be followed. An error is an *OutsideError,
+// whose reason names neither the lists nor anything of the file system. Paths are
+// compared as they are written and as the file system leads them, and refused where
+// another program could read them as a URL or as another path; hosts and URLs are
+// compared only in forms that every parser reads in the same way.
 package boundary
 
 // The kinds of boundary that every project knows; any other is a name under

@@ -1,3 +1,5 @@
+// Package lexical holds the small functions on names and texts that the policy and
+// its packages share.
 package lexical
 
 import (
