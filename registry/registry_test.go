@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("no arguments: found %v", found)
 	}
 	if e.OutputSchema() != nil || e.EvaluateOutput(5) != nil {
-		t.Error("results are judged without a schema")
+		t.Error("results are evaluated without a schema")
 	}
 }
 

@@ -3,11 +3,12 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Parameter says where an argument goes in the request of an http tool. It is an

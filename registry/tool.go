@@ -3,13 +3,14 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/callgate/callgate/registry/internal/lexical"
 	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Tool is a definition as its author wrote it. Zero values stand for absent
@@ -260,7 +261,7 @@ func checkURL(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return "found what is not a URL; " + expected
+		return "found an invalid URL; " + expected
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Sprintf("found the scheme %s; %s", lexical.Quote(u.Scheme), expected)
 	case u.User != nil:

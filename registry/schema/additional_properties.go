@@ -11,16 +11,16 @@ var additionalKeywords = [...]string{"additionalProperties", "unevaluatedPropert
 // members may also apply to members that those declare: it is kept as an assertion
 // that declares nothing.
 func (b *bundler) dropAdditional(s *subschema, st position, out map[string]any) {
-	judges := false
+	asserts := false
 	for _, name := range additionalKeywords {
 		value, has := s.object()[name]
 		if !has || value == false && !b.verdictMayChange(s, st, name) {
 			continue
 		}
 		delete(out, name)
-		judges = judges || value != true
+		asserts = asserts || value != true
 	}
-	if !judges {
+	if !asserts {
 		return
 	}
 	if st == rootPosition && b.noBranches(out) {

@@ -42,7 +42,7 @@ func TestCostlySchemas(t *testing.T) {
 		"a tree":                             {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","properties":{"left":{"$ref":"#/$defs/n"},"right":{"$ref":"#/$defs/n"}}}}}`, false},
 		"items recurse":                      {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`, false},
 		"an expression with inline operands": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/e"}},"$defs":{"e":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/e"}},"or":{"type":"array","items":{"$ref":"#/$defs/e"}}}}}}`, false},
-		"a member judged twice recurses":     {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","properties":{"c":{"$ref":"#/$defs/n"}},"patternProperties":{"^c":{"$ref":"#/$defs/n"}}}}}`, true},
+		"a member evaluated twice recurses":  {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","properties":{"c":{"$ref":"#/$defs/n"}},"patternProperties":{"^c":{"$ref":"#/$defs/n"}}}}}`, true},
 	} {
 		t.Run(why, func(t *testing.T) {
 			_, err := compile(c.schema, Options{})
@@ -127,9 +127,9 @@ func TestUnsoundValues(t *testing.T) {
 	}
 }
 
-// TestSecondJudgeIsBounded gives what the primary evaluator sees through at once and
+// TestSecondaryIsBounded gives what the primary evaluator sees through at once and
 // the second would ponder for minutes.
-func TestSecondJudgeIsBounded(t *testing.T) {
+func TestSecondaryIsBounded(t *testing.T) {
 	branches := strings.Repeat(`{"items":{"type":"string"}},`, 100)
 	e := compiled(t, `{"type":"object","properties":{"a":{"type":"array","anyOf":[`+branches+`{"items":{"type":"number"}}]}}}`)
 	numbers := func(n int) map[string]any {

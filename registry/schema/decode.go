@@ -27,7 +27,7 @@ func decodeSchema(raw []byte) (any, *Fault) {
 		return nil, &Fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
 	}
 	if !json.Valid(raw) {
-		return nil, &Fault{"", "found what is not JSON; expected a JSON Schema document"}
+		return nil, &Fault{"", "found invalid JSON; expected a JSON Schema document"}
 	}
 	if loneSurrogate(raw) {
 		return nil, &Fault{"", "found a lone surrogate escape; expected whole characters"}
@@ -45,7 +45,7 @@ func decodeSchema(raw []byte) (any, *Fault) {
 }
 
 func decodeValue(d *json.Decoder, pointer string, depth int) (any, *Fault) {
-	unreadable := &Fault{pointer, "found what is not JSON; expected a JSON Schema document"}
+	unreadable := &Fault{pointer, "found invalid JSON; expected a JSON Schema document"}
 	if depth > maxSchemaDepth {
 		return nil, &Fault{pointer, fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}
 	}

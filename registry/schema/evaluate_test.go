@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-type judgeFile struct {
+type evaluationCases struct {
 	Why    string          `json:"why"`
 	Open   bool            `json:"open"`
 	Schema json.RawMessage `json:"schema"`
@@ -49,7 +49,7 @@ func spelled(v Violation) string {
 
 func TestViolations(t *testing.T) {
 	for _, path := range filesUnder(t, filepath.Join("testdata", "evaluate")) {
-		var files []judgeFile
+		var files []evaluationCases
 		readJSON(t, path, &files)
 		for _, f := range files {
 			if len(f.Cases) == 0 {

@@ -40,14 +40,14 @@ func FuzzEvaluate(f *testing.F) {
 			}
 			first := (&evaluation{}).apply(s.root, v, nil)
 			if want := o.Validate(v) == nil; first != want {
-				t.Fatalf("first judge %v, oracle %v", first, want)
+				t.Fatalf("primary evaluator %v, oracle %v", first, want)
 			}
 			thorough := evaluation{exhaustive: true}
 			if thorough.apply(s.root, v, nil) != first {
 				t.Fatal("without short cuts the verdict is another")
 			}
 			if second := s.secondary.accepts(v, 0); first && second != nil {
-				t.Fatalf("first judge accepts, second: %v", second)
+				t.Fatalf("primary evaluator accepts, second: %v", second)
 			}
 		}
 		if stated, n := withMembersStated(t, schema); n > 0 {

@@ -77,9 +77,9 @@ var keywords = map[string]keyword{
 	"dependentSchemas": {shape: schemaMap, scope: inPlaceApplicator, object: true, only: draft2020},
 	"not":              {shape: oneSchema, scope: testApplicator},
 
-	"$dynamicRef":      {shape: unsupported, reason: "its target is known only while a value is judged; expected $ref"},
+	"$dynamicRef":      {shape: unsupported, reason: "its target is known only while a value is evaluated; expected $ref"},
 	"$dynamicAnchor":   {shape: unsupported, reason: "its meaning depends on who refers to it; expected $anchor"},
-	"$recursiveRef":    {shape: unsupported, reason: "its target is known only while a value is judged; expected $ref"},
+	"$recursiveRef":    {shape: unsupported, reason: "its target is known only while a value is evaluated; expected $ref"},
 	"$recursiveAnchor": {shape: unsupported, reason: "its meaning depends on who refers to it; expected $anchor"},
 	"$vocabulary":      {shape: unsupported, reason: "only a metaschema has vocabularies; expected none"},
 	"dependencies":     {shape: unsupported, reason: "2020-12 ignores it; expected dependentRequired or dependentSchemas"},

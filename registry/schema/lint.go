@@ -130,6 +130,6 @@ func (l *resolver) lintPattern(at, pattern string) {
 		return
 	}
 	if n := patternSize(pattern); n > maxPatternSize {
-		l.report(at, fmt.Sprintf("found a pattern of %d steps, too costly to judge; expected at most %d", n, maxPatternSize))
+		l.report(at, fmt.Sprintf("found a pattern of %d steps, too costly to evaluate; expected at most %d", n, maxPatternSize))
 	}
 }

@@ -67,7 +67,7 @@ func compileFault(err error) *Fault {
 	if e := invalid.DetailedOutput().Error; e != nil {
 		reason = lexical.Cut(e.String())
 	}
-	return &Fault{pointer, "found what the metaschema forbids: " + reason}
+	return &Fault{pointer, "found a value that the metaschema forbids: " + reason}
 }
 
 // shortCause keeps one line of the author's own text.

@@ -85,7 +85,7 @@ func buildNodes(bundle any) (root *node, f *Fault) {
 		if r := recover(); r != nil {
 			stopped, ok := r.(Fault)
 			if !ok {
-				stopped = Fault{"", "found what cannot be compiled; expected a schema that its metaschema allows"}
+				stopped = Fault{"", "found a schema that cannot be compiled; expected a schema that its metaschema allows"}
 			}
 			root, f = nil, &stopped
 		}
@@ -250,7 +250,7 @@ func (c *builder) objectKeyword(n *node, name string, value any) {
 		}
 	case "$defs":
 	default:
-		panic(Fault{"", "found " + lexical.Quote(name) + ", which no judge knows"})
+		panic(Fault{"", "found " + lexical.Quote(name) + ", which no evaluator knows"})
 	}
 }
 

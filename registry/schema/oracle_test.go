@@ -183,10 +183,10 @@ func enoughDrawn(whole int) int {
 	return whole
 }
 
-// TestJudgesAgree draws schemas and values: as written, the primary evaluator and the
+// TestEvaluatorsAgree draws schemas and values: as written, the primary evaluator and the
 // oracle say the same, and the second agrees with what the first accepts.
-func TestJudgesAgree(t *testing.T) {
-	judged, doubted := 0, 0
+func TestEvaluatorsAgree(t *testing.T) {
+	evaluated, doubted := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		raw := drawDefinition(t)
 		s, faults := read(raw, Options{Authored: true})
@@ -201,18 +201,18 @@ func TestJudgesAgree(t *testing.T) {
 			v := drawValue(t, 3)
 			want := o.Validate(v) == nil
 			got := (&evaluation{}).apply(s.root, v, nil)
-			judged++
+			evaluated++
 			if got != want {
-				t.Fatalf("schema %s\nvalue %s\nfirst judge %v, oracle %v", raw, asJSON(v), got, want)
+				t.Fatalf("schema %s\nvalue %s\nprimary evaluator %v, oracle %v", raw, asJSON(v), got, want)
 			}
 			if got && s.secondary.accepts(v, 0) != nil {
 				doubted++
 			}
 		}
 	})
-	t.Logf("%d values judged, %d refused by the second judge alone", judged, doubted)
-	if judged < enoughDrawn(100) {
-		t.Errorf("only %d values judged", judged)
+	t.Logf("%d values evaluated, %d refused by the secondary evaluator alone", evaluated, doubted)
+	if evaluated < enoughDrawn(100) {
+		t.Errorf("only %d values evaluated", evaluated)
 	}
 }
 
@@ -263,7 +263,7 @@ func drawBesideRoot(t *rapid.T) []byte {
 // TestClosingOnlyNarrows: whatever the closed schema accepts, the author's
 // schema accepts too; and all evaluators see the same closed schema.
 func TestClosingOnlyNarrows(t *testing.T) {
-	judged, accepted := 0, 0
+	evaluated, accepted := 0, 0
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.OneOf(rapid.Custom(drawDefinition), rapid.Custom(drawBesideRoot)).Draw(t, "definition")
@@ -284,7 +284,7 @@ func TestClosingOnlyNarrows(t *testing.T) {
 		for range 8 {
 			v := drawObject(t, 3)
 			found := s.Evaluate("tool", v)
-			judged++
+			evaluated++
 			if len(found) == 0 {
 				accepted++
 				if !open {
@@ -307,7 +307,7 @@ func TestClosingOnlyNarrows(t *testing.T) {
 			checkViolations(t, v, found)
 		}
 	})
-	t.Logf("%d values judged, %d accepted", judged, accepted)
+	t.Logf("%d values evaluated, %d accepted", evaluated, accepted)
 	if accepted < enoughDrawn(20) {
 		t.Errorf("only %d values accepted", accepted)
 	}

@@ -48,7 +48,7 @@ func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 		for _, same := range sameValue(s, targets) {
 			switch state[same] {
 			case open:
-				l.report(s.pointer, "found a reference cycle that judges nothing; expected each cycle to pass through properties, items or another part of the value")
+				l.report(s.pointer, "found a reference cycle that asserts nothing; expected each cycle to pass through properties, items or another part of the value")
 			case done:
 			default:
 				visit(same)

@@ -51,14 +51,14 @@ func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
 // read turns a definition into a schema, or says all that is wrong with it.
 func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	if len(raw) == 0 {
-		return nil, []Fault{{"", "found no schema; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+		return nil, []Fault{{"", "found no schema; expected a JSON Schema of type object: arguments cannot be checked without one"}}
 	}
 	value, unreadable := decodeSchema(raw)
 	if unreadable != nil {
 		return nil, []Fault{*unreadable}
 	}
 	if value == nil {
-		return nil, []Fault{{"", "found null; expected a JSON Schema of type object: a tool that does not say what it takes cannot be judged"}}
+		return nil, []Fault{{"", "found null; expected a JSON Schema of type object: arguments cannot be checked without one"}}
 	}
 	l := newResolver(r)
 	doc := l.add(value, baseURI)
@@ -124,7 +124,7 @@ func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, [
 	root.countSecondaryCost()
 	w, err := newSecondary(document, root.hasPatterns(), r.large)
 	if err != nil {
-		return nil, []Fault{{"", "found a schema that the second validator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
+		return nil, []Fault{{"", "found a schema that the secondary evaluator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
 	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, stand))
@@ -152,7 +152,7 @@ func (n *node) hasPatterns() bool {
 
 var (
 	errMalformed    = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
-	errTooManySteps = fmt.Errorf("judging takes more than %d steps, or the second validator more than %d", maxSteps, maxSecondarySteps)
+	errTooManySteps = fmt.Errorf("the evaluation takes more than %d steps, or the secondary evaluator more than %d", maxSteps, maxSecondarySteps)
 )
 
 // evaluate gives every violation of a value, or nil.
@@ -161,10 +161,10 @@ func (s *Schema) Evaluate(tool string, v any) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}
 	if !wellFormed(v, 1) {
-		return refused("The arguments hold a value that cannot be judged: a number out of range, or too many levels.", errMalformed)
+		return refused("The arguments hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
 	}
 	tooLarge := func() []Violation {
-		return refused("The arguments are too large to be judged for "+tool+". Send less in one call.", errTooManySteps)
+		return refused("The arguments are too large to be checked for "+tool+". Send less in one call.", errTooManySteps)
 	}
 	j := evaluation{tool: tool}
 	ok := j.apply(s.root, v, nil)
@@ -175,7 +175,7 @@ func (s *Schema) Evaluate(tool string, v any) []Violation {
 		if found := j.result(); len(found) > 0 {
 			return found
 		}
-		return refused("The arguments do not match the schema of "+tool+".", errors.New("the first validator refused and gave no reason"))
+		return refused("The arguments do not match the schema of "+tool+".", errors.New("the primary evaluator refused and gave no reason"))
 	}
 	// The secondary evaluator takes no short cuts: find out what it would do.
 	j = evaluation{tool: tool, exhaustive: true, path: j.path[:0]}

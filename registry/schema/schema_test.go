@@ -76,8 +76,8 @@ func TestAcceptedSchemas(t *testing.T) {
 func TestUnreadableSchemas(t *testing.T) {
 	for why, c := range map[string]struct{ raw, pointer, message string }{
 		"absent":           {"", "", "found no schema"},
-		"not JSON":         {"{", "", "not JSON"},
-		"two documents":    {"{}{}", "", "not JSON"},
+		"not JSON":         {"{", "", "invalid JSON"},
+		"two documents":    {"{}{}", "", "invalid JSON"},
 		"a key twice":      {`{"type":"object","properties":{"a":{"type":"string","type":"integer"}}}`, "/properties/a/type", "second time"},
 		"an escaped twin":  {`{"type":"object","t\u0079pe":"object"}`, "/type", "second time"},
 		"invalid UTF-8":    {"{\"title\":\"\xff\"}", "", "UTF-8"},

@@ -30,8 +30,8 @@ type secondary struct {
 }
 
 var (
-	errDisagree = errors.New("the second validator refuses what the first accepts")
-	errPanicked = errors.New("the second validator panicked")
+	errDisagree = errors.New("the secondary evaluator refuses what the first accepts")
+	errPanicked = errors.New("the secondary evaluator panicked")
 )
 
 // largeSteps is the work from which on evaluations are made one at a time: the
@@ -76,10 +76,10 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 		return nil, err
 	}
 	if s == nil {
-		return nil, errors.New("the second validator compiled nothing")
+		return nil, errors.New("the secondary evaluator compiled nothing")
 	}
 	if lost := s.UnresolvedReferenceURIs(); len(lost) > 0 {
-		return nil, fmt.Errorf("the second validator does not find %d references", len(lost))
+		return nil, fmt.Errorf("the secondary evaluator does not find %d references", len(lost))
 	}
 	return s, nil
 }

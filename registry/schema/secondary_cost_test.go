@@ -93,7 +93,7 @@ func TestHostileCalls(t *testing.T) {
 }
 
 // TestLongEnums: where a long list of plain values can only narrow, the first
-// evaluate alone compares, so that a table of many rows can be evaluated; where its
+// evaluator alone compares, so that a table of many rows can be evaluated; where its
 // verdict may be turned round, both do.
 func TestLongEnums(t *testing.T) {
 	texts, numbers := listed(9_000, `"v%d"`), listed(33, `%d`)
@@ -117,7 +117,7 @@ func TestLongEnums(t *testing.T) {
 		found := false
 		compiled(t, itemsOf(schema)).root.walk(func(n *node) { found = found || n.enumPrimaryOnly })
 		if found != alone {
-			t.Errorf("%.60s: the first judge alone: %v", schema, found)
+			t.Errorf("%.60s: the primary evaluator alone: %v", schema, found)
 		}
 	}
 	table, err := compile(itemsOf(`{"enum":[`+texts+`]}`), Options{Authored: true})

@@ -61,7 +61,7 @@ func TestFencedDefects(t *testing.T) {
 	t.Run("nothing is fetched where a reference slips through", func(t *testing.T) {
 		fetched.Store(0)
 		if _, err := newSecondary(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
-			t.Error("the second judge compiles a reference to a host")
+			t.Error("the secondary evaluator compiles a reference to a host")
 		}
 		file := filepath.Join(t.TempDir(), "schema.json")
 		if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
@@ -83,7 +83,7 @@ func TestFencedDefects(t *testing.T) {
 			t.Error("the bare library no longer has the defect")
 		}
 		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
-			t.Error("the format is not asserted by both judges")
+			t.Error("the format is not asserted by both evaluators")
 		}
 	})
 	t.Run("content keywords are asserted", func(t *testing.T) {
@@ -96,14 +96,14 @@ func TestFencedDefects(t *testing.T) {
 			t.Errorf("refused: %v", found)
 		}
 	})
-	t.Run("true judges every member", func(t *testing.T) {
+	t.Run("true evaluates every member", func(t *testing.T) {
 		const schema = `{"type":"object","$ref":"#/$defs/any","unevaluatedProperties":false,"$defs":{"any":true}}`
 		v := map[string]any{"b": "x"}
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
 		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
-			t.Error("an unknown member is not refused by both judges")
+			t.Error("an unknown member is not refused by both evaluators")
 		}
 	})
 	t.Run("two schemas of one identifier are one", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestFencedDefects(t *testing.T) {
 		text, number := map[string]any{"a": "x"}, map[string]any{"a": json.Number("1")}
 		ea, eb := compiled(t, a), compiled(t, b)
 		if ea.Evaluate("web.search", text) != nil || eb.Evaluate("web.search", number) != nil || ea.Evaluate("web.search", number) == nil || eb.Evaluate("web.search", text) == nil {
-			t.Error("one tool is judged by the schema of another")
+			t.Error("one tool is evaluated by the schema of another")
 		}
 	})
 	t.Run("a property that is null panics", func(t *testing.T) {
@@ -131,9 +131,9 @@ func TestFencedDefects(t *testing.T) {
 	})
 }
 
-// TestSecondJudgeRefuses injects what the secondary evaluator may do wrong: refuse,
+// TestSecondaryRefuses injects what the secondary evaluator may do wrong: refuse,
 // panic, and not compile again.
-func TestSecondJudgeRefuses(t *testing.T) {
+func TestSecondaryRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, w *secondary){
 		"refuses": func(t *testing.T, w *secondary) {
 			other, err := newSecondary(map[string]any{"maxProperties": json.Number("0")}, false, w.large)

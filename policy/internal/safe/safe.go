@@ -1,3 +1,4 @@
+// Package safe turns panics of a decision into refusals.
 package safe
 
 import "fmt"
@@ -7,6 +8,6 @@ import "fmt"
 func RefusePanic[T any](answer *T, err *error) {
 	if r := recover(); r != nil {
 		var none T
-		*answer, *err = none, fmt.Errorf("policy: panic of type %T while judging", r)
+		*answer, *err = none, fmt.Errorf("policy: panic of type %T while deciding", r)
 	}
 }
