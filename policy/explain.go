@@ -47,9 +47,9 @@ func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err err
 		e.Why = "Denied: " + why + "."
 		return e, nil
 	}
-	held, _ := p.index.roles.of(r.Agent, at)
+	roles, _ := p.index.roles.of(r.Agent, at)
 	subjects := map[string]bool{r.Agent: true}
-	for _, role := range held {
+	for _, role := range roles {
 		subjects[role] = true
 	}
 	j := newEvaluation(ctx, r)

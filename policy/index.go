@@ -103,9 +103,9 @@ func (x *index) classOf(agent string, at domain, tool string) (c class, canonica
 // candidates lists the rows that match a request when conditions are ignored,
 // in the order of their lines, and the grants that took part.
 func (x *index) candidates(agent string, at domain, tool string) ([]*rule, []*grant) {
-	held, by := x.roles.of(agent, at)
+	roles, by := x.roles.of(agent, at)
 	var found []*rule
-	for _, subject := range append(held, agent) {
+	for _, subject := range append(roles, agent) {
 		patterns := at.patterns()
 		for _, where := range slices.Compact(patterns[:]) {
 			eachToolPattern(tool, func(pattern string) {

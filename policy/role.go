@@ -25,7 +25,7 @@ type roles map[membership][]*grant
 
 // of lists the agent's roles in a domain, inherited ones included, and the
 // grants that give them, in the order of discovery.
-func (r roles) of(agent string, at domain) (held []string, by []*grant) {
+func (r roles) of(agent string, at domain) (names []string, by []*grant) {
 	seen := map[string]bool{agent: true}
 	for next := []string{agent}; len(next) > 0; next = next[1:] {
 		patterns := at.patterns()
@@ -34,13 +34,13 @@ func (r roles) of(agent string, at domain) (held []string, by []*grant) {
 				by = append(by, g)
 				if !seen[g.role] {
 					seen[g.role] = true
-					held = append(held, g.role)
+					names = append(names, g.role)
 					next = append(next, g.role)
 				}
 			}
 		}
 	}
-	return held, by
+	return names, by
 }
 
 // checkRoles reports cycles and overlong chains of roles. Grants meet where

@@ -102,11 +102,11 @@ func TestDockerRegistryLoads(t *testing.T) {
 	}
 	loaded, noSchema, badName := 0, 0, 0
 	for server, list := range servers {
-		var sound []Tool
+		var accepted []Tool
 		for _, tool := range list {
 			_, err := New([]Tool{tool})
 			if err == nil {
-				sound = append(sound, tool)
+				accepted = append(accepted, tool)
 				continue
 			}
 			var reason *LoadError
@@ -122,7 +122,7 @@ func TestDockerRegistryLoads(t *testing.T) {
 				t.Errorf("%s: %v", server, err)
 			}
 		}
-		r, err := New(sound)
+		r, err := New(accepted)
 		if err != nil {
 			t.Errorf("%s: %v", server, err)
 			continue

@@ -188,10 +188,10 @@ func (sh *typeReader) followRef(ref, at string, depth int) *valueType {
 }
 
 // objectType fills in the shape of an object schema.
-func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string, depth int, shut bool) {
+func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string, depth int, closed bool) {
 	s.maxSize = size(schema["maxProperties"])
 	switch rest := additional(schema); {
-	case shut || rest == nil || rest == false:
+	case closed || rest == nil || rest == false:
 	default:
 		s.additional = sh.read(rest, at+".*", depth+1)
 	}

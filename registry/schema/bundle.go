@@ -33,9 +33,9 @@ type copyKey struct {
 	position position
 }
 
-func (b *bundler) document(root *subschema, stand position) any {
+func (b *bundler) document(root *subschema, at position) any {
 	b.names, b.defs = map[copyKey]string{}, map[string]any{}
-	out := b.emit(root, stand)
+	out := b.emit(root, at)
 	object, ok := out.(map[string]any)
 	if !ok {
 		return out

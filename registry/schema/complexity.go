@@ -60,7 +60,7 @@ func (c *complexityCheck) problem() string {
 	return fmt.Sprintf("found a schema too costly to evaluate; expected one of which at most %d schemas apply to any one value: fewer branches inside branches, and no recursion that returns through two of them", maxPerValue)
 }
 
-// expand adds the schemas beside those of a crowd: all that the same value
+// expand adds the schemas beside those of a multiset: all that the same value
 // meets.
 func (c *complexityCheck) expand(in multiset) (multiset, bool) {
 	out, total := multiset{}, 0

@@ -24,7 +24,7 @@ func (b *bundler) objectLike(s *subschema) bool {
 
 // declares reports whether a schema, or a branch of it, declares a member or says
 // what others there may be. properties: {} declares none: authors who write it
-// mostly mean any, and are asked to say so.
+// mostly mean any, and are visited to say so.
 func (b *bundler) declares(s *subschema) bool {
 	return b.anySchema(s, b.declared, func(s *subschema) bool {
 		for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
@@ -100,7 +100,7 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 	var list []*subschema
 	type visit struct {
 		sub    *subschema
-		stand  position
+		at     position
 		member bool // the value is inside another
 	}
 	seen := map[visit]bool{}
@@ -111,19 +111,19 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 		}
 		seen[v] = true
 		s := v.sub
-		bare := v.stand == valuePosition && b.objectLike(s) || v.stand == unchanged && v.member && allowsObject(s.object())
+		bare := v.at == valuePosition && b.objectLike(s) || v.at == unchanged && v.member && allowsObject(s.object())
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.children)) {
 			if sc := keywords[name].scope; sc == childApplicator || sc == inPlaceApplicator && name != "if" {
 				for _, h := range s.children[name] {
-					walk(visit{h.sub, childPosition(v.stand, name), sc == childApplicator})
+					walk(visit{h.sub, childPosition(v.at, name), sc == childApplicator})
 				}
 			}
 		}
 		if t := b.targets[s]; t != nil {
-			walk(visit{t, targetPosition(v.stand), v.member})
+			walk(visit{t, targetPosition(v.at), v.member})
 		}
 	}
 	walk(visit{root, rootPosition, false})

@@ -19,7 +19,7 @@ type subschema struct {
 	children map[string][]subschemaRef
 }
 
-// subschemaRef is a schema held by a keyword of another: under a name, or at an index.
+// subschemaRef is a schema inside a keyword of another: under a name, or at an index.
 type subschemaRef struct {
 	name string
 	sub  *subschema

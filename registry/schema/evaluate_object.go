@@ -170,11 +170,11 @@ func (j *evaluation) unevaluatedProperties(n *node, v map[string]any, seen *eval
 
 // mayDeclare reports whether a schema, or one beside it, declares a member of
 // this name for whatever value.
-func (j *evaluation) mayDeclare(n *node, name string, asked map[*node]bool) bool {
-	if asked[n] || !j.spend(1) {
+func (j *evaluation) mayDeclare(n *node, name string, visited map[*node]bool) bool {
+	if visited[n] || !j.spend(1) {
 		return false
 	}
-	asked[n] = true
+	visited[n] = true
 	if p, listed := n.properties[name]; listed && !p.never {
 		return true
 	}
@@ -187,7 +187,7 @@ func (j *evaluation) mayDeclare(n *node, name string, asked map[*node]bool) bool
 		return true
 	}
 	for _, beside := range n.inPlace() {
-		if j.mayDeclare(beside, name, asked) {
+		if j.mayDeclare(beside, name, visited) {
 			return true
 		}
 	}

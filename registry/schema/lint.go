@@ -49,8 +49,8 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		return
 	case !known:
 		message := "found the unknown keyword " + lexical.Quote(name) + "; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
-		if near := suggestKeyword(name); near != "" {
-			message += " (did you mean " + near + "?)"
+		if suggestion := suggestKeyword(name); suggestion != "" {
+			message += " (did you mean " + suggestion + "?)"
 		}
 		l.report(at, message)
 		return

@@ -66,8 +66,8 @@ func (n *node) declared(name string) *node {
 
 func unexpectedMessage(n *node, v map[string]any, name, argument, tool string, suggestions *memberSuggestions) string {
 	say := fmt.Sprintf("%s is not part of %s.", argument, tool)
-	if near := suggestions.suggest(n, v, name); near != "" {
-		return say + " Did you mean " + lexical.Quote(near) + "?"
+	if suggestion := suggestions.suggest(n, v, name); suggestion != "" {
+		return say + " Did you mean " + lexical.Quote(suggestion) + "?"
 	}
 	return say + " Send the call again without it."
 }

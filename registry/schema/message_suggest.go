@@ -31,13 +31,13 @@ func (m *memberSuggestions) suggest(n *node, object map[string]any, name string)
 	set := similar.LetterSet(skeleton)
 	limit := min(2, len(skeleton)/3)
 	best, distance, compared := "", limit+1, 0
-	asked := map[*node]bool{}
+	visited := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
-		if asked[n] {
+		if visited[n] {
 			return
 		}
-		asked[n] = true
+		visited[n] = true
 		for _, c := range m.of(n) {
 			// One edit changes the set of letters by two at most.
 			if abs(len(c.skeleton)-len(skeleton)) > limit || similar.LetterDifference(c.letters, set) > 2*limit {

@@ -84,16 +84,16 @@ func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	}
 	b := newBundler(targets)
 	b.open, b.format = r.Open, !r.formatAnnotations
-	stand := rootPosition
+	at := rootPosition
 	if r.Authored {
-		stand = resultPosition
+		at = resultPosition
 	} else {
 		b.checkClosable(l, doc.root)
 	}
 	if len(l.faults) > 0 {
 		return nil, l.faults
 	}
-	return assemble(b, doc.root, stand, r)
+	return assemble(b, doc.root, at, r)
 }
 
 // checkClosable reports the schemas that cannot be closed.
@@ -112,8 +112,8 @@ func (b *bundler) checkClosable(l *resolver, root *subschema) {
 	b.checkBoundaries(l, root)
 }
 
-func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, []Fault) {
-	document := b.document(top, stand)
+func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fault) {
+	document := b.document(top, at)
 	root, f := buildNodes(document)
 	if f != nil {
 		return nil, []Fault{*f}
@@ -127,15 +127,15 @@ func assemble(b *bundler, top *subschema, stand position, r Options) (*Schema, [
 		return nil, []Fault{{"", "found a schema that the secondary evaluator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
 	b.forDisplay = true
-	shown, err := json.Marshal(b.document(top, stand))
+	shown, err := json.Marshal(b.document(top, at))
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	written, err := json.Marshal(b.authored(top, stand))
+	authored, err := json.Marshal(b.authored(top, at))
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	s := &Schema{root: root, secondary: w, closed: shown, authored: written, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	s := &Schema{root: root, secondary: w, closed: shown, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret

@@ -25,7 +25,7 @@ import (
 type secondary struct {
 	bundle []byte
 	shared *jsonschema.Schema      // nil: evaluated by copies
-	copies chan *jsonschema.Schema // idle copies
+	copies chan *jsonschema.Schema // free copies
 	large  chan struct{}           // one place: see accepts
 }
 
@@ -38,12 +38,12 @@ var (
 // secondary evaluator needs memory of about a quarter of a kilobyte a step.
 const largeSteps = 40_000
 
-func newSecondary(bundle any, patterned bool, heavy chan struct{}) (*secondary, error) {
+func newSecondary(bundle any, patterned bool, large chan struct{}) (*secondary, error) {
 	raw, err := json.Marshal(bundle)
 	if err != nil {
 		return nil, err
 	}
-	w := &secondary{bundle: raw, large: heavy}
+	w := &secondary{bundle: raw, large: large}
 	first, err := w.compile()
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package schema
 
 import "encoding/json"
 
-// countSecondaryCost works out the burden of all schemas that can be reached.
+// countSecondaryCost computes the cost of all schemas that can be reached.
 func (n *node) countSecondaryCost() {
 	n.walk(func(n *node) { n.ownSecondaryCost() })
 }

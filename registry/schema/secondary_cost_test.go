@@ -85,7 +85,7 @@ func TestHostileCalls(t *testing.T) {
 			}
 			if h.ordinary != nil && !testing.Short() {
 				if found := e.Evaluate("web.search", h.ordinary); found != nil {
-					t.Errorf("a sound call: found %v", found[0])
+					t.Errorf("an ordinary call: found %v", found[0])
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func TestMessagesAreBuiltOnce(t *testing.T) {
 func BenchmarkWorst(b *testing.B) {
 	for _, h := range costlyCalls() {
 		e := compiled(b, h.schema)
-		for name, args := range map[string]map[string]any{"hostile": h.args, "sound": h.ordinary} {
+		for name, args := range map[string]map[string]any{"costly": h.args, "ordinary": h.ordinary} {
 			if args == nil {
 				continue
 			}
