@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestJudgeOutput(t *testing.T) {
+func TestEvaluateOutput(t *testing.T) {
 	tool := Tool{Name: "a", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`), Run: Run{Type: "demo"}}
 	r, err := New([]Tool{tool})
 	if err != nil {

@@ -110,8 +110,8 @@ func TestManyFaults(t *testing.T) {
 	}
 }
 
-// TestUnsoundValues gives what no strict reader hands on.
-func TestUnsoundValues(t *testing.T) {
+// TestMalformedValues gives what no strict reader hands on.
+func TestMalformedValues(t *testing.T) {
 	e := compiled(t, `{"type":"object","properties":{"a":true}}`)
 	var deep any = "x"
 	for range maxValueDepth + 10 {
