@@ -155,7 +155,7 @@ var (
 	errTooManySteps = fmt.Errorf("the evaluation takes more than %d steps, or the secondary evaluator more than %d", maxSteps, maxSecondarySteps)
 )
 
-// evaluate gives every violation of a value, or nil.
+// Evaluate gives every violation of a value, or nil.
 func (s *Schema) Evaluate(tool string, v any) []Violation {
 	refused := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
