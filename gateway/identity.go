@@ -39,8 +39,8 @@ func bind(ctx context.Context, c *call) error {
 	return nil
 }
 
-// within is the caller's rate. Whoever was let in, or identified, before has taken it;
-// it must still be the same caller.
+// within takes the caller's rate, unless the caller was admitted or identified before:
+// then it has been taken, and it must still be the same caller.
 func (c *call) within(ctx context.Context) error {
 	var before string
 	switch {

@@ -20,7 +20,7 @@ type Note struct {
 	// Subscribed says that the tool tells of events, though the call has ended.
 	Subscribed bool `json:"subscribed,omitempty"`
 	// Last is the digest of the event that ended the subscription, and LastEvent that
-	// event: whoever follows the call later is told it from here.
+	// event: a client that follows the call later is told it from here.
 	Last      string `json:"last,omitempty"`
 	LastEvent *Event `json:"last_event,omitempty"`
 	// Wrapped says that the tool's own answer stands in the result as its member value.

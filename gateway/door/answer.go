@@ -53,7 +53,7 @@ func (a *answer) Write(p []byte) (n int, err error) {
 // Flush sends what was written.
 func (a *answer) Flush() {
 	a.begin()
-	_ = http.NewResponseController(a.ResponseWriter).Flush() // whoever has left is noticed by what is written next
+	_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that has left is noticed by the next write
 }
 
 // SetWriteDeadline is for the face.

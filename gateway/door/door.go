@@ -131,7 +131,7 @@ func New(options Options) *Door {
 	return d
 }
 
-// nobody refuses all requests: there is nobody who says who asks.
+// nobody refuses all requests: no function was given that identifies callers.
 func nobody(context.Context, *gateway.Request) (string, error) {
 	return "", errors.New("the door was not told how to identify callers")
 }

@@ -42,8 +42,8 @@ func (p *Protected) metadata() (document object, ok bool) {
 	}, true
 }
 
-// mountProtected puts the document behind a door, where there ever is one. Nobody need
-// say who asks for it.
+// mountProtected puts the document behind a door, where there ever is one. It needs no
+// credential.
 func (f *Face) mountProtected(d *door.Door) {
 	if f.options.Protected == nil {
 		return

@@ -5,7 +5,7 @@ import (
 )
 
 // mostMembers is how many members of objects that stand in one another may be open at
-// the same time: whoever looks for names that stand twice remembers all of these.
+// the same time: the search for duplicate names remembers all of these.
 const mostMembers = 1 << 14
 
 // crowded tells whether more than mostMembers are. What is no JSON is for others to
