@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
@@ -114,7 +114,7 @@ func (c *call) readAsked(asked *Asked) (read *Asked, err error) {
 		if !slices.Contains(kinds, q.Kind) {
 			return nil, errors.New("a tool has asked what it may not, or what its caller cannot answer")
 		}
-		question, err := inquiry.Read(q.Name, q.Kind, q.Method, q.Params)
+		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
 		if err != nil {
 			return nil, err
 		}

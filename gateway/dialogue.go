@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -20,7 +20,7 @@ func (c *call) asks() (kinds []string) {
 		return nil
 	}
 	may := c.tool.Run().Asks
-	for _, kind := range inquiry.Kinds() {
+	for _, kind := range elicitation.Kinds() {
 		if slices.Contains(may, kind) && slices.Contains(d.Asks, kind) {
 			kinds = append(kinds, kind)
 		}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
@@ -126,7 +126,7 @@ func noQuestion() error {
 func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []folder, violations []refusal.Violation, err error) {
 	sent = make(map[string]json.RawMessage, len(asked.Questions))
 	for _, q := range asked.Questions {
-		question, err := inquiry.Read(q.Name, q.Kind, q.Method, q.Params)
+		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("what was asked cannot be read: %w", err)
 		}

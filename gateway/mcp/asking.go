@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/inquiry"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -154,9 +154,9 @@ func requestOf(id string, q gateway.Question) ([]byte, error) {
 			return nil, err
 		}
 		switch q.Kind {
-		case inquiry.Form:
+		case elicitation.Form:
 			delete(params, "mode")
-		case inquiry.URL:
+		case elicitation.URL:
 			params["elicitationId"] = json.RawMessage(`"` + id + `"`)
 		}
 		request["params"] = params

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 )
 
 // headerSession is the header of the id of a session, as net/http writes its name.
@@ -51,7 +51,7 @@ func declaredBy(h http.Header) (declared []string, f *fault) {
 	declared = strings.Split(parts[1], "+")
 	last := -1
 	for _, kind := range declared {
-		at := slices.Index(inquiry.Kinds(), kind)
+		at := slices.Index(elicitation.Kinds(), kind)
 		if at <= last { // it is none, or stands where a session would not have it
 			return nil, unknown
 		}
@@ -77,7 +77,7 @@ func (m *message) declares() []string {
 		return nil
 	}
 	if m.spoken() != revision2025 { // forms are all that there was
-		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == inquiry.URL })
+		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == elicitation.URL })
 	}
 	return declared
 }

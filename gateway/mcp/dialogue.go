@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/inquiry"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -75,17 +75,17 @@ func kindsOf(capabilities map[string]any) (kinds []string, _ *fault) {
 		if !ok {
 			return nil, wrong("elicitation")
 		}
-		for _, mode := range []string{inquiry.Form, inquiry.URL} {
+		for _, mode := range []string{elicitation.Form, elicitation.URL} {
 			declared, has := modes[mode]
 			if _, ok := declared.(map[string]any); has && !ok {
 				return nil, wrong("elicitation", mode)
 			}
-			if has || mode == inquiry.Form && len(modes) == 0 {
+			if has || mode == elicitation.Form && len(modes) == 0 {
 				kinds = append(kinds, mode)
 			}
 		}
 	}
-	for _, kind := range []string{inquiry.Sampling, inquiry.Roots} {
+	for _, kind := range []string{elicitation.Sampling, elicitation.Roots} {
 		declared, has := capabilities[kind]
 		if _, ok := declared.(map[string]any); has && !ok {
 			return nil, wrong(kind)

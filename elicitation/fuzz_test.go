@@ -1,16 +1,16 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"testing"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/wrapper"
 )
 
-var kinds = inquiry.Kinds()
+var kinds = elicitation.Kinds()
 
 // FuzzQuestion: what a caller is given of any question is strict JSON of the protocol
 // in which nothing hides, and is given so again where it is read again.
@@ -25,7 +25,7 @@ func FuzzQuestion(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, n uint8, params []byte) {
 		kind := kinds[int(n)%len(kinds)]
-		q, err := inquiry.Read("name", kind, methods[kind], params)
+		q, err := elicitation.Read("name", kind, methods[kind], params)
 		if err != nil {
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzQuestion(f *testing.F) {
 			}
 		}
 		texts(value)
-		again, err := inquiry.Read("name", kind, methods[kind], q.Params())
+		again, err := elicitation.Read("name", kind, methods[kind], q.Params())
 		if err != nil || !bytes.Equal(again.Params(), q.Params()) {
 			t.Fatalf("%q is read again as %q, %v", q.Params(), again.Params(), err)
 		}
@@ -76,7 +76,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	}
-	all := make([]inquiry.Question, len(kinds))
+	all := make([]elicitation.Question, len(kinds))
 	for i, kind := range kinds {
 		all[i] = asked(f, kind)
 	}

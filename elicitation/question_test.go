@@ -1,11 +1,11 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 )
 
 // secret stands in what tools say and must not stand in what operators read.
@@ -251,7 +251,7 @@ func TestQuestions(t *testing.T) {
 	others := protocol(t)
 	for _, c := range askings {
 		t.Run(c.why, func(t *testing.T) {
-			q, err := inquiry.Read("name", c.kind, methods[c.kind], []byte(c.params))
+			q, err := elicitation.Read("name", c.kind, methods[c.kind], []byte(c.params))
 			if c.want == "" {
 				if err == nil {
 					t.Fatalf("it can be asked: %s", q.Params())
@@ -264,7 +264,7 @@ func TestQuestions(t *testing.T) {
 			if err != nil || string(q.Params()) != c.want {
 				t.Fatalf("got %s, %v\nexpected %s", q.Params(), err, c.want)
 			}
-			again, err := inquiry.Read("name", c.kind, methods[c.kind], q.Params())
+			again, err := elicitation.Read("name", c.kind, methods[c.kind], q.Params())
 			if err != nil || string(again.Params()) != c.want {
 				t.Errorf("read again: %s, %v", again.Params(), err)
 			}
@@ -279,16 +279,16 @@ func TestQuestions(t *testing.T) {
 // the kind.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("a", 129), "a\u200b", "a\x00", "a\x1b[2J"} {
-		if _, err := inquiry.Read(name, "roots", "roots/list", []byte(`{}`)); err == nil {
+		if _, err := elicitation.Read(name, "roots", "roots/list", []byte(`{}`)); err == nil {
 			t.Errorf("%q can be asked", name)
 		}
 	}
 	for _, method := range []string{"", "elicitation/create", "ping", "Roots/list"} {
-		if _, err := inquiry.Read("a", "roots", method, []byte(`{}`)); err == nil {
+		if _, err := elicitation.Read("a", "roots", method, []byte(`{}`)); err == nil {
 			t.Errorf("roots can be asked by %q", method)
 		}
 	}
-	if _, err := inquiry.Read("a/b~c ü", "roots", "roots/list", []byte(`{}`)); err != nil {
+	if _, err := elicitation.Read("a/b~c ü", "roots", "roots/list", []byte(`{}`)); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,11 +1,11 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 )
 
 // TestMCP25NoSecretsByForms: a form that asks for a secret by the name or the title of a
@@ -13,7 +13,7 @@ import (
 // neither is a word that has one in it.
 func TestMCP25NoSecretsByForms(t *testing.T) {
 	read := func(field string) error {
-		_, err := inquiry.Read("q", "form", "elicitation/create", []byte(fmt.Sprintf(`{"message":"m","requestedSchema":{"type":"object","properties":{%s}}}`, field)))
+		_, err := elicitation.Read("q", "form", "elicitation/create", []byte(fmt.Sprintf(`{"message":"m","requestedSchema":{"type":"object","properties":{%s}}}`, field)))
 		return err
 	}
 	words := []string{

@@ -1,4 +1,4 @@
-package inquiry
+package elicitation
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-// Package inquiry judges what a tool asks of whoever called it, and what is
+// Package elicitation judges what a tool asks of whoever called it, and what is
 // answered.
 //
 // # Contract
@@ -24,4 +24,4 @@
 //	url       elicitation/create   a visit to an address
 //	sampling  sampling/createMessage   a message of the caller's model, without tools
 //	roots     roots/list   the folders that the caller works in
-package inquiry
+package elicitation

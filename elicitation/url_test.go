@@ -1,10 +1,10 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/internal/corpora"
 )
 
@@ -16,7 +16,7 @@ func TestQuestionURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := inquiry.Read("name", "url", methods["url"], params); (err == nil) != shown {
+		if _, err := elicitation.Read("name", "url", methods["url"], params); (err == nil) != shown {
 			t.Errorf("%q: %v", url, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package inquiry_test
+package elicitation_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/inquiry"
+	"github.com/callgate/callgate/elicitation"
 )
 
 const contact = `{"message":"M","requestedSchema":{"type":"object","required":["mail"],"properties":{` +
@@ -109,17 +109,17 @@ var answerings = []answering{
 }
 
 // asked are the questions that answerings answer.
-func asked(t testing.TB, kind string) inquiry.Question {
+func asked(t testing.TB, kind string) elicitation.Question {
 	t.Helper()
 	params := map[string]string{"form": contact, "url": visit("https://example.com/"), "sampling": sample(""), "roots": "{}"}[kind]
-	q, err := inquiry.Read("name", kind, methods[kind], []byte(params))
+	q, err := elicitation.Read("name", kind, methods[kind], []byte(params))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return q
 }
 
-func told(faults []inquiry.Fault) (list []string) {
+func told(faults []elicitation.Fault) (list []string) {
 	for _, f := range faults {
 		path := ""
 		for _, token := range f.Path {
@@ -162,7 +162,7 @@ func TestAnswers(t *testing.T) {
 // TestNoQuestion: nothing answers a question that was never read.
 func TestNoQuestion(t *testing.T) {
 	for _, answer := range []string{`{"action":"accept"}`, `{"roots":[]}`, `{}`} {
-		if a, faults := (inquiry.Question{}).Judge([]byte(answer)); len(faults) == 0 {
+		if a, faults := (elicitation.Question{}).Judge([]byte(answer)); len(faults) == 0 {
 			t.Errorf("%s is sent as %s", answer, a.Sent)
 		}
 	}
