@@ -117,8 +117,8 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.seen}).Mount(front)
 	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
-	public := server(front)
-	admin := server(guardAdmin(loaded.Server, h.kernel, newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front)))
+	public := newHTTPServer(front)
+	admin := newHTTPServer(guardAdmin(loaded.Server, h.kernel, newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front)))
 	admin.ReadTimeout, admin.WriteTimeout = adminTime, adminTime
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
@@ -167,7 +167,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	}
 }
 
-func server(h http.Handler) *http.Server {
+func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: longestCall + writeTime, MaxHeaderBytes: maxHead,
 		ErrorLog: log.Default(),
