@@ -13,8 +13,8 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -81,7 +81,7 @@ func TestTraceContinues(t *testing.T) {
 	traces := tracesTo(t, collector.URL, nil)
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	k := kernel(t, traces, nil)
-	d := door.New(door.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Identify})
+	d := server.New(server.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Identify})
 	native.New(native.Options{Kernel: k, Log: logger}).Mount(d)
 	answers := map[string]string{}
 	for _, header := range []string{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
@@ -43,7 +43,7 @@ func guardAdmin(s configs.Server, k *gateway.Kernel, next http.Handler) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			// server.origins and server.hosts are for the main listener.
-			refused := door.Pages{}.Check(r)
+			refused := server.Pages{}.Check(r)
 			if refused == nil && s.AdminBeyondLoopback() {
 				refused = operator(k, r)
 			}
@@ -76,7 +76,7 @@ func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.
-func newAdmin(watch *configs.Watch, limits limits, calls keeping, servers *fleet, who *callers, metrics *telemetry.Metrics, front *door.Door) http.Handler {
+func newAdmin(watch *configs.Watch, limits limits, calls keeping, servers *fleet, who *callers, metrics *telemetry.Metrics, front *server.Door) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

@@ -9,8 +9,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 )
 
 // subject is the flags that say for whom a completion is judged.
@@ -34,8 +34,8 @@ func (s *subject) bounded() error {
 	for _, flag := range []struct{ name, value string }{
 		{"agent", s.agent}, {"workspace", s.workspace}, {"project", s.project}, {"finish-reason", s.finish},
 	} {
-		if len(flag.value) > door.MaxText {
-			return fmt.Errorf("--%s is longer than %d bytes", flag.name, door.MaxText)
+		if len(flag.value) > server.MaxText {
+			return fmt.Errorf("--%s is longer than %d bytes", flag.name, server.MaxText)
 		}
 	}
 	return nil

@@ -18,11 +18,11 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/callback"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/oxp"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
 )
@@ -98,9 +98,9 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
-	front := door.New(door.Options{
+	front := server.New(server.Options{
 		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.kernel.Identify, Unready: who.unready,
-		MostInFlight: loaded.Server.MostInFlight, Pages: door.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+		MostInFlight: loaded.Server.MostInFlight, Pages: server.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
@@ -151,7 +151,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	defer signal.Stop(hangups)
 
 	failed := make(chan error, 2)
-	go func() { failed <- public.Serve(door.Framed(listener)) }()
+	go func() { failed <- public.Serve(server.Framed(listener)) }()
 	go func() { failed <- admin.Serve(adminListener) }()
 	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
 	metrics.Reloaded(loaded.Digest)
@@ -182,7 +182,7 @@ const lameDuck = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Those
 // that do not end in time are cut off, and answered and written down as that.
-func drain(logger *slog.Logger, front *door.Door, public, admin *http.Server, cut func(), longest time.Duration) error {
+func drain(logger *slog.Logger, front *server.Door, public, admin *http.Server, cut func(), longest time.Duration) error {
 	logger.Info("draining", "in_flight", front.InFlight())
 	front.Drain()
 	time.Sleep(min(lameDuck, longest))

@@ -18,7 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -48,10 +48,10 @@ const (
 const beside = 1 << 20
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *door.Door) {
-	d.Mount(door.Route{
+func (f *Face) Mount(d *server.Door) {
+	d.Mount(server.Route{
 		// Whatever is below the path is a token, if no good one.
-		Method: http.MethodPost, Path: "/v1/callbacks/*token", Lane: door.Reserved, Open: true,
+		Method: http.MethodPost, Path: "/v1/callbacks/*token", Lane: server.Reserved, Open: true,
 		// Every byte of a result may be an escape of six.
 		MaxBody: func() int { return int(6*f.options.Kernel.LongestAnswer() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
@@ -83,7 +83,7 @@ func unmatched() *refusal.Error {
 	return refusal.New(refusal.NotFound, "Nothing is waited for here.")
 }
 
-func (f *Face) serve(c *gin.Context, a door.Asked) {
+func (f *Face) serve(c *gin.Context, a server.Asked) {
 	m, refused := read(a.Body, token(c))
 	if refused != nil {
 		refuse(c, refused)
@@ -94,7 +94,7 @@ func (f *Face) serve(c *gin.Context, a door.Asked) {
 		refuse(c, refusal.From(refusal.Execute, err))
 		return
 	}
-	c.Header(door.HeaderCallID, p.CallID)
+	c.Header(server.HeaderCallID, p.CallID)
 	c.Data(http.StatusOK, contentJSON, []byte("{}\n"))
 }
 
@@ -103,8 +103,8 @@ const contentJSON = "application/json; charset=utf-8"
 // refuse answers with a code and what it means. What was answered otherwise before is
 // not told from what does not match: only the log does.
 func refuse(c *gin.Context, refused *refusal.Error) {
-	door.Note(c, refused)
-	door.RetryAfter(c, refused)
+	server.Note(c, refused)
+	server.RetryAfter(c, refused)
 	if refused.Code == refusal.NotFound || refused.Code == refusal.IdempotencyConflict {
 		refused = unmatched() // whoever has refused it
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -495,7 +495,7 @@ func TestAskedAndGone(t *testing.T) {
 func TestAskedMakesRoom(t *testing.T) {
 	a := &asker{questions: []gateway.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
-	narrow := door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MostInFlight: 1})
+	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MostInFlight: 1})
 	h.face.Mount(narrow)
 	c := begins(t, serves(t, narrow), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)
@@ -534,7 +534,7 @@ func TestAnswersFindRoom(t *testing.T) {
 		}
 		return says(completed)(t)
 	}})
-	narrow := door.New(door.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MostInFlight: 1})
+	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MostInFlight: 1})
 	h.face.Mount(narrow)
 	c := begins(t, serves(t, narrow), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)

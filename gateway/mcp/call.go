@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -28,9 +28,9 @@ const maxKey = 255
 func (m *message) key(h http.Header) (string, *fault) {
 	said, has := m.meta()[metaKey]
 	key := text(said)
-	if values := h[door.HeaderKey]; len(values) > 0 {
+	if values := h[server.HeaderKey]; len(values) > 0 {
 		if has && values[0] != key {
-			return "", faulty(codeRequest, "The header %s says another key than %s.", door.HeaderKey, metaKey)
+			return "", faulty(codeRequest, "The header %s says another key than %s.", server.HeaderKey, metaKey)
 		}
 		key, has = values[0], true
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -70,7 +70,7 @@ func (e *events) write(event []byte, ending bool) error {
 
 // host is the client of a request over HTTP: it answers by requests of its own, and
 // while it is waited for nothing is taken from those.
-func (e *events) host(d *door.Door) *host {
+func (e *events) host(d *server.Door) *host {
 	return &host{
 		send: func(line []byte) error { return e.send(line, false) },
 		beat: e.beat,
@@ -81,8 +81,8 @@ func (e *events) host(d *door.Door) *host {
 // answer ends the stream. A client that has left is noticed, and not told.
 func (e *events) answer(m *message, a *answer) {
 	if a.callID != "" {
-		e.c.Header(door.HeaderCallID, a.callID) // too late for the client; the log has it
+		e.c.Header(server.HeaderCallID, a.callID) // too late for the client; the log has it
 	}
-	door.Note(e.c, a.refused())
+	server.Note(e.c, a.refused())
 	_ = e.send(a.line(m), true)
 }

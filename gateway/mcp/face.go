@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -50,8 +50,8 @@ const (
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *door.Door) {
-	d.Mount(door.Route{
+func (f *Face) Mount(d *server.Door) {
+	d.Mount(server.Route{
 		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.post(d), Headers: []string{},
 		MaxBody: f.maxMessage, Forbid: f.forbid, Ends: mayRespond,
 	})
@@ -71,12 +71,12 @@ func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
 func (f *Face) maxMessage() int { return f.options.Kernel.Output().MaxBytes + around }
 
 // post answers the messages that come through a door.
-func (f *Face) post(d *door.Door) func(*gin.Context, door.Asked) {
-	return func(c *gin.Context, came door.Asked) { f.take(d, c, came) }
+func (f *Face) post(d *server.Door) func(*gin.Context, server.Asked) {
+	return func(c *gin.Context, came server.Asked) { f.take(d, c, came) }
 }
 
 // take answers one message over HTTP.
-func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
+func (f *Face) take(d *server.Door, c *gin.Context, came server.Asked) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
@@ -90,7 +90,7 @@ func (f *Face) take(d *door.Door, c *gin.Context, came door.Asked) {
 	stream := &events{c: c}
 	r := asked{admission: admission, headers: c.Request.Header}
 	if takes(accept, contentEvents) {
-		door.Keep(c) // a stream begins before the call has ended
+		server.Keep(c) // a stream begins before the call has ended
 		r.told = &reporter{ctx: c.Request.Context(), send: stream.send}
 		r.host = stream.host(d)
 	}
@@ -172,21 +172,21 @@ func (f *Face) write(c *gin.Context, m *message, a *answer) {
 		return
 	}
 	if a.callID != "" {
-		c.Header(door.HeaderCallID, a.callID)
+		c.Header(server.HeaderCallID, a.callID)
 	}
 	if a.session != "" {
 		c.Header(headerSession, a.session)
 	}
-	door.Note(c, a.refused())
+	server.Note(c, a.refused())
 	status := a.status()
 	switch {
 	case a.fault != nil && a.fault.refused != nil:
-		door.RetryAfter(c, a.fault.refused)
+		server.RetryAfter(c, a.fault.refused)
 		if status == http.StatusUnauthorized {
 			c.Header("WWW-Authenticate", f.challenge())
 		}
 	case a.failed != nil && a.failed.RetryAfterMS > 0:
-		door.RetryAfter(c, a.failed)
+		server.RetryAfter(c, a.failed)
 	}
 	c.Header("Cache-Control", "no-store")
 	c.Data(status, contentJSON, append(a.line(m), '\n'))

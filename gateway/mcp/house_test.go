@@ -20,9 +20,9 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
@@ -78,7 +78,7 @@ func echo(task gateway.Task) (gateway.Output, error) {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*door.Door
+	*server.Door
 	face   *mcp.Face
 	kernel *gateway.Kernel
 	ledger *ledger
@@ -118,9 +118,9 @@ func open(t testing.TB, p plan) *house {
 	if h.kernel, err = gateway.New(state, parts); err != nil {
 		t.Fatal(err)
 	}
-	h.Door = door.New(door.Options{
+	h.Door = server.New(server.Options{
 		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
-		Identify: h.kernel.Identify, Pages: door.Pages{Origins: p.origins},
+		Identify: h.kernel.Identify, Pages: server.Pages{Origins: p.origins},
 	})
 	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTime: p.time, RegistryNames: p.dotted, Protected: p.guarded})
 	h.face.Mount(h.Door)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -44,12 +44,12 @@ func (p *Protected) metadata() (document object, ok bool) {
 
 // mountProtected puts the document behind a door, where there ever is one. It needs no
 // credential.
-func (f *Face) mountProtected(d *door.Door) {
+func (f *Face) mountProtected(d *server.Door) {
 	if f.options.Protected == nil {
 		return
 	}
 	for _, at := range []string{metadataPath, metadataPath + path} {
-		d.Mount(door.Route{Method: http.MethodGet, Path: at, Lane: door.Free, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
+		d.Mount(server.Route{Method: http.MethodGet, Path: at, Lane: server.Free, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
 	}
 }
 
@@ -62,7 +62,7 @@ func (f *Face) protects(*gin.Context) *refusal.Error {
 }
 
 // protected answers with the document.
-func (f *Face) protected(c *gin.Context, _ door.Asked) {
+func (f *Face) protected(c *gin.Context, _ server.Asked) {
 	document, _ := f.options.Protected.metadata()
 	body, err := wrapper.Marshal(document)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -26,7 +26,7 @@ func responds(object map[string]any) bool {
 
 // mayRespond tells whether a message that nobody has read yet can be nothing else than a
 // response, if it is a message: read finds these members, too.
-func mayRespond(came door.Asked) bool {
+func mayRespond(came server.Asked) bool {
 	for _, name := range []string{"result", "error"} {
 		if from, to := parser.Span(came.Body, name); from < to {
 			return true

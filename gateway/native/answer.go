@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
@@ -55,8 +55,8 @@ func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result []b
 
 // Refuse answers in the shape that models read.
 func Refuse(c *gin.Context, refused *refusal.Error) {
-	door.Note(c, refused)
-	door.RetryAfter(c, refused)
+	server.Note(c, refused)
+	server.RetryAfter(c, refused)
 	body, err := wrapper.Refusal(nil, refused)
 	if err != nil {
 		body = []byte(`{}`) // a refusal always encodes: it holds text and numbers

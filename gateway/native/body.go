@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -149,8 +149,8 @@ func isText(name string, first byte) error {
 // textOf is what a string says that is kept, written down or echoed.
 func textOf(name string, raw []byte) (string, error) {
 	text, _ := parser.Decode(raw).(string)
-	if len(text) > door.MaxText {
-		return "", fmt.Errorf("%q is longer than %d bytes", name, door.MaxText)
+	if len(text) > server.MaxText {
+		return "", fmt.Errorf("%q is longer than %d bytes", name, server.MaxText)
 	}
 	return text, nil
 }
@@ -196,10 +196,10 @@ func (b *Body) readText(name string, raw []byte) (err error) {
 	return err
 }
 
-var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, door.MaxText)
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, server.MaxText)
 
 func (b *Body) readAncestors(raw []byte) error {
-	if len(raw) > MaxAncestors*(6*door.MaxText+64) { // however they are escaped, with some space between
+	if len(raw) > MaxAncestors*(6*server.MaxText+64) { // however they are escaped, with some space between
 		return errAncestors
 	}
 	list, _ := parser.Decode(raw).([]any)
@@ -208,7 +208,7 @@ func (b *Body) readAncestors(raw []byte) error {
 	}
 	for _, item := range list {
 		text, isText := item.(string)
-		if !isText || len(text) > door.MaxText {
+		if !isText || len(text) > server.MaxText {
 			return errAncestors
 		}
 		b.Ancestors = append(b.Ancestors, text)

@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
@@ -29,7 +29,7 @@ var errBrokenOff = errors.New("following a call broke off")
 // events answers with how a call stands and, once it has ended, with what became
 // of it, as server-sent events. The stream ends with that, when the application
 // leaves, or when the door drains: whoever was not told comes again.
-func (f *Face) events(c *gin.Context, a door.Asked) {
+func (f *Face) events(c *gin.Context, a server.Asked) {
 	ctx := c.Request.Context()
 	follower, err := f.options.Kernel.Follow(ctx, a.Request, c.Param("id"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (f *Face) events(c *gin.Context, a door.Asked) {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return
 	}
-	c.Header(door.HeaderCallID, call.ID)
+	c.Header(server.HeaderCallID, call.ID)
 	c.Header("Content-Type", "text/event-stream; charset=utf-8")
 	c.Header("Cache-Control", "no-cache")
 	c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
@@ -49,7 +49,7 @@ func (f *Face) events(c *gin.Context, a door.Asked) {
 	for f.event(c, call) && call.Step != store.Ended {
 		if call, err = f.next(c, follower); err != nil {
 			if ctx.Err() == nil {
-				door.Note(c, refusal.From(refusal.Request, err))
+				server.Note(c, refusal.From(refusal.Request, err))
 			}
 			return
 		}
@@ -65,7 +65,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
-		door.Note(c, refusal.From(refusal.Request, err))
+		server.Note(c, refusal.From(refusal.Request, err))
 		return
 	}
 	beat := time.NewTicker(heartbeat)
@@ -83,7 +83,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 				return
 			}
 			if err := follower.Admitted(c.Request.Context()); err != nil {
-				door.Note(c, refusal.From(refusal.Request, err))
+				server.Note(c, refusal.From(refusal.Request, err))
 				return
 			}
 			data, err := wrapper.Marshal(e)
@@ -136,7 +136,7 @@ func (f *Face) event(c *gin.Context, call store.Call) (written bool) {
 			return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
 		}
 	}
-	door.Note(c, refusal.From(refusal.Wrap, err))
+	server.Note(c, refusal.From(refusal.Wrap, err))
 	return false
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/store"
@@ -28,7 +28,7 @@ type seen struct {
 
 // late is a door with tools that answer later, by the end of what until gives, and
 // the store to end their calls in.
-func late(t *testing.T, who gateway.Authenticator) (*door.Door, *store.Memory) {
+func late(t *testing.T, who gateway.Authenticator) (*server.Door, *store.Memory) {
 	t.Helper()
 	s := store.NewMemory(time.Now)
 	d := faceOf(t, io.Discard, func(state *gateway.State, p *gateway.Parts) {

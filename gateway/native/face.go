@@ -19,7 +19,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -37,25 +37,25 @@ type Face struct{ options Options }
 func New(options Options) *Face { return &Face{options: options} }
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *door.Door) {
+func (f *Face) Mount(d *server.Door) {
 	for _, r := range f.routes() {
 		d.Mount(r)
 	}
 }
 
-func (f *Face) routes() []door.Route {
-	routes := []door.Route{
+func (f *Face) routes() []server.Route {
+	routes := []server.Route{
 		{Method: http.MethodPost, Path: "/v1/check", Serve: completion(f.check)},
 		{Method: http.MethodPost, Path: "/v1/calls", Serve: completion(f.calls)},
-		{Method: http.MethodGet, Path: "/v1/calls/:id", Lane: door.Reserved, Serve: f.lookup},
-		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Lane: door.Streams, Serve: f.events},
-		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Lane: door.Reserved, Serve: f.cancel},
+		{Method: http.MethodGet, Path: "/v1/calls/:id", Lane: server.Reserved, Serve: f.lookup},
+		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Lane: server.Streams, Serve: f.events},
+		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Lane: server.Reserved, Serve: f.cancel},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
 		r := &routes[i]
 		r.Refuse, r.Headers = Refuse, []string{headerFinish}
-		if r.Method == http.MethodPost && r.Lane == door.Calls {
+		if r.Method == http.MethodPost && r.Lane == server.Calls {
 			r.MaxBody = func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }
 			r.Media, r.Expected = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
@@ -65,12 +65,12 @@ func (f *Face) routes() []door.Route {
 
 func (f *Face) check(c *gin.Context, a asked) {
 	report := f.options.Kernel.Check(c.Request.Context(), a.Request)
-	c.Header(door.HeaderCallID, report.CallID)
+	c.Header(server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil && (r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
 		Refuse(c, r)
 		return
 	}
-	door.Note(c, report.Refusal)
+	server.Note(c, report.Refusal)
 	f.answer(c, http.StatusOK, checked{ID: a.id, Report: report})
 }
 
@@ -81,10 +81,10 @@ func (f *Face) calls(c *gin.Context, a asked) {
 		return
 	}
 	o := f.options.Kernel.Handle(c.Request.Context(), a.Request, key)
-	c.Header(door.HeaderCallID, o.CallID)
-	door.Note(c, o.Refusal)
+	c.Header(server.HeaderCallID, o.CallID)
+	server.Note(c, o.Refusal)
 	if o.Refusal != nil {
-		door.RetryAfter(c, o.Refusal)
+		server.RetryAfter(c, o.Refusal)
 	}
 	switch {
 	case o.Pending:
@@ -97,12 +97,12 @@ func (f *Face) calls(c *gin.Context, a asked) {
 	}
 }
 
-func (f *Face) lookup(c *gin.Context, a door.Asked) {
+func (f *Face) lookup(c *gin.Context, a server.Asked) {
 	call, err := f.options.Kernel.Lookup(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
 
-func (f *Face) cancel(c *gin.Context, a door.Asked) {
+func (f *Face) cancel(c *gin.Context, a server.Asked) {
 	call, err := f.options.Kernel.Cancel(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
@@ -113,7 +113,7 @@ func (f *Face) stands(c *gin.Context, call store.Call, err error) {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return
 	}
-	c.Header(door.HeaderCallID, call.ID)
+	c.Header(server.HeaderCallID, call.ID)
 	s, err := stateOf(call)
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Wrap, err))
@@ -122,7 +122,7 @@ func (f *Face) stands(c *gin.Context, call store.Call, err error) {
 	f.answer(c, http.StatusOK, s)
 }
 
-func (f *Face) tools(c *gin.Context, a door.Asked) {
+func (f *Face) tools(c *gin.Context, a server.Asked) {
 	tools, err := f.options.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Identity, err))

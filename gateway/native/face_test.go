@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/refusal"
@@ -26,7 +26,7 @@ func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
 // faceOf is a door with a face of the vectors' configuration without limits, as it may be
 // changed.
-func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *door.Door {
+func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *server.Door {
 	t.Helper()
 	h := facetest.Open(t, facetest.Plan{
 		Config: facetest.Vectors(t), Change: change, Log: log,
@@ -119,7 +119,7 @@ func TestChallenges(t *testing.T) {
 	if codeOf(t, called) != "tool_failed" || strings.Contains(called.Body.String(), "example") {
 		t.Fatalf("%d %s", called.Code, called.Body)
 	}
-	path := "/v1/calls/" + called.Header().Get(door.HeaderCallID)
+	path := "/v1/calls/" + called.Header().Get(server.HeaderCallID)
 	found := ask(f, http.MethodGet, path, "", "Authorization", "Bearer one")
 	if found.Code != http.StatusOK || strings.ContainsRune(found.Body.String(), '\u202e') || strings.Contains(found.Body.String(), "internal") {
 		t.Errorf("%d %s", found.Code, found.Body)

@@ -9,7 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -18,7 +18,7 @@ import (
 const headerFinish = "Callgate-Finish-Reason"
 
 // memberHeaders stand in for the members of a JSON body.
-var memberHeaders = []string{door.HeaderAgent, door.HeaderWorkspace, door.HeaderProject, headerFinish, door.HeaderID, door.HeaderThread, door.HeaderUser}
+var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID, server.HeaderThread, server.HeaderUser}
 
 const (
 	mediaJSON = "application/json"
@@ -36,8 +36,8 @@ func bad(format string, args ...any) *refusal.Error {
 }
 
 // completion reads the completion of a request before it is served.
-func completion(serve func(*gin.Context, asked)) func(*gin.Context, door.Asked) {
-	return func(c *gin.Context, came door.Asked) {
+func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Asked) {
+	return func(c *gin.Context, came server.Asked) {
 		a, refused := read(c.Request.Header, came)
 		if refused != nil {
 			Refuse(c, refused)
@@ -48,7 +48,7 @@ func completion(serve func(*gin.Context, asked)) func(*gin.Context, door.Asked) 
 }
 
 // read reads a completion, in JSON or as it is.
-func read(header http.Header, came door.Asked) (asked, *refusal.Error) {
+func read(header http.Header, came server.Asked) (asked, *refusal.Error) {
 	a := asked{Request: came.Request}
 	if came.Media == mediaText {
 		if a.ID != "" {
@@ -80,13 +80,13 @@ const maxKey = 255
 
 // idempotencyKey reads the key of a request: printable ASCII of bounded length.
 func idempotencyKey(r *http.Request) (string, *refusal.Error) {
-	values := r.Header[door.HeaderKey]
+	values := r.Header[server.HeaderKey]
 	if len(values) == 0 {
 		return "", nil
 	}
 	key := values[0]
 	if key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' }) {
-		return "", bad("The header %s must be 1 to %d printable ASCII characters without spaces.", door.HeaderKey, maxKey)
+		return "", bad("The header %s must be 1 to %d printable ASCII characters without spaces.", server.HeaderKey, maxKey)
 	}
 	return key, nil
 }

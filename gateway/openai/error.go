@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -117,11 +117,11 @@ const contentJSON = "application/json; charset=utf-8"
 func fail(c *gin.Context, f *failure) {
 	if f.said != nil {
 		if f.said.RetryAfter > 0 {
-			door.RetryAfter(c, retryAfter(f.said))
+			server.RetryAfter(c, retryAfter(f.said))
 		}
 	} else {
-		door.Note(c, f.refused)
-		door.RetryAfter(c, f.refused)
+		server.Note(c, f.refused)
+		server.RetryAfter(c, f.refused)
 	}
 	if !f.again {
 		// Clients of OpenAI send again what failed by 409, 429 and 5xx, unless told

@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -42,16 +42,16 @@ func New(options Options) *Face {
 }
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *door.Door) {
-	d.Mount(door.Route{
+func (f *Face) Mount(d *server.Door) {
+	d.Mount(server.Route{
 		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,
 		MaxBody: func() int { return maxBody }, Headers: []string{headerMode},
 	})
-	d.Mount(door.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
+	d.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
 }
 
 // models lists the models that can be asked for by their names.
-func (f *Face) models(c *gin.Context, asked door.Asked) {
+func (f *Face) models(c *gin.Context, asked server.Asked) {
 	if _, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
 		fail(c, fails(err))
 		return

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
 )
@@ -109,7 +109,7 @@ func mistakes(t testing.TB) []mistake {
 	var out []mistake
 	for _, v := range corpora.Vectors(t) {
 		subject := []string{}
-		for header, value := range map[string]string{door.HeaderAgent: v.Agent, door.HeaderWorkspace: v.Workspace, door.HeaderProject: v.Project} {
+		for header, value := range map[string]string{server.HeaderAgent: v.Agent, server.HeaderWorkspace: v.Workspace, server.HeaderProject: v.Project} {
 			if value != "" {
 				subject = append(subject, header, value)
 			}

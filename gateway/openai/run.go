@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -50,14 +50,14 @@ const mostAlike = 3
 var errWallTime = errors.New("the run has taken its time")
 
 // chat answers a request for a completion.
-func (f *Face) chat(c *gin.Context, asked door.Asked) {
+func (f *Face) chat(c *gin.Context, asked server.Asked) {
 	r, err := f.open(c, asked)
 	if err != nil {
 		fail(c, fails(err))
 		return
 	}
 	if r.request.stream {
-		door.Keep(c) // a stream may begin before the last turn is asked for
+		server.Keep(c) // a stream may begin before the last turn is asked for
 		r.out = &sink{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.turns(c.Request.Context())
@@ -78,13 +78,13 @@ func (f *Face) chat(c *gin.Context, asked door.Asked) {
 // head names the last judgement, before anything is written.
 func (r *run) head(c *gin.Context) {
 	if r.called != "" {
-		c.Header(door.HeaderCallID, r.called)
+		c.Header(server.HeaderCallID, r.called)
 	}
 }
 
 // open lets a request in, reads it, and settles how it is treated. Nothing of the
 // body is looked at before the caller was let in.
-func (f *Face) open(c *gin.Context, asked door.Asked) (*run, error) {
+func (f *Face) open(c *gin.Context, asked server.Asked) (*run, error) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -228,7 +228,7 @@ func (s *sink) choice(t *turn, j *judged, last bool) {
 // behind it.
 func (s *sink) fail(f *failure) {
 	if f.refused != nil {
-		door.Note(s.c, f.refused)
+		server.Note(s.c, f.refused)
 	}
 	s.buffer = append(append(append(s.buffer, "data: "...), f.body()...), "\n\n"...)
 	s.send()

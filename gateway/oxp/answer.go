@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -38,8 +38,8 @@ func (f *Face) answer(c *gin.Context, status int, value any) {
 
 // refuse answers what was refused before it was a call.
 func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
-	door.Note(c, refused)
-	door.RetryAfter(c, refused)
+	server.Note(c, refused)
+	server.RetryAfter(c, refused)
 	raw, err := json.Marshal(refused)
 	var said members
 	if err != nil || json.Unmarshal(raw, &said) != nil {

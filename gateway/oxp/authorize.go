@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -37,7 +37,7 @@ func (f *Face) challenges(o gateway.Outcome) []challenge {
 }
 
 // authorization says how one stands.
-func (f *Face) authorization(c *gin.Context, a door.Asked) {
+func (f *Face) authorization(c *gin.Context, a server.Asked) {
 	nth, err := strconv.Atoi(c.Param("nth"))
 	if err != nil || strconv.Itoa(nth) != c.Param("nth") {
 		nth = -1 // none

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -69,7 +69,7 @@ func readBody(data []byte) (asked, error) {
 				err = errors.New(`"call_id" is empty`)
 			}
 		case "trace_id":
-			a.trace, err = text(name, v, door.MaxText)
+			a.trace, err = text(name, v, server.MaxText)
 		case "input":
 			a.input = data[from:to:to]
 		case "context":
@@ -117,7 +117,7 @@ func (a *asked) readContext(v any) (err error) {
 		}
 	}
 	if v, there := object["user_id"]; there {
-		a.user, err = text("context.user_id", v, door.MaxText)
+		a.user, err = text("context.user_id", v, server.MaxText)
 	}
 	return err
 }

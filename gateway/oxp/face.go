@@ -49,7 +49,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -79,25 +79,25 @@ const (
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *door.Door) {
+func (f *Face) Mount(d *server.Door) {
 	for _, r := range f.routes(d.Draining) {
 		d.Mount(r)
 	}
 }
 
-func (f *Face) routes(draining func() bool) []door.Route {
-	return []door.Route{
-		{Method: http.MethodGet, Path: pathHealth, Lane: door.Free, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
+func (f *Face) routes(draining func() bool) []server.Route {
+	return []server.Route{
+		{Method: http.MethodGet, Path: pathHealth, Lane: server.Free, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.call,
 			MaxBody: func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }},
-		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Lane: door.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
+		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Lane: server.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
 	}
 }
 
 // health says whether the gateway takes requests, to anybody.
-func (f *Face) health(draining func() bool) func(*gin.Context, door.Asked) {
-	return func(c *gin.Context, _ door.Asked) {
+func (f *Face) health(draining func() bool) func(*gin.Context, server.Asked) {
+	return func(c *gin.Context, _ server.Asked) {
 		if draining() || f.options.Unready != nil && f.options.Unready() != nil {
 			f.answer(c, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
 			return
@@ -118,7 +118,7 @@ type definition struct {
 
 // tools lists what the agent may use and what can be run here. A version that the
 // protocol has no words for is not listed.
-func (f *Face) tools(c *gin.Context, a door.Asked) {
+func (f *Face) tools(c *gin.Context, a server.Asked) {
 	tools, err := f.options.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
@@ -134,7 +134,7 @@ func (f *Face) tools(c *gin.Context, a door.Asked) {
 }
 
 // call judges and executes.
-func (f *Face) call(c *gin.Context, a door.Asked) {
+func (f *Face) call(c *gin.Context, a server.Asked) {
 	asked, err := readBody(a.Body)
 	if err != nil {
 		f.refuse(c, bad("The body is not a call: %v.", err))
@@ -158,10 +158,10 @@ func (f *Face) call(c *gin.Context, a door.Asked) {
 	}
 	start := time.Now()
 	o := f.options.Kernel.Handle(c.Request.Context(), request, key)
-	c.Header(door.HeaderCallID, o.CallID)
-	door.Note(c, o.Refusal)
+	c.Header(server.HeaderCallID, o.CallID)
+	server.Note(c, o.Refusal)
 	if o.Refusal != nil {
-		door.RetryAfter(c, o.Refusal)
+		server.RetryAfter(c, o.Refusal)
 	}
 	f.outcome(c, asked.id, o, time.Since(start))
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
@@ -46,7 +46,7 @@ type Plan struct {
 
 // House is what stands behind a face. The face is mounted on the door.
 type House struct {
-	*door.Door
+	*server.Door
 	Kernel *gateway.Kernel
 	Ledger *Ledger
 	Logger *slog.Logger
@@ -75,10 +75,10 @@ func Open(t testing.TB, p Plan) *House {
 }
 
 // Door is a door with nothing behind it, for a kernel that a test has made itself.
-func Door(k *gateway.Kernel) *door.Door { return newDoor(slog.New(slog.DiscardHandler), k) }
+func Door(k *gateway.Kernel) *server.Door { return newDoor(slog.New(slog.DiscardHandler), k) }
 
-func newDoor(log *slog.Logger, k *gateway.Kernel) *door.Door {
-	return door.New(door.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
+func newDoor(log *slog.Logger, k *gateway.Kernel) *server.Door {
+	return server.New(server.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
 }
 
 // guarded is a writer for several goroutines.

@@ -1,4 +1,4 @@
-package door_test
+package server_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -33,8 +33,8 @@ func (u untouched) Read([]byte) (int, error) {
 // that is open asks for no credential.
 func TestCredentialBeforeBody(t *testing.T) {
 	limited := refusal.New(refusal.CallerRateLimited, "Too many requests.")
-	open := door.Route{Method: http.MethodPost, Path: "/open", Open: true, Serve: echo, MaxBody: fixed(10)}
-	d := doorOf(io.Discard, func(o *door.Options) {
+	open := server.Route{Method: http.MethodPost, Path: "/open", Open: true, Serve: echo, MaxBody: fixed(10)}
+	d := doorOf(io.Discard, func(o *server.Options) {
 		o.Identify = func(ctx context.Context, r *gateway.Request) (string, error) {
 			if r.Credential == "limited" {
 				return "", limited
@@ -60,14 +60,14 @@ func TestCredentialBeforeBody(t *testing.T) {
 			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
 	}
-	if d.InFlight() != 0 || door.Held(d) != 0 {
-		t.Errorf("%d in flight, %d bytes held", d.InFlight(), door.Held(d))
+	if d.InFlight() != 0 || server.Held(d) != 0 {
+		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.Held(d))
 	}
 }
 
 // TestNobodyIdentifies: a door that was not told who says who asks lets nobody in.
 func TestNobodyIdentifies(t *testing.T) {
-	d := doorOf(io.Discard, func(o *door.Options) { o.Identify = nil })
+	d := doorOf(io.Discard, func(o *server.Options) { o.Identify = nil })
 	for _, path := range []string{"/talk", "/say"} {
 		if w := ask(d, http.MethodPost, path, untouched{t}, "Content-Type", "application/json", "Authorization", "Bearer known"); w.Code/100 == 2 {
 			t.Errorf("%s: %d", path, w.Code)
@@ -80,7 +80,7 @@ func TestNobodyIdentifies(t *testing.T) {
 
 // served is a door behind a listener. Its connections have small buffers, so that what a
 // client does not read stops its sender soon.
-func served(t *testing.T, d *door.Door) *httptest.Server {
+func served(t *testing.T, d *server.Door) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(d)
 	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -111,7 +111,7 @@ func sends(t *testing.T, s *httptest.Server, raw string) net.Conn {
 // come, and the connection ends without it.
 func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *door.Options) { o.BodyTime = time.Hour }))
+	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTime = time.Hour }))
 	for _, length := range []string{"Content-Length: 100", "Content-Length: 190000", "Transfer-Encoding: chunked", "Content-Length: 100\r\nExpect: 100-continue"} {
 		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -126,7 +126,7 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 // moment, whoever sends it.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *door.Options) { o.BodyTime = time.Hour }))
+	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTime = time.Hour }))
 	for _, head := range []string{"GET /look/1", "GET /healthz", "POST /nowhere", "POST /talk?a=b"} {
 		c := sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -142,13 +142,13 @@ func TestUnreadBodies(t *testing.T) {
 func TestUnreadAnswers(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 8<<20)
 	begun, ended := make(chan int64, 1), make(chan error, 1)
-	var d *door.Door
-	d = doorOf(io.Discard, func(o *door.Options) { o.TakeTime = 200 * time.Millisecond }, door.Route{
+	var d *server.Door
+	d = doorOf(io.Discard, func(o *server.Options) { o.TakeTime = 200 * time.Millisecond }, server.Route{
 		Method: http.MethodPost, Path: "/long", MaxBody: fixed(1000),
-		Serve: func(c *gin.Context, _ door.Asked) {
-			before := door.Held(d)
+		Serve: func(c *gin.Context, _ server.Asked) {
+			before := server.Held(d)
 			_, err := c.Writer.Write([]byte("begins"))
-			begun <- before - door.Held(d)
+			begun <- before - server.Held(d)
 			if err == nil {
 				_, err = c.Writer.Write(long)
 			}
@@ -170,17 +170,17 @@ func TestUnreadAnswers(t *testing.T) {
 		t.Fatal("the client still holds its slot")
 	}
 	s.Close()
-	if d.InFlight() != 0 || door.Held(d) != 0 {
-		t.Errorf("%d in flight, %d bytes held", d.InFlight(), door.Held(d))
+	if d.InFlight() != 0 || server.Held(d) != 0 {
+		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.Held(d))
 	}
 }
 
 // TestSlowReaders: a client that takes its answer slowly, but does, is told all of it.
 func TestSlowReaders(t *testing.T) {
 	const length = 4 << 20
-	d := doorOf(io.Discard, func(o *door.Options) { o.TakeTime = time.Minute }, door.Route{
+	d := doorOf(io.Discard, func(o *server.Options) { o.TakeTime = time.Minute }, server.Route{
 		Method: http.MethodGet, Path: "/long",
-		Serve: func(c *gin.Context, _ door.Asked) {
+		Serve: func(c *gin.Context, _ server.Asked) {
 			c.Data(http.StatusOK, "text/plain", bytes.Repeat([]byte("x"), length))
 		},
 	})
@@ -197,29 +197,29 @@ func TestSlowReaders(t *testing.T) {
 // TestKeep: the body of a face that needs it beyond the beginning of its answer counts
 // until the end.
 func TestKeep(t *testing.T) {
-	var d *door.Door
-	d = doorOf(io.Discard, nil, door.Route{
+	var d *server.Door
+	d = doorOf(io.Discard, nil, server.Route{
 		Method: http.MethodPost, Path: "/keep", MaxBody: fixed(1000),
-		Serve: func(c *gin.Context, _ door.Asked) {
-			door.Keep(c)
+		Serve: func(c *gin.Context, _ server.Asked) {
+			server.Keep(c)
 			c.String(http.StatusOK, "begun")
-			if door.Held(d) != 10 {
-				t.Errorf("%d bytes are held", door.Held(d))
+			if server.Held(d) != 10 {
+				t.Errorf("%d bytes are held", server.Held(d))
 			}
 		},
 	})
-	if w := ask(d, http.MethodPost, "/keep", strings.NewReader("0123456789"), "Content-Type", "application/json"); w.Code != 200 || door.Held(d) != 0 {
-		t.Errorf("%d, %d bytes held", w.Code, door.Held(d))
+	if w := ask(d, http.MethodPost, "/keep", strings.NewReader("0123456789"), "Content-Type", "application/json"); w.Code != 200 || server.Held(d) != 0 {
+		t.Errorf("%d, %d bytes held", w.Code, server.Held(d))
 	}
 }
 
 // TestFreeLane: what is answered to anybody takes no slot.
 func TestFreeLane(t *testing.T) {
 	inside := false
-	var d *door.Door
-	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 1 }, door.Route{
-		Method: http.MethodGet, Path: "/health", Lane: door.Free, Open: true,
-		Serve: func(c *gin.Context, _ door.Asked) {
+	var d *server.Door
+	d = doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = 1 }, server.Route{
+		Method: http.MethodGet, Path: "/health", Lane: server.Free, Open: true,
+		Serve: func(c *gin.Context, _ server.Asked) {
 			inside = true
 			c.String(http.StatusOK, "%d", d.InFlight())
 		},

@@ -1,4 +1,4 @@
-// Package door is what every face over HTTP stands behind: it takes connections,
+// Package server is what every face over HTTP stands behind: it takes connections,
 // reads who asks and what for, bounds how much may be under way, and keeps a line
 // of every request. What a request means is its face's; so is how a refusal is
 // written.
@@ -10,7 +10,7 @@
 // strictly, and a header that says who asks, or for whom, must stand once. A
 // handler that breaks off is a refusal; where its answer had begun, the connection
 // is cut, so that nobody takes a part for the whole.
-package door
+package server
 
 import (
 	"context"
@@ -106,7 +106,7 @@ func New(options Options) *Door {
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
 	// request's context on, unless it is told otherwise.
 	if err := e.SetTrustedProxies(nil); err != nil {
-		panic("door: " + err.Error()) // nil is always taken
+		panic("server: " + err.Error()) // nil is always taken
 	}
 	e.UseRawPath = true
 	e.UnescapePathValues = false

@@ -1,4 +1,4 @@
-package door_test
+package server_test
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 )
 
 // TestPoolHalves: nobody holds more than half, of a bound of one that one, and what is
 // given back can be taken again.
 func TestPoolHalves(t *testing.T) {
 	for _, c := range []struct{ most, half int64 }{{1, 1}, {2, 1}, {3, 1}, {4, 2}, {9, 4}, {256, 128}} {
-		p := door.NewPool(c.most)
+		p := server.NewPool(c.most)
 		for range 2 {
 			if p.Take("one", c.half+1) || !p.Take("one", c.half) || p.Take("one", 1) {
 				t.Errorf("of %d, one has not just %d", c.most, c.half)
@@ -35,7 +35,7 @@ func TestPoolHalves(t *testing.T) {
 // TestPoolTurns: who waits comes before who comes, in order, as far as the half of each
 // allows; who gives up takes nothing.
 func TestPoolTurns(t *testing.T) {
-	p := door.NewPool(2)
+	p := server.NewPool(2)
 	order := make(chan string, 8)
 	waits := func(ctx context.Context, who string) {
 		_, _, before := p.State()
@@ -90,7 +90,7 @@ func TestPoolTurns(t *testing.T) {
 // beyond its bound.
 func TestPoolUnderLoad(t *testing.T) {
 	const most = 7
-	p := door.NewPool(most)
+	p := server.NewPool(most)
 	var running sync.WaitGroup
 	for _, who := range []string{"one", "two", "three", "four"} {
 		for range 8 {

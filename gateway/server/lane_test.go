@@ -1,4 +1,4 @@
-package door_test
+package server_test
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 )
 
 // waiting is a route whose requests stay until they are let go.
 type waiting struct{ inside, leave chan struct{} }
 
-func (w waiting) route(path string, lane door.Lane) door.Route {
-	return door.Route{Method: http.MethodGet, Path: path, Lane: lane, Serve: func(*gin.Context, door.Asked) {
+func (w waiting) route(path string, lane server.Lane) server.Route {
+	return server.Route{Method: http.MethodGet, Path: path, Lane: lane, Serve: func(*gin.Context, server.Asked) {
 		w.inside <- struct{}{}
 		<-w.leave
 	}}
@@ -33,8 +33,8 @@ func TestLanes(t *testing.T) {
 		{1, 1, 1, 1}, {4, 4, 1, 4}, {5, 5, 1, 5}, {10, 10, 2, 10}, {100, 100, 20, 100},
 	} {
 		w := waiting{make(chan struct{}), make(chan struct{})}
-		d := doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = c.most },
-			w.route("/call", door.Calls), w.route("/reserved", door.Reserved), w.route("/stream", door.Streams))
+		d := doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = c.most },
+			w.route("/call", server.Calls), w.route("/reserved", server.Reserved), w.route("/stream", server.Streams))
 		done := make(chan int)
 		entered := 0
 		// fillFor sends requests of somebody until one is refused, and counts the others.
@@ -102,10 +102,10 @@ func TestLanes(t *testing.T) {
 // TestHeldBytesAreReserved: bodies of calls leave room for those that end calls.
 func TestHeldBytesAreReserved(t *testing.T) {
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	hold := w.route("/hold", door.Calls)
+	hold := w.route("/hold", server.Calls)
 	hold.Method, hold.MaxBody = http.MethodPost, fixed(1000)
-	end := door.Route{Method: http.MethodPost, Path: "/end", Lane: door.Reserved, Serve: echo, MaxBody: fixed(1000)}
-	d := doorOf(io.Discard, func(o *door.Options) { o.MostHeld = 200 }, hold, end)
+	end := server.Route{Method: http.MethodPost, Path: "/end", Lane: server.Reserved, Serve: echo, MaxBody: fixed(1000)}
+	d := doorOf(io.Discard, func(o *server.Options) { o.MostHeld = 200 }, hold, end)
 	send := func(who, path string, n int) int {
 		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json", "Authorization", "Bearer "+who).Code
 	}
@@ -140,12 +140,12 @@ func TestHeldBytesAreReserved(t *testing.T) {
 // their end. Each answer says that it is the last of its connection.
 func TestDrainEndsStreams(t *testing.T) {
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	stream := door.Route{Method: http.MethodGet, Path: "/stream", Lane: door.Streams, Serve: func(c *gin.Context, _ door.Asked) {
+	stream := server.Route{Method: http.MethodGet, Path: "/stream", Lane: server.Streams, Serve: func(c *gin.Context, _ server.Asked) {
 		w.inside <- struct{}{}
 		<-c.Request.Context().Done()
 		c.String(http.StatusOK, "ended")
 	}}
-	d := doorOf(io.Discard, nil, w.route("/call", door.Calls), stream)
+	d := doorOf(io.Discard, nil, w.route("/call", server.Calls), stream)
 	type answer struct{ path, text, connection string }
 	answers := make(chan answer)
 	for _, path := range []string{"/call", "/stream"} {
@@ -177,8 +177,8 @@ func TestDrainEndsStreams(t *testing.T) {
 // when it has waited, and waits no longer than until the door drains.
 func TestAside(t *testing.T) {
 	waits, proceed := make(chan struct{}), make(chan struct{})
-	var d *door.Door
-	aside := door.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ door.Asked) {
+	var d *server.Door
+	aside := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Asked) {
 		said := "ended"
 		refused := d.Aside(c, func(ctx context.Context) {
 			waits <- struct{}{}
@@ -194,7 +194,7 @@ func TestAside(t *testing.T) {
 		c.String(http.StatusOK, said)
 	}}
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 2 }, aside, w.route("/call", door.Calls))
+	d = doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = 2 }, aside, w.route("/call", server.Calls))
 	answers, calls := make(chan string, 8), make(chan int, 8)
 	begin := func(who string) {
 		go func() {
@@ -256,9 +256,9 @@ func TestAside(t *testing.T) {
 // of theirs, as much as is reserved; calls find none of that.
 func TestEnds(t *testing.T) {
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	route := w.route("/call", door.Calls)
-	route.Ends = func(a door.Asked) bool { return a.User == "ends" }
-	d := doorOf(io.Discard, func(o *door.Options) { o.MostInFlight = 5 }, route)
+	route := w.route("/call", server.Calls)
+	route.Ends = func(a server.Asked) bool { return a.User == "ends" }
+	d := doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = 5 }, route)
 	answers := make(chan int, 8)
 	callers := 0
 	enter := func(user string) {
@@ -297,9 +297,9 @@ func TestEnds(t *testing.T) {
 func TestAsideOfAClientThatLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	metrics := &shedding{}
-	var d *door.Door
+	var d *server.Door
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	aside := door.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ door.Asked) {
+	aside := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Asked) {
 		refused := d.Aside(c, func(context.Context) {
 			go ask(d, http.MethodGet, "/call", nil) // takes the only turn
 			<-w.inside
@@ -307,7 +307,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 		})
 		c.String(http.StatusOK, "%v", refused)
 	}}
-	d = doorOf(io.Discard, func(o *door.Options) { o.MostInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", door.Calls))
+	d = doorOf(io.Discard, func(o *server.Options) { o.MostInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", server.Calls))
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/aside", nil).WithContext(ctx))
 	close(w.leave)

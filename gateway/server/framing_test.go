@@ -1,4 +1,4 @@
-package door_test
+package server_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/callgate/callgate/gateway/door"
+	"github.com/callgate/callgate/gateway/server"
 )
 
 // wire is a connection whose peer has said everything already.
@@ -33,7 +33,7 @@ func (o once) Accept() (net.Conn, error) { return o.c, nil }
 // framed reads what a server would read of a connection.
 func framed(t testing.TB, r io.Reader) string {
 	t.Helper()
-	c, err := door.Framed(once{c: wire{Reader: r}}).Accept()
+	c, err := server.Framed(once{c: wire{Reader: r}}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
