@@ -166,7 +166,7 @@ func TestCloseIsBoundedAndKeepsTheLock(t *testing.T) {
 		if took := time.Since(began); took != 500*time.Millisecond {
 			t.Errorf("Close took %v", took)
 		}
-		var held *Held
+		var held *LockedError
 		if _, err := Open(dir, Options{}); !errors.As(err, &held) {
 			t.Errorf("a second log opened beside a write that may still land: %v", err)
 		}

@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Check verifies the logs of one process or of several, each a chain of its
+// Verifier verifies the logs of one process or of several, each a chain of its
 // own. The zero value checks what Verify checks.
-type Check struct {
+type Verifier struct {
 	// Keys are those whose heads are believed. With any, each chain must have
 	// heads: all that they sign must be there, and be what was signed. With none,
 	// heads are not looked at.
 	Keys []ed25519.PublicKey
-	// Heads is a file of heads that stands for the one beside the log: a copy
+	// CheckpointFile is a file of heads that stands for the one beside the log: a copy
 	// that was kept elsewhere. Empty is the one beside it.
-	Heads string
+	CheckpointFile string
 	// Partial lets a chain begin behind a record that a head signs: what stood
 	// before it was taken away on purpose. It needs Keys.
 	Partial bool
@@ -27,11 +27,11 @@ type Check struct {
 type Chain struct {
 	Report
 	Files []string // oldest first
-	// Broken is the first record, or head, that is not what was written; nil
+	// Corruption is the first record, or head, that is not what was written; nil
 	// where the chain holds.
-	Broken *Broken
-	ID     string // of the chain, as its heads say it; empty where they are not looked at
-	Heads  uint64 // heads that hold
+	Corruption  *CorruptionError
+	ID          string // of the chain, as its heads say it; empty where they are not looked at
+	Checkpoints uint64 // heads that hold
 	// SignedSeq is the last record that they cover. Whoever holds the files and
 	// not the key can change what is behind it, and nobody sees.
 	SignedSeq uint64
@@ -44,23 +44,23 @@ type Chain struct {
 // one chain; a file of another folder belongs to the chain that it goes on
 // from, or begins one where it begins with seq 1. An error says that a file
 // cannot be read, or that the question makes no sense.
-func (c Check) Verify(files ...string) ([]Chain, error) {
+func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	switch {
 	case len(files) == 0:
 		return nil, errors.New("no audit file given")
-	case len(c.Keys) == 0 && (c.Partial || c.Heads != ""):
+	case len(c.Keys) == 0 && (c.Partial || c.CheckpointFile != ""):
 		return nil, errors.New("without a public key no head can be believed")
 	}
 	chains := sorted(files)
-	if len(chains) > 1 && c.Heads != "" {
-		return nil, fmt.Errorf("%s is a file of one chain, and the files are of %d: verify each by itself", c.Heads, len(chains))
+	if len(chains) > 1 && c.CheckpointFile != "" {
+		return nil, fmt.Errorf("%s is a file of one chain, and the files are of %d: verify each by itself", c.CheckpointFile, len(chains))
 	}
 	for i := range chains {
 		err := c.verify(&chains[i])
 		if err == nil {
 			err = copied(chains[:i], &chains[i])
 		}
-		if err != nil && !errors.As(err, &chains[i].Broken) {
+		if err != nil && !errors.As(err, &chains[i].Corruption) {
 			return nil, err
 		}
 	}
@@ -154,11 +154,11 @@ func last(name string) (end link) {
 }
 
 // verify checks one chain, against its heads where they are to be believed.
-func (c Check) verify(chain *Chain) (err error) {
+func (c Verifier) verify(chain *Chain) (err error) {
 	from := link{hash: genesis}
 	var heads *headReader
 	if len(c.Keys) > 0 {
-		name := c.Heads
+		name := c.CheckpointFile
 		if name == "" {
 			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), headsName)
 		}
@@ -179,7 +179,7 @@ func (c Check) verify(chain *Chain) (err error) {
 		err = heads.exhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
 	}
 	if heads != nil {
-		chain.ID, chain.Heads, chain.SignedSeq = heads.next.Chain, heads.held, heads.upTo
+		chain.ID, chain.Checkpoints, chain.SignedSeq = heads.next.Chain, heads.held, heads.upTo
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (c Check) verify(chain *Chain) (err error) {
 func copied(before []Chain, chain *Chain) error {
 	for _, other := range before {
 		if chain.first.seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
-			return &Broken{File: chain.Files[0], Line: 1, Seq: chain.first.seq, Why: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
+			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.seq, Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
 		}
 	}
 	return nil

@@ -21,8 +21,8 @@ func testKey(n byte) ed25519.PrivateKey {
 func publicOf(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
 // checked is the check with the keys of testKey.
-func checked(keys ...byte) Check {
-	var c Check
+func checked(keys ...byte) Verifier {
+	var c Verifier
 	for _, n := range keys {
 		c.Keys = append(c.Keys, publicOf(testKey(n)))
 	}
@@ -146,11 +146,11 @@ func TestEveryChangeToReplicasIsFound(t *testing.T) {
 		named := true
 		for j, c := range chains {
 			switch {
-			case j != at && c.Broken != nil:
-				t.Errorf("%s in %s: %v", what, r.dir, c.Broken)
+			case j != at && c.Corruption != nil:
+				t.Errorf("%s in %s: %v", what, r.dir, c.Corruption)
 				named = false
-			case j == at && (c.Broken == nil || c.Broken.File != file || c.Broken.Line != line || c.Broken.Seq != seq):
-				t.Errorf("%s at %s:%d, seq %d: %v", what, file, line, seq, c.Broken)
+			case j == at && (c.Corruption == nil || c.Corruption.File != file || c.Corruption.Line != line || c.Corruption.Seq != seq):
+				t.Errorf("%s at %s:%d, seq %d: %v", what, file, line, seq, c.Corruption)
 				named = false
 			}
 		}
@@ -165,7 +165,7 @@ func TestEveryChangeToReplicasIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range chains {
-		if c.Broken != nil || c.Records != records || c.SignedSeq != records || c.Heads == 0 || len(c.ID) != 32 {
+		if c.Corruption != nil || c.Records != records || c.SignedSeq != records || c.Checkpoints == 0 || len(c.ID) != 32 {
 			t.Errorf("unchanged: %+v", c)
 		}
 	}
@@ -289,7 +289,7 @@ func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "copy")
 	put(t, elsewhere, bytes.Join(r.heads[:kept], nil))
 	check := checked(1)
-	check.Heads = elsewhere
+	check.CheckpointFile = elsewhere
 	for cut := range uint64(40) {
 		r.restore(t)
 		var given []string
@@ -304,14 +304,14 @@ func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 		if err != nil || len(chains) != 1 {
 			t.Fatalf("%+v, %v", chains, err)
 		}
-		b := chains[0].Broken
+		b := chains[0].Corruption
 		if cut >= signed {
 			if b != nil || chains[0].SignedSeq != signed || chains[0].LastSeq != cut {
 				t.Errorf("cut behind seq %d, signed up to %d: %v", cut, signed, b)
 			}
 			continue
 		}
-		if b == nil || b.Seq != cut+1 || !strings.HasPrefix(b.Why, "is missing: copy:") {
+		if b == nil || b.Seq != cut+1 || !strings.HasPrefix(b.Reason, "is missing: copy:") {
 			t.Errorf("cut behind seq %d, signed up to %d: %v", cut, signed, b)
 		}
 	}
@@ -344,7 +344,7 @@ func TestEveryChangeToHeadsIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := chains[0].Broken; b == nil || b.File != name || b.Line != want || b.Seq != 0 {
+		if b := chains[0].Corruption; b == nil || b.File != name || b.Line != want || b.Seq != 0 {
 			t.Errorf("%s at line %d: %v", what, want, b)
 		}
 	}
@@ -363,11 +363,11 @@ func TestEveryChangeToHeadsIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := chains[0].Broken; b == nil || b.File != name || b.Line != 1 {
+		if b := chains[0].Corruption; b == nil || b.File != name || b.Line != 1 {
 			t.Errorf("%s: %v", what, b)
 		}
 	}
-	if chains, err := (Check{}).Verify(r.files...); err != nil || chains[0].Broken != nil || chains[0].ID != "" {
+	if chains, err := (Verifier{}).Verify(r.files...); err != nil || chains[0].Corruption != nil || chains[0].ID != "" {
 		t.Errorf("without a key, heads were looked at: %+v, %v", chains, err)
 	}
 }
@@ -380,7 +380,7 @@ func TestHeadsOfAnotherKey(t *testing.T) {
 		holds bool
 	}{"the key": {[]byte{1}, true}, "another": {[]byte{2}, false}, "both": {[]byte{2, 1}, true}} {
 		chains, err := checked(c.keys...).Verify(r.files...)
-		if err != nil || (chains[0].Broken == nil) != c.holds {
+		if err != nil || (chains[0].Corruption == nil) != c.holds {
 			t.Errorf("%s: %+v, %v", name, chains, err)
 		}
 	}
@@ -393,7 +393,7 @@ func TestHeadsOfAnotherKey(t *testing.T) {
 		holds bool
 	}{"the old": {[]byte{1}, false}, "the new": {[]byte{2}, false}, "both": {[]byte{1, 2}, true}} {
 		chains, err := checked(c.keys...).Verify(r.files...)
-		if err != nil || (chains[0].Broken == nil) != c.holds || c.holds && chains[0].SignedSeq != 31 {
+		if err != nil || (chains[0].Corruption == nil) != c.holds || c.holds && chains[0].SignedSeq != 31 {
 			t.Errorf("after a change, %s: %+v, %v", name, chains, err)
 		}
 	}
@@ -414,7 +414,7 @@ func TestAForgedHead(t *testing.T) {
 	}
 	put(t, filepath.Join(r.dir, headsName), bytes.Join(with(r.heads, last, forged), nil))
 	chains, err := checked(1, 2).Verify(r.files...)
-	if err != nil || chains[0].Broken == nil || chains[0].Broken.Line != int64(last+1) || !strings.Contains(chains[0].Broken.Why, "does not have its signature") {
+	if err != nil || chains[0].Corruption == nil || chains[0].Corruption.Line != int64(last+1) || !strings.Contains(chains[0].Corruption.Reason, "does not have its signature") {
 		t.Errorf("%+v, %v", chains, err)
 	}
 }
@@ -441,7 +441,7 @@ func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 	partial.Partial = true
 	for i := range r.files {
 		chains, err := partial.Verify(r.files[i:]...)
-		if err != nil || chains[0].Broken == nil || chains[0].Broken.File != name || chains[0].Broken.Line != 1 {
+		if err != nil || chains[0].Corruption == nil || chains[0].Corruption.File != name || chains[0].Corruption.Line != 1 {
 			t.Errorf("from file %d: %+v, %v", i, chains, err)
 		}
 	}
@@ -460,11 +460,11 @@ func TestACopiedReplicaIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		check Check
+		check Verifier
 		files []string
-	}{"the chain alone": {Check{}, files}, "with heads": {checked(1), files}, "its newer files": {Check{Keys: checked(1).Keys, Partial: true}, files[1:]}} {
+	}{"the chain alone": {Verifier{}, files}, "with heads": {checked(1), files}, "its newer files": {Verifier{Keys: checked(1).Keys, Partial: true}, files[1:]}} {
 		chains, err := c.check.Verify(append(slices.Clone(first.files), c.files...)...)
-		if err != nil || len(chains) != 2 || chains[0].Broken != nil || chains[1].Broken == nil || !strings.HasSuffix(chains[1].Broken.Why, "one is a copy") {
+		if err != nil || len(chains) != 2 || chains[0].Corruption != nil || chains[1].Corruption == nil || !strings.HasSuffix(chains[1].Corruption.Reason, "one is a copy") {
 			t.Errorf("%s: %+v, %v", name, chains, err)
 		}
 	}
@@ -477,10 +477,10 @@ func TestAPartialChain(t *testing.T) {
 	partial.Partial = true
 	for f := range r.files {
 		chains, err := partial.Verify(r.files[f:]...)
-		if err != nil || chains[0].Broken != nil || chains[0].FirstSeq != r.base[f]+1 || chains[0].LastSeq != 40 || chains[0].Records != 40-r.base[f] {
+		if err != nil || chains[0].Corruption != nil || chains[0].FirstSeq != r.base[f]+1 || chains[0].LastSeq != 40 || chains[0].Records != 40-r.base[f] {
 			t.Errorf("from file %d: %+v, %v", f, chains, err)
 		}
-		if chains, err := checked(1).Verify(r.files[f:]...); f > 0 && (err != nil || chains[0].Broken == nil || chains[0].Broken.Line != 1 || chains[0].Broken.Seq != 1) {
+		if chains, err := checked(1).Verify(r.files[f:]...); f > 0 && (err != nil || chains[0].Corruption == nil || chains[0].Corruption.Line != 1 || chains[0].Corruption.Seq != 1) {
 			t.Errorf("from file %d without leave: %+v, %v", f, chains, err)
 		}
 	}
@@ -491,7 +491,7 @@ func TestAPartialChain(t *testing.T) {
 	}
 	put(t, r.files[1], bytes.Join(r.lines[1][i:], nil))
 	chains, err := partial.Verify(r.files[1:]...)
-	if err != nil || chains[0].Broken == nil || chains[0].Broken.Line != 1 || !strings.Contains(chains[0].Broken.Why, "a head signs") {
+	if err != nil || chains[0].Corruption == nil || chains[0].Corruption.Line != 1 || !strings.Contains(chains[0].Corruption.Reason, "a head signs") {
 		t.Errorf("%+v, %v", chains, err)
 	}
 }
@@ -501,16 +501,16 @@ func TestCheckRefusesWhatMakesNoSense(t *testing.T) {
 	a, b := replicaOf(t, filepath.Join(root, "a"), 1, 40), replicaOf(t, filepath.Join(root, "b"), 1, 40)
 	heads := filepath.Join(a.dir, headsName)
 	one := checked(1)
-	one.Heads = heads
+	one.CheckpointFile = heads
 	for name, c := range map[string]struct {
-		check Check
+		check Verifier
 		files []string
 	}{
-		"no file": {checked(1), nil}, "heads without a key": {Check{Heads: heads}, a.files}, "partial without a key": {Check{Partial: true}, a.files},
+		"no file": {checked(1), nil}, "heads without a key": {Verifier{CheckpointFile: heads}, a.files}, "partial without a key": {Verifier{Partial: true}, a.files},
 		"one file of heads for two chains": {one, append(slices.Clone(a.files), b.files...)},
 		"a missing file":                   {checked(1), append(slices.Clone(a.files), filepath.Join(a.dir, "audit-none.jsonl"))},
 	} {
-		var broken *Broken
+		var broken *CorruptionError
 		if chains, err := c.check.Verify(c.files...); err == nil || errors.As(err, &broken) || chains != nil {
 			t.Errorf("%s: %+v, %v", name, chains, err)
 		}
@@ -530,7 +530,7 @@ func TestFoldersTellChainsApart(t *testing.T) {
 	}
 	files := append(append([]string{archive}, b.files...), a.files[1:]...)
 	chains, err := checked(1, 2).Verify(files...)
-	if err != nil || len(chains) != 2 || chains[0].Broken != nil || chains[1].Broken != nil || chains[0].Records != 40 || chains[1].Records != 40 {
+	if err != nil || len(chains) != 2 || chains[0].Corruption != nil || chains[1].Corruption != nil || chains[0].Records != 40 || chains[1].Records != 40 {
 		t.Errorf("%+v, %v", chains, err)
 	}
 }

@@ -97,7 +97,7 @@ func beginning(name string, from io.Reader) (link, error) {
 	case errors.Is(err, found):
 		return before, nil
 	case err != nil:
-		return link{}, &Broken{File: name, Line: line, Why: err.Error()}
+		return link{}, &CorruptionError{File: name, Line: line, Reason: err.Error()}
 	}
 	return link{}, errEmpty
 }

@@ -31,7 +31,7 @@ type headReader struct {
 func openHeads(name string, keys []ed25519.PublicKey) (*headReader, error) {
 	f, err := openRead(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, &Broken{File: name, Line: 1, Why: "is missing: the chain has no signed heads"}
+		return nil, &CorruptionError{File: name, Line: 1, Reason: "is missing: the chain has no signed heads"}
 	}
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func openHeads(name string, keys []ed25519.PublicKey) (*headReader, error) {
 	}
 	err = r.advance()
 	if err == nil && r.over {
-		err = &Broken{File: name, Line: 1, Why: "is missing: the chain has no signed heads"}
+		err = &CorruptionError{File: name, Line: 1, Reason: "is missing: the chain has no signed heads"}
 	}
 	if err != nil {
 		f.Close()
@@ -72,7 +72,7 @@ func (r *headReader) advance() error {
 		err = h.follows(r.next)
 	}
 	if err != nil {
-		return &Broken{File: r.name, Line: r.line, Why: err.Error()}
+		return &CorruptionError{File: r.name, Line: r.line, Reason: err.Error()}
 	}
 	r.next = h
 	return nil
@@ -87,7 +87,7 @@ func (r *headReader) reach(from link, first string) error {
 		}
 	}
 	if r.over || r.next.link() != from {
-		return &Broken{File: first, Line: 1, Seq: from.seq + 1, Why: "does not begin behind a record that a head signs"}
+		return &CorruptionError{File: first, Line: 1, Seq: from.seq + 1, Reason: "does not begin behind a record that a head signs"}
 	}
 	return r.take()
 }
@@ -115,7 +115,7 @@ func (r *headReader) exhausted(name string, line int64, last uint64) error {
 	if r == nil || r.over {
 		return nil
 	}
-	return &Broken{File: name, Line: line, Seq: last + 1, Why: fmt.Sprintf("is missing: %s:%d signs seq %d", filepath.Base(r.name), r.line, r.next.Seq)}
+	return &CorruptionError{File: name, Line: line, Seq: last + 1, Reason: fmt.Sprintf("is missing: %s:%d signs seq %d", filepath.Base(r.name), r.line, r.next.Seq)}
 }
 
 func (r *headReader) close() { r.file.Close() }

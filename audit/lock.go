@@ -19,19 +19,19 @@ const (
 	awaitPause = 20 * time.Millisecond
 )
 
-// Held says that another process has the folder. PID is 0 where the holder
+// LockedError says that another process has the folder. PID is 0 where the holder
 // has not yet written its name.
-type Held struct {
+type LockedError struct {
 	Dir     string
 	PID     int
 	Host    string
 	Started time.Time
-	// Ending says that the holder has begun to end; see Leave.
-	Ending bool
+	// ShuttingDown says that the holder has begun to end; see Leave.
+	ShuttingDown bool
 }
 
 // Error is one line that names the holder.
-func (h *Held) Error() string {
+func (h *LockedError) Error() string {
 	if h.PID == 0 {
 		return fmt.Sprintf("%s is in use by another process: stop it, or choose another data_dir", h.Dir)
 	}
@@ -72,35 +72,35 @@ func takeLock(dir string, now time.Time) (*disk, error) {
 	return nil, err
 }
 
-func readHolder(dir string, f *disk) *Held {
-	held := &Held{Dir: dir}
+func readHolder(dir string, f *disk) *LockedError {
+	held := &LockedError{Dir: dir}
 	var by holder
 	content, err := io.ReadAll(io.NewSectionReader(f, 0, lockSize))
 	if err == nil && json.Unmarshal(content, &by) == nil {
-		held.PID, held.Host, held.Started, held.Ending = by.PID, by.Host, by.Started, by.Ending
+		held.PID, held.Host, held.Started, held.ShuttingDown = by.PID, by.Host, by.Started, by.Ending
 	}
 	return held
 }
 
-// Leave says in the lock that this process is ending, to those that would wait for
+// AnnounceShutdown says in the lock that this process is ending, to those that would wait for
 // the folder. It has the folder, and serves, until it is closed.
-func (l *Log) Leave() error {
+func (l *Log) AnnounceShutdown() error {
 	if l == nil || l.lock == nil {
 		return nil
 	}
 	return writeHolder(l.lock, l.started, true)
 }
 
-// Await waits while a process that says that it is ending has a folder, and returns
+// AwaitUnlock waits while a process that says that it is ending has a folder, and returns
 // nil once the folder is free. Where ctx ends before, or a process has it that does
 // not say so, it returns a *Held.
-func Await(ctx context.Context, dir string) error {
+func AwaitUnlock(ctx context.Context, dir string) error {
 	for {
 		held, err := glance(dir)
 		if err != nil || held == nil {
 			return err
 		}
-		if !held.Ending {
+		if !held.ShuttingDown {
 			return held
 		}
 		select {
@@ -112,7 +112,7 @@ func Await(ctx context.Context, dir string) error {
 }
 
 // glance tells who has a folder; nil is nobody.
-func glance(dir string) (*Held, error) {
+func glance(dir string) (*LockedError, error) {
 	f, err := openDisk(filepath.Join(dir, lockName), os.O_RDWR)
 	if err != nil {
 		return nil, err

@@ -94,10 +94,10 @@ type Options struct {
 	// RotateBytes is the size from which on a file is moved aside and another is
 	// begun; 0 is never.
 	RotateBytes int64
-	// Report is told of what fails and refuses no record yet, once when it begins,
+	// OnDegraded is told of what fails and refuses no record yet, once when it begins,
 	// and with a nil error when it is over: Heads cannot be written, or a file
 	// cannot be moved aside. It must not block; nil tells nobody.
-	Report func(Part, error)
+	OnDegraded func(Component, error)
 	// Now is the clock of the lock's start time, of heads, and of the pause
 	// between repairs; nil is time.Now.
 	Now func() time.Time
@@ -108,13 +108,13 @@ type Options struct {
 	every uint64 // most records without a head; 0 is headRecords
 }
 
-// Part is what of a log Report tells about.
-type Part string
+// Component is what of a log Report tells about.
+type Component string
 
 // The two parts.
 const (
-	Heads    Part = "heads"
-	Rotation Part = "rotation"
+	Checkpoints Component = "heads"
+	Rotation    Component = "rotation"
 )
 
 // Log appends to the log of one folder. It is safe for concurrent use. A nil
@@ -237,9 +237,9 @@ func (l *Log) resume(dir string) error {
 	return nil
 }
 
-// Torn returns the length in bytes of the incomplete last line that Open cut
+// TruncatedBytes returns the length in bytes of the incomplete last line that Open cut
 // off; 0 where there was none.
-func (l *Log) Torn() int64 { return l.torn }
+func (l *Log) TruncatedBytes() int64 { return l.torn }
 
 // Append writes r as the next record and returns nil once it is on disk. Every
 // other answer is a *refusal.Error of the stage log, and the record does not
@@ -318,9 +318,9 @@ func (l *Log) Close() error {
 	}
 }
 
-func (o Options) tell(p Part, err error) {
-	if o.Report != nil {
-		o.Report(p, err)
+func (o Options) tell(p Component, err error) {
+	if o.OnDegraded != nil {
+		o.OnDegraded(p, err)
 	}
 }
 

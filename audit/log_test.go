@@ -70,7 +70,7 @@ func TestASecondOpenNamesTheHolder(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Now: func() time.Time { return noon }})
 	_, err := Open(dir, Options{})
-	var held *Held
+	var held *LockedError
 	if !errors.As(err, &held) || held.PID != os.Getpid() || held.Host == "" || !held.Started.Equal(noon) {
 		t.Fatalf("got %v (%+v)", err, held)
 	}
@@ -94,23 +94,23 @@ func TestASecondOpenNamesTheHolder(t *testing.T) {
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Now: func() time.Time { return noon }})
-	var held *Held
-	if err := Await(context.Background(), dir); !errors.As(err, &held) || held.Ending || held.PID != os.Getpid() {
+	var held *LockedError
+	if err := AwaitUnlock(context.Background(), dir); !errors.As(err, &held) || held.ShuttingDown || held.PID != os.Getpid() {
 		t.Fatalf("of a holder that stays: %v", err)
 	}
-	if err := l.Leave(); err != nil {
+	if err := l.AnnounceShutdown(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.As(err, &held) || !held.Ending || held.PID != os.Getpid() || !held.Started.Equal(noon) {
+	if _, err := Open(dir, Options{}); !errors.As(err, &held) || !held.ShuttingDown || held.PID != os.Getpid() || !held.Started.Equal(noon) {
 		t.Errorf("of a holder that is ending: %v (%+v)", err, held)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Await(gone, dir); !errors.As(err, &held) || !held.Ending {
+	if err := AwaitUnlock(gone, dir); !errors.As(err, &held) || !held.ShuttingDown {
 		t.Errorf("without patience: %v", err)
 	}
 	free := make(chan error, 1)
-	go func() { free <- Await(context.Background(), dir) }()
+	go func() { free <- AwaitUnlock(context.Background(), dir) }()
 	mustAppend(t, l, "a") // it serves until it is closed
 	select {
 	case err := <-free:
@@ -121,14 +121,14 @@ func TestAwait(t *testing.T) {
 	if err := <-free; err != nil {
 		t.Errorf("after it has ended: %v", err)
 	}
-	if err := l.Leave(); !errors.Is(err, os.ErrClosed) {
+	if err := l.AnnounceShutdown(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("leaving twice: %v", err)
 	}
 	mustAppend(t, open(t, dir, Options{}), "b")
-	if _, err := Open(dir, Options{}); !errors.As(err, &held) || held.Ending {
+	if _, err := Open(dir, Options{}); !errors.As(err, &held) || held.ShuttingDown {
 		t.Errorf("of the next holder: %v (%+v)", err, held)
 	}
-	if err := (*Log)(nil).Leave(); err != nil {
+	if err := (*Log)(nil).AnnounceShutdown(); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,7 +60,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		if rotated := i < len(files)-1; rotated && info.Size() < size || info.Size() > 2*size {
 			t.Errorf("%s has %d bytes", f, info.Size())
 		}
-		if chains, err := partial.Verify(files[i:]...); err != nil || chains[0].Broken != nil {
+		if chains, err := partial.Verify(files[i:]...); err != nil || chains[0].Corruption != nil {
 			t.Errorf("from %s: %+v, %v", f, chains, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, clock, heard, tries := t.TempDir(), noon, &told{}, 0
 			broken := true
-			l := open(t, dir, Options{RotateBytes: 1000, Report: heard.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
+			l := open(t, dir, Options{RotateBytes: 1000, OnDegraded: heard.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
 				tries++
 				if broken {
 					return fail(from, to)
@@ -197,7 +197,7 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 				}
 				partial := checked(1)
 				partial.Partial = true
-				if chains, err := partial.Verify(last); err != nil || chains[0].Broken != nil || chains[0].FirstSeq != 41 {
+				if chains, err := partial.Verify(last); err != nil || chains[0].Corruption != nil || chains[0].FirstSeq != 41 {
 					t.Errorf("the new file alone: %+v, %v", chains, err)
 				}
 			})
@@ -221,7 +221,7 @@ func TestKilledWhileSigningAndRotating(t *testing.T) {
 		c := mustHold(t, files...) // before anything is repaired
 		eachOnce(t, k, accepted, files...)
 		if k == kills-1 {
-			t.Logf("%d kills, %d accepted records, %d files, %d heads", kills, len(accepted), len(files), c.Heads)
+			t.Logf("%d kills, %d accepted records, %d files, %d heads", kills, len(accepted), len(files), c.Checkpoints)
 		}
 	}
 }

@@ -156,13 +156,13 @@ func (s *signer) run() {
 		}
 		if again = nil; err != nil {
 			if pause == 0 {
-				s.opts.tell(Heads, err)
+				s.opts.tell(Checkpoints, err)
 			}
 			pause = min(max(firstPause, 2*pause), longestWait)
 			wait = pause
 		} else if pause > 0 {
 			pause = 0
-			s.opts.tell(Heads, nil)
+			s.opts.tell(Checkpoints, nil)
 		}
 		if wait > 0 {
 			again = time.After(wait)

@@ -59,7 +59,7 @@ type told struct {
 	said []string
 }
 
-func (r *told) report(p Part, err error) {
+func (r *told) report(p Component, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = append(r.said, fmt.Sprintf("%s %v", p, err != nil))
@@ -75,7 +75,7 @@ func (r *told) heard() []string {
 func mustHold(t testing.TB, files ...string) Chain {
 	t.Helper()
 	chains, err := checked(1).Verify(files...)
-	if err != nil || len(chains) != 1 || chains[0].Broken != nil {
+	if err != nil || len(chains) != 1 || chains[0].Corruption != nil {
 		t.Fatalf("%+v, %v", chains, err)
 	}
 	return chains[0]
@@ -107,7 +107,7 @@ func TestHeadsAreWrittenInTime(t *testing.T) {
 		mustAppend(t, l, "6")
 		mustClose(t, l)
 		written(4, 6)
-		if c := mustHold(t, d.saved(t)); c.Heads != 4 || c.SignedSeq != 6 {
+		if c := mustHold(t, d.saved(t)); c.Checkpoints != 4 || c.SignedSeq != 6 {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -145,7 +145,7 @@ func TestHeadsThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, heard := &disks{}, &told{}
-				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), Report: heard.report})
+				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: heard.report})
 				mustAppend(t, l, "before")
 				time.Sleep(headPause)
 				synctest.Wait()
@@ -230,7 +230,7 @@ func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 func TestHeadsThatAnotherChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, heard := &disks{}, &told{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, Report: heard.report})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, OnDegraded: heard.report})
 		d.heads.onSync = func() error {
 			d.heads.onSync = nil
 			d.heads.content[20] ^= 1
@@ -380,7 +380,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 	if want := uint64(accepted[0] + accepted[1] + accepted[2] + accepted[3] + 1); c.LastSeq != want || c.SignedSeq != want || claims == 0 {
 		t.Errorf("%+v, want %d records", c, want)
 	}
-	t.Logf("%d records, %d heads tried, %d there", c.Records, claims, c.Heads)
+	t.Logf("%d records, %d heads tried, %d there", c.Records, claims, c.Checkpoints)
 }
 
 // What the last head signs must be there before the log goes on.
@@ -464,7 +464,7 @@ func TestALogIsSignedFromWhereItsHeadsEnd(t *testing.T) {
 		// The last file can be verified without those before it.
 		partial := checked(1)
 		partial.Partial = true
-		if chains, err := partial.Verify(r.files[len(r.files)-1]); err != nil || chains[0].Broken != nil {
+		if chains, err := partial.Verify(r.files[len(r.files)-1]); err != nil || chains[0].Corruption != nil {
 			t.Fatalf("%d heads kept: %+v, %v", kept, chains, err)
 		}
 	}

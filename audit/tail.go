@@ -48,12 +48,12 @@ func findTail(name string, f source) (t tail, torn int64, err error) {
 			at, err = t.next(line)
 		}
 		if err != nil {
-			return &Broken{File: name, Why: err.Error()}
+			return &CorruptionError{File: name, Reason: err.Error()}
 		}
 		t.link, t.last, known = at, int64(len(line))+1, true
 		return nil
 	})
-	var broken *Broken
+	var broken *CorruptionError
 	if errors.As(err, &broken) {
 		before, countErr := countLines(f, from)
 		if countErr != nil {

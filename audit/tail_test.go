@@ -19,7 +19,7 @@ func TestTornAtEveryByte(t *testing.T) {
 		kept := bytes.Count(whole[:cut], []byte("\n"))
 		end := bytes.LastIndexByte(whole[:cut], '\n') + 1
 		l := open(t, dir, Options{})
-		if got := l.Torn(); got != int64(cut-end) {
+		if got := l.TruncatedBytes(); got != int64(cut-end) {
 			t.Fatalf("cut at %d: Torn is %d, want %d", cut, got, cut-end)
 		}
 		mustAppend(t, l, "new")
@@ -88,7 +88,7 @@ func TestOpenRefusesATailThatWasChanged(t *testing.T) {
 				l.Close()
 				t.Fatal("opened")
 			}
-			var b *Broken
+			var b *CorruptionError
 			if !errors.As(err, &b) || b.File != logFile(dir) || b.Line != c.line {
 				t.Errorf("got %v, want line %d", err, c.line)
 			}
@@ -119,7 +119,7 @@ func TestALongLogNamesTheLine(t *testing.T) {
 	l := open(t, dir, Options{})
 	mustAppend(t, l, "new")
 	mustClose(t, l)
-	var b *Broken
+	var b *CorruptionError
 	if _, err := Verify(logFile(dir)); !errors.As(err, &b) || b.Line != 1 {
 		t.Errorf("Verify: %v", err)
 	}

@@ -14,26 +14,26 @@ type Report struct {
 	FirstSeq uint64 // 0 where there is no record
 	LastSeq  uint64
 	LastHash string // 64 zeros where there is no record
-	// TornBytes is the length of an incomplete line at the very end: a write
+	// TruncatedBytes is the length of an incomplete line at the very end: a write
 	// that was cut short, or is under way. It was never confirmed to anyone, and
 	// the next Open cuts it off.
-	TornBytes int64
+	TruncatedBytes int64
 }
 
-// Broken names the first record that is not what was written.
-type Broken struct {
-	File string
-	Line int64  // from 1
-	Seq  uint64 // the seq that belongs at this line; 0 where it is not known, and for a head
-	Why  string // a clause that the line is the subject of
+// CorruptionError names the first record that is not what was written.
+type CorruptionError struct {
+	File   string
+	Line   int64  // from 1
+	Seq    uint64 // the seq that belongs at this line; 0 where it is not known, and for a head
+	Reason string // a clause that the line is the subject of
 }
 
 // Error is one line: file, line, seq and what is wrong.
-func (b *Broken) Error() string {
+func (b *CorruptionError) Error() string {
 	if b.Seq == 0 {
-		return fmt.Sprintf("%s:%d: the line %s", b.File, b.Line, b.Why)
+		return fmt.Sprintf("%s:%d: the line %s", b.File, b.Line, b.Reason)
 	}
-	return fmt.Sprintf("%s:%d: seq %d: the line %s", b.File, b.Line, b.Seq, b.Why)
+	return fmt.Sprintf("%s:%d: seq %d: the line %s", b.File, b.Line, b.Seq, b.Reason)
 }
 
 // Verify checks the chain over the files, given oldest first: each line's own
@@ -95,9 +95,9 @@ func scanFrom(from link, visit func(line []byte, at link) error, files []string)
 			return report, torn.line, err
 		}
 		if torn.bytes > 0 && i < len(files)-1 {
-			return report, torn.line, &Broken{File: name, Line: torn.line, Seq: at.seq + 1, Why: "is incomplete, and another file follows"}
+			return report, torn.line, &CorruptionError{File: name, Line: torn.line, Seq: at.seq + 1, Reason: "is incomplete, and another file follows"}
 		}
-		report.TornBytes, line = torn.bytes, torn.line
+		report.TruncatedBytes, line = torn.bytes, torn.line
 	}
 	return report, line, nil
 }
@@ -114,17 +114,17 @@ func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
 	rest, line, err := eachLine(f, func(line []byte, number int64) error {
 		next, err := at.next(line)
 		if err != nil {
-			return &Broken{File: name, Line: number, Seq: at.seq + 1, Why: err.Error()}
+			return &CorruptionError{File: name, Line: number, Seq: at.seq + 1, Reason: err.Error()}
 		}
 		*at = next
 		err = visit(line)
 		if found := flaw(""); errors.As(err, &found) {
-			return &Broken{File: name, Line: number, Seq: at.seq, Why: err.Error()}
+			return &CorruptionError{File: name, Line: number, Seq: at.seq, Reason: err.Error()}
 		}
 		return err
 	})
 	if errors.Is(err, errLong) {
-		err = &Broken{File: name, Line: line, Seq: at.seq + 1, Why: err.Error()}
+		err = &CorruptionError{File: name, Line: line, Seq: at.seq + 1, Reason: err.Error()}
 	}
 	return torn{line: line, bytes: rest}, err
 }

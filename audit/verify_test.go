@@ -62,12 +62,12 @@ func TestVerifyCases(t *testing.T) {
 			t.Fatalf("%s: the name does not say the fault", name)
 		}
 		report, err := Verify(name)
-		var b *Broken
+		var b *CorruptionError
 		if !errors.As(err, &b) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if b.File != name || b.Line != line || b.Seq != uint64(line) || !strings.HasPrefix(b.Why, reasons[parts[1]]) {
+		if b.File != name || b.Line != line || b.Seq != uint64(line) || !strings.HasPrefix(b.Reason, reasons[parts[1]]) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if report.Records != uint64(line)-1 {
@@ -120,7 +120,7 @@ func TestEveryChangeIsFoundAtItsRecord(t *testing.T) {
 		}
 		put(t, name, bytes.Join(changed, nil))
 		_, err := Verify(name)
-		var b *Broken
+		var b *CorruptionError
 		if !errors.As(err, &b) || b.Line != int64(at+1) || b.Seq != uint64(at+1) {
 			t.Errorf("%s at seq %d: %v", what, at+1, err)
 			continue
@@ -145,12 +145,12 @@ func TestVerifyOverFiles(t *testing.T) {
 
 	for name, files := range map[string][]string{"": files, "an empty one last": append(files[:3:3], empty), "an empty one first": append([]string{empty}, files...)} {
 		report, err := Verify(files...)
-		if err != nil || report.Records != 9 || report.FirstSeq != 1 || report.LastSeq != 9 || report.TornBytes != 0 ||
+		if err != nil || report.Records != 9 || report.FirstSeq != 1 || report.LastSeq != 9 || report.TruncatedBytes != 0 ||
 			!bytes.Contains(lines[8], []byte(report.LastHash)) {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
 	}
-	if report, err := Verify(files[0], torn); err != nil || report.Records != 5 || report.TornBytes != 40 {
+	if report, err := Verify(files[0], torn); err != nil || report.Records != 5 || report.TruncatedBytes != 40 {
 		t.Errorf("a torn tail: %+v, %v", report, err)
 	}
 	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != genesis {
@@ -169,7 +169,7 @@ func TestVerifyOverFiles(t *testing.T) {
 		"torn, and more after": {[]string{files[0], torn, files[2]}, torn, 3, 6},
 	} {
 		_, err := Verify(c.files...)
-		var b *Broken
+		var b *CorruptionError
 		if !errors.As(err, &b) || b.File != c.file || b.Line != c.line || b.Seq != c.seq {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -182,7 +182,7 @@ func TestVerifyRefusesWhatIsNoLog(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var b *Broken
+	var b *CorruptionError
 	for name, files := range map[string][]string{
 		"none": nil, "pipe": {pipe}, "folder": {dir}, "device": {"/dev/zero"}, "missing": {filepath.Join(dir, "missing")},
 	} {
@@ -225,7 +225,7 @@ func TestReadNamesARecordOfAnotherShape(t *testing.T) {
 		t.Errorf("Verify: %v", err)
 	}
 	_, err := Read(func(Record) error { return nil }, name)
-	var b *Broken
+	var b *CorruptionError
 	if !errors.As(err, &b) || b.Line != 1 || b.Seq != 1 || strings.Contains(err.Error(), "canary") {
 		t.Errorf("Read: %v", err)
 	}
@@ -255,7 +255,7 @@ func TestFilesAreInTheOrderOfTheirRecords(t *testing.T) {
 		t.Errorf("the log holds %q", got)
 	}
 	put(t, in("audit-c.jsonl"), []byte("{}\n"))
-	var b *Broken
+	var b *CorruptionError
 	if _, err := Files(dir); !errors.As(err, &b) || b.File != in("audit-c.jsonl") || b.Line != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -271,14 +271,14 @@ func FuzzVerify(f *testing.F) {
 		name := filepath.Join(t.TempDir(), fileName)
 		put(t, name, log)
 		report, err := Verify(name)
-		var b *Broken
+		var b *CorruptionError
 		if err != nil && !errors.As(err, &b) {
 			t.Fatal(err)
 		}
 		if err != nil && b.Seq != report.Records+1 {
 			t.Fatalf("%v after %d records", err, report.Records)
 		}
-		if err == nil && int64(len(log)) < report.TornBytes+int64(report.Records)*int64(sealLen) {
+		if err == nil && int64(len(log)) < report.TruncatedBytes+int64(report.Records)*int64(sealLen) {
 			t.Fatalf("%d bytes hold %+v", len(log), report)
 		}
 		// What Verify takes, Open continues, and what Open continues verifies.
@@ -294,7 +294,7 @@ func FuzzVerify(f *testing.F) {
 			t.Fatal(appendErr)
 		}
 		after, afterErr := Verify(name)
-		if err == nil && (afterErr != nil || after.Records != report.Records+1 || after.TornBytes != 0) {
+		if err == nil && (afterErr != nil || after.Records != report.Records+1 || after.TruncatedBytes != 0) {
 			t.Fatalf("%+v became %+v, %v", report, after, afterErr)
 		}
 	})

@@ -27,7 +27,7 @@ func (k *Kernel) Authorization(ctx context.Context, request Request, id string, 
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
 	found, err := k.store.Get(ctx, id, owner(c.principal))
-	if err != nil && !errors.Is(err, store.ErrAbsent) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", notNow(ctx, err)
 	}
 	challenges := NoteOf(&found).Challenges

@@ -32,7 +32,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 	principal := owner(c.principal)
 	call, err := k.store.Get(ctx, id, principal)
 	switch {
-	case errors.Is(err, store.ErrAbsent):
+	case errors.Is(err, store.ErrNotFound):
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
 		return store.Call{}, notNow(ctx, err)
@@ -40,7 +40,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Note{}); {
 		case err == nil:
 			k.tellCancelled(&call)
-		case !errors.Is(err, store.ErrAbsent) && !errors.Is(err, store.ErrChanged): // it has ended already
+		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
 			return store.Call{}, notNow(ctx, err)
 		}
 		k.feeds.stop(call.ID)

@@ -28,7 +28,7 @@ const (
 func (c *call) conclude(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.kernel.attempt(), Deliver: ctx.Err() == nil && c.stored == nil, Note: c.note,
+		Attempt: c.kernel.attempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.note,
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
@@ -71,7 +71,7 @@ func (k *Kernel) attempt() string { return k.parts.Node + "/" + rand.Text() }
 
 // hasEnded tells whether a call was ended by a process that writes this journal.
 func (k *Kernel) hasEnded(call *store.Call) bool {
-	return call.Step == store.Ended && k.parts.Node != "" && strings.HasPrefix(call.Finisher(), k.parts.Node+"/")
+	return call.Step == store.Ended && k.parts.Node != "" && strings.HasPrefix(call.FinishedBy(), k.parts.Node+"/")
 }
 
 // end asks the store once to end a call. Where it has said how that stands, it
@@ -92,7 +92,7 @@ func (c *call) end(ctx context.Context, ending store.Ending, r audit.Record) (pr
 	case errors.Is(err, store.ErrEnded):
 		c.trace.stored(ctx, start, nil)
 		return &found, true
-	case err != nil && !errors.Is(err, store.ErrAbsent): // what the store does not have, nobody else ends
+	case err != nil && !errors.Is(err, store.ErrNotFound): // what the store does not have, nobody else ends
 		c.trace.stored(ctx, start, err)
 		return nil, false
 	}

@@ -342,7 +342,7 @@ func TestSweptState(t *testing.T) {
 	kept, e := store.NewMemory(c.now), &inquirer{asked: want(nil, question("a", "form", mail))}
 	k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Engine: e, Store: kept, Now: c.now})
 	o := handle(k, asks("web.search", "", nil), "")
-	c.advance(store.Keep + time.Minute)
+	c.advance(store.Retention + time.Minute)
 	if _, err := kept.Sweep(context.Background(), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -662,8 +662,8 @@ func TestQuestionsOfMarkup(t *testing.T) {
 	if o.Asked == nil {
 		t.Fatalf("got %+v", o)
 	}
-	if kept, err := s.Find(context.Background(), o.CallID); err != nil || len(kept.Note) > len(params)+1<<10 {
-		t.Errorf("%d bytes are kept as %d: %v", len(params), len(kept.Note), err)
+	if kept, err := s.Find(context.Background(), o.CallID); err != nil || len(kept.Metadata) > len(params)+1<<10 {
+		t.Errorf("%d bytes are kept as %d: %v", len(params), len(kept.Metadata), err)
 	}
 	if o := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": mailed}), ""); o.Refusal != nil || len(e.all()) != 2 {
 		t.Errorf("ran %d times: %+v", len(e.all()), o.Refusal)

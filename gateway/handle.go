@@ -113,7 +113,7 @@ func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, erro
 		return nil, err
 	}
 	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Again: true}
-	o.recall(prior.Note, c.input.Dialogue)
+	o.recall(prior.Metadata, c.input.Dialogue)
 	return &o, nil
 }
 
@@ -130,7 +130,7 @@ func (c *call) named(ctx context.Context, key string) (*store.Call, error) {
 	}
 	prior, err := c.kernel.store.Get(ctx, key, owner(c.principal))
 	switch {
-	case errors.Is(err, store.ErrAbsent):
+	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, noStore(ctx, err)
@@ -197,7 +197,7 @@ func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (store.
 // look is Lookup for a principal that was let in.
 func (k *Kernel) look(ctx context.Context, id, principal string) (store.Call, error) {
 	call, err := k.store.Get(ctx, id, principal)
-	if errors.Is(err, store.ErrAbsent) {
+	if errors.Is(err, store.ErrNotFound) {
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *call) askedBefore(ctx context.Context, state string) (*Asked, error) {
 	asking := c.trace.start()
 	prior, err := c.kernel.store.Get(ctx, state, owner(c.principal))
 	c.trace.stored(ctx, asking, err)
-	if errors.Is(err, store.ErrAbsent) {
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, noQuestion()
 	}
 	if err != nil {

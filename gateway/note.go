@@ -43,7 +43,7 @@ type Challenge struct {
 
 // remember adds to what is kept of the end of a call beside its result.
 func (c *call) remember(add func(*Note)) {
-	n := NoteOf(&store.Call{Note: c.note})
+	n := NoteOf(&store.Call{Metadata: c.note})
 	add(&n)
 	c.note = n.encode()
 }
@@ -51,14 +51,14 @@ func (c *call) remember(add func(*Note)) {
 // recall takes from a note what goes with an outcome to a caller, which is asked only
 // what it can answer.
 func (o *Outcome) recall(note []byte, d *Dialogue) {
-	n := NoteOf(&store.Call{Note: note})
+	n := NoteOf(&store.Call{Metadata: note})
 	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
 	o.ask(n.Asked, o.CallID, d)
 }
 
 // NoteOf is what is known of a call; what cannot be read is nothing.
 func NoteOf(call *store.Call) (n Note) {
-	if json.Unmarshal(call.Note, &n) != nil {
+	if json.Unmarshal(call.Metadata, &n) != nil {
 		return Note{}
 	}
 	return n

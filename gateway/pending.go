@@ -41,13 +41,13 @@ func (c *call) pend(ctx context.Context, output Output, start time.Time) Outcome
 func (c *call) noteWaiting(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 	defer cancel()
-	return c.kernel.store.Pend(ctx, c.id, until)
+	return c.kernel.store.Defer(ctx, c.id, until)
 }
 
 // unnoted tells errors of a store that cannot be asked from those that say how a
 // call stands.
 func unnoted(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrAbsent) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrLost)
+	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrNotOwner)
 }
 
 // notPending is the refusal for what a tool says of a call that does not wait for it.

@@ -95,7 +95,7 @@ const tooLate = "the call has ended, or its time is over"
 func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	call, err := k.store.Find(ctx, p.CallID)
 	switch {
-	case errors.Is(err, store.ErrAbsent):
+	case errors.Is(err, store.ErrNotFound):
 		return store.Call{}, notPending(notKept)
 	case err != nil:
 		return store.Call{}, notNow(ctx, err)
@@ -112,7 +112,7 @@ func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 func (k *Kernel) Whose(ctx context.Context, callID string) (string, error) {
 	call, err := k.store.Find(ctx, callID)
 	switch {
-	case errors.Is(err, store.ErrAbsent):
+	case errors.Is(err, store.ErrNotFound):
 		return "", notPending(notKept)
 	case err != nil:
 		return "", notNow(ctx, err)
@@ -172,7 +172,7 @@ func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	_, err := k.change(ctx, call.ID, call.Scope.Principal, func(call *store.Call) bool { return call.Step == store.Ended })
-	if err != nil && !errors.Is(err, store.ErrAbsent) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return notNow(ctx, err)
 	}
 	return nil
@@ -191,10 +191,10 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 		if call.Step != store.Waiting || k.overdue(&call) {
 			return notPending(tooLate)
 		}
-		switch err := k.store.Note(ctx, call.ID, store.Waiting, call.Note, Note{AuthURL: url}.encode()); {
-		case errors.Is(err, store.ErrChanged): // by another URL: the one that is noted last holds
+		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Note{AuthURL: url}.encode()); {
+		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
-		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent):
+		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
 			return notPending(tooLate)
 		case err != nil:
 			return notNow(ctx, err)

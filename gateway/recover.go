@@ -39,7 +39,7 @@ func (t *Tender) resume(ctx context.Context) error {
 func (t *Tender) gather(ctx context.Context) error {
 	s := t.kernel.store
 	for t.first {
-		calls, err := s.Owed(ctx, tendAtOnce)
+		calls, err := s.Unsettled(ctx, tendAtOnce)
 		if t.owed = append(t.owed, calls...); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (t *Tender) close(call store.Call) {
 			ctx, cancel := context.WithTimeout(context.Background(), keepWait)
 			_, err := k.store.Finish(ctx, call.ID, e)
 			cancel()
-			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrAbsent) {
+			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
 				k.store.Settle(call.ID)
 				return
 			}
@@ -241,13 +241,13 @@ func (c *call) fits() bool {
 func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
-	attempt, err := k.store.Again(asking, c.id)
+	attempt, err := k.store.Redispatch(asking, c.id)
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):
 		t.unknown(c)
 		return
-	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrAbsent), errors.Is(err, store.ErrLost):
+	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNotOwner):
 		return // another has seen to it
 	case err != nil:
 		// Whether the attempt was counted is not known. It is not made.
@@ -276,7 +276,7 @@ func (t *Tender) decided(ctx context.Context) (trouble error) {
 		defer cancel()
 		call, err := k.store.Find(asking, r.CallID)
 		switch {
-		case errors.Is(err, store.ErrAbsent), err == nil && call.Step == store.Opened:
+		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
 			r.Time, r.Replica, r.Arguments, r.Completion = k.parts.Now(), k.parts.Replica, nil, ""
 			k.pay(r, func() {})
@@ -286,7 +286,7 @@ func (t *Tender) decided(ctx context.Context) (trouble error) {
 		case k.hasEnded(&call):
 			t.write(&call, r.ArgumentsSHA256)
 		}
-		return err == nil || errors.Is(err, store.ErrAbsent)
+		return err == nil || errors.Is(err, store.ErrNotFound)
 	})
 	return trouble
 }

@@ -113,7 +113,7 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 	}
 	must(n.store.Dispatch(ctx, id, task))
 	if step == store.Waiting {
-		must(n.store.Pend(ctx, id, n.now().Add(time.Hour)))
+		must(n.store.Defer(ctx, id, n.now().Add(time.Hour)))
 	}
 	if step == store.Ended {
 		_, err := n.store.Finish(ctx, id, store.Ending{State: store.Done, Attempt: id, Answer: store.Answer{
@@ -216,7 +216,7 @@ func TestAgainAndAgain(t *testing.T) {
 	n := j.node(t, dir, s, nil, time.Now)
 	n.leave(t, j, "call_1", reads, store.Dispatched)
 	for range 2 {
-		if _, err := n.store.Again(context.Background(), "call_1"); err != nil {
+		if _, err := n.store.Redispatch(context.Background(), "call_1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,7 +278,7 @@ func TestEndedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		n = j.node(t, dir, s, nil, time.Now)
-		if owed, err := n.store.Owed(ctx, 10); err != nil || len(owed) > 0 {
+		if owed, err := n.store.Unsettled(ctx, 10); err != nil || len(owed) > 0 {
 			t.Fatalf("%v is owed, %v", owed, err)
 		}
 		n.tend(t, j.past())

@@ -16,10 +16,10 @@ import (
 type Store interface {
 	Open(ctx context.Context, call store.Call) (prior *store.Call, err error)
 	Dispatch(ctx context.Context, id string, task store.Task) error
-	Again(ctx context.Context, id string) (attempt int, err error)
-	Pend(ctx context.Context, id string, until time.Time) error
+	Redispatch(ctx context.Context, id string) (attempt int, err error)
+	Defer(ctx context.Context, id string, until time.Time) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
-	Note(ctx context.Context, id string, at store.Step, was, note []byte) error
+	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(id string)
 	Drop(ctx context.Context, id string) error
 
@@ -29,8 +29,8 @@ type Store interface {
 	Watch(id string) (*store.Watch, error)
 
 	Recover(ctx context.Context, limit int) ([]store.Call, error)
-	Owed(ctx context.Context, limit int) ([]store.Call, error)
-	Expire(ctx context.Context, limit int) ([]store.Call, error)
+	Unsettled(ctx context.Context, limit int) ([]store.Call, error)
+	Expired(ctx context.Context, limit int) ([]store.Call, error)
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
@@ -60,13 +60,13 @@ func (s shield) Dispatch(ctx context.Context, id string, task store.Task) error 
 	return s.ask(func(of Store) error { return of.Dispatch(ctx, id, task) })
 }
 
-func (s shield) Again(ctx context.Context, id string) (attempt int, err error) {
-	err = s.ask(func(of Store) (err error) { attempt, err = of.Again(ctx, id); return err })
+func (s shield) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+	err = s.ask(func(of Store) (err error) { attempt, err = of.Redispatch(ctx, id); return err })
 	return attempt, err
 }
 
-func (s shield) Pend(ctx context.Context, id string, until time.Time) error {
-	return s.ask(func(of Store) error { return of.Pend(ctx, id, until) })
+func (s shield) Defer(ctx context.Context, id string, until time.Time) error {
+	return s.ask(func(of Store) error { return of.Defer(ctx, id, until) })
 }
 
 func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (call store.Call, err error) {
@@ -74,8 +74,8 @@ func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (cal
 	return call, err
 }
 
-func (s shield) Note(ctx context.Context, id string, at store.Step, was, note []byte) error {
-	return s.ask(func(of Store) error { return of.Note(ctx, id, at, was, note) })
+func (s shield) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
+	return s.ask(func(of Store) error { return of.SetMetadata(ctx, id, at, was, note) })
 }
 
 func (s shield) Settle(id string) {
@@ -111,13 +111,13 @@ func (s shield) Recover(ctx context.Context, limit int) (calls []store.Call, err
 	return calls, err
 }
 
-func (s shield) Owed(ctx context.Context, limit int) (calls []store.Call, err error) {
-	err = s.ask(func(of Store) (err error) { calls, err = of.Owed(ctx, limit); return err })
+func (s shield) Unsettled(ctx context.Context, limit int) (calls []store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { calls, err = of.Unsettled(ctx, limit); return err })
 	return calls, err
 }
 
-func (s shield) Expire(ctx context.Context, limit int) (calls []store.Call, err error) {
-	err = s.ask(func(of Store) (err error) { calls, err = of.Expire(ctx, limit); return err })
+func (s shield) Expired(ctx context.Context, limit int) (calls []store.Call, err error) {
+	err = s.ask(func(of Store) (err error) { calls, err = of.Expired(ctx, limit); return err })
 	return calls, err
 }
 

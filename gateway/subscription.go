@@ -67,7 +67,7 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 	}
 	if e.Final {
 		switch err := k.unsubscribe(ctx, &call, Note{Last: p.Digest, LastEvent: &e}); {
-		case errors.Is(err, store.ErrAbsent), errors.Is(err, store.ErrChanged):
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return notPending(noSubscription)
 		case err != nil:
 			return notNow(ctx, err)
@@ -85,7 +85,7 @@ func (k *Kernel) abandon(ctx context.Context, call *store.Call) {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	now, err := k.store.Find(ctx, call.ID)
-	if errors.Is(err, store.ErrAbsent) || err == nil && !NoteOf(&now).Subscribed {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !NoteOf(&now).Subscribed {
 		k.feeds.stop(call.ID)
 	}
 }
@@ -99,15 +99,15 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Note) er
 	for {
 		note := NoteOf(&was)
 		note.Subscribed, note.Last, note.LastEvent = false, end.Last, end.LastEvent
-		err := k.store.Note(ctx, call.ID, store.Ended, was.Note, note.encode())
-		if !errors.Is(err, store.ErrChanged) {
+		err := k.store.SetMetadata(ctx, call.ID, store.Ended, was.Metadata, note.encode())
+		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 		if was, err = k.store.Find(ctx, call.ID); err != nil {
 			return err
 		}
 		if !NoteOf(&was).Subscribed {
-			return store.ErrChanged
+			return store.ErrConflict
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (f *feeds) of(call *store.Call, now time.Time) *feed {
 	if f.byCall == nil {
 		f.byCall, f.count = map[string]*feed{}, map[string]int{}
 	}
-	made := &feed{principal: call.Scope.Principal, thread: threadOf(call), over: now.Add(store.Keep), followers: map[chan Event]bool{}}
+	made := &feed{principal: call.Scope.Principal, thread: threadOf(call), over: now.Add(store.Retention), followers: map[chan Event]bool{}}
 	f.byCall[call.ID] = made
 	f.count[made.thread]++
 	return made

@@ -96,7 +96,7 @@ func (s *subscriber) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	call, err := s.kernel.store.Find(ctx, s.id)
-	if err != nil && !errors.Is(err, store.ErrAbsent) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if note := NoteOf(&call); err != nil || !note.Subscribed {

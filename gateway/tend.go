@@ -137,7 +137,7 @@ func (t *Tender) round(ctx context.Context) {
 	}()
 	t.trouble(t.resume(ctx))
 	s := t.kernel.store
-	due, err := s.Expire(ctx, tendAtOnce)
+	due, err := s.Expired(ctx, tendAtOnce)
 	t.trouble(err)
 	for _, call := range due {
 		c := t.kernel.restore(&call)

@@ -39,7 +39,7 @@ func (k *Kernel) await(ctx context.Context, c *call, pending Outcome) (o Outcome
 // answered is the outcome of a call that has ended, for a caller.
 func answered(call *store.Call, d *Dialogue) Outcome {
 	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
-	o.recall(call.Note, d)
+	o.recall(call.Metadata, d)
 	return o
 }
 
@@ -91,8 +91,8 @@ func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follo
 func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 	k, principal := f.admission.kernel, f.admission.principal
 	if f.seen {
-		changed := func(call *store.Call) bool { return call.Step == store.Ended || !bytes.Equal(call.Note, f.note) }
-		if _, err := k.change(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrAbsent) {
+		changed := func(call *store.Call) bool { return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.note) }
+		if _, err := k.change(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.Call{}, unfollowed(ctx, err)
 		}
 	}
@@ -101,7 +101,7 @@ func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 		return store.Call{}, err
 	}
 	call, err := k.look(ctx, f.id, principal)
-	f.note = call.Note
+	f.note = call.Metadata
 	return call, err
 }
 

@@ -127,9 +127,9 @@ func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 // A master dies and its replica takes over, which may not have seen the last
 // calls: nobody gets a second burst.
 func TestFailover(t *testing.T) {
-	master := redistest.Started(t)
-	replica := redistest.Started(t, "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.Port))
-	sentinel := redistest.Watching(t, master)
+	master := redistest.Start(t)
+	replica := redistest.Start(t, "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.Port))
+	sentinel := redistest.StartSentinel(t, master)
 	ctx := context.Background()
 	m := master.Client()
 	defer m.Close()

@@ -111,14 +111,16 @@ func tokens(t testing.TB, s *redistest.Server, prefix string) int {
 // The script runs and its reply is lost: the call is counted once, whether it
 // was then refused or judged by the local share.
 func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
-	for name, lose := range map[string]func(*lossy.Harm){
-		"vanishes": func(h *lossy.Harm) { h.Deaf = true },
-		"cut off":  func(h *lossy.Harm) { h.CutNext = true },
-		"another's": func(h *lossy.Harm) {
-			h.Lie = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
+	for name, lose := range map[string]func(*lossy.Faults){
+		"vanishes": func(h *lossy.Faults) { h.DropReplies = true },
+		"cut off":  func(h *lossy.Faults) { h.CutNextReply = true },
+		"another's": func(h *lossy.Faults) {
+			h.RewriteReply = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
 		},
-		"of another type":     func(h *lossy.Harm) { h.Lie = func([]byte) []byte { return []byte(":1\r\n") } },
-		"not of the protocol": func(h *lossy.Harm) { h.Lie = func([]byte) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") } },
+		"of another type": func(h *lossy.Faults) { h.RewriteReply = func([]byte) []byte { return []byte(":1\r\n") } },
+		"not of the protocol": func(h *lossy.Faults) {
+			h.RewriteReply = func([]byte) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") }
+		},
 	} {
 		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
 			t.Run(fmt.Sprintf("%s %d", name, loss), func(t *testing.T) { countedOnce(t, lose, loss) })
@@ -126,9 +128,9 @@ func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func countedOnce(t *testing.T, lose func(*lossy.Harm), loss ratelimit.StoreLoss) {
+func countedOnce(t *testing.T, lose func(*lossy.Faults), loss ratelimit.StoreLoss) {
 	t.Parallel()
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
@@ -137,7 +139,7 @@ func countedOnce(t *testing.T, lose func(*lossy.Harm), loss ratelimit.StoreLoss)
 	limits.OnStoreLoss = loss
 	admitted(t, r, limits, alpha)
 
-	p.Do(lose)
+	p.Set(lose)
 	_, err = timed(t, r, limits)
 	if loss == ratelimit.LossRefuse {
 		refused(t, err, refusal.LimiterUnavailable)
@@ -150,7 +152,7 @@ func countedOnce(t *testing.T, lose func(*lossy.Harm), loss ratelimit.StoreLoss)
 	if shared, cause := r.Shared(); shared || cause == nil {
 		t.Fatal("a reply was lost, and the limits are still shared")
 	}
-	p.Heal()
+	p.Clear()
 	p.Cut()
 	waitFor(t, r, true)
 	if n := drain(r, limits, alpha, 10); n != 3 {
@@ -162,17 +164,17 @@ func countedOnce(t *testing.T, lose func(*lossy.Harm), loss ratelimit.StoreLoss)
 // is back.
 func TestALossThatNobodyMeets(t *testing.T) {
 	t.Parallel()
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	told := make(chan bool, 16)
 	o := optionsFor(p.Address())
 	o.OnChange = func(shared bool, _ error) { told <- shared }
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	for _, lose := range []func(*lossy.Harm){func(h *lossy.Harm) { h.Deaf = true }, func(h *lossy.Harm) { h.CutNext, h.Deaf = true, true }} {
-		p.Do(lose)
+	for _, lose := range []func(*lossy.Faults){func(h *lossy.Faults) { h.DropReplies = true }, func(h *lossy.Faults) { h.CutNextReply, h.DropReplies = true, true }} {
+		p.Set(lose)
 		waitFor(t, r, false)
-		p.Heal()
+		p.Clear()
 		waitFor(t, r, true)
 	}
 	for i, want := range []bool{false, true, false, true} {
@@ -184,7 +186,7 @@ func TestALossThatNobodyMeets(t *testing.T) {
 
 // Redis forgets its scripts: nobody notices, and nothing is counted twice.
 func TestScriptFlush(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	opened(t, r, warnings, err)
 	c := s.Client()
@@ -215,7 +217,7 @@ func TestARestartThatNobodySees(t *testing.T) {
 
 func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	t.Parallel()
-	s := redistest.Started(t, "--appendonly", kept, "--appendfsync", "always")
+	s := redistest.Start(t, "--appendonly", kept, "--appendfsync", "always")
 	o := optionsFor(s.Address())
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
@@ -339,20 +341,22 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 			func(testing.TB, *redistest.Server, *lossy.Proxy) {},
 		},
 		"replies lost": {
-			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Do(func(h *lossy.Harm) { h.Deaf = true }) },
-			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
+				p.Set(func(h *lossy.Faults) { h.DropReplies = true })
+			},
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Clear() },
 		},
 		"half open": {
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
-				p.Do(func(h *lossy.Harm) { h.Mute, h.Deaf = true, true })
+				p.Set(func(h *lossy.Faults) { h.DropRequests, h.DropReplies = true, true })
 			},
-			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Clear() },
 		},
 		"slow": {
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
-				p.Do(func(h *lossy.Harm) { h.SlowFrom = 5 * time.Second })
+				p.Set(func(h *lossy.Faults) { h.DelayReplies = 5 * time.Second })
 			},
-			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal(); p.Cut() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Clear(); p.Cut() },
 		},
 		"cut": {
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Cut() },
@@ -360,11 +364,11 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 		},
 		"lies": {
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
-				p.Do(func(h *lossy.Harm) {
-					h.Lie = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
+				p.Set(func(h *lossy.Faults) {
+					h.RewriteReply = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
 				})
 			},
-			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Heal() },
+			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Clear() },
 		},
 		"flushed and killed": {
 			func(_ testing.TB, s *redistest.Server, p *lossy.Proxy) { s.Kill(); p.Cut() },
@@ -386,7 +390,7 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Started(t)
+			s := redistest.Start(t)
 			r, p := through(t, s, slack())
 			limits := local(budget("100/s", burst), 1)
 			limits.Default.Concurrency = new(6)

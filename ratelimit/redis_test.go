@@ -62,7 +62,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 // A Redis that forgets in order to make room is not one to count in; one that
 // may not be asked is, with a warning.
 func TestWhatRedisSaysOfItself(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	configure(t, s, "maxmemory-policy", "allkeys-lru")
 	_, _, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	if err == nil || !strings.Contains(err.Error(), "found maxmemory-policy allkeys-lru, expected noeviction") {
@@ -252,11 +252,11 @@ func allSent(t testing.TB, replicas ...*ratelimit.Redis) {
 
 // A caller that goes away before the answer gets nothing, and takes nothing.
 func TestTheCallerGoesAway(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	r, p := through(t, s, ratelimit.Patient)
 	limits := onlyAgent(budget("1/h", 2))
 	limits.Default.Concurrency = new(2)
-	p.Do(func(h *lossy.Harm) { h.SlowFrom = 60 * time.Millisecond })
+	p.Set(func(h *lossy.Faults) { h.DelayReplies = 60 * time.Millisecond })
 	for range 4 {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		_, err := r.Take(ctx, limits, alpha)
@@ -266,7 +266,7 @@ func TestTheCallerGoesAway(t *testing.T) {
 		}
 		allSent(t, r) // until it is given back
 	}
-	p.Do(func(h *lossy.Harm) { h.SlowFrom = 0 })
+	p.Set(func(h *lossy.Faults) { h.DelayReplies = 0 })
 	if shared, cause := r.Shared(); !shared {
 		t.Errorf("Redis is taken to be away: %v", cause)
 	}
@@ -304,7 +304,7 @@ func TestAnswers(t *testing.T) {
 // Close ends what was started, and what is asked afterwards is refused.
 func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
 	opened(t, r, warnings, err)
 	limits := local(budget("1/s", 5), 1)
@@ -329,9 +329,9 @@ func TestClose(t *testing.T) {
 
 // More calls than the queue holds are refused at once, not kept.
 func TestTheQueueIsBounded(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	r, p := through(t, s, ratelimit.Waits)
-	p.Do(func(h *lossy.Harm) { h.SlowFrom = 80 * time.Millisecond })
+	p.Set(func(h *lossy.Faults) { h.DelayReplies = 80 * time.Millisecond })
 	limits := onlyAgent(budget("1000000/s", 1_000_000))
 	var group sync.WaitGroup
 	var full atomic.Int64

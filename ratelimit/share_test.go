@@ -14,7 +14,7 @@ import (
 
 // While Redis is away, replicas grant the limit together, and nobody waits.
 func TestTheLocalShare(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	clk := &clock{now: epoch}
 	o := optionsFor(s.Address())
 	o.Clock = clk.Now
@@ -66,7 +66,7 @@ func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 
 // What was granted while Redis was away is taken from the shared budget.
 func TestTheShareIsSettled(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	clk := &clock{now: time.Now()}
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
@@ -75,14 +75,14 @@ func TestTheShareIsSettled(t *testing.T) {
 	opened(t, r, warnings, err)
 	limits := local(budget("1/h", 10), 1)
 	admitted(t, r, limits, alpha)
-	p.Do(func(h *lossy.Harm) { h.Mute = true })
+	p.Set(func(h *lossy.Faults) { h.DropRequests = true })
 	_, err = timed(t, r, limits)
 	refused(t, err, refusal.RateLimited)
 	clk.move(4 * time.Hour) // for the share only: the clock of Redis stands
 	if n := drain(r, limits, alpha, 20); n != 4 {
 		t.Fatalf("%d admitted in 4 hours at 1/h, want 4", n)
 	}
-	p.Heal()
+	p.Clear()
 	waitFor(t, r, true)
 	if n := drain(r, limits, alpha, 20); n != 5 {
 		t.Errorf("%d admitted, want 10 less 1 less 4", n)
@@ -92,7 +92,7 @@ func TestTheShareIsSettled(t *testing.T) {
 // A gateway that starts while Redis is away judges by its share, and finds
 // Redis when it comes.
 func TestStartsWithoutRedis(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	s.Kill()
 	var changes atomic.Int64
 	o := optionsFor(s.Address())

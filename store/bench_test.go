@@ -14,7 +14,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	for name, open := range backends {
 		b.Run(name, func(b *testing.B) {
-			s := open(b, time.Now, store.Bounds{Calls: 1 << 24, Bytes: 1 << 40, Part: 100})
+			s := open(b, time.Now, store.Bounds{Calls: 1 << 24, Bytes: 1 << 40, PrincipalPercent: 100})
 			var n atomic.Int64
 			one := func() {
 				id := strconv.FormatInt(n.Add(1), 10)

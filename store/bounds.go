@@ -4,8 +4,8 @@ package store
 type Bounds struct {
 	Calls int
 	Bytes int64 // of arguments and results
-	// Part is the most that one principal has of either, in percent.
-	Part int
+	// PrincipalPercent is the most that one principal has of either, in percent.
+	PrincipalPercent int
 }
 
 const defaultPart = 25
@@ -18,15 +18,15 @@ func (b Bounds) or(calls int, bytes int64) Bounds {
 	if b.Bytes <= 0 {
 		b.Bytes = bytes
 	}
-	if b.Part <= 0 || b.Part > 100 {
-		b.Part = defaultPart
+	if b.PrincipalPercent <= 0 || b.PrincipalPercent > 100 {
+		b.PrincipalPercent = defaultPart
 	}
 	return b
 }
 
 // share is what one principal may have: at least one call.
 func (b Bounds) share() Bounds {
-	return Bounds{Calls: max(1, b.Calls*b.Part/100), Bytes: max(1, b.Bytes/100*int64(b.Part))}
+	return Bounds{Calls: max(1, b.Calls*b.PrincipalPercent/100), Bytes: max(1, b.Bytes/100*int64(b.PrincipalPercent))}
 }
 
 // amount is a number of calls and their bytes.

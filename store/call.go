@@ -57,8 +57,8 @@ import (
 	"time"
 )
 
-// Keep is how long a call is kept after it has ended.
-const Keep = 24 * time.Hour
+// Retention is how long a call is kept after it has ended.
+const Retention = 24 * time.Hour
 
 // Scope is whose calls those of a key are.
 type Scope struct{ Principal, Workspace, Project string }
@@ -126,14 +126,14 @@ type Call struct {
 	Ended time.Time
 	// Delivered tells that the result has entered its thread.
 	Delivered bool
-	// Note is what else is known of a call that waits or has ended; nil is nothing.
-	Note []byte
+	// Metadata is what else is known of a call that waits or has ended; nil is nothing.
+	Metadata []byte
 
 	attempt string // that finished it
 }
 
-// Finisher is the attempt that has ended the call.
-func (c *Call) Finisher() string { return c.attempt }
+// FinishedBy is the attempt that has ended the call.
+func (c *Call) FinishedBy() string { return c.attempt }
 
 // Task is what a call needs to be dispatched again, and what its outcome is
 // recorded with by a process that has not judged it.
@@ -165,24 +165,24 @@ type Ending struct {
 	Attempt string
 	// Deliver tells that who finishes also hands the result to its thread.
 	Deliver bool
-	// Note stands in place of the one that the call had.
-	Note []byte
+	// Metadata stands in place of the one that the call had.
+	Metadata []byte
 }
 
 // The errors of a store. Others are the operator's, and wrap ErrUnavailable.
 var (
 	// ErrFull says that no further call can be kept.
 	ErrFull = errors.New("store: full of calls that must be kept")
-	// ErrAbsent says that there is no such call.
-	ErrAbsent = errors.New("store: no such call")
+	// ErrNotFound says that there is no such call.
+	ErrNotFound = errors.New("store: no such call")
 	// ErrDispatched says that a call was dispatched already.
 	ErrDispatched = errors.New("store: the call was dispatched already")
 	// ErrEnded says that a call has ended already.
 	ErrEnded = errors.New("store: the call has ended already")
-	// ErrChanged says that a call has another note than the one to be replaced.
-	ErrChanged = errors.New("store: the call has another note")
-	// ErrLost says that a call, or its key, is another's now.
-	ErrLost = errors.New("store: the call belongs to another process")
+	// ErrConflict says that a call has another note than the one to be replaced.
+	ErrConflict = errors.New("store: the call has another note")
+	// ErrNotOwner says that a call, or its key, is another's now.
+	ErrNotOwner = errors.New("store: the call belongs to another process")
 	// ErrUnavailable says that the store cannot be relied on at the moment.
 	ErrUnavailable = errors.New("store: unavailable")
 )

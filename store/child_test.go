@@ -79,7 +79,7 @@ func write(s calls, name string, hold chan struct{}) {
 			continue
 		}
 		if i%4 == 1 {
-			if err := s.Pend(ctx, id, time.Now().Add(time.Hour)); err != nil {
+			if err := s.Defer(ctx, id, time.Now().Add(time.Hour)); err != nil {
 				fmt.Println("error", err)
 				return
 			}

@@ -106,9 +106,9 @@ func (f *fields) call(c *Call) {
 	}
 	f.flag(&c.Delivered)
 	if f.version >= callVersion {
-		f.bytes(&c.Note)
-		if len(c.Note) == 0 {
-			c.Note = nil
+		f.bytes(&c.Metadata)
+		if len(c.Metadata) == 0 {
+			c.Metadata = nil
 		}
 	}
 	c.State, c.Step = State(state), Step(step)
@@ -137,7 +137,7 @@ func unseal(b []byte) (fields, error) {
 }
 
 func encodeCall(c Call) []byte {
-	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Note)), callVersion), version: callVersion}
+	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
 	f.call(&c)
 	return seal(f)
 }

@@ -11,7 +11,7 @@ func sample() Call {
 	return Call{
 		ID: "1", Scope: Scope{"p", "w", "q"}, Key: "k", Digest: "d", State: Unknown, Step: Ended, Owner: "o", Attempts: 3,
 		Task:   Task{"tool", "1.0.0", "Analyst", "once", []byte(`{"a":1}`), "caller", "request", "trace", "thread", "input", "config"},
-		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, Note: []byte("n"), attempt: "a",
+		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, Metadata: []byte("n"), attempt: "a",
 		Answer: Answer{Status: 200},
 	}
 }
@@ -39,7 +39,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 // A call that was written down before there were notes is read.
 func TestRecordOfVersion1(t *testing.T) {
 	c := sample()
-	c.Note = nil
+	c.Metadata = nil
 	f := fields{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
 	if got, err := decodeCall(seal(f)); err != nil || !reflect.DeepEqual(got, c) {

@@ -36,8 +36,8 @@ func all(c *Call) []any {
 	if c.Delivered {
 		f = append(f, "delivered", "journal")
 	}
-	if len(c.Note) > 0 {
-		f = append(f, "note", c.Note)
+	if len(c.Metadata) > 0 {
+		f = append(f, "note", c.Metadata)
 	}
 	return f
 }
@@ -106,7 +106,7 @@ func callOf(flat []string) (c Call, err error) {
 		}
 	}
 	if f["note"] != "" {
-		c.Note = []byte(f["note"])
+		c.Metadata = []byte(f["note"])
 	}
 	if c.Step == Ended {
 		c.State, c.Answer = State(f["state"]), Answer{Result: []byte(f["result"]), Status: int(number("status"))}

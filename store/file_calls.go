@@ -41,7 +41,7 @@ func (f *File) Open(_ context.Context, call Call) (prior *Call, err error) {
 // prior finds what the file holds of a call or of its key.
 func (f *File) prior(call Call) (prior *Call, err error) {
 	err = f.view(func(t *tables) error {
-		if same, err := t.load(call.ID); !errors.Is(err, ErrAbsent) {
+		if same, err := t.load(call.ID); !errors.Is(err, ErrNotFound) {
 			if err == nil {
 				err = same.reopen(call)
 			}
@@ -81,7 +81,7 @@ func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 		return err
 	}
 	return f.writer.do(ctx, func(t *tables) (func(), error) {
-		if _, err := t.load(id); !errors.Is(err, ErrAbsent) {
+		if _, err := t.load(id); !errors.Is(err, ErrNotFound) {
 			return nil, errors.Join(ErrDispatched, err)
 		}
 		old, err := f.stale(t, &c)
@@ -115,7 +115,7 @@ func (f *File) stale(t *tables, c *Call) (*Call, error) {
 	}
 	old, err := t.load(id)
 	if err != nil || !old.over(f.now()) {
-		return nil, errors.Join(ErrLost, err)
+		return nil, errors.Join(ErrNotOwner, err)
 	}
 	return &old, nil
 }
@@ -186,9 +186,9 @@ func (f *File) early(id string) bool {
 	return f.opened.byID[id] != nil
 }
 
-// Again notes that the tool of a call is about to be called once more, and
+// Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
-func (f *File) Again(ctx context.Context, id string) (attempt int, err error) {
+func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	result := make(chan int, 1)
 	err = f.change(ctx, id, func(c *Call) (bool, error) {
 		err := c.again()
@@ -201,8 +201,8 @@ func (f *File) Again(ctx context.Context, id string) (attempt int, err error) {
 	return <-result, nil
 }
 
-// Pend notes that the tool answers later, and until when that is waited for.
-func (f *File) Pend(ctx context.Context, id string, until time.Time) error {
+// Defer notes that the tool answers later, and until when that is waited for.
+func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 	err := f.change(ctx, id, func(c *Call) (bool, error) { return false, c.pend(until) })
 	if err == nil {
 		f.watched.tell(id)
@@ -228,10 +228,10 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 	return <-result, err
 }
 
-// Note replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
-func (f *File) Note(ctx context.Context, id string, at Step, was, note []byte) error {
+func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, was, note) })
 	if err == nil {
 		f.watched.tell(id)
@@ -275,7 +275,7 @@ func (f *File) Find(_ context.Context, id string) (Call, error) {
 	f.mu.Unlock()
 	c, err := f.load(id)
 	if err == nil && c.over(f.now()) {
-		err = ErrAbsent
+		err = ErrNotFound
 	}
 	if err != nil {
 		return Call{}, err

@@ -14,9 +14,9 @@ func (f *File) Recover(_ context.Context, limit int) ([]Call, error) {
 	return f.once(&f.left, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
-// Owed returns calls that ended before this process began and whose outcome may
+// Unsettled returns calls that ended before this process began and whose outcome may
 // not stand in the audit log, a limited number at once, each one time.
-func (f *File) Owed(_ context.Context, limit int) ([]Call, error) {
+func (f *File) Unsettled(_ context.Context, limit int) ([]Call, error) {
 	return f.once(&f.owing, limit, func(c *Call) bool { return c.Step == Ended })
 }
 
@@ -29,7 +29,7 @@ func (f *File) once(of *[]string, limit int, fit func(*Call) bool) (calls []Call
 	for i, id := range ids {
 		c, err := f.load(id)
 		switch {
-		case errors.Is(err, ErrAbsent):
+		case errors.Is(err, ErrNotFound):
 		case err != nil:
 			f.mu.Lock()
 			*of = append(*of, ids[i:]...)
@@ -42,9 +42,9 @@ func (f *File) once(of *[]string, limit int, fit func(*Call) bool) (calls []Call
 	return calls, nil
 }
 
-// Expire returns waiting calls whose time is over, a limited number at once.
+// Expired returns waiting calls whose time is over, a limited number at once.
 // They wait until they are finished.
-func (f *File) Expire(_ context.Context, limit int) (due []Call, err error) {
+func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 	err = f.view(func(t *tables) error {
 		for _, id := range t.upTo(dueTable, nil, f.now(), limit) {
 			c, err := t.load(id)
@@ -62,7 +62,7 @@ func (f *File) Expire(_ context.Context, limit int) (due []Call, err error) {
 func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 	result := make(chan int, 1)
 	err := f.writer.do(ctx, func(t *tables) (func(), error) {
-		after, n := f.removeAll(t, t.upTo(endedTable, nil, f.now().Add(-Keep), limit))
+		after, n := f.removeAll(t, t.upTo(endedTable, nil, f.now().Add(-Retention), limit))
 		result <- n
 		return after, nil
 	}, nil)

@@ -28,7 +28,7 @@ func TestRecover(t *testing.T) {
 	opened(t, f, newCall("opened", "k0"))
 	dispatched(t, f, newCall("dispatched", "k1"), read)
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
-	must(t, f.Pend(ctx, id, time.Now()))
+	must(t, f.Defer(ctx, id, time.Now()))
 	ended(t, f, newCall("settled", "k3"))
 	f.Settle("settled")
 	ended(t, f, newCall("owed", "k4"))
@@ -49,13 +49,13 @@ func TestRecover(t *testing.T) {
 	if len(steps) != 2 || steps["dispatched"] != store.Dispatched || steps["waiting"] != store.Waiting {
 		t.Errorf("recovered %v", steps)
 	}
-	if owed, err := f.Owed(ctx, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
+	if owed, err := f.Unsettled(ctx, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
 		t.Errorf("owed: %+v, %v", owed, err)
 	}
-	if owed, err := f.Owed(ctx, 10); len(owed) != 0 || err != nil {
+	if owed, err := f.Unsettled(ctx, 10); len(owed) != 0 || err != nil {
 		t.Errorf("owed twice: %+v, %v", owed, err)
 	}
-	if n, err := f.Again(ctx, "dispatched"); n != 2 || err != nil {
+	if n, err := f.Redispatch(ctx, "dispatched"); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	opened(t, f, newCall("new", "k0")) // what was only opened is gone
@@ -64,7 +64,7 @@ func TestRecover(t *testing.T) {
 			t.Errorf("k%d starts a second call, %v", i, err)
 		}
 	}
-	if due, err := f.Expire(ctx, 10); len(due) != 1 || err != nil {
+	if due, err := f.Expired(ctx, 10); len(due) != 1 || err != nil {
 		t.Errorf("%+v, %v", due, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestBlockedDisk(t *testing.T) {
 	}
 	must(t, f.Dispatch(ctx, "3", once))
 	_, err := f.Find(ctx, "1")
-	refused(t, err, store.ErrAbsent)
+	refused(t, err, store.ErrNotFound)
 }
 
 // What was not begun when its caller left is never written.

@@ -20,7 +20,7 @@ func (f *File) note(ctx context.Context, c Call) error {
 func (f *File) noting(c Call) change {
 	return func(t *tables) (func(), error) {
 		was, err := t.load(c.ID)
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 		before := &was
@@ -46,8 +46,8 @@ func (f *File) noting(c Call) change {
 // annotate is Note, where this journal has the call. What Redis has decided holds,
 // whatever note stands here.
 func (f *File) annotate(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, c.Note, note) })
-	if errors.Is(err, ErrAbsent) || errors.Is(err, errEarly) {
+	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, c.Metadata, note) })
+	if errors.Is(err, ErrNotFound) || errors.Is(err, errEarly) {
 		return nil
 	}
 	return err

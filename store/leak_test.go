@@ -12,7 +12,7 @@ import (
 
 // A store that is closed leaves nothing running.
 func TestNothingIsLeftRunning(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	before := goleak.IgnoreCurrent()
 	for range 3 {
 		f, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: patient})

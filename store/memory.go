@@ -92,7 +92,7 @@ func (m *Memory) change(id string, transition func(*kept) error) error {
 	defer m.mu.Unlock()
 	k := m.byID[id]
 	if k == nil {
-		return ErrAbsent
+		return ErrNotFound
 	}
 	before := k.call.weight()
 	if err := transition(k); err != nil {
@@ -108,9 +108,9 @@ func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
 	return m.change(id, func(k *kept) error { return k.call.dispatch(task, "") })
 }
 
-// Again notes that the tool of a call is about to be called once more, and
+// Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
-func (m *Memory) Again(_ context.Context, id string) (attempt int, err error) {
+func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err error) {
 	err = m.change(id, func(k *kept) error {
 		err := k.call.again()
 		attempt = k.call.Attempts
@@ -119,8 +119,8 @@ func (m *Memory) Again(_ context.Context, id string) (attempt int, err error) {
 	return attempt, err
 }
 
-// Pend notes that the tool answers later, and until when that is waited for.
-func (m *Memory) Pend(_ context.Context, id string, until time.Time) error {
+// Defer notes that the tool answers later, and until when that is waited for.
+func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 	err := m.change(id, func(k *kept) error {
 		err := k.call.pend(until)
 		if err == nil {
@@ -161,10 +161,10 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 	return call, err
 }
 
-// Note replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
-func (m *Memory) Note(_ context.Context, id string, at Step, was, note []byte) error {
+func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []byte) error {
 	err := m.change(id, func(k *kept) error {
 		_, err := k.call.note(at, was, note)
 		return err
@@ -202,7 +202,7 @@ func owned(c Call, err error) func(principal string) (Call, error) {
 		case err != nil:
 			return Call{}, err
 		case c.Scope.Principal != principal:
-			return Call{}, ErrAbsent
+			return Call{}, ErrNotFound
 		}
 		return c, nil
 	}
@@ -214,7 +214,7 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 	defer m.mu.Unlock()
 	k := m.byID[id]
 	if k == nil || k.call.over(m.now()) {
-		return Call{}, ErrAbsent
+		return Call{}, ErrNotFound
 	}
 	return k.call, nil
 }
@@ -224,7 +224,7 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, err error) {
 	err = m.change(id, func(k *kept) error {
 		if k.call.Scope.Principal != principal {
-			return ErrAbsent
+			return ErrNotFound
 		}
 		first, err = k.call.deliver()
 		return err
@@ -238,13 +238,13 @@ func (m *Memory) Watch(id string) (*Watch, error) { return m.watched.add(id) }
 // Recover returns calls whose process has gone: here there are none.
 func (*Memory) Recover(context.Context, int) ([]Call, error) { return nil, nil }
 
-// Owed returns calls whose outcome may not stand in the audit log: here there
+// Unsettled returns calls whose outcome may not stand in the audit log: here there
 // are none, as no call is older than the process.
-func (*Memory) Owed(context.Context, int) ([]Call, error) { return nil, nil }
+func (*Memory) Unsettled(context.Context, int) ([]Call, error) { return nil, nil }
 
-// Expire returns waiting calls whose time is over, a limited number at once.
+// Expired returns waiting calls whose time is over, a limited number at once.
 // They wait until they are finished.
-func (m *Memory) Expire(_ context.Context, limit int) (due []Call, err error) {
+func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()

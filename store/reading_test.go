@@ -48,9 +48,9 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	defer c.Close()
 	must(t, c.FlushAll(ctx).Err())
 	var done atomic.Bool
-	p.Do(func(h *lossy.Harm) {
+	p.Set(func(h *lossy.Faults) {
 		// What the server has said has not been heard yet, so nothing more was asked.
-		h.Lie = func(said []byte) []byte {
+		h.RewriteReply = func(said []byte) []byte {
 			if !done.Load() && holds(c, o, "call:call 4") {
 				done.Store(true)
 				do(c)
@@ -73,13 +73,13 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 // Redis is emptied once more while a journal is being read in: what was put in before
 // is put in again.
 func TestEmptiedWhileAJournalIsReadIn(t *testing.T) {
-	amid(t, redistest.Started(t), func(c *redis.Client) { must(t, c.FlushAll(ctx).Err()) })
+	amid(t, redistest.Start(t), func(c *redis.Client) { must(t, c.FlushAll(ctx).Err()) })
 }
 
 // A master takes over the data of another that was behind, and is a master again, while
 // a journal is being read in.
 func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
-	s, behind := redistest.Started(t, "--repl-diskless-sync-delay", "0"), redistest.Started(t, "--repl-diskless-sync-delay", "0")
+	s, behind := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	b := behind.Client()
 	defer b.Close()
 	follows := func(c *redis.Client, of *redistest.Server) {
@@ -110,7 +110,7 @@ func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
 // was read in, is refused: Redis knows nothing of it any more, and its key would start
 // a second call.
 func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	var armed atomic.Bool
 	reached, goOn := make(chan struct{}), make(chan struct{})
@@ -160,7 +160,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 // and stays ended after the next loss: else it would be pending for as long as its
 // process lives.
 func TestTheEndOfWhatRedisHasLost(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	g := join(t, o, seams{})
 	c := s.Client()
@@ -200,7 +200,7 @@ func TestTheEndOfWhatRedisHasLost(t *testing.T) {
 	if prior := claimed(t, g, newCall("second", "k")); prior == nil || prior.ID != "runsk" {
 		t.Errorf("the key starts a second call: %+v", prior)
 	}
-	if _, err := g.Finish(ctx, "nobody", ending("a", "r")); !errors.Is(err, store.ErrAbsent) {
+	if _, err := g.Finish(ctx, "nobody", ending("a", "r")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a call that is nowhere: %v", err)
 	}
 }

@@ -219,7 +219,7 @@ func (l *link) partOf(principal string) int {
 
 // refusals are what scripts say when they refuse.
 var refusals = map[string]error{
-	"full": ErrFull, "absent": ErrAbsent, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrLost, "early": errEarly, "changed": ErrChanged,
+	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": errEarly, "changed": ErrConflict,
 }
 
 var (
@@ -302,7 +302,7 @@ func (r *Redis) question(ctx context.Context, p *part, acknowledged int, s *redi
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	token := rand.Text()
-	full := append([]any{p.epoch, r.standing(), token, Keep.Milliseconds()}, args...)
+	full := append([]any{p.epoch, r.standing(), token, Retention.Milliseconds()}, args...)
 	reply, acks, err := send(ctx, p, acknowledged, s, full, true)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, acks, err = send(ctx, p, acknowledged, s, full, false)

@@ -156,9 +156,9 @@ func (r *Redis) home(ctx context.Context, id string) (principal string, err erro
 	return c.Scope.Principal, err
 }
 
-// Again notes that the tool of a call is about to be called once more, and
+// Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
-func (r *Redis) Again(ctx context.Context, id string) (attempt int, err error) {
+func (r *Redis) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	principal, err := r.home(ctx, id)
 	if err != nil {
 		return 0, err
@@ -192,8 +192,8 @@ func (r *Redis) step(id string, said []string, err error) (Call, error) {
 	return c, err
 }
 
-// Pend notes that the tool answers later, and until when that is waited for.
-func (r *Redis) Pend(ctx context.Context, id string, until time.Time) error {
+// Defer notes that the tool answers later, and until when that is waited for.
+func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
 	principal, err := r.home(ctx, id)
 	if err != nil {
 		return err
@@ -222,10 +222,10 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 		delivered = ending.Attempt
 	}
 	args := append([]any{id, ending.Attempt, string(ending.State), ending.Answer.Status, ending.Answer.Result, delivered}, r.bounds[:]...)
-	args = append(args, ending.Note)
+	args = append(args, ending.Metadata)
 	said, err := r.ask(ctx, principal, finishScript, args...)
 	c, err := r.step(id, said, err)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrNotFound) {
 		c, err = r.finishLost(ctx, id, ending)
 	}
 	if err != nil && !errors.Is(err, ErrEnded) {
@@ -264,10 +264,10 @@ func (r *Redis) finishLost(ctx context.Context, id string, ending Ending) (Call,
 	return c, nil
 }
 
-// Note replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
-func (r *Redis) Note(ctx context.Context, id string, at Step, was, note []byte) error {
+func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	if at.rank() < Waiting.rank() {
 		return errEarly
 	}
@@ -340,12 +340,12 @@ func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 	defer cancel()
 	for i := range l.parts {
 		said, err := r.askAt(ctx, l, i, 0, getScript, id)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		return r.step(id, said, err)
 	}
-	return Call{}, ErrAbsent
+	return Call{}, ErrNotFound
 }
 
 // Deliver notes that the result of a principal's call enters its thread, and

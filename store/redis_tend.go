@@ -57,7 +57,7 @@ func (r *Redis) taken(ctx context.Context, l *link, at, limit int) (calls []Call
 		}
 		said, err := r.askAt(ctx, l, at, 0, getScript, id)
 		c, err := r.step(id, said, err)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -90,15 +90,15 @@ func (r *Redis) adopt(c *Call) bool {
 	return true
 }
 
-// Owed returns calls that the processes which had this journal before have
+// Unsettled returns calls that the processes which had this journal before have
 // finished, and whose outcome may not stand in their audit log.
-func (r *Redis) Owed(ctx context.Context, limit int) ([]Call, error) {
-	return r.journal.Owed(ctx, limit)
+func (r *Redis) Unsettled(ctx context.Context, limit int) ([]Call, error) {
+	return r.journal.Unsettled(ctx, limit)
 }
 
-// Expire returns waiting calls whose time is over, a limited number at once,
+// Expired returns waiting calls whose time is over, a limited number at once,
 // whosever they are: of those that finish them, one does.
-func (r *Redis) Expire(ctx context.Context, limit int) (due []Call, err error) {
+func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) {
 	l, err := r.linked()
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (r *Redis) Expire(ctx context.Context, limit int) (due []Call, err error) {
 		for _, id := range ids {
 			said, err := r.askAt(ctx, l, i, 0, getScript, id)
 			c, err := r.step(id, said, err)
-			if errors.Is(err, ErrAbsent) {
+			if errors.Is(err, ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -163,13 +163,13 @@ func (r *Redis) reconcile(ctx context.Context, limit int) error {
 			continue
 		}
 		now, err := r.get(ctx, c.ID, c.Scope.Principal)
-		if errors.Is(err, ErrAbsent) || now.Step == Ended {
+		if errors.Is(err, ErrNotFound) || now.Step == Ended {
 			r.mu.Lock()
 			delete(r.mine, c.ID)
 			r.mu.Unlock()
 		}
 		switch {
-		case errors.Is(err, ErrAbsent):
+		case errors.Is(err, ErrNotFound):
 			r.journal.writer.later(r.journal.forget(c.ID))
 		case err != nil:
 			return err

@@ -69,19 +69,19 @@ func (s *slowest) check(t testing.TB) {
 
 // The winner knows its claim again though the first answer was lost.
 func TestALostReply(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	g := join(t, at(p.Address()), seams{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		p.Do(func(h *lossy.Harm) { h.CutNext = i%2 == 0 })
+		p.Set(func(h *lossy.Faults) { h.CutNextReply = i%2 == 0 })
 		if prior, err := g.Open(ctx, newCall(id, id)); prior != nil || err != nil {
 			// The link may have been lost with another connection: then it is refused.
 			refused(t, err, store.ErrUnavailable)
 			g.wait(t, true)
 			continue
 		}
-		p.Do(func(h *lossy.Harm) { h.CutNext = i%2 == 1 })
+		p.Set(func(h *lossy.Faults) { h.CutNextReply = i%2 == 1 })
 		if err := g.Dispatch(ctx, id, once); err != nil {
 			refused(t, err, store.ErrUnavailable)
 			g.wait(t, true)
@@ -122,14 +122,14 @@ func TestRepliesVanish(t *testing.T) {
 			case "unkeyed":
 				claimed(t, g, newCall(id, ""))
 			}
-			p.Do(func(h *lossy.Harm) { h.Deaf = true })
+			p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 			slow.time(func() { refused(t, ask(id), store.ErrUnavailable) })
 			call, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 			heard = err == nil && (name == "opening" || call == string(store.Dispatched))
-			p.Heal()
+			p.Clear()
 			g.wait(t, true)
 			for end := time.Now().Add(patient); heard; time.Sleep(10 * time.Millisecond) {
-				if _, err := other.Find(ctx, id); errors.Is(err, store.ErrAbsent) {
+				if _, err := other.Find(ctx, id); errors.Is(err, store.ErrNotFound) {
 					break
 				}
 				if time.Now().After(end) {
@@ -147,7 +147,7 @@ func TestRepliesVanish(t *testing.T) {
 
 // A call whose key has become another's is not dispatched.
 func TestALostClaim(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	g, other := join(t, o, seams{}), join(t, o, seams{})
 	c := s.Client()
@@ -157,13 +157,13 @@ func TestALostClaim(t *testing.T) {
 	must(t, err)
 	must(t, c.Del(ctx, keys...).Err())
 	opened(t, other, newCall("2", "k"))
-	refused(t, g.Dispatch(ctx, "1", once), store.ErrLost)
+	refused(t, g.Dispatch(ctx, "1", once), store.ErrNotOwner)
 	must(t, other.Dispatch(ctx, "2", once))
 }
 
 // Redis stands still: nobody waits, and it serves again by itself.
 func TestAPause(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	g, other := join(t, o, seams{}), join(t, o, seams{})
 	ended(t, g, newCall("before", "before"))
@@ -189,7 +189,7 @@ func TestAPause(t *testing.T) {
 // What Redis has lost is restored from the journals, and before that nothing is
 // claimed.
 func TestARestart(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
@@ -207,7 +207,7 @@ func TestARestart(t *testing.T) {
 		for _, g := range []*gateway{a, b} {
 			ended(t, g, newCall(id("ended"+g.journal), id("ended"+g.journal)))
 			dispatched(t, g, newCall(id("runs"+g.journal), id("runs"+g.journal)), once)
-			must(t, g.Pend(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), time.Now().Add(time.Hour)))
+			must(t, g.Defer(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), time.Now().Add(time.Hour)))
 			free := ended(t, g, newCall(id("free"+g.journal), ""))
 			g.Settle(free)
 		}
@@ -245,7 +245,7 @@ func TestARestart(t *testing.T) {
 
 // A process that starts while Redis is away refuses, and serves when it comes.
 func TestRedisComesLater(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	s.Kill()
 	g := joining(t, t.TempDir(), at(s.Address()), seams{})
 	_, err := g.Open(ctx, newCall("1", "k"))
@@ -258,7 +258,7 @@ func TestRedisComesLater(t *testing.T) {
 // behind starts a master and a replica that hears nothing any more.
 func behind(t *testing.T) (master, replica *redistest.Server, between *lossy.Proxy) {
 	t.Helper()
-	master, replica = redistest.Started(t, "--repl-ping-replica-period", "1", "--repl-diskless-sync-delay", "0"), redistest.Started(t)
+	master, replica = redistest.Start(t, "--repl-ping-replica-period", "1", "--repl-diskless-sync-delay", "0"), redistest.Start(t)
 	between = lossy.New(t, master.Address())
 	c := replica.Client()
 	defer c.Close()
@@ -290,7 +290,7 @@ func TestWaitForReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	between.Do(func(h *lossy.Harm) { h.Deaf = true })
+	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	id := "2"
 	if prior := claimed(t, g, newCall(id, "k2")); prior != nil {
 		t.Fatalf("got %+v", prior)
@@ -311,12 +311,12 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 	a := joining(t, t.TempDir(), o, seams{})
 	b := join(t, o, seams{})
 	a.wait(t, true)
-	between.Do(func(h *lossy.Harm) { h.Deaf = true })
+	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	dispatched(t, a, newCall("1", "k"), once)
 	c := replica.Client()
 	defer c.Close()
 	must(t, c.ReplicaOf(ctx, "no", "one").Err())
-	front.Lead(replica.Address())
+	front.Retarget(replica.Address())
 	front.Cut()
 	if prior := claimed(t, b, newCall("2", "k")); prior == nil || prior.ID != "1" {
 		t.Errorf("the key started a second call: %+v", prior)
@@ -332,12 +332,12 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 
 // Sentinel promotes a replica, while calls go on.
 func TestFailoverOfSentinel(t *testing.T) {
-	master, replica := redistest.Started(t, "--repl-diskless-sync-delay", "0"), redistest.Started(t)
+	master, replica := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t)
 	c := replica.Client()
 	defer c.Close()
 	_, port, _ := strings.Cut(master.Address(), ":")
 	must(t, c.ReplicaOf(ctx, "127.0.0.1", port).Err())
-	s := redistest.Watching(t, master)
+	s := redistest.StartSentinel(t, master)
 	watch := redis.NewSentinelClient(&redis.Options{Addr: s.Address()})
 	defer watch.Close()
 	for end := time.Now().Add(3 * patient); ; time.Sleep(50 * time.Millisecond) {
@@ -378,7 +378,7 @@ func TestFailoverOfSentinel(t *testing.T) {
 
 // Answers that belong to other questions, and values of another kind.
 func TestRedisLies(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
 	g := join(t, o, seams{})
@@ -393,7 +393,7 @@ func TestRedisLies(t *testing.T) {
 		"rank":   func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("opened"), []byte("closed")) },
 	}
 	for name, lie := range lies {
-		p.Do(func(h *lossy.Harm) { h.Lie = lie })
+		p.Set(func(h *lossy.Faults) { h.RewriteReply = lie })
 		if prior, err := g.Open(ctx, newCall("2", "k")); err == nil {
 			t.Errorf("%s: believed %+v", name, prior)
 		}
@@ -402,7 +402,7 @@ func TestRedisLies(t *testing.T) {
 				t.Errorf("%s: dispatched", name)
 			}
 		}
-		p.Heal()
+		p.Clear()
 		g.wait(t, true)
 	}
 	c := s.Client()
@@ -418,7 +418,7 @@ func TestRedisLies(t *testing.T) {
 }
 
 func TestScriptsAreForgotten(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	g := join(t, at(s.Address()), seams{})
 	c := s.Client()
 	defer c.Close()
@@ -430,7 +430,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 
 // Redis has no room: calls are refused, and what is there stays.
 func TestRedisIsFull(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	g := join(t, at(s.Address()), seams{})
 	ended(t, g, newCall("1", "k"))
 	c := s.Client()
@@ -446,7 +446,7 @@ func TestRedisIsFull(t *testing.T) {
 }
 
 func TestUnfitRedis(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	c := s.Client()
 	defer c.Close()
 	must(t, c.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err())
@@ -482,11 +482,11 @@ func TestUnfitRedis(t *testing.T) {
 // What another process finishes is seen by those who watch here, and a journal
 // that has an earlier step is brought up to date.
 func TestFinishedElsewhere(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	a, b := join(t, o, seams{}), join(t, o, seams{})
 	id := dispatched(t, a, newCall("1", ""), once)
-	must(t, a.Pend(ctx, id, time.Now().Add(time.Hour)))
+	must(t, a.Defer(ctx, id, time.Now().Add(time.Hour)))
 	w, err := a.Watch(id)
 	must(t, err)
 	defer w.Stop()
@@ -509,7 +509,7 @@ func TestFinishedElsewhere(t *testing.T) {
 		t.Errorf("%v, %v", first, err)
 	}
 	second := dispatched(t, a, newCall("2", ""), once)
-	must(t, a.Pend(ctx, second, time.Now().Add(time.Hour)))
+	must(t, a.Defer(ctx, second, time.Now().Add(time.Hour)))
 	if _, err := b.Finish(ctx, second, ending("callback", "r")); err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +552,7 @@ func crash(t *testing.T, dir string, o store.RedisOptions) (steps map[string]str
 
 // The calls of a process that was killed are taken over, each by one other.
 func TestTakeover(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	var all []*gateway
 	for range 3 {
@@ -603,7 +603,7 @@ func TestTakeover(t *testing.T) {
 
 // A process that has the journal of one that was killed takes over at once.
 func TestRestartTakesOver(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	dir := t.TempDir()
 	steps, want := crash(t, dir, o)
@@ -621,7 +621,7 @@ func TestRestartTakesOver(t *testing.T) {
 	if calls, err := g.Recover(ctx, 1000); len(calls) != 0 || err != nil {
 		t.Errorf("taken over twice: %d, %v", len(calls), err)
 	}
-	owed, err := g.Owed(ctx, 1000)
+	owed, err := g.Unsettled(ctx, 1000)
 	must(t, err)
 	if len(owed) != len(steps)-want {
 		t.Errorf("%d outcomes are owed, want %d", len(owed), len(steps)-want)
@@ -630,7 +630,7 @@ func TestRestartTakesOver(t *testing.T) {
 
 // Two processes race for the same keys.
 func TestTwoProcesses(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	a, b := spawn(t, "race", t.TempDir(), "a", o), spawn(t, "race", t.TempDir(), "b", o)
 	won := map[string]int{}
@@ -651,7 +651,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestOnChange(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	changes := make(chan bool, 100)
 	o := at(s.Address())
 	o.OnChange = func(ready bool, cause error) {

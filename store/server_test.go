@@ -60,7 +60,7 @@ func joining(t testing.TB, dir string, o store.RedisOptions, s seams) *gateway {
 // other, whose options these are, as it is.
 func divided(t testing.TB) (s *redistest.Server, p *lossy.Proxy, o store.RedisOptions, g, other *gateway) {
 	t.Helper()
-	s = redistest.Started(t)
+	s = redistest.Start(t)
 	p = lossy.New(t, s.Address())
 	o = at(p.Address())
 	g = join(t, o, seams{})

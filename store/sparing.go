@@ -67,22 +67,22 @@ func (s *Sparing) Dispatch(ctx context.Context, id string, task Task) error {
 	return s.File.Dispatch(ctx, id, task)
 }
 
-// Again notes that the tool of a call is about to be called once more, and
+// Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
-func (s *Sparing) Again(ctx context.Context, id string) (attempt int, err error) {
+func (s *Sparing) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	s.of(id).RLock()
 	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
-		return s.brief.Again(ctx, id)
+		return s.brief.Redispatch(ctx, id)
 	}
-	return s.File.Again(ctx, id)
+	return s.File.Redispatch(ctx, id)
 }
 
-// Pend notes that the tool answers later, and until when that is waited for. From
+// Defer notes that the tool answers later, and until when that is waited for. From
 // then on the call is in the file.
-func (s *Sparing) Pend(ctx context.Context, id string, until time.Time) error {
+func (s *Sparing) Defer(ctx context.Context, id string, until time.Time) error {
 	if !s.brief.has(id) {
-		return s.File.Pend(ctx, id, until)
+		return s.File.Defer(ctx, id, until)
 	}
 	s.of(id).Lock()
 	defer s.of(id).Unlock()
@@ -109,7 +109,7 @@ func (s *Sparing) move(ctx context.Context, call Call, until time.Time) error {
 	if err := s.File.Dispatch(ctx, call.ID, call.Task); err != nil && !errors.Is(err, ErrDispatched) {
 		return errors.Join(err, s.File.Drop(ctx, call.ID))
 	}
-	return s.File.Pend(ctx, call.ID, until)
+	return s.File.Defer(ctx, call.ID, until)
 }
 
 // Finish ends a call, and returns it as it stands then. With ErrEnded that is
@@ -131,16 +131,16 @@ func (s *Sparing) Settle(id string) {
 	}
 }
 
-// Note replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrChanged: of two that
+// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
+// whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
-func (s *Sparing) Note(ctx context.Context, id string, at Step, was, note []byte) error {
+func (s *Sparing) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	s.of(id).RLock()
 	defer s.of(id).RUnlock()
 	if s.brief.has(id) {
-		return s.brief.Note(ctx, id, at, was, note)
+		return s.brief.SetMetadata(ctx, id, at, was, note)
 	}
-	return s.File.Note(ctx, id, at, was, note)
+	return s.File.SetMetadata(ctx, id, at, was, note)
 }
 
 // Drop forgets a call that was not dispatched; its key is free again. Others
@@ -161,7 +161,7 @@ func (s *Sparing) Get(ctx context.Context, id, principal string) (Call, error) {
 func (s *Sparing) Find(ctx context.Context, id string) (Call, error) {
 	s.of(id).RLock()
 	defer s.of(id).RUnlock()
-	if call, err := s.brief.Find(ctx, id); !errors.Is(err, ErrAbsent) {
+	if call, err := s.brief.Find(ctx, id); !errors.Is(err, ErrNotFound) {
 		return call, err
 	}
 	return s.File.Find(ctx, id)

@@ -19,11 +19,11 @@ func TestSparingKeepsWhatIsAskedFor(t *testing.T) {
 	}
 	dispatched(t, s, newCall("keyed", "k"), once)
 	until := time.Now().Add(time.Hour)
-	must(t, s.Pend(ctx, "waiting", until))
+	must(t, s.Defer(ctx, "waiting", until))
 	if _, err := s.Finish(ctx, "late", ending("a", "early")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Pend(ctx, "late", until); !errors.Is(err, store.ErrEnded) {
+	if err := s.Defer(ctx, "late", until); !errors.Is(err, store.ErrEnded) {
 		t.Errorf("a call that has ended waits: %v", err)
 	}
 	for id, step := range map[string]store.Step{"plain": store.Dispatched, "waiting": store.Waiting, "keyed": store.Dispatched, "late": store.Ended} {
@@ -54,7 +54,7 @@ func TestSparingTellsWatchers(t *testing.T) {
 	s := store.Spare(openFile(t, t.TempDir(), store.FileOptions{}))
 	dispatched(t, s, newCall("1", ""), once)
 	for _, step := range []func(){
-		func() { must(t, s.Pend(ctx, "1", time.Now().Add(time.Hour))) },
+		func() { must(t, s.Defer(ctx, "1", time.Now().Add(time.Hour))) },
 		func() { _, err := s.Finish(ctx, "1", ending("a", "answer")); must(t, err) },
 	} {
 		w, err := s.Watch("1")

@@ -55,7 +55,7 @@ func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 		return false, errEarly
 	}
 	c.Step, c.State, c.Answer, c.attempt, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
-	c.Delivered, c.Task.Arguments, c.Note = e.Deliver, nil, e.Note
+	c.Delivered, c.Task.Arguments, c.Metadata = e.Deliver, nil, e.Metadata
 	return false, nil
 }
 
@@ -68,11 +68,11 @@ func (c *Call) note(at Step, was, note []byte) (same bool, err error) {
 	if err := c.at(at); err != nil {
 		return false, err
 	}
-	same = bytes.Equal(c.Note, note)
-	if !same && !bytes.Equal(c.Note, was) {
-		return false, ErrChanged
+	same = bytes.Equal(c.Metadata, note)
+	if !same && !bytes.Equal(c.Metadata, was) {
+		return false, ErrConflict
 	}
-	c.Note = note
+	c.Metadata = note
 	return same, nil
 }
 
@@ -133,11 +133,11 @@ func (t *Task) size() int64 {
 
 // size is what a call counts for, beside being one.
 func (c *Call) size() int64 {
-	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Note))
+	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
 }
 
 // spare tells whether a call may be forgotten to make room.
 func (c *Call) spare() bool { return c.Step == Ended && c.Key == "" }
 
 // over tells whether a call has been kept for long enough.
-func (c *Call) over(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Keep }
+func (c *Call) over(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }

@@ -46,7 +46,7 @@ func (r *Redis) returnStray(ctx context.Context, l *link, at int, id string) err
 		return r.restore(ctx, &l.parts[at], &c)
 	case err == nil:
 		return nil // it was refused a moment ago, and is forgotten soon
-	case !errors.Is(err, ErrAbsent):
+	case !errors.Is(err, ErrNotFound):
 		return err
 	}
 	_, err = r.askAt(ctx, l, at, 0, strayScript, id, r.owner)

@@ -111,13 +111,13 @@ func TestWhatComesBack(t *testing.T) {
 		}
 		id := fmt.Sprint("refused", try)
 		claimed(t, g, newCall(id, id))
-		p.Do(func(h *lossy.Harm) { h.Deaf = true })
+		p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 		refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 		if heard = err == nil && step == string(store.Dispatched); heard {
 			before = stateOf(t, c, o.Prefix)
 		}
-		p.Heal()
+		p.Clear()
 		g.wait(t, true)
 		_ = g.Drop(ctx, id) // what that cannot say now is said later
 		freed(t, other, newCall("second "+id, id))
@@ -147,7 +147,7 @@ func TestWhatComesBack(t *testing.T) {
 
 	// What runs is nobody's stray.
 	runs, free, waits := running(t, g, "runs", true), running(t, g, "free", false), running(t, g, "waits", true)
-	insist(t, func() error { return g.Pend(ctx, waits, time.Now().Add(time.Hour)) })
+	insist(t, func() error { return g.Defer(ctx, waits, time.Now().Add(time.Hour)) })
 	claimed(t, g, newCall("judged", "k6"))
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		insist(t, func() error {
@@ -183,10 +183,10 @@ func TestALateQuestion(t *testing.T) {
 	late := make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(late) })
 	defer arrive()
-	p.Do(func(h *lossy.Harm) { h.Late = late })
+	p.Set(func(h *lossy.Faults) { h.HoldRequests = late })
 	_, err := g.Open(ctx, newCall("1", "k"))
 	refused(t, err, store.ErrUnavailable)
-	p.Do(func(h *lossy.Harm) { h.Late = nil }) // for what is asked from now on
+	p.Set(func(h *lossy.Faults) { h.HoldRequests = nil }) // for what is asked from now on
 	g.wait(t, true)
 	for end := time.Now().Add(patient); g.Orphans() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -207,7 +207,7 @@ func TestALateQuestion(t *testing.T) {
 // An instance that is the master again, with what the other one held meanwhile, is
 // used once every journal was read in since.
 func TestBackOnTheFirst(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Journals = 2
 	a := joining(t, t.TempDir(), o, seams{})
@@ -242,7 +242,7 @@ func TestBackOnTheFirst(t *testing.T) {
 
 // An answer that nobody was given outlives a loss, though its call has no key.
 func TestWhatWasNotHandedOver(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	g := join(t, at(s.Address()), seams{})
 	c := s.Client()
 	defer c.Close()
@@ -267,7 +267,7 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 	if call, err := found("owed"); err != nil || string(call.Answer.Result) != "r" {
 		t.Errorf("got %+v, %v", call, err)
 	}
-	if _, err := found("given"); !errors.Is(err, store.ErrAbsent) {
+	if _, err := found("given"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what is not needed is kept: %v", err)
 	}
 	if _, err := g.Deliver(ctx, "owed", "p"); err != nil {
@@ -277,7 +277,7 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 
 // Who ends a call, is not told so, and hands nothing over, has delivered nothing.
 func TestAnEndThatWasNotHeard(t *testing.T) {
-	s := redistest.Started(t)
+	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
 	g := join(t, o, seams{})
@@ -293,12 +293,12 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 		id = running(t, g, fmt.Sprint("unheard", try), false)
 		e := ending("a", "r")
 		e.Deliver = true
-		p.Do(func(h *lossy.Harm) { h.Deaf = true })
+		p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 		_, err := g.Finish(ctx, id, e)
 		refused(t, err, store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
 		heard = err == nil && step == string(store.Ended)
-		p.Heal()
+		p.Clear()
 		g.wait(t, true)
 	}
 	insist(t, func() error {
@@ -329,7 +329,7 @@ func TestThereAndBack(t *testing.T) {
 	a := joining(t, t.TempDir(), o, seams{})
 	b := join(t, o, seams{})
 	a.wait(t, true)
-	between.Do(func(h *lossy.Harm) { h.Deaf = true })
+	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	dispatched(t, b, newCall("1", "k"), once)
 	first, second := master.Client(), replica.Client()
 	defer first.Close()

@@ -19,10 +19,10 @@ var ctx = context.Background()
 type calls interface {
 	Open(context.Context, store.Call) (*store.Call, error)
 	Dispatch(context.Context, string, store.Task) error
-	Again(context.Context, string) (int, error)
-	Pend(context.Context, string, time.Time) error
+	Redispatch(context.Context, string) (int, error)
+	Defer(context.Context, string, time.Time) error
 	Finish(context.Context, string, store.Ending) (store.Call, error)
-	Note(ctx context.Context, id string, at store.Step, was, note []byte) error
+	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(string)
 	Drop(context.Context, string) error
 	Get(ctx context.Context, id, principal string) (store.Call, error)
@@ -30,8 +30,8 @@ type calls interface {
 	Deliver(ctx context.Context, id, principal string) (bool, error)
 	Watch(string) (*store.Watch, error)
 	Recover(context.Context, int) ([]store.Call, error)
-	Owed(context.Context, int) ([]store.Call, error)
-	Expire(context.Context, int) ([]store.Call, error)
+	Unsettled(context.Context, int) ([]store.Call, error)
+	Expired(context.Context, int) ([]store.Call, error)
 	Sweep(context.Context, int) (int, error)
 }
 
@@ -242,7 +242,7 @@ func TestDigests(t *testing.T) {
 			asked(store.Opened)
 			must(t, s.Dispatch(ctx, id, once))
 			asked(store.Dispatched)
-			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
 			asked(store.Waiting)
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Error(err)
@@ -261,11 +261,11 @@ func TestLifeOfACall(t *testing.T) {
 		}
 		for _, other := range []string{"", "q"} {
 			_, err := s.Get(ctx, id, other)
-			refused(t, err, store.ErrAbsent)
+			refused(t, err, store.ErrNotFound)
 		}
 		for name, f := range map[string]func() error{
-			"pend":    func() error { return s.Pend(ctx, id, c.now()) },
-			"again":   func() error { _, err := s.Again(ctx, id); return err },
+			"pend":    func() error { return s.Defer(ctx, id, c.now()) },
+			"again":   func() error { _, err := s.Redispatch(ctx, id); return err },
 			"deliver": func() error { _, err := s.Deliver(ctx, id, "p"); return err },
 			"finish":  func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
 			"effect":  func() error { return s.Dispatch(ctx, id, store.Task{Effect: "Once"}) },
@@ -276,14 +276,14 @@ func TestLifeOfACall(t *testing.T) {
 		}
 		must(t, s.Dispatch(ctx, id, once))
 		refused(t, s.Dispatch(ctx, id, once), store.ErrDispatched)
-		_, err := s.Again(ctx, id)
+		_, err := s.Redispatch(ctx, id)
 		refused(t, err, store.ErrDispatched)
 		must(t, s.Drop(ctx, id)) // has no effect
 		if got, err := s.Find(ctx, id); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
-		must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
-		refused(t, s.Pend(ctx, id, c.now()), store.ErrDispatched)
+		must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
+		refused(t, s.Defer(ctx, id, c.now()), store.ErrDispatched)
 		if prior, err := s.Open(ctx, newCall("2", "k")); err != nil || prior == nil || prior.ID != "1" || prior.State != store.Pending || prior.Step != store.Waiting {
 			t.Errorf("got %+v, %v", prior, err)
 		}
@@ -299,22 +299,22 @@ func TestLifeOfACall(t *testing.T) {
 		if string(got.Answer.Result) != "r" {
 			t.Errorf("got %+v", got)
 		}
-		refused(t, s.Pend(ctx, id, c.now()), store.ErrEnded)
+		refused(t, s.Defer(ctx, id, c.now()), store.ErrEnded)
 		refused(t, s.Dispatch(ctx, id, once), store.ErrEnded)
 		s.Settle(id)
 		prior, err := s.Open(ctx, newCall("2", "k"))
 		if err != nil || prior == nil || prior.State != store.Done || string(prior.Answer.Result) != "r" || prior.Task.Arguments != nil {
 			t.Errorf("got %+v, %v", prior, err)
 		}
-		c.advance(store.Keep - time.Millisecond)
+		c.advance(store.Retention - time.Millisecond)
 		if prior, _ := s.Open(ctx, newCall("2", "k")); prior == nil {
 			t.Error("a key is kept too short")
 		}
 		c.advance(time.Millisecond)
 		_, err = s.Get(ctx, id, "p")
-		refused(t, err, store.ErrAbsent)
+		refused(t, err, store.ErrNotFound)
 		dispatched(t, s, newCall("2", "k"), once) // the key is free, swept or not
-		if _, err := s.Finish(ctx, "3", ending("a", "r")); !errors.Is(err, store.ErrAbsent) {
+		if _, err := s.Finish(ctx, "3", ending("a", "r")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -338,7 +338,7 @@ func TestDropFreesTheKey(t *testing.T) {
 func TestExactlyOnce(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		id := dispatched(t, s, newCall("1", ""), once)
-		must(t, s.Pend(ctx, id, time.UnixMilli(0)))
+		must(t, s.Defer(ctx, id, time.UnixMilli(0)))
 		var finished, delivered atomic.Int64
 		var all sync.WaitGroup
 		for i := range 50 {
@@ -363,7 +363,7 @@ func TestExactlyOnce(t *testing.T) {
 			t.Errorf("finished %d times, delivered %d times", finished.Load(), delivered.Load())
 		}
 		_, err := s.Deliver(ctx, id, "q")
-		refused(t, err, store.ErrAbsent)
+		refused(t, err, store.ErrNotFound)
 		// One that is finished and delivered at once.
 		id = dispatched(t, s, newCall("2", ""), once)
 		e := ending("a", "r")
@@ -381,12 +381,12 @@ func TestAgain(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		id := dispatched(t, s, newCall("1", ""), read)
 		for want := 2; want < 4; want++ {
-			if n, err := s.Again(ctx, id); n != want || err != nil {
+			if n, err := s.Redispatch(ctx, id); n != want || err != nil {
 				t.Errorf("got %d, %v; want %d", n, err, want)
 			}
 		}
 		ended(t, s, newCall("2", ""))
-		_, err := s.Again(ctx, "2")
+		_, err := s.Redispatch(ctx, "2")
 		refused(t, err, store.ErrEnded)
 	})
 }
@@ -395,12 +395,12 @@ func TestExpire(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		for i := range 5 {
 			id := dispatched(t, s, newCall(fmt.Sprint(i), ""), once)
-			must(t, s.Pend(ctx, id, c.now().Add(time.Duration(i)*time.Hour)))
+			must(t, s.Defer(ctx, id, c.now().Add(time.Duration(i)*time.Hour)))
 		}
 		dispatched(t, s, newCall("runs", ""), once)
 		due := func(want int) []store.Call {
 			t.Helper()
-			calls, err := s.Expire(ctx, 10)
+			calls, err := s.Expired(ctx, 10)
 			if err != nil || len(calls) != want {
 				t.Errorf("got %+v, %v, want %d", calls, err, want)
 			}
@@ -422,7 +422,7 @@ func TestExpire(t *testing.T) {
 			t.Errorf("swept %d, %v", swept, err)
 		}
 		due(2)
-		if calls, err := s.Expire(ctx, 1); len(calls) != 1 || err != nil {
+		if calls, err := s.Expired(ctx, 1); len(calls) != 1 || err != nil {
 			t.Errorf("got %+v, %v", calls, err)
 		}
 		if got, err := s.Find(ctx, "runs"); err != nil || got.Step != store.Dispatched {
@@ -438,7 +438,7 @@ func TestWatch(t *testing.T) {
 		must(t, err)
 		defer other.Stop()
 		for _, change := range []func() error{
-			func() error { return s.Pend(ctx, id, c.now()) },
+			func() error { return s.Defer(ctx, id, c.now()) },
 			func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
 		} {
 			var watches []*store.Watch
@@ -497,7 +497,7 @@ func TestWatchesAreBounded(t *testing.T) {
 // What a key needs and what is pending is never given up; what nobody's key
 // needs is, the oldest first.
 func TestFull(t *testing.T) {
-	each(t, store.Bounds{Calls: 8, Part: 100}, func(t *testing.T, s calls, c *clock) {
+	each(t, store.Bounds{Calls: 8, PrincipalPercent: 100}, func(t *testing.T, s calls, c *clock) {
 		for i := range 5 {
 			ended(t, s, newCall(fmt.Sprint("key", i), fmt.Sprint(i)))
 		}
@@ -512,7 +512,7 @@ func TestFull(t *testing.T) {
 			}
 		}
 		_, err := s.Get(ctx, "free5", "p")
-		refused(t, err, store.ErrAbsent)
+		refused(t, err, store.ErrNotFound)
 		opened(t, s, newCall("last", "last"))
 		opened(t, s, newCall("least", "least"))
 		// The pending call may be kept apart from those of keys, or count among them.
@@ -529,7 +529,7 @@ func TestFull(t *testing.T) {
 }
 
 func TestFullOfBytes(t *testing.T) {
-	each(t, store.Bounds{Bytes: 10_000, Part: 100}, func(t *testing.T, s calls, c *clock) {
+	each(t, store.Bounds{Bytes: 10_000, PrincipalPercent: 100}, func(t *testing.T, s calls, c *clock) {
 		big := string(make([]byte, 3000))
 		for i := range 10 {
 			id := dispatched(t, s, newCall(fmt.Sprint("free", i), ""), once)
@@ -558,7 +558,7 @@ func TestFullOfBytes(t *testing.T) {
 
 // One principal fills its part, and no more.
 func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
-	each(t, store.Bounds{Calls: 20, Part: 25}, func(t *testing.T, s calls, c *clock) {
+	each(t, store.Bounds{Calls: 20, PrincipalPercent: 25}, func(t *testing.T, s calls, c *clock) {
 		of := func(principal, id, key string) store.Call {
 			call := newCall(id, key)
 			call.Scope.Principal = principal
@@ -587,12 +587,12 @@ func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	each(t, store.Bounds{Calls: 12, Part: 100}, func(t *testing.T, s calls, c *clock) {
+	each(t, store.Bounds{Calls: 12, PrincipalPercent: 100}, func(t *testing.T, s calls, c *clock) {
 		for round := range 3 {
 			for i := range 10 {
 				ended(t, s, newCall(fmt.Sprint(round, "-", i), fmt.Sprint(i)))
 			}
-			c.advance(store.Keep)
+			c.advance(store.Retention)
 			total := 0
 			for {
 				n, err := s.Sweep(ctx, 3)
@@ -638,7 +638,7 @@ func TestAKeyIsFreeInTime(t *testing.T) {
 		for i := range 40 {
 			ended(t, s, newCall(fmt.Sprint("first", i), fmt.Sprint(i)))
 		}
-		c.advance(store.Keep)
+		c.advance(store.Retention)
 		ended(t, s, newCall("second", "39"))
 		if got, err := s.Get(ctx, "second", "p"); err != nil || got.Step != store.Ended {
 			t.Errorf("got %+v, %v", got, err)
@@ -655,24 +655,26 @@ func TestNotes(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		is := func(when, id, want string) {
 			t.Helper()
-			if got, err := s.Find(ctx, id); err != nil || string(got.Note) != want {
-				t.Errorf("%s: found the note %q and %v, expected %q", when, got.Note, err, want)
+			if got, err := s.Find(ctx, id); err != nil || string(got.Metadata) != want {
+				t.Errorf("%s: found the note %q and %v, expected %q", when, got.Metadata, err, want)
 			}
 		}
 		for _, key := range []string{"", "k"} {
 			id := dispatched(t, s, newCall("noted"+key, key), once)
-			note := func(at store.Step, was, note string) error { return s.Note(ctx, id, at, []byte(was), []byte(note)) }
+			note := func(at store.Step, was, note string) error {
+				return s.SetMetadata(ctx, id, at, []byte(was), []byte(note))
+			}
 			if err := note(store.Waiting, "", "early"); err == nil {
 				t.Error("a call that neither waits nor has ended was noted of")
 			}
-			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
 			watch, err := s.Watch(id)
 			must(t, err)
 			must(t, note(store.Waiting, "", "first"))
 			<-watch.Changed
 			watch.Stop()
 			is("first", id, "first")
-			refused(t, note(store.Waiting, "", "of one who has not read the first"), store.ErrChanged)
+			refused(t, note(store.Waiting, "", "of one who has not read the first"), store.ErrConflict)
 			is("after one that was refused", id, "first")
 			must(t, note(store.Waiting, "first", "second, and longer"))
 			is("second", id, "second, and longer")
@@ -681,27 +683,27 @@ func TestNotes(t *testing.T) {
 				t.Error("a call that waits was noted of as one that has ended")
 			}
 			e := ending("a", "r")
-			e.Note = []byte("last")
-			if got, err := s.Finish(ctx, id, e); err != nil || string(got.Note) != "last" {
+			e.Metadata = []byte("last")
+			if got, err := s.Finish(ctx, id, e); err != nil || string(got.Metadata) != "last" {
 				t.Errorf("finish: %+v, %v", got, err)
 			}
 			s.Settle(id)
 			refused(t, note(store.Waiting, "last", "late"), store.ErrEnded)
 			must(t, note(store.Ended, "last", "after"))
-			refused(t, note(store.Ended, "last", "of another who has read the same"), store.ErrChanged)
+			refused(t, note(store.Ended, "last", "of another who has read the same"), store.ErrConflict)
 			is("after the end", id, "after")
-			must(t, s.Note(ctx, id, store.Ended, []byte("after"), nil))
+			must(t, s.SetMetadata(ctx, id, store.Ended, []byte("after"), nil))
 			is("nothing", id, "")
 
 			id = dispatched(t, s, newCall("replaced"+key, key+key), once)
-			must(t, s.Pend(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
 			must(t, note(store.Waiting, "", "before the end"))
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Fatal(err)
 			}
 			is("an end without a note", id, "")
 		}
-		if err := s.Note(ctx, "nobody", store.Ended, nil, []byte("x")); !errors.Is(err, store.ErrAbsent) {
+		if err := s.SetMetadata(ctx, "nobody", store.Ended, nil, []byte("x")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a call that is not there: %v", err)
 		}
 	})

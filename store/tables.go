@@ -49,11 +49,11 @@ func (t *tables) delete(table, key []byte) {
 // load returns a call with its answer.
 func (t *tables) load(id string) (Call, error) {
 	if id == "" {
-		return Call{}, ErrAbsent
+		return Call{}, ErrNotFound
 	}
 	record := t.tx.Bucket(callsTable).Get([]byte(id))
 	if record == nil {
-		return Call{}, ErrAbsent
+		return Call{}, ErrNotFound
 	}
 	c, err := decodeCall(record)
 	if err != nil || c.ID != id {

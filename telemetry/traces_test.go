@@ -434,8 +434,8 @@ type waits struct {
 	taken chan string
 }
 
-func (w waits) Pend(ctx context.Context, id string, until time.Time) error {
-	err := w.Store.Pend(ctx, id, until)
+func (w waits) Defer(ctx context.Context, id string, until time.Time) error {
+	err := w.Store.Defer(ctx, id, until)
 	w.taken <- id
 	return err
 }

@@ -29,7 +29,7 @@ func newAudit(e env) *cobra.Command {
 func newAuditVerify(e env) *cobra.Command {
 	var keys []string
 	var heads fileFlag
-	var check audit.Check
+	var check audit.Verifier
 	c := &cobra.Command{
 		Use:   "verify FILE…",
 		Short: "Check the chain of an audit log",
@@ -57,7 +57,7 @@ cannot be read.`,
 				}
 				check.Keys = append(check.Keys, key)
 			}
-			check.Heads = string(heads)
+			check.CheckpointFile = string(heads)
 			chains, err := check.Verify(files...)
 			if err != nil {
 				return fmt.Errorf("cannot verify: %w", err)
@@ -80,14 +80,14 @@ func (e env) tellChains(chains []audit.Chain) error {
 		if len(chains) > 1 {
 			of = filepath.Dir(c.Files[len(c.Files)-1]) + ": "
 		}
-		if c.Broken != nil {
+		if c.Corruption != nil {
 			broken = true
-			fmt.Fprintf(e.stdout, "%sbroken: %v\n%s%d records before it hold\n", of, c.Broken, of, c.Records)
+			fmt.Fprintf(e.stdout, "%sbroken: %v\n%s%d records before it hold\n", of, c.Corruption, of, c.Records)
 			continue
 		}
 		fmt.Fprintf(e.stdout, "%sthe chain holds: %d records, seq %d to %d, last hash %s\n", of, c.Records, c.FirstSeq, c.LastSeq, c.LastHash)
-		if c.TornBytes > 0 {
-			fmt.Fprintf(e.stdout, "%s%d bytes of an incomplete line follow: a write that was cut short or is under way\n", of, c.TornBytes)
+		if c.TruncatedBytes > 0 {
+			fmt.Fprintf(e.stdout, "%s%d bytes of an incomplete line follow: a write that was cut short or is under way\n", of, c.TruncatedBytes)
 		}
 		if c.ID == "" {
 			continue
@@ -96,7 +96,7 @@ func (e env) tellChains(chains []audit.Chain) error {
 			fmt.Fprintf(e.stdout, "%sthe %d records before seq %d are not here; a head signs where they ended\n", of, c.FirstSeq-1, c.FirstSeq)
 		}
 		fmt.Fprintf(e.stdout, "%ssigned: chain %s, %d heads, up to seq %d; no head covers the %d records behind it\n",
-			of, c.ID, c.Heads, c.SignedSeq, max(c.LastSeq, c.SignedSeq)-c.SignedSeq)
+			of, c.ID, c.Checkpoints, c.SignedSeq, max(c.LastSeq, c.SignedSeq)-c.SignedSeq)
 	}
 	if broken {
 		return status(exitRefused)
@@ -173,7 +173,7 @@ func openLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit
 		}
 	}
 	if logger != nil {
-		o.Report = func(part audit.Part, err error) {
+		o.OnDegraded = func(part audit.Component, err error) {
 			if err != nil {
 				logger.Error("the audit log is impaired", "part", string(part), "error", err.Error())
 				return

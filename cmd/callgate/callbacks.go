@@ -208,7 +208,7 @@ func (b *callbacks) address(callID string, until time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token, err := keys.Issue(callID, now, until.Add(store.Keep))
+	token, err := keys.Issue(callID, now, until.Add(store.Retention))
 	if err != nil {
 		return "", err
 	}

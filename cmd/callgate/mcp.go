@@ -134,13 +134,13 @@ func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog
 		own := *loaded
 		own.DataDir = filepath.Join(loaded.DataDir, "mcp", strconv.Itoa(n))
 		h, err = e.openHouse(ctx, &own, stateOf(&own, nil), witnesses{logger: logger})
-		var held *audit.Held
+		var held *audit.LockedError
 		if !errors.As(err, &held) {
 			return h, err
 		}
-		if held.Ending && waiting.Err() == nil {
+		if held.ShuttingDown && waiting.Err() == nil {
 			logger.Warn("waiting for a process that is ending", "folder", own.DataDir, "process", held.PID)
-			if audit.Await(waiting, own.DataDir) == nil {
+			if audit.AwaitUnlock(waiting, own.DataDir) == nil {
 				continue
 			}
 		}
@@ -152,7 +152,7 @@ func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog
 // leave tells processes that want the folder that this one is ending. One that has
 // ended already has given it up.
 func (h *house) leave(logger *slog.Logger) {
-	if err := h.log.Leave(); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := h.log.AnnounceShutdown(); err != nil && !errors.Is(err, os.ErrClosed) {
 		logger.Warn("a process that is started now takes another folder", "cause", err.Error())
 	}
 }

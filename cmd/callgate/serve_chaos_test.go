@@ -426,16 +426,18 @@ func harmsOf() []harm {
 		{"switch", func(c *chaos, t testing.TB) {
 			_, _ = c.sentinels[c.rand.IntN(3)].try(time.Second, "SENTINEL FAILOVER "+pairName) // refused while one is under way
 		}},
-		{"drop replies", func(c *chaos, t testing.TB) { c.spoil(30, 700, func(h *lossy.Harm) { h.Deaf = true }) }},
-		{"half-open", func(c *chaos, t testing.TB) { c.spoil(30, 700, func(h *lossy.Harm) { h.Mute, h.Deaf = true, true }) }},
+		{"drop replies", func(c *chaos, t testing.TB) { c.spoil(30, 700, func(h *lossy.Faults) { h.DropReplies = true }) }},
+		{"half-open", func(c *chaos, t testing.TB) {
+			c.spoil(30, 700, func(h *lossy.Faults) { h.DropRequests, h.DropReplies = true, true })
+		}},
 		{"cut", func(c *chaos, t testing.TB) { c.relays[c.leader()].Cut() }},
 		{"slow replies", func(c *chaos, t testing.TB) {
 			slow := c.between(5, 150)
-			c.spoil(100, 1000, func(h *lossy.Harm) { h.SlowFrom = slow })
+			c.spoil(100, 1000, func(h *lossy.Faults) { h.DelayReplies = slow })
 		}},
 		{"late questions", func(c *chaos, t testing.TB) {
 			late := c.between(50, 1500)
-			c.spoil(50, 500, func(h *lossy.Harm) { h.SlowTo = late })
+			c.spoil(50, 500, func(h *lossy.Faults) { h.DelayRequests = late })
 		}},
 		{"forget scripts", func(c *chaos, t testing.TB) { _, _ = c.one().try(time.Second, "SCRIPT FLUSH") }},
 		{"empty", func(c *chaos, t testing.TB) { _, _ = c.one().try(time.Second, "FLUSHALL") }},
@@ -511,14 +513,14 @@ func (c *chaos) revive(t testing.TB, at int) {
 }
 
 // spoil does harm to what is said to one of the servers, mostly the master.
-func (c *chaos) spoil(least, most int, how func(*lossy.Harm)) {
+func (c *chaos) spoil(least, most int, how func(*lossy.Faults)) {
 	at := c.leader()
 	if c.rand.IntN(4) == 0 {
 		at = 1 - at
 	}
-	c.relays[at].Do(how)
+	c.relays[at].Set(how)
 	time.Sleep(c.between(least, most))
-	c.relays[at].Heal()
+	c.relays[at].Clear()
 }
 
 // mend waits until one of the two is the master, and the other follows.

@@ -229,17 +229,17 @@ func TestRepliesAreLost(t *testing.T) {
 	s := share(t, 2, at(between.Address()), "")
 	var numbers []int
 	lost := 0
-	for name, harm := range map[string]func(*lossy.Harm){
-		"cut":    func(h *lossy.Harm) { h.CutNext = true },
-		"silent": func(h *lossy.Harm) { h.Deaf = true },
-		"lost":   func(h *lossy.Harm) { h.Mute = true },
-		"late":   func(h *lossy.Harm) { h.SlowFrom = time.Second },
+	for name, harm := range map[string]func(*lossy.Faults){
+		"cut":    func(h *lossy.Faults) { h.CutNextReply = true },
+		"silent": func(h *lossy.Faults) { h.DropReplies = true },
+		"lost":   func(h *lossy.Faults) { h.DropRequests = true },
+		"late":   func(h *lossy.Faults) { h.DelayReplies = time.Second },
 	} {
 		for round := range 3 {
 			n := s.next()
 			numbers = append(numbers, n)
 			if round > 0 { // before and after the call has begun
-				between.Do(harm)
+				between.Set(harm)
 			}
 			answer := make(chan reply, 1)
 			go func() {
@@ -251,7 +251,7 @@ func TestRepliesAreLost(t *testing.T) {
 			}()
 			if round == 0 {
 				time.Sleep(time.Millisecond)
-				between.Do(harm)
+				between.Set(harm)
 			}
 			r := <-answer
 			switch {
@@ -261,7 +261,7 @@ func TestRepliesAreLost(t *testing.T) {
 			default:
 				t.Errorf("%s: call %d: %d %s", name, n, r.status, r.body)
 			}
-			between.Heal()
+			between.Clear()
 			s.ready(t)
 		}
 	}
@@ -401,9 +401,9 @@ func TestRedisLies(t *testing.T) {
 			return before
 		},
 	} {
-		between.Do(func(h *lossy.Harm) { h.Lie = lie })
+		between.Set(func(h *lossy.Faults) { h.RewriteReply = lie })
 		during, _ := s.refused(t, name)
-		between.Heal()
+		between.Clear()
 		s.ready(t)
 		s.acted(t, "after "+name, during...)
 	}

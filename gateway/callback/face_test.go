@@ -139,7 +139,7 @@ func (w *world) begin(tool, thread string) waiting {
 	if thread == "" {
 		c.group = c.id
 	}
-	token, err := w.keys.Issue(c.id, w.now(), w.now().Add(maxAge+store.Keep))
+	token, err := w.keys.Issue(c.id, w.now(), w.now().Add(maxAge+store.Retention))
 	if err != nil {
 		w.t.Fatal(err)
 	}

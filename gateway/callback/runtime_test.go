@@ -63,11 +63,11 @@ func (c *calls) fault(method string) error {
 	return nil
 }
 
-func (c *calls) Pend(ctx context.Context, id string, until time.Time) error {
+func (c *calls) Defer(ctx context.Context, id string, until time.Time) error {
 	if err := c.fault("Pend"); err != nil {
 		return err
 	}
-	return c.Memory.Pend(ctx, id, until)
+	return c.Memory.Defer(ctx, id, until)
 }
 
 func (c *calls) Find(ctx context.Context, id string) (store.Call, error) {
@@ -99,12 +99,12 @@ func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (sto
 	return c.Memory.Finish(ctx, id, ending)
 }
 
-func (c *calls) Note(ctx context.Context, id string, at store.Step, was, note []byte) error {
+func (c *calls) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
 	if err := c.fault("Note"); err != nil {
 		return err
 	}
 	c.reached("before Note")
-	if err := c.Memory.Note(ctx, id, at, was, note); err != nil {
+	if err := c.Memory.SetMetadata(ctx, id, at, was, note); err != nil {
 		return err
 	}
 	return c.fault("reply to Note")

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Harm is what is done to each piece that passes. The zero value does none.
-type Harm struct {
+// Faults is what is done to each piece that passes. The zero value does none.
+type Faults struct {
 	// While Mute, what is said to the server vanishes; while Deaf, so does what it
 	// says. The connections stay, as on a network that is cut.
-	Mute, Deaf bool
-	// SlowTo and SlowFrom hold back each piece. What was held back arrives, even if who
+	DropRequests, DropReplies bool
+	// DelayRequests and DelayReplies hold back each piece. What was held back arrives, even if who
 	// sent it has hung up since.
-	SlowTo, SlowFrom time.Duration
-	// Late, where it is not nil, holds back what is said to the server until it is
+	DelayRequests, DelayReplies time.Duration
+	// HoldRequests, where it is not nil, holds back what is said to the server until it is
 	// closed, in the same manner.
-	Late <-chan struct{}
-	// CutNext cuts the connection instead of the next piece that the server says.
-	CutNext bool
-	// Lie is what the server says instead.
-	Lie func([]byte) []byte
+	HoldRequests <-chan struct{}
+	// CutNextReply cuts the connection instead of the next piece that the server says.
+	CutNextReply bool
+	// RewriteReply is what the server says instead.
+	RewriteReply func([]byte) []byte
 }
 
 // Proxy is one that listens on loopback. Its methods may be called at any time.
@@ -32,7 +32,7 @@ type Proxy struct {
 
 	mu   sync.Mutex
 	to   string
-	harm Harm
+	harm Faults
 	open map[*net.TCPConn]bool
 }
 
@@ -58,29 +58,29 @@ func (p *Proxy) Address() string { return p.l.Addr().String() }
 // Port is that of the address.
 func (p *Proxy) Port() int { return p.l.Addr().(*net.TCPAddr).Port }
 
-// Do changes the harm that is done from now on.
-func (p *Proxy) Do(change func(*Harm)) {
+// Set changes the harm that is done from now on.
+func (p *Proxy) Set(change func(*Faults)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.harm)
 }
 
-// Lead leads new connections to another address.
-func (p *Proxy) Lead(to string) {
+// Retarget leads new connections to another address.
+func (p *Proxy) Retarget(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.to = to
 }
 
-// Heal undoes all harm, and cuts what it was done to: a connection that lost a piece
+// Clear undoes all harm, and cuts what it was done to: a connection that lost a piece
 // is of no use.
-func (p *Proxy) Heal() {
+func (p *Proxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.harm.Mute || p.harm.Deaf || p.harm.Lie != nil {
+	if p.harm.DropRequests || p.harm.DropReplies || p.harm.RewriteReply != nil {
 		p.cut()
 	}
-	p.harm = Harm{}
+	p.harm = Faults{}
 }
 
 // Cut closes all connections.
@@ -148,25 +148,25 @@ type passage struct {
 func (p *Proxy) toServer(piece []byte) passage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.harm.Mute {
+	if p.harm.DropRequests {
 		return passage{}
 	}
-	return passage{piece: piece, slow: p.harm.SlowTo, late: p.harm.Late}
+	return passage{piece: piece, slow: p.harm.DelayRequests, late: p.harm.HoldRequests}
 }
 
 func (p *Proxy) fromServer(piece []byte) passage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.harm.CutNext:
-		p.harm.CutNext = false
+	case p.harm.CutNextReply:
+		p.harm.CutNextReply = false
 		return passage{cut: true}
-	case p.harm.Deaf:
+	case p.harm.DropReplies:
 		return passage{}
-	case p.harm.Lie != nil:
-		piece = p.harm.Lie(piece)
+	case p.harm.RewriteReply != nil:
+		piece = p.harm.RewriteReply(piece)
 	}
-	return passage{piece: piece, slow: p.harm.SlowFrom}
+	return passage{piece: piece, slow: p.harm.DelayReplies}
 }
 
 // pass passes on what one says, until it has no more to say, or the other does not

@@ -106,15 +106,15 @@ func TestHarm(t *testing.T) {
 	hears(t, c, "one")
 	does(t, told, "one")
 
-	p.Do(func(h *lossy.Harm) { h.Lie = bytes.ToUpper })
+	p.Set(func(h *lossy.Faults) { h.RewriteReply = bytes.ToUpper })
 	say(t, c, "two")
 	hears(t, c, "TWO")
 	does(t, told, "two")
-	p.Heal() // cuts what was lied to
+	p.Clear() // cuts what was lied to
 	ends(t, c)
 
 	c = dial(t, p)
-	p.Do(func(h *lossy.Harm) { h.CutNext = true })
+	p.Set(func(h *lossy.Faults) { h.CutNextReply = true })
 	say(t, c, "three")
 	does(t, told, "three")
 	ends(t, c)
@@ -123,27 +123,27 @@ func TestHarm(t *testing.T) {
 	hears(t, c, "four")
 	does(t, told, "four")
 
-	p.Do(func(h *lossy.Harm) { h.Deaf = true })
+	p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	say(t, c, "five")
 	does(t, told, "five")
-	p.Heal()
+	p.Clear()
 	ends(t, c) // and "five" has not come
 
 	c = dial(t, p)
 	say(t, c, "six")
 	hears(t, c, "six")
 	does(t, told, "six")
-	p.Do(func(h *lossy.Harm) { h.Mute = true })
+	p.Set(func(h *lossy.Faults) { h.DropRequests = true })
 	say(t, c, "seven")
-	p.Heal()
+	p.Clear()
 	ends(t, c)
 	c = dial(t, p)
 	say(t, c, "eight")
 	hears(t, c, "eight")
 	does(t, told, "eight") // and not "seven"
 
-	p.Do(func(h *lossy.Harm) { h.SlowTo, h.SlowFrom = time.Millisecond, time.Millisecond })
-	p.Heal() // nothing was lost, so nothing is cut
+	p.Set(func(h *lossy.Faults) { h.DelayRequests, h.DelayReplies = time.Millisecond, time.Millisecond })
+	p.Clear() // nothing was lost, so nothing is cut
 	say(t, c, "nine")
 	hears(t, c, "nine")
 	does(t, told, "nine")
@@ -156,7 +156,7 @@ func TestLate(t *testing.T) {
 	address, told := echo(t)
 	p := lossy.New(t, address)
 	late := make(chan struct{})
-	p.Do(func(h *lossy.Harm) { h.Late = late })
+	p.Set(func(h *lossy.Faults) { h.HoldRequests = late })
 	c := dial(t, p)
 	say(t, c, "one")
 	if err := c.Close(); err != nil {
@@ -179,10 +179,10 @@ func TestLead(t *testing.T) {
 	c := dial(t, p)
 	say(t, c, "one")
 	does(t, told, "one")
-	p.Lead(second)
+	p.Retarget(second)
 	c = dial(t, p)
 	say(t, c, "two")
 	does(t, others, "two")
-	p.Lead("")
+	p.Retarget("")
 	ends(t, dial(t, p))
 }

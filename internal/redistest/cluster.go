@@ -15,7 +15,7 @@ import (
 // harm.
 func Cluster(t testing.TB) []string {
 	t.Helper()
-	Needed(t)
+	Require(t)
 	nodes, err := cluster()
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ const Master = "calls"
 // harm.
 func Sentinel(t testing.TB) string {
 	t.Helper()
-	Needed(t)
+	Require(t)
 	address, err := sentinel()
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ var sentinel = sync.OnceValues(func() (string, error) {
 	return s.Address(), nil
 })
 
-// Watching starts a sentinel of a master for one test.
-func Watching(t testing.TB, master *Server) *Server {
+// StartSentinel starts a sentinel of a master for one test.
+func StartSentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	s, err := watch(master)
 	if err != nil {

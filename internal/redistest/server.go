@@ -58,18 +58,18 @@ func Installed() bool {
 	return err == nil
 }
 
-// Needed skips a test where there is none.
-func Needed(t testing.TB) {
+// Require skips a test where there is none.
+func Require(t testing.TB) {
 	t.Helper()
 	if !Installed() {
 		t.Skip("redis-server is not installed")
 	}
 }
 
-// Started starts a server for one test.
-func Started(t testing.TB, args ...string) *Server {
+// Start starts a server for one test.
+func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	Needed(t)
+	Require(t)
 	s, err := startServer(args...)
 	if err != nil {
 		t.Fatal(err)
