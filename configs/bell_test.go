@@ -84,9 +84,9 @@ func TestRelativeMain(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, base(t))
 	t.Chdir(dir)
-	h := open(t, "callgate.yaml", WatchOptions{Interval: time.Hour}).start()
+	h := open(t, "callgate.yaml", WatcherOptions{Interval: time.Hour}).start()
 	h.save("limits.yaml", "replicas: 4\n# end\n")
-	h.await("the change is live", func() bool { return h.current.Load().Budgets.Replicas == 4 })
+	h.await("the change is live", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()
 }
 
@@ -118,7 +118,7 @@ func TestPolling(t *testing.T) {
 				for n := range 20 {
 					h.save("limits.yaml", fmt.Sprintf("replicas: %d\n# end\n", n+3))
 					time.Sleep(bound)
-					if found := h.current.Load().Budgets.Replicas; found != n+3 {
+					if found := h.current.Load().Limits.Replicas; found != n+3 {
 						t.Fatalf("found %d replicas; expected %d", found, n+3)
 					}
 				}
@@ -131,7 +131,7 @@ func TestPolling(t *testing.T) {
 	}
 }
 
-func openHouse(t testing.TB) *house { return open(t, write(t, t.TempDir(), base(t)), WatchOptions{}) }
+func openHouse(t testing.TB) *house { return open(t, write(t, t.TempDir(), base(t)), WatcherOptions{}) }
 
 // TestNewFolderRings hangs a bell: it rings for folders that it did not have,
 // then for what happens in them, and never for those that it no longer has.
@@ -215,7 +215,7 @@ func TestManyNotices(t *testing.T) {
 		h.save("notes.txt", fmt.Sprint(n))
 	}
 	beside(t, filepath.Join(h.dir, "limits.yaml"), "replicas: 4\n# end\n") // never empty
-	h.await("the change is live", func() bool { return h.current.Load().Budgets.Replicas == 4 })
+	h.await("the change is live", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()
 	if n := h.loads.Load(); n != 2 {
 		t.Errorf("found %d loads; expected 2", n)
@@ -265,7 +265,7 @@ func TestWriter(t *testing.T) {
 
 // TestKilledWriter kills a process halfway through a save in place.
 func TestKilledWriter(t *testing.T) {
-	h := open(t, write(t, t.TempDir(), generationOf(t, 1)), WatchOptions{}).start()
+	h := open(t, write(t, t.TempDir(), generationOf(t, 1)), WatcherOptions{}).start()
 	first := h.current.Load()
 	path := filepath.Join(h.dir, "policy.csv")
 	program, err := os.Executable()

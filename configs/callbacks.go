@@ -18,8 +18,8 @@ type Callbacks struct {
 	Keys Secret
 }
 
-// CallbackKeys is the file of the keys that a gateway makes itself.
-func CallbackKeys(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
+// CallbackKeysPath is the file of the keys that a gateway makes itself.
+func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
 
 func (n node) callbacks(into *Callbacks) {
 	n.object(
@@ -67,7 +67,7 @@ func (l *loader) callbacks(root node, c *Config, entries []toolEntry) {
 	if c.Callbacks.URL == "" && unspecified(c.Server.Listen) {
 		at.fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
 	}
-	if !c.Callbacks.Keys.Given() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
+	if !c.Callbacks.Keys.IsSet() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
 		at.fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
 	}
 	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {

@@ -27,12 +27,12 @@ import (
 type Config struct {
 	Settings
 	Tools      *registry.Registry
-	Access     *policy.Policy // what the policy file says
+	Policy     *policy.Policy // what the policy file says
 	Workspaces policy.Workspaces
-	Budgets    *ratelimit.Limits
+	Limits     *ratelimit.Limits
 	Principals []Principal
-	Keys       *identity.Keys // of the principals
-	Models     *upstream.Set  // nil where there are no upstreams
+	Keys       *identity.APIKeys // of the principals
+	Upstreams  *upstream.Set     // nil where there are no upstreams
 	Servers    []ToolServer
 	Pins       map[string][]Pin // what was accepted of each server that has a file of them
 	Agents     map[string]bool  // that a project or a principal names
@@ -89,34 +89,34 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	} else if _, embedded := l.source.(builtin); !embedded {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
-	entries := l.tools(root, dir, c.Registry)
-	l.yaml(root, dir, "/workspaces", c.Spaces, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
+	entries := l.tools(root, dir, c.ToolFiles)
+	l.yaml(root, dir, "/workspaces", c.WorkspacesFile, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
 	var limits node
-	l.yaml(root, dir, "/limits", c.Limits, func(n node, _ string) { limits, c.Budgets = n, readLimits(n) })
-	if c.unshared = unshared(limits, c.Budgets); c.unshared != nil && c.Redis != nil {
+	l.yaml(root, dir, "/limits", c.LimitsFile, func(n node, _ string) { limits, c.Limits = n, readLimits(n) })
+	if c.unshared = unshared(limits, c.Limits); c.unshared != nil && c.Redis != nil {
 		l.report.add(c.unshared)
 	}
-	if c.Principal != "" {
-		l.yaml(root, dir, "/principals", c.Principal, func(n node, _ string) { c.Principals = readPrincipals(n) })
+	if c.PrincipalsFile != "" {
+		l.yaml(root, dir, "/principals", c.PrincipalsFile, func(n node, _ string) { c.Principals = readPrincipals(n) })
 	}
 	var models []upstream.Definition
-	if c.Upstreams != "" {
-		l.yaml(root, dir, "/upstreams", c.Upstreams, func(n node, _ string) { models = readUpstreams(n) })
+	if c.UpstreamsFile != "" {
+		l.yaml(root, dir, "/upstreams", c.UpstreamsFile, func(n node, _ string) { models = readUpstreams(n) })
 	}
-	if c.ServerFile != "" {
-		l.yaml(root, dir, "/servers", c.ServerFile, func(n node, _ string) { c.Servers = readServers(n) })
+	if c.ServersFile != "" {
+		l.yaml(root, dir, "/servers", c.ServersFile, func(n node, _ string) { c.Servers = readServers(n) })
 		entries = append(entries, l.servers(c)...)
 	}
 	c.Agents = agentsOf(c.Workspaces, c.Principals)
 	l.auth(root, c)
 	l.store(root, c)
 	l.callbacks(root, c, entries)
-	access, named := l.named(root, dir, "/policy", c.Policy)
+	access, named := l.named(root, dir, "/policy", c.PolicyFile)
 	if len(l.report.faults) == 0 && twins(entries) {
 		c.Tools = buildRegistry(&l.report, entries)
 	}
 	if named {
-		c.Access = l.policy(access, c, entries)
+		c.Policy = l.policy(access, c, entries)
 	}
 	l.unmatched(root, limits, c)
 	l.models(root, models, c)
@@ -171,7 +171,7 @@ func (l *loader) auth(root node, c *Config) {
 	switch {
 	case c.Auth.Mode == AuthNone && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
 		root.at("/server/listen").fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
-	case c.Auth.Mode == AuthKeys && c.Principal == "":
+	case c.Auth.Mode == AuthKeys && c.PrincipalsFile == "":
 		mode.fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
 	case c.Auth.Mode == AuthJWT && !auth.states("jwt"):
 		mode.fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
@@ -195,7 +195,7 @@ func (l *loader) auth(root node, c *Config) {
 	for _, p := range c.Principals {
 		byHash[p.KeySHA256] = &identity.Principal{Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator}
 	}
-	keys, err := identity.NewKeys(byHash)
+	keys, err := identity.NewAPIKeys(byHash)
 	if err != nil {
 		root.at("/principals").fail("%v", err) // the reader has refused what could be wrong
 	}
@@ -322,14 +322,14 @@ func (l *loader) unmatched(root, limits node, c *Config) {
 			}
 		}
 	}
-	for _, agent := range slices.Sorted(maps.Keys(c.Budgets.Agents)) {
+	for _, agent := range slices.Sorted(maps.Keys(c.Limits.Agents)) {
 		if !c.Agents[agent] {
 			limits.at(pointerOf([]string{"agents", agent})).warn("limits for the agent %q, which nothing names", agent)
 		}
-		tools(c.Budgets.Agents[agent].Tools, "agents", agent, "tools")
+		tools(c.Limits.Agents[agent].Tools, "agents", agent, "tools")
 	}
-	tools(c.Budgets.Tools, "tools")
-	for project := range c.Budgets.Projects {
+	tools(c.Limits.Tools, "tools")
+	for project := range c.Limits.Projects {
 		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
 			limits.at(pointerOf([]string{"projects", project.String()})).warn("limits for the project %q, which no workspace has", project)
 		}
@@ -338,14 +338,14 @@ func (l *loader) unmatched(root, limits node, c *Config) {
 
 // models makes what the upstreams file says usable.
 func (l *loader) models(root node, definitions []upstream.Definition, c *Config) {
-	if c.Upstreams == "" || len(l.report.faults) > 0 {
+	if c.UpstreamsFile == "" || len(l.report.faults) > 0 {
 		return
 	}
 	models, err := upstream.New(definitions)
 	if err != nil {
 		root.at("/upstreams").fail("%v", err) // the reader has refused what could be wrong
 	}
-	c.Models = models
+	c.Upstreams = models
 }
 
 // tools reads every file that a pattern matches, once.

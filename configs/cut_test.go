@@ -109,7 +109,7 @@ func same(t *testing.T, found, expected *Config) {
 	for what, pair := range map[string][2]any{
 		"settings":   {found.Settings, expected.Settings},
 		"workspaces": {found.Workspaces, expected.Workspaces},
-		"limits":     {found.Budgets, expected.Budgets},
+		"limits":     {found.Limits, expected.Limits},
 		"principals": {found.Principals, expected.Principals},
 		"agents":     {found.Agents, expected.Agents},
 		"tools":      {describe(found), describe(expected)},

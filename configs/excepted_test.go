@@ -30,7 +30,7 @@ func TestExcepted(t *testing.T) {
 		if c.Output.MaxDepth != 9 || c.Digest == first.Digest || h.State().Digest != c.Digest {
 			t.Errorf("the rest is not served: %+v", c.Settings)
 		}
-		if s := h.State(); !slices.Equal(s.Waiting, keys) || s.Faults != nil {
+		if s := h.State(); !slices.Equal(s.RestartKeys, keys) || s.Faults != nil {
 			t.Errorf("found the state %+v", s)
 		}
 
@@ -46,8 +46,8 @@ func TestExcepted(t *testing.T) {
 		h.save("callgate.yaml", main())
 		time.Sleep(bound)
 		h.expect("reloaded restart reloaded reloaded restart reloaded")
-		if s := h.State(); len(s.Waiting) > 0 {
-			t.Errorf("found %v waiting after all keys are as they were", s.Waiting)
+		if s := h.State(); len(s.RestartKeys) > 0 {
+			t.Errorf("found %v waiting after all keys are as they were", s.RestartKeys)
 		}
 	})
 }
@@ -67,14 +67,14 @@ func TestKeep(t *testing.T) {
 	} {
 		s := defaultSettings()
 		change(&s)
-		s.Auth.AllowAnyListener, s.Policy = true, "other.csv"
+		s.Auth.AllowAnyListener, s.PolicyFile = true, "other.csv"
 		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
 		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
-		if !s.Auth.AllowAnyListener || s.Policy != "other.csv" {
+		if !s.Auth.AllowAnyListener || s.PolicyFile != "other.csv" {
 			t.Errorf("%s: what reloads was given its old value: %+v", key, s)
 		}
 	}
@@ -104,7 +104,7 @@ func TestKeepListener(t *testing.T) {
 func TestEverySettingIsDecided(t *testing.T) {
 	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
-	first, other := defaultSettings(), Settings{Principal: "x", Upstreams: "x", ServerFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
+	first, other := defaultSettings(), Settings{PrincipalsFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
 	other.keep(first)
 	kept := reflect.ValueOf(other)
 	settings := reflect.TypeFor[Settings]()

@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// Import is what became of a list of foreign tool definitions.
-type Import struct {
+// ImportResult is what became of a list of foreign tool definitions.
+type ImportResult struct {
 	// YAML is a tool file, with its end line, of all tools that load; nil where
 	// none does.
 	YAML    []byte
@@ -36,7 +36,7 @@ type dialect struct {
 // members gets additionalProperties: true, which is said in Changed.
 //
 // The error is Faults where the file cannot be read at all.
-func importFrom(file string, data []byte, d dialect) (*Import, error) {
+func importFrom(file string, data []byte, d dialect) (*ImportResult, error) {
 	r := report{all: true} // each tool that is left out is named
 	root, ok := readJSON(&r, file, data)
 	if !ok {
@@ -64,7 +64,7 @@ func importFrom(file string, data []byte, d dialect) (*Import, error) {
 }
 
 type importer struct {
-	out    *Import
+	out    *ImportResult
 	report *report
 	tools  []importedTool
 }
@@ -76,10 +76,10 @@ type importedTool struct {
 	changes    []*Fault
 }
 
-func newImporter(r *report) *importer { return &importer{out: &Import{}, report: r} }
+func newImporter(r *report) *importer { return &importer{out: &ImportResult{}, report: r} }
 
 // finish is the end of every import.
-func (im *importer) finish() (*Import, error) {
+func (im *importer) finish() (*ImportResult, error) {
 	im.collisions()
 	if len(im.tools) > 0 {
 		if err := im.write(); err != nil {

@@ -36,7 +36,7 @@ func published(t *testing.T, corpus string) []foreign {
 	return tools
 }
 
-func imported(t *testing.T, tools any) *Import {
+func imported(t *testing.T, tools any) *ImportResult {
 	t.Helper()
 	data, err := json.Marshal(tools)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestImportDocker(t *testing.T) {
 
 // readsBack loads what was imported as part of a configuration, and compares it
 // with what was published: equal schemas, but for what Changed names.
-func readsBack(t *testing.T, im *Import, tools []foreign) {
+func readsBack(t *testing.T, im *ImportResult, tools []foreign) {
 	t.Helper()
 	c := loads(t, with(t, map[string]string{"tools/web.yaml": string(im.YAML), "limits.yaml": "# limits\nreplicas: 1\n# end\n", "policy.csv": "# end\n"}))
 	byName := map[string]foreign{}

@@ -4,7 +4,7 @@ package configs
 // tool file: a JSON array of tools, an object with the member "tools", or a
 // response whose result has it. Annotations are hints of the server, and change
 // nothing.
-func ImportMCP(file string, data []byte, prefix string) (*Import, error) {
+func ImportMCP(file string, data []byte, prefix string) (*ImportResult, error) {
 	return importFrom(file, data, dialect{list: []string{"result", "tools"}, read: func(n node, t *importedTool) { t.fromMCP(n, prefix) }})
 }
 

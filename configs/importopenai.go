@@ -16,7 +16,7 @@ import (
 // no arguments; strict changes nothing, since every tool is judged strictly, and
 // where it stands within the parameters it is left out, which is said in Changed.
 // Custom tools are left out: their input is free text.
-func ImportOpenAI(file string, data []byte) (*Import, error) {
+func ImportOpenAI(file string, data []byte) (*ImportResult, error) {
 	return importFrom(file, data, dialect{list: []string{"tools"}, read: func(n node, t *importedTool) { t.fromOpenAI(n) }})
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// OpenAPI says what a document of OpenAPI does not, or not for this gateway.
-type OpenAPI struct {
+// OpenAPIOptions says what a document of OpenAPI does not, or not for this gateway.
+type OpenAPIOptions struct {
 	Prefix string // of every name
 	// URL is the server; empty is the one that the document states.
 	URL string
@@ -32,7 +32,7 @@ type OpenAPI struct {
 //
 // The error is Faults where the document cannot be read at all, or does not say
 // where its server is.
-func ImportOpenAPI(file string, data []byte, o OpenAPI) (*Import, error) {
+func ImportOpenAPI(file string, data []byte, o OpenAPIOptions) (*ImportResult, error) {
 	r := report{all: true}
 	root, ok := readForeign(&r, file, data)
 	if !ok {
@@ -53,7 +53,7 @@ const (
 type document struct {
 	root     node
 	importer *importer
-	options  OpenAPI
+	options  OpenAPIOptions
 	old      bool   // 3.0: its schemas are not yet JSON Schema
 	base     string // the URL before every path
 	left     int    // of maxImported
@@ -61,7 +61,7 @@ type document struct {
 	allowed  map[*yaml.Node]allowed // by schema, as far as they were asked for
 }
 
-func (d *document) translate() (*Import, error) {
+func (d *document) translate() (*ImportResult, error) {
 	if !d.version() || !d.server() {
 		return nil, d.importer.report.err()
 	}

@@ -76,7 +76,7 @@ func TestImportOpenAPI(t *testing.T) {
 	}
 }
 
-func openAPIOptions(t *testing.T, comment string) (o OpenAPI) {
+func openAPIOptions(t *testing.T, comment string) (o OpenAPIOptions) {
 	t.Helper()
 	f := flag.NewFlagSet("options", flag.ContinueOnError)
 	f.StringVar(&o.Prefix, "prefix", "", "")
@@ -107,7 +107,7 @@ func TestImportOpenAPIIsBounded(t *testing.T) {
 	small := `{"type":"string"}`
 	data := `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{` +
 		operation("/small", small) + "," + operation("/large", large) + "," + operation("/next", small) + `}}`
-	im, err := ImportOpenAPI("document.json", []byte(data), OpenAPI{})
+	im, err := ImportOpenAPI("document.json", []byte(data), OpenAPIOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		f.Add(a.Files[0].Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		im, err := ImportOpenAPI("document", data, OpenAPI{})
+		im, err := ImportOpenAPI("document", data, OpenAPIOptions{})
 		if err != nil {
 			var faults Faults
 			if !errors.As(err, &faults) {
@@ -178,7 +178,7 @@ func TestBranchesAreLookedAtOnce(t *testing.T) {
 		fmt.Fprintf(&b, "    s%d: {allOf: [%s, %s]}\n", i, next, next)
 	}
 	fmt.Fprintf(&b, "    s%d: {}\n", chain)
-	im, err := ImportOpenAPI("document.yaml", []byte(b.String()), OpenAPI{})
+	im, err := ImportOpenAPI("document.yaml", []byte(b.String()), OpenAPIOptions{})
 	if err != nil || len(im.Refused) != 1 || !strings.Contains(im.Refused[0].Message, `"q" without a type`) {
 		t.Errorf("%+v, %v", im, err)
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/callgate/callgate/identity"
 )
 
-// Tokens say whose tokens are believed, with auth.mode jwt.
-type Tokens struct {
+// JWT say whose tokens are believed, with auth.mode jwt.
+type JWT struct {
 	identity.TokenOptions
 	// CAFile names certificates in PEM that are believed for the issuer instead of
 	// the system's; CA is what it holds.
 	CAFile, CA string
 }
 
-func defaultTokens() Tokens {
-	return Tokens{TokenOptions: identity.TokenOptions{ClockSkew: identity.DefaultClockSkew}}
+func defaultTokens() JWT {
+	return JWT{TokenOptions: identity.TokenOptions{ClockSkew: identity.DefaultClockSkew}}
 }
 
 // tokens reads auth.jwt.
-func (n node) tokens(into *Tokens) {
+func (n node) tokens(into *JWT) {
 	*into = defaultTokens()
 	before := len(n.report.faults)
 	o := &into.TokenOptions
@@ -50,9 +50,9 @@ func (n node) tokens(into *Tokens) {
 			)
 		}},
 		field{"refresh", func(n node) { n.duration("how often the keys are fetched", &o.Refresh) }},
-		field{"keep_for", func(n node) { n.duration("how long keys serve on while their source is away", &o.KeepFor) }},
+		field{"keep_for", func(n node) { n.duration("how long keys serve on while their source is away", &o.StaleIfError) }},
 		field{"timeout", func(n node) { n.duration("how long fetching the keys may take", &o.Timeout) }},
-		field{"start_within", func(n node) { n.duration("how long the start waits for the keys", &o.StartWithin) }},
+		field{"start_within", func(n node) { n.duration("how long the start waits for the keys", &o.StartupTimeout) }},
 		field{"start_without_keys", func(n node) { n.flag("whether to start while the keys cannot be had", &o.StartWithoutKeys) }},
 		field{"ca_file", func(n node) { n.text("a file of certificates", &into.CAFile) }},
 	)

@@ -12,7 +12,7 @@ import (
 )
 
 // tokensOf reads auth.jwt.
-func tokensOf(t *testing.T, keys string) Tokens {
+func tokensOf(t *testing.T, keys string) JWT {
 	t.Helper()
 	return loads(t, with(t, map[string]string{"callgate.yaml": "auth: {mode: jwt, jwt: {" + keys + "}}\n# end\n"})).Auth.JWT
 }
@@ -33,9 +33,9 @@ func TestTokensReachTheirOptions(t *testing.T) {
 			o.Claims = identity.ClaimNames{Agents: "a", Workspace: "b", Projects: "c"}
 		},
 		"refresh: 1m":              func(o *identity.TokenOptions) { o.Refresh = time.Minute },
-		"keep_for: 1h":             func(o *identity.TokenOptions) { o.KeepFor = time.Hour },
+		"keep_for: 1h":             func(o *identity.TokenOptions) { o.StaleIfError = time.Hour },
 		"timeout: 1s":              func(o *identity.TokenOptions) { o.Timeout = time.Second },
-		"start_within: 2s":         func(o *identity.TokenOptions) { o.StartWithin = 2 * time.Second },
+		"start_within: 2s":         func(o *identity.TokenOptions) { o.StartupTimeout = 2 * time.Second },
 		"start_without_keys: true": func(o *identity.TokenOptions) { o.StartWithoutKeys = true },
 	} {
 		want := base

@@ -57,23 +57,23 @@ func TestImportShowsWhatHides(t *testing.T) {
 	}
 	stated := func(format string) []byte { return []byte(strings.ReplaceAll(format, "HIDDEN", string(quoted))) }
 	for name, c := range map[string]struct {
-		read func(data []byte) (*Import, error)
+		read func(data []byte) (*ImportResult, error)
 		data string
 	}{
 		"mcp": {
-			func(data []byte) (*Import, error) { return ImportMCP("tools.json", data, "") },
+			func(data []byte) (*ImportResult, error) { return ImportMCP("tools.json", data, "") },
 			`{"tools":[
  {"name":"shown","description":HIDDEN,"inputSchema":{"type":"object","title":HIDDEN,"properties":{"description":{"type":"string","description":HIDDEN},"enum":{"title":HIDDEN}}}},
  {"name":"word","inputSchema":{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}},
  {"name":"named","inputSchema":{"type":"object","properties":{HIDDEN:{"type":"string"}}}},
  {"name":"data","inputSchema":{"type":"object","properties":{"q":{"const":{"description":HIDDEN}}}}}]}`,
 		},
-		"openai": {func(data []byte) (*Import, error) { return ImportOpenAI("tools.json", data) }, `{"tools":[
+		"openai": {func(data []byte) (*ImportResult, error) { return ImportOpenAI("tools.json", data) }, `{"tools":[
  {"type":"function","function":{"name":"shown","description":HIDDEN,"parameters":{"type":"object","title":HIDDEN,"properties":{"description":{"type":"string","description":HIDDEN},"enum":{"title":HIDDEN}}}}},
  {"type":"function","function":{"name":"word","parameters":{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}}},
  {"type":"function","function":{"name":"named","parameters":{"type":"object","properties":{HIDDEN:{"type":"string"}}}}},
  {"type":"function","function":{"name":"data","parameters":{"type":"object","properties":{"q":{"const":{"description":HIDDEN}}}}}}]}`},
-		"openapi": {func(data []byte) (*Import, error) { return ImportOpenAPI("tools.json", data, OpenAPI{}) }, `{"openapi":"3.1.0","info":{"title":"a","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{
+		"openapi": {func(data []byte) (*ImportResult, error) { return ImportOpenAPI("tools.json", data, OpenAPIOptions{}) }, `{"openapi":"3.1.0","info":{"title":"a","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{
  "/a":{"get":{"operationId":"shown","summary":HIDDEN,"parameters":[
   {"name":"a","in":"query","description":HIDDEN,"schema":{"type":"string"}},{"name":"b","in":"query","schema":{"type":"string","description":HIDDEN}},{"name":"c","in":"query","schema":{"type":"string","title":HIDDEN}}]}},
  "/b":{"get":{"operationId":"word","parameters":[{"name":"q","in":"query","schema":{"enum":[HIDDEN]}}]}},
@@ -137,7 +137,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	search.OutputSchema = schema(`{"type":"object","properties":{"a":{"type":"string","description":HIDDEN}}}`)
 	word.InputSchema = schema(`{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}`)
 	named.InputSchema = schema(`{"type":"object","properties":{HIDDEN:{"type":"string"}}}`)
-	accepted := Accept(before.Servers[0], []Offer{search, word, named})
+	accepted := Accept(before.Servers[0], []DiscoveredTool{search, word, named})
 	if len(accepted.Pins) != 1 || len(accepted.Changed) != 4 || len(accepted.Refused) != 2 {
 		t.Fatalf("found %+v", accepted)
 	}
@@ -150,10 +150,10 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	if pin := accepted.Pins[0]; err != nil || pin.Description != hiddenText || pin.Digest != digest {
 		t.Errorf("the pin is not what the server said: %+v", pin)
 	}
-	if err := before.WritePins("hub", accepted.Pins); err != nil {
+	if err := before.WriteLockfile("hub", accepted.Pins); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile(PinFile(data, "hub"))
+	file, err := os.ReadFile(LockfilePath(data, "hub"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(PinFile(data, "hub"), raw, 0o600); err != nil {
+	if err := os.WriteFile(LockfilePath(data, "hub"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	shown()
@@ -200,10 +200,10 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(PinFile(data, "hub"), raw, 0o600); err != nil {
+	if err := os.WriteFile(LockfilePath(data, "hub"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(main); err == nil || !strings.Contains(err.Error(), filepath.Base(PinFile(data, "hub"))+":1:") || !strings.Contains(err.Error(), "the hidden character U+202E") {
+	if _, err := Load(main); err == nil || !strings.Contains(err.Error(), filepath.Base(LockfilePath(data, "hub"))+":1:") || !strings.Contains(err.Error(), "the hidden character U+202E") {
 		t.Errorf("a pin that is judged by what hides: %v", err)
 	}
 }

@@ -22,13 +22,13 @@ func TestBaseLoads(t *testing.T) {
 	if len(c.Warnings) > 0 {
 		t.Errorf("found warnings: %v", c.Warnings)
 	}
-	if c.Server.Listen != "127.0.0.1:8080" || c.Server.AdminListen != "127.0.0.1:9090" || filepath.Base(c.DataDir) != "data" || c.Principal != "principals.yaml" {
+	if c.Server.Listen != "127.0.0.1:8080" || c.Server.AdminListen != "127.0.0.1:9090" || filepath.Base(c.DataDir) != "data" || c.PrincipalsFile != "principals.yaml" {
 		t.Errorf("found the settings %+v", c.Settings)
 	}
 	if found := c.Principals; len(found) != 1 || found[0].Name != "batch" || !slices.Equal(found[0].Projects, []string{"alpha"}) {
 		t.Errorf("found the principals %+v", found)
 	}
-	if b := c.Budgets; b.OnStoreLoss != ratelimit.LossLocal || b.Replicas != 2 || b.Default.Budget.Burst != 5 || b.Agents["Analyst"].Tools["web.search"].Burst != 5 {
+	if b := c.Limits; b.OnStoreLoss != ratelimit.LossLocal || b.Replicas != 2 || b.Default.Budget.Burst != 5 || b.Agents["Analyst"].Tools["web.search"].Burst != 5 {
 		t.Errorf("found the limits %+v", b)
 	}
 	web, ok := c.Tools.Lookup("web.search")
@@ -40,7 +40,7 @@ func TestBaseLoads(t *testing.T) {
 	}
 	for text, allowed := range map[string]bool{`"fine"`: true, `"secret"`: false} {
 		request := policy.Request{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "notes.add", Arguments: map[string]any{"text": strings.Trim(text, `"`)}}
-		if d, err := c.Access.Permit(context.Background(), request); err != nil || d.Allowed != allowed {
+		if d, err := c.Policy.Permit(context.Background(), request); err != nil || d.Allowed != allowed {
 			t.Errorf("with the text %s: allowed %v, %v; expected %v", text, d.Allowed, err, allowed)
 		}
 	}
@@ -88,7 +88,7 @@ func TestForms(t *testing.T) {
 				t.Errorf("found data_dir %q", c.DataDir)
 			}
 			c.DataDir = want.DataDir
-			c.Registry = want.Registry // its patterns are what one of the cases changes
+			c.ToolFiles = want.ToolFiles // its patterns are what one of the cases changes
 			root := c.Workspaces["acme"].Projects["alpha"].Roots
 			if len(root) != 1 || root[0] != filepath.Join(dir, "work", "alpha") {
 				t.Errorf("found the roots %v", root)
@@ -204,7 +204,7 @@ func TestEmbeddedDefault(t *testing.T) {
 	if len(c.Warnings) > 0 {
 		t.Errorf("found warnings: %v", c.Warnings)
 	}
-	if c.Settings.Principal != "" || len(c.Principals) > 0 {
+	if c.Settings.PrincipalsFile != "" || len(c.Principals) > 0 {
 		t.Error("the default has principals")
 	}
 	if c.DataDir != "callgate-data" {
@@ -284,7 +284,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if len(stated.Servers) != 2 {
 		t.Errorf("found %d servers", len(stated.Servers))
 	}
-	if route, found := stated.Models.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
+	if route, found := stated.Upstreams.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
 		t.Errorf("found the route %+v; expected the default rules", route)
 	}
 	least := loads(t, with(t, map[string]string{
@@ -296,7 +296,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	said := stated.Auth.JWT.TokenOptions
 	standard := identity.TokenOptions{
 		Issuer: "https://id.example.com", Audience: "callgate", Algorithms: identity.DefaultAlgorithms(), ClockSkew: identity.DefaultClockSkew,
-		Refresh: identity.DefaultRefresh, KeepFor: identity.DefaultKeepFor, Timeout: identity.DefaultTimeout, StartWithin: identity.DefaultStartWithin,
+		Refresh: identity.DefaultRefresh, StaleIfError: identity.DefaultStaleIfError, Timeout: identity.DefaultTimeout, StartupTimeout: identity.DefaultStartupTimeout,
 		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects", Operator: "callgate_operator"},
 	}
 	if !reflect.DeepEqual(said, standard) {

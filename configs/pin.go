@@ -18,8 +18,8 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Offer is a tool as its server states it. Nothing of it was judged.
-type Offer struct {
+// DiscoveredTool is a tool as its server states it. Nothing of it was judged.
+type DiscoveredTool struct {
 	Name, Version, Endpoint, Description string
 	InputSchema, OutputSchema            json.RawMessage
 	// Unusable is why the server's protocol does not let it be called from here;
@@ -32,7 +32,7 @@ const maxOfferDepth = 200
 
 // Digest is SHA-256, in hex, over what the server states, whatever the order of
 // members in it. An offer that is not strict JSON is an error.
-func (o Offer) Digest() (string, error) {
+func (o DiscoveredTool) Digest() (string, error) {
 	all := []any{o.Name, o.Version, o.Endpoint, o.Description}
 	for _, schema := range []json.RawMessage{o.InputSchema, o.OutputSchema} {
 		if schema == nil {
@@ -66,10 +66,10 @@ type Pin struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// Sum is SHA-256, in hex, over all that a pin says, whatever the order of members in
+// ContentDigest is SHA-256, in hex, over all that a pin says, whatever the order of members in
 // its schemas. Two pins whose digests are one differ in it where one was edited.
-func (p Pin) Sum() (string, error) {
-	judged, err := Offer{
+func (p Pin) ContentDigest() (string, error) {
+	judged, err := DiscoveredTool{
 		Name: p.Name, Version: p.Version, Endpoint: p.Endpoint, Description: p.Description,
 		InputSchema: p.InputSchema, OutputSchema: p.OutputSchema,
 	}.Digest()
@@ -86,8 +86,8 @@ type pinFile struct {
 	Tools  []Pin  `json:"tools"`
 }
 
-// PinFile is the file of the tools that were accepted from a server.
-func PinFile(dataDir, server string) string {
+// LockfilePath is the file of the tools that were accepted from a server.
+func LockfilePath(dataDir, server string) string {
 	return filepath.Join(dataDir, "servers", server+".json")
 }
 
@@ -122,8 +122,8 @@ func readPins(r *report, file, of string, data []byte) (pins []Pin, nodes []node
 	return pins, nodes
 }
 
-// Accepted is what became of offers that an operator wants to accept.
-type Accepted struct {
+// Acceptance is what became of offers that an operator wants to accept.
+type Acceptance struct {
 	Pins    []Pin
 	Changed []*Fault // what was added to a schema so that it loads
 	Refused []*Fault // why an offer is not accepted
@@ -131,12 +131,12 @@ type Accepted struct {
 
 // Accept judges the offers of a server as tools of the registry. Those that load
 // are pins; the others are refused, each with its reasons.
-func Accept(s ToolServer, offers []Offer) *Accepted {
-	out := &Accepted{}
+func Accept(s ToolServer, offers []DiscoveredTool) *Acceptance {
+	out := &Acceptance{}
 	for _, o := range offers {
 		p, err := out.accept(s, o)
 		if err == nil {
-			_, err = registry.New([]registry.Tool{{Name: s.Tool(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}})
+			_, err = registry.New([]registry.Tool{{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}})
 		}
 		if err != nil {
 			out.refuse(s, o.Name, err)
@@ -150,10 +150,10 @@ func Accept(s ToolServer, offers []Offer) *Accepted {
 
 // collisions refuses pins that cannot stand beside one another: the second of two
 // that are the same, or that one name map would join.
-func (a *Accepted) collisions(s ToolServer) {
+func (a *Acceptance) collisions(s ToolServer) {
 	bare := make([]registry.Tool, len(a.Pins))
 	for i, p := range a.Pins {
-		bare[i] = registry.Tool{Name: s.Tool(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
+		bare[i] = registry.Tool{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
 	}
 	_, err := registry.New(bare)
 	if err == nil {
@@ -174,7 +174,7 @@ func (a *Accepted) collisions(s ToolServer) {
 }
 
 // refuse notes why an offer is not accepted.
-func (a *Accepted) refuse(s ToolServer, tool string, err error) {
+func (a *Acceptance) refuse(s ToolServer, tool string, err error) {
 	reasons := []string{err.Error()}
 	if faults := loadErrors(err); len(faults) > 0 {
 		reasons = nil
@@ -188,18 +188,18 @@ func (a *Accepted) refuse(s ToolServer, tool string, err error) {
 }
 
 // accept makes a pin of one offer.
-func (a *Accepted) accept(s ToolServer, o Offer) (Pin, error) {
+func (a *Acceptance) accept(s ToolServer, o DiscoveredTool) (Pin, error) {
 	switch {
 	case o.Unusable != "":
 		return Pin{}, errors.New(o.Unusable)
-	case !registry.ValidName(s.Tool(o.Name)):
-		return Pin{}, fmt.Errorf("with its prefix it is %s; expected a name of letters, digits, _ and - in parts joined by dots, at most 64 bytes, for which a shorter prefix makes room", parser.Quote(s.Tool(o.Name)))
+	case !registry.ValidName(s.ToolName(o.Name)):
+		return Pin{}, fmt.Errorf("with its prefix it is %s; expected a name of letters, digits, _ and - in parts joined by dots, at most 64 bytes, for which a shorter prefix makes room", parser.Quote(s.ToolName(o.Name)))
 	}
 	digest, err := o.Digest()
 	if err != nil {
 		return Pin{}, err
 	}
-	stated := map[string]json.RawMessage{"name": quoted(s.Tool(o.Name)), "inputSchema": o.InputSchema}
+	stated := map[string]json.RawMessage{"name": quoted(s.ToolName(o.Name)), "inputSchema": o.InputSchema}
 	if o.InputSchema == nil {
 		delete(stated, "inputSchema")
 	}
@@ -224,7 +224,7 @@ func (a *Accepted) accept(s ToolServer, o Offer) (Pin, error) {
 		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: f.Message})
 	}
 	if r, found := wrapper.Hidden(o.Description); found {
-		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.Tool(o.Name), hiddenCharacter(r))})
+		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(o.Name), hiddenCharacter(r))})
 	}
 	return Pin{
 		Name: o.Name, Version: o.Version, Endpoint: o.Endpoint, Digest: digest, Description: o.Description,
@@ -250,31 +250,31 @@ func quoted(s string) json.RawMessage {
 	return q
 }
 
-// ParsePins reads what EncodePins has written of a server, strictly. file is its name,
+// ParseLockfile reads what EncodeLockfile has written of a server, strictly. file is its name,
 // for what is wrong with it.
-func ParsePins(file, server string, data []byte) ([]Pin, error) {
+func ParseLockfile(file, server string, data []byte) ([]Pin, error) {
 	var r report
 	pins, _ := readPins(&r, file, server, data)
 	return pins, r.err()
 }
 
-// EncodePins is what the pin file of a server holds with these pins.
-func EncodePins(server string, pins []Pin) ([]byte, error) {
+// EncodeLockfile is what the pin file of a server holds with these pins.
+func EncodeLockfile(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
 	return append(wrapper.Escape(data), '\n'), err
 }
 
-// TakesPins says what the configuration would be refused for if these were the pins
+// CheckLockfile says what the configuration would be refused for if these were the pins
 // of a server.
-func (c *Config) TakesPins(server string, pins []Pin) error {
-	data, err := EncodePins(server, pins)
+func (c *Config) CheckLockfile(server string, pins []Pin) error {
+	data, err := EncodeLockfile(server, pins)
 	if err != nil {
 		return err
 	}
 	main := c.Files[0]
-	_, err = load(overlaid{disk{root: filepath.Dir(main)}, PinFile(c.DataDir, server), data}, main, "")
+	_, err = load(overlaid{disk{root: filepath.Dir(main)}, LockfilePath(c.DataDir, server), data}, main, "")
 	return err
 }
 
@@ -292,15 +292,15 @@ func (o overlaid) read(name string) ([]byte, error) {
 	return o.source.read(name)
 }
 
-// WritePins makes pins those of a server, unless its pins are no more those that the
+// WriteLockfile makes pins those of a server, unless its pins are no more those that the
 // configuration was loaded with. A reader sees the file of before or this one, and it
-// is on disk when WritePins returns nil.
-func (c *Config) WritePins(server string, pins []Pin) (err error) {
-	data, err := EncodePins(server, pins)
+// is on disk when WriteLockfile returns nil.
+func (c *Config) WriteLockfile(server string, pins []Pin) (err error) {
+	data, err := EncodeLockfile(server, pins)
 	if err != nil {
 		return err
 	}
-	file := PinFile(c.DataDir, server)
+	file := LockfilePath(c.DataDir, server)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -334,11 +334,11 @@ func (c *Config) WritePins(server string, pins []Pin) (err error) {
 
 // stillPinned tells whether the pins of a server are those of the configuration.
 func (c *Config) stillPinned(server string) error {
-	file := PinFile(c.DataDir, server)
+	file := LockfilePath(c.DataDir, server)
 	data, err := disk{}.read(file)
 	var now []Pin
 	if err == nil {
-		now, err = ParsePins(file, server, data)
+		now, err = ParseLockfile(file, server, data)
 	} else if isAbsent(err) {
 		err = nil
 	}

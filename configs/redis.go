@@ -12,11 +12,11 @@ import (
 // Redis says where the limits are that replicas share: exactly one of URL,
 // Sentinel and Cluster.
 type Redis struct {
-	URL      RedisURL
-	Sentinel Sentinel
-	Cluster  []string // some of its nodes, host:port
-	Login    Login    // of Sentinel's master and of Cluster
-	TLS      bool     // of Sentinel and Cluster; a URL says it itself
+	URL         RedisURL
+	Sentinel    Sentinel
+	Cluster     []string    // some of its nodes, host:port
+	Credentials Credentials // of Sentinel's master and of Cluster
+	TLS         bool        // of Sentinel and Cluster; a URL says it itself
 	// CAFile names certificates in PEM that are believed instead of the system's;
 	// CA is what it holds.
 	CAFile, CA string
@@ -31,8 +31,8 @@ type RedisURL struct {
 	Secret Secret
 }
 
-// Given tells whether there is one.
-func (u RedisURL) Given() bool { return u.Plain != "" || u.Secret.Given() }
+// IsSet tells whether there is one.
+func (u RedisURL) IsSet() bool { return u.Plain != "" || u.Secret.IsSet() }
 
 // Read returns the URL as it stands now.
 func (u RedisURL) Read() (string, error) {
@@ -44,14 +44,14 @@ func (u RedisURL) Read() (string, error) {
 
 // Sentinel is a master that sentinels watch.
 type Sentinel struct {
-	Master    string
-	Addresses []string
-	Login     Login // of the sentinels
+	Master      string
+	Addresses   []string
+	Credentials Credentials // of the sentinels
 }
 
-// Login is a user and where its password stands. Both may be absent; a password
+// Credentials is a user and where its password stands. Both may be absent; a password
 // alone is the default user's.
-type Login struct {
+type Credentials struct {
 	Username string
 	Password Secret
 }
@@ -66,7 +66,7 @@ func (n node) redis() *Redis {
 		field{"url", func(n node) { n.redisURL(&r.URL) }},
 		field{"sentinel", func(n node) {
 			s := &r.Sentinel
-			n.object(append(n.login(&s.Login),
+			n.object(append(n.login(&s.Credentials),
 				field{"master", func(n node) { n.text("the name of the master", &s.Master) }},
 				field{"addresses", func(n node) { n.addresses("sentinels", &s.Addresses) }},
 			)...)
@@ -84,8 +84,8 @@ func (n node) redis() *Redis {
 				n.fail("found a cluster without nodes; expected the addresses of some")
 			}
 		}},
-		field{"username", func(n node) { n.text("a user of Redis", &r.Login.Username) }},
-		field{"password", func(n node) { n.secret("a password of Redis", &r.Login.Password) }},
+		field{"username", func(n node) { n.text("a user of Redis", &r.Credentials.Username) }},
+		field{"password", func(n node) { n.secret("a password of Redis", &r.Credentials.Password) }},
 		field{"tls", func(n node) { n.flag("whether Redis is spoken to over TLS", &r.TLS) }},
 		field{"ca_file", func(n node) { n.text("a file of certificates", &r.CAFile) }},
 		field{"prefix", func(n node) { n.prefix(&r.Prefix) }},
@@ -109,7 +109,7 @@ func (n node) oneRedis(r *Redis) {
 		n.fail("found %d of url, sentinel and cluster; expected one of them", ways)
 		return
 	}
-	if !r.URL.Given() {
+	if !r.URL.IsSet() {
 		n.wholeLogin("Redis")
 		if at, _, stated := n.child("ca_file"); stated && !r.TLS {
 			at.fail("found certificates for a Redis that is spoken to without TLS; expected tls: true beside them")
@@ -134,7 +134,7 @@ func (n node) wholeLogin(of string) {
 	}
 }
 
-func (n node) login(into *Login) []field {
+func (n node) login(into *Credentials) []field {
 	return []field{
 		{"username", func(n node) { n.text("a user of the sentinels", &into.Username) }},
 		{"password", func(n node) { n.secret("a password of the sentinels", &into.Password) }},

@@ -34,8 +34,8 @@ func TestRedisForms(t *testing.T) {
 			Cluster: []string{"a:1", "b:2"}, TLS: true, CAFile: "ca.pem", CA: pem,
 		},
 		`redis: {sentinel: {master: main, addresses: ["a:1"], password: "env:S"}, username: gate, password: "env:P"}`: {
-			Sentinel: Sentinel{Master: "main", Addresses: []string{"a:1"}, Login: Login{Password: Secret{"env", "S"}}},
-			Login:    Login{Username: "gate", Password: Secret{"env", "P"}},
+			Sentinel:    Sentinel{Master: "main", Addresses: []string{"a:1"}, Credentials: Credentials{Password: Secret{"env", "S"}}},
+			Credentials: Credentials{Username: "gate", Password: Secret{"env", "P"}},
 		},
 	} {
 		if want.Prefix == "" {
@@ -57,10 +57,10 @@ func TestRedisURL(t *testing.T) {
 	}
 	t.Setenv("CALLGATE_TEST_URL", "redis://:hunter2@a")
 	u := RedisURL{Secret: Secret{"env", "CALLGATE_TEST_URL"}}
-	if found, err := u.Read(); found != "redis://:hunter2@a" || err != nil || !u.Given() {
+	if found, err := u.Read(); found != "redis://:hunter2@a" || err != nil || !u.IsSet() {
 		t.Errorf("found %q, %v", found, err)
 	}
-	if (RedisURL{}).Given() {
+	if (RedisURL{}).IsSet() {
 		t.Error("none is one")
 	}
 }

@@ -49,14 +49,14 @@ func TestReplicasOfARunningGateway(t *testing.T) {
 		if e := h.last(); !strings.Contains(e.Faults.Error(), "found no replicas") {
 			t.Errorf("found %v", e.Faults)
 		}
-		if c := h.current.Load(); c.Redis == nil || c.Budgets.Replicas != 2 {
-			t.Errorf("found %d replicas on %+v; expected what was served before", c.Budgets.Replicas, c.Redis)
+		if c := h.current.Load(); c.Redis == nil || c.Limits.Replicas != 2 {
+			t.Errorf("found %d replicas on %+v; expected what was served before", c.Limits.Replicas, c.Redis)
 		}
 		h.save("limits.yaml", "replicas: 4\n# end\n")
 		time.Sleep(bound)
 		h.expect("failed reloaded recovered restart")
-		if c := h.current.Load(); c.Redis == nil || c.Budgets.Replicas != 4 {
-			t.Errorf("found %d replicas on %+v; expected 4, on the Redis of the start", c.Budgets.Replicas, c.Redis)
+		if c := h.current.Load(); c.Redis == nil || c.Limits.Replicas != 4 {
+			t.Errorf("found %d replicas on %+v; expected 4, on the Redis of the start", c.Limits.Replicas, c.Redis)
 		}
 	})
 }

@@ -53,14 +53,14 @@ func generationOf(t testing.TB, n int) map[string]entry {
 // tools, and in its policy, where it is guess or, as for a policy in which a row
 // is missing, -1.
 func numbers(c *Config, guess int) [4]int {
-	main, limits, tools, access := c.Output.MaxBytes-1000, c.Budgets.Replicas, -1, -1
+	main, limits, tools, access := c.Output.MaxBytes-1000, c.Limits.Replicas, -1, -1
 	if web, ok := c.Tools.Lookup("web.search"); ok {
 		if _, err := fmt.Sscanf(web.Version(), "1.0.%d", &tools); err != nil {
 			tools = -1
 		}
 	}
 	permits := func(agent, text string) bool {
-		d, err := c.Access.Permit(context.Background(), policy.Request{
+		d, err := c.Policy.Permit(context.Background(), policy.Request{
 			Agent: agent, Workspace: "acme", Project: "alpha", Tool: "notes.add", Arguments: map[string]any{"text": text},
 		})
 		return err == nil && d.Allowed
@@ -73,7 +73,7 @@ func numbers(c *Config, guess int) [4]int {
 
 // whole tells whether all files that bear a number bear the same.
 func whole(c *Config) bool {
-	n := c.Budgets.Replicas
+	n := c.Limits.Replicas
 	return numbers(c, n) == [4]int{n, n, n, n}
 }
 
@@ -236,7 +236,7 @@ func (s style) filesOf(t testing.TB, n int) map[string]entry {
 
 // saving makes saves one after the other, waits after each until it is live, and
 // returns the longest wait. pause is called before each.
-func saving(t testing.TB, s style, count int, opts WatchOptions, pace time.Duration, prepare func(*house), pause func()) time.Duration {
+func saving(t testing.TB, s style, count int, opts WatcherOptions, pace time.Duration, prepare func(*house), pause func()) time.Duration {
 	root := t.TempDir()
 	l := &ledger{kept: map[string]int{}}
 	l.enter(t, s.filesOf(t, 1), 1)
@@ -278,7 +278,7 @@ func TestSaves(t *testing.T) {
 			if testing.Short() && !long {
 				count = 2
 			}
-			longest := saving(t, s, count, WatchOptions{}, 2*time.Millisecond, func(*house) {}, func() {})
+			longest := saving(t, s, count, WatcherOptions{}, 2*time.Millisecond, func(*house) {}, func() {})
 			t.Logf("%d saves, live within %v", count, longest)
 			if long && longest > bound {
 				t.Errorf("a save took %v to be live; expected at most %v", longest, bound)
@@ -298,7 +298,7 @@ func TestSavesWithoutNotice(t *testing.T) {
 				if testing.Short() {
 					count = 2
 				}
-				longest := saving(t, s, count, WatchOptions{}, 40*time.Millisecond, func(h *house) { h.open = noNotice }, func() {
+				longest := saving(t, s, count, WatcherOptions{}, 40*time.Millisecond, func(h *house) { h.open = noNotice }, func() {
 					time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 				})
 				t.Logf("%d saves, live within %v", count, longest)
@@ -317,7 +317,7 @@ func TestNotice(t *testing.T) {
 	for _, s := range styles {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			saving(t, s, 1, WatchOptions{Interval: time.Hour, Debounce: 50 * time.Millisecond}, 10*time.Millisecond, func(*house) {}, func() {})
+			saving(t, s, 1, WatcherOptions{Interval: time.Hour, Debounce: 50 * time.Millisecond}, 10*time.Millisecond, func(*house) {}, func() {})
 		})
 	}
 }
@@ -333,7 +333,7 @@ func TestBurst(t *testing.T) {
 			root := t.TempDir()
 			l := &ledger{kept: map[string]int{}}
 			l.enter(t, s.filesOf(t, 1), 1)
-			h := open(t, s.lay(t, root, s.filesOf(t, 1)), WatchOptions{Interval: 5 * time.Millisecond, Debounce: time.Millisecond}).start()
+			h := open(t, s.lay(t, root, s.filesOf(t, 1)), WatcherOptions{Interval: 5 * time.Millisecond, Debounce: time.Millisecond}).start()
 			defer readers(t, h, l, s, 2*time.Millisecond)()
 			// No save is made twice: bytes that come back would look as if they had
 			// been at rest.

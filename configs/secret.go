@@ -24,12 +24,12 @@ const (
 // maxSecret bounds a secret, in bytes.
 const maxSecret = 64 << 10
 
-// Given tells whether there is one.
-func (s Secret) Given() bool { return s.kind != "" }
+// IsSet tells whether there is one.
+func (s Secret) IsSet() bool { return s.kind != "" }
 
 // String names the place.
 func (s Secret) String() string {
-	if !s.Given() {
+	if !s.IsSet() {
 		return ""
 	}
 	return s.kind + ":" + s.place

@@ -19,7 +19,7 @@ func placed(t *testing.T, place string) (s Secret, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Redis.Login.Password, dir
+	return c.Redis.Credentials.Password, dir
 }
 
 func TestSecretOfTheEnvironment(t *testing.T) {
@@ -75,10 +75,10 @@ func TestSecretIsNotPrinted(t *testing.T) {
 			t.Errorf("%s prints %s", how, said)
 		}
 	}
-	if s.String() != "env:CALLGATE_TEST_SECRET" || !s.Given() {
+	if s.String() != "env:CALLGATE_TEST_SECRET" || !s.IsSet() {
 		t.Errorf("it calls itself %q", s)
 	}
-	if (Secret{}).Given() || (Secret{}).String() != "" {
+	if (Secret{}).IsSet() || (Secret{}).String() != "" {
 		t.Error("none is one")
 	}
 	if _, err := (Secret{}).Read(); err == nil {

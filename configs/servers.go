@@ -20,7 +20,7 @@ type ToolServer struct {
 	// URL of the server, or with mcp Command instead: a program and its arguments.
 	URL     string
 	Command []string
-	Folder  string            // of the servers file, in which Command is started
+	Dir     string            // of the servers file, in which Command is started
 	Env     map[string]string // that Command is given: values, or the places of secrets
 	// Prefix stands before the name of each of its tools, with a dot between.
 	Prefix string
@@ -51,8 +51,8 @@ const (
 // maxServerName bounds the name of a server, and of its prefix.
 const maxServerName = 32
 
-// Tool is the name in the registry of a tool of the server.
-func (s *ToolServer) Tool(name string) string { return s.Prefix + "." + name }
+// ToolName is the name in the registry of a tool of the server.
+func (s *ToolServer) ToolName(name string) string { return s.Prefix + "." + name }
 
 // Allows tells whether a tool may be accepted.
 func (s *ToolServer) Allows(name string) bool {
@@ -65,7 +65,7 @@ func (s *ToolServer) Allows(name string) bool {
 // run is how a tool of the server is run.
 func (s *ToolServer) run(p Pin) registry.Run {
 	r := registry.Run{
-		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
+		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
 		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
 		Asks: s.Asks,
 	}
@@ -110,7 +110,7 @@ func (n node) toolServer() ToolServer {
 			n.choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}},
 		field{"url", func(n node) { n.text("the URL of the server", &s.URL) }},
-		field{"command", func(n node) { n.command(&s.Command, &s.Folder) }},
+		field{"command", func(n node) { n.command(&s.Command, &s.Dir) }},
 		field{"env", func(n node) { n.env(&s.Env) }},
 		field{"prefix", func(n node) { n.label("what stands before the names of its tools", &s.Prefix) }},
 		field{"credential", func(n node) { n.secret("what the server asks for", &s.Credential) }},
@@ -160,7 +160,7 @@ func (n node) toolServer() ToolServer {
 // tried reports what every tool of the server would be refused for.
 func (n node) tried(s ToolServer) {
 	// A name and a version as every protocol has them.
-	_, err := registry.New([]registry.Tool{{Name: s.Tool("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
+	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
 		return
 	}
@@ -199,7 +199,7 @@ func (l *loader) servers(c *Config) []toolEntry {
 	var entries []toolEntry
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		file := PinFile(cmp.Or(l.data, c.DataDir), s.Name)
+		file := LockfilePath(cmp.Or(l.data, c.DataDir), s.Name)
 		data, err := l.read(file)
 		if isAbsent(err) {
 			continue // nothing was accepted yet
@@ -216,7 +216,7 @@ func (l *loader) servers(c *Config) []toolEntry {
 				continue
 			}
 			entries = append(entries, toolEntry{registry.Tool{
-				Name: s.Tool(p.Name), Version: p.Version, Description: wrapper.Legible(p.Description), Effect: s.Effects[p.Name],
+				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.Legible(p.Description), Effect: s.Effects[p.Name],
 				InputSchema:  shownOf(nodes[i], "input_schema", p.InputSchema),
 				OutputSchema: shownOf(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
 			}, nodes[i]})
@@ -230,7 +230,7 @@ func (l *loader) stray(c *Config) {
 	for _, s := range c.Servers {
 		for name := range s.Effects {
 			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p Pin) bool { return p.Name == name }) {
-				l.report.warnings = append(l.report.warnings, &Fault{File: c.ServerFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
+				l.report.warnings = append(l.report.warnings, &Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
 			}
 		}
 	}

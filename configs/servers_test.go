@@ -23,8 +23,8 @@ const oneServer = `servers:
   - {name: hub, type: mcp, url: "https://example.com/mcp", credential: env:HUB_TOKEN, allow: [search, "get_*"], effects: {search: read}, timeout: 3s}
 `
 
-func offered(name string) Offer {
-	return Offer{Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"extra":{"type":"object"}}}`)}
+func offered(name string) DiscoveredTool {
+	return DiscoveredTool{Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"extra":{"type":"object"}}}`)}
 }
 
 func TestAcceptedToolsAreRegistered(t *testing.T) {
@@ -37,14 +37,14 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	if _, there := before.Tools.Lookup("hub.search"); there || len(before.Servers) != 1 {
 		t.Fatal("a tool that nobody has accepted is registered")
 	}
-	accepted := Accept(before.Servers[0], []Offer{offered("search"), offered("get_one"), offered("drop")})
+	accepted := Accept(before.Servers[0], []DiscoveredTool{offered("search"), offered("get_one"), offered("drop")})
 	if len(accepted.Pins) != 3 || len(accepted.Changed) != 3 || len(accepted.Refused) != 0 {
 		t.Fatalf("%+v", accepted)
 	}
-	if err := before.WritePins("hub", accepted.Pins); err != nil {
+	if err := before.WriteLockfile("hub", accepted.Pins); err != nil {
 		t.Fatal(err)
 	}
-	if err := before.WritePins("hub", nil); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+	if err := before.WriteLockfile("hub", nil); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("who has not seen what was accepted meanwhile undoes it: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(data, "servers", ".*")); err != nil || len(left) != 0 {
@@ -87,7 +87,7 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := before.WritePins("hub", Accept(before.Servers[0], []Offer{offered("search")}).Pins); err != nil {
+	if err := before.WriteLockfile("hub", Accept(before.Servers[0], []DiscoveredTool{offered("search")}).Pins); err != nil {
 		t.Fatal(err)
 	}
 	if before, err = Load(main); err != nil {
@@ -128,7 +128,7 @@ func TestFaultOfPins(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(data, "servers"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(PinFile(data, "hub"), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(LockfilePath(data, "hub"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Load(main); err == nil || !strings.Contains(err.Error(), want) {
@@ -161,52 +161,54 @@ func TestAllow(t *testing.T) {
 
 func TestAcceptRefuses(t *testing.T) {
 	s := ToolServer{Name: "hub", Type: ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
-	bad := func(change func(*Offer)) Offer {
+	bad := func(change func(*DiscoveredTool)) DiscoveredTool {
 		o := offered("search")
 		change(&o)
 		return o
 	}
-	for why, o := range map[string]Offer{
-		"a name with a blank":        bad(func(o *Offer) { o.Name = "a b" }),
-		"no name":                    bad(func(o *Offer) { o.Name = "" }),
-		"a long name":                bad(func(o *Offer) { o.Name = strings.Repeat("a", 61) }),
-		"no schema":                  bad(func(o *Offer) { o.InputSchema = nil }),
-		"a schema twice":             bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","type":"object"}`) }),
-		"a schema of another host":   bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"$ref":"https://example.com/schema"}`) }),
-		"an unknown keyword":         bad(func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`) }),
-		"what cannot be called":      bad(func(o *Offer) { o.Unusable = "it asks for a secret" }),
-		"an output schema of no use": bad(func(o *Offer) { o.OutputSchema = json.RawMessage(`{"type":"objekt"}`) }),
+	for why, o := range map[string]DiscoveredTool{
+		"a name with a blank":      bad(func(o *DiscoveredTool) { o.Name = "a b" }),
+		"no name":                  bad(func(o *DiscoveredTool) { o.Name = "" }),
+		"a long name":              bad(func(o *DiscoveredTool) { o.Name = strings.Repeat("a", 61) }),
+		"no schema":                bad(func(o *DiscoveredTool) { o.InputSchema = nil }),
+		"a schema twice":           bad(func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"type":"object","type":"object"}`) }),
+		"a schema of another host": bad(func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"$ref":"https://example.com/schema"}`) }),
+		"an unknown keyword": bad(func(o *DiscoveredTool) {
+			o.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`)
+		}),
+		"what cannot be called":      bad(func(o *DiscoveredTool) { o.Unusable = "it asks for a secret" }),
+		"an output schema of no use": bad(func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`{"type":"objekt"}`) }),
 	} {
-		if a := Accept(s, []Offer{o}); len(a.Pins) != 0 || len(a.Refused) == 0 {
+		if a := Accept(s, []DiscoveredTool{o}); len(a.Pins) != 0 || len(a.Refused) == 0 {
 			t.Errorf("%s is accepted: %+v", why, a.Pins)
 		}
 	}
-	twice := Accept(s, []Offer{offered("search"), offered("search")})
+	twice := Accept(s, []DiscoveredTool{offered("search"), offered("search")})
 	if len(twice.Pins) != 1 || len(twice.Refused) != 1 {
 		t.Errorf("two of one name: %+v", twice)
 	}
-	joined := Accept(s, []Offer{offered("a.b"), offered("a_b")})
+	joined := Accept(s, []DiscoveredTool{offered("a.b"), offered("a_b")})
 	if len(joined.Pins) != 1 || len(joined.Refused) != 1 {
 		t.Errorf("two that one name map joins: %+v", joined)
 	}
 	far := ToolServer{Name: "far", Type: ServerOXP, URL: "https://example.com/", Prefix: "far"}
-	if unpinned := Accept(far, []Offer{offered("web.search")}); len(unpinned.Pins) != 0 || len(unpinned.Refused) != 1 {
+	if unpinned := Accept(far, []DiscoveredTool{offered("web.search")}); len(unpinned.Pins) != 0 || len(unpinned.Refused) != 1 {
 		t.Errorf("a tool that could not be called: %+v", unpinned)
 	}
 	v1, v2 := offered("search"), offered("search")
 	v1.Version, v2.Version = "1.0.0", "2.0.0"
-	long := strings.Repeat("n", 64-len(s.Tool("")))
-	if full := Accept(s, []Offer{offered(long), offered(long + "n")}); len(full.Pins) != 1 || full.Pins[0].Name != long ||
+	long := strings.Repeat("n", 64-len(s.ToolName("")))
+	if full := Accept(s, []DiscoveredTool{offered(long), offered(long + "n")}); len(full.Pins) != 1 || full.Pins[0].Name != long ||
 		len(full.Refused) != 1 || !strings.Contains(full.Refused[0].Error(), "at most 64 bytes, for which a shorter prefix makes room") {
 		t.Errorf("names of 64 and 65 bytes with their prefix: %+v", full)
 	}
-	if versions := Accept(s, []Offer{v1, v2}); len(versions.Pins) != 2 {
+	if versions := Accept(s, []DiscoveredTool{v1, v2}); len(versions.Pins) != 2 {
 		t.Errorf("two versions: %+v", versions.Refused)
 	}
 }
 
 func TestDigestOfAnOffer(t *testing.T) {
-	digest := func(o Offer) string {
+	digest := func(o DiscoveredTool) string {
 		t.Helper()
 		d, err := o.Digest()
 		if err != nil {
@@ -220,15 +222,17 @@ func TestDigestOfAnOffer(t *testing.T) {
 	if digest(first) != digest(same) {
 		t.Error("the order of members and their spelling change the digest")
 	}
-	for why, change := range map[string]func(*Offer){
-		"name":          func(o *Offer) { o.Name = "search2" },
-		"version":       func(o *Offer) { o.Version = "1.0.0" },
-		"endpoint":      func(o *Offer) { o.Endpoint = "https://example.org" },
-		"description":   func(o *Offer) { o.Description += "\u200b" },
-		"schema":        func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object"}`) },
-		"number":        func(o *Offer) { o.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`) },
-		"output schema": func(o *Offer) { o.OutputSchema = json.RawMessage(`{}`) },
-		"null":          func(o *Offer) { o.OutputSchema = json.RawMessage(`null`) },
+	for why, change := range map[string]func(*DiscoveredTool){
+		"name":        func(o *DiscoveredTool) { o.Name = "search2" },
+		"version":     func(o *DiscoveredTool) { o.Version = "1.0.0" },
+		"endpoint":    func(o *DiscoveredTool) { o.Endpoint = "https://example.org" },
+		"description": func(o *DiscoveredTool) { o.Description += "\u200b" },
+		"schema":      func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"type":"object"}`) },
+		"number": func(o *DiscoveredTool) {
+			o.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`)
+		},
+		"output schema": func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`{}`) },
+		"null":          func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`null`) },
 	} {
 		other := first
 		change(&other)
@@ -259,18 +263,18 @@ func TestTakesPins(t *testing.T) {
 	other := offered("search")
 	other.InputSchema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
 	for why, c2 := range map[string]struct {
-		offer Offer
+		offer DiscoveredTool
 		fault string
 	}{
 		"it fits":                           {offered("search"), ""},
 		"a condition reads what it has not": {other, "policy.csv:1:"},
 		"one name where there are no dots":  {offered("own_search"), `becomes "hub_own_search" like "hub_own.search"`},
 	} {
-		pins := Accept(c.Servers[0], []Offer{c2.offer}).Pins
+		pins := Accept(c.Servers[0], []DiscoveredTool{c2.offer}).Pins
 		if len(pins) != 1 {
 			t.Fatalf("%s: it is not even a pin", why)
 		}
-		if err := c.TakesPins("hub", pins); (err == nil) != (c2.fault == "") || err != nil && !strings.Contains(err.Error(), c2.fault) {
+		if err := c.CheckLockfile("hub", pins); (err == nil) != (c2.fault == "") || err != nil && !strings.Contains(err.Error(), c2.fault) {
 			t.Errorf("%s: %v; expected %q", why, err, c2.fault)
 		}
 	}
@@ -290,11 +294,11 @@ func TestPinsWaitWithTheirFolder(t *testing.T) {
 	}
 	for folder, name := range map[string]string{data: "search", next: "get_one"} {
 		first.DataDir, first.Pins = folder, nil
-		if err := first.WritePins("hub", Accept(first.Servers[0], []Offer{offered(name)}).Pins); err != nil {
+		if err := first.WriteLockfile("hub", Accept(first.Servers[0], []DiscoveredTool{offered(name)}).Pins); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h := open(t, main, WatchOptions{})
+	h := open(t, main, WatcherOptions{})
 	write(t, dir, with(t, serverMain(next, oneServer)))
 	c, err := h.load(newSight(main))
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 
 // Settings are the keys of the main file, with their defaults.
 type Settings struct {
-	Server    Server
-	Auth      Auth
-	Defaults  Identity
-	Registry  []string // patterns of tool files
-	Policy    string
-	Spaces    string // the workspaces file
-	Limits    string
-	Principal string // the principals file; empty when there is none
-	Upstreams string // the upstreams file; empty when there is none
-	// ServerFile is the servers file; empty when there is none.
-	ServerFile string
-	Output     parser.Options
+	Server         Server
+	Auth           Auth
+	Defaults       DefaultCaller
+	ToolFiles      []string // patterns of tool files
+	PolicyFile     string
+	WorkspacesFile string // the workspaces file
+	LimitsFile     string
+	PrincipalsFile string // the principals file; empty when there is none
+	UpstreamsFile  string // the upstreams file; empty when there is none
+	// ServersFile is the servers file; empty when there is none.
+	ServersFile string
+	Output      parser.Options
 	// AgentRequired says that every call names the agent that it is for.
 	AgentRequired bool
 	// Callbacks is for tools that answer later.
@@ -43,8 +43,8 @@ type Settings struct {
 // Server says where the gateway listens, and how much it takes on.
 type Server struct {
 	Listen, AdminListen string
-	MostInFlight        int           // requests that are answered at the same time
-	Drain               time.Duration // the longest that shutting down waits for them
+	MaxInFlight         int           // requests that are answered at the same time
+	ShutdownTimeout     time.Duration // the longest that shutting down waits for them
 	Origins             []string      // of web pages that may ask, as browsers write them
 	Hosts               []string      // by which the gateway is reached
 	PublicURL           string        // of the gateway, as its clients see it; empty is not known
@@ -69,7 +69,7 @@ type Auth struct {
 	// AllowAnyListener lets mode none listen beyond loopback.
 	AllowAnyListener bool
 	// JWT is for mode jwt.
-	JWT Tokens
+	JWT JWT
 }
 
 // The values of Server.MCPNames.
@@ -85,23 +85,23 @@ const (
 	AuthJWT  = "jwt"
 )
 
-// Identity is what stands in, with auth.mode none, for what a request leaves out.
-type Identity struct{ Agent, Workspace, Project string }
+// DefaultCaller is what stands in, with auth.mode none, for what a request leaves out.
+type DefaultCaller struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:   Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MostInFlight: 256, Drain: 30 * time.Second, MCPNames: NamesWire},
-		Auth:     Auth{Mode: AuthNone, JWT: defaultTokens()},
-		Defaults: Identity{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
-		Registry: []string{"tools/*.yaml"},
-		Policy:   "policy.csv",
-		Spaces:   "workspaces.yaml",
-		Limits:   "limits.yaml",
-		Output:   parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
-		DataDir:  "callgate-data",
-		Audit:    Audit{Record: "digest"},
-		Traces:   defaultTraces(),
-		Store:    defaultStore(),
+		Server:         Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire},
+		Auth:           Auth{Mode: AuthNone, JWT: defaultTokens()},
+		Defaults:       DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
+		ToolFiles:      []string{"tools/*.yaml"},
+		PolicyFile:     "policy.csv",
+		WorkspacesFile: "workspaces.yaml",
+		LimitsFile:     "limits.yaml",
+		Output:         parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
+		DataDir:        "callgate-data",
+		Audit:          Audit{Record: "digest"},
+		Traces:         defaultTraces(),
+		Store:          defaultStore(),
 	}
 }
 
@@ -127,11 +127,11 @@ func readSettings(root node) Settings {
 				field{"listen", func(n node) { n.address(&s.Server.Listen) }},
 				field{"admin_listen", func(n node) { n.address(&s.Server.AdminListen) }},
 				field{"max_in_flight", func(n node) {
-					most := int64(s.Server.MostInFlight)
+					most := int64(s.Server.MaxInFlight)
 					n.whole("how many requests are answered at the same time", 1, 1_000_000, &most)
-					s.Server.MostInFlight = int(most)
+					s.Server.MaxInFlight = int(most)
 				}},
-				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.Drain) }},
+				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.ShutdownTimeout) }},
 				field{"origins", func(n node) { n.origins(&s.Server.Origins) }},
 				field{"hosts", func(n node) { n.hosts(&s.Server.Hosts) }},
 				field{"public_url", func(n node) { n.base("the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
@@ -156,21 +156,21 @@ func readSettings(root node) Settings {
 				field{"project", func(n node) { n.text("a project", &s.Defaults.Project) }},
 			)
 		}},
-		field{"principals", func(n node) { n.text("the file of principals", &s.Principal) }},
-		field{"upstreams", func(n node) { n.text("the file of upstreams", &s.Upstreams) }},
-		field{"servers", func(n node) { n.text("the file of servers", &s.ServerFile) }},
+		field{"principals", func(n node) { n.text("the file of principals", &s.PrincipalsFile) }},
+		field{"upstreams", func(n node) { n.text("the file of upstreams", &s.UpstreamsFile) }},
+		field{"servers", func(n node) { n.text("the file of servers", &s.ServersFile) }},
 		field{"registry", func(n node) {
 			n.object(field{"files", func(n node) {
-				s.Registry = nil
-				n.texts("tool files", &s.Registry)
+				s.ToolFiles = nil
+				n.texts("tool files", &s.ToolFiles)
 				if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 					n.fail("found an empty list; expected at least one tool file")
 				}
 			}})
 		}},
-		field{"policy", func(n node) { n.text("the policy file", &s.Policy) }},
-		field{"workspaces", func(n node) { n.text("the workspaces file", &s.Spaces) }},
-		field{"limits", func(n node) { n.text("the limits file", &s.Limits) }},
+		field{"policy", func(n node) { n.text("the policy file", &s.PolicyFile) }},
+		field{"workspaces", func(n node) { n.text("the workspaces file", &s.WorkspacesFile) }},
+		field{"limits", func(n node) { n.text("the limits file", &s.LimitsFile) }},
 		field{"output", func(n node) { n.output(&s.Output, &s.AgentRequired) }},
 		field{"data_dir", func(n node) { n.text("a folder", &s.DataDir) }},
 		field{"audit", func(n node) {

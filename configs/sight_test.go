@@ -60,7 +60,7 @@ func TestChangedWhileLoading(t *testing.T) {
 				h.start()
 				time.Sleep(5 * time.Second)
 				h.expect("reloaded")
-				if c := h.current.Load(); c.Budgets.Replicas != 5 || !whole(c) {
+				if c := h.current.Load(); c.Limits.Replicas != 5 || !whole(c) {
 					t.Errorf("found %v; expected the last save", numbers(c, 5))
 				}
 				if mixed == 0 && after != "policy.csv" {
@@ -87,7 +87,7 @@ func TestNewFileAtRest(t *testing.T) {
 		h.expect("")
 		time.Sleep(bound)
 		h.expect("reloaded")
-		if n := h.current.Load().Budgets.Replicas; n != 21 {
+		if n := h.current.Load().Limits.Replicas; n != 21 {
 			t.Errorf("found %d replicas; expected those of the last save", n)
 		}
 	})
@@ -152,7 +152,7 @@ func TestRestless(t *testing.T) {
 		}
 		time.Sleep(bound)
 		h.expect("failed reloaded recovered")
-		if n := h.current.Load().Budgets.Replicas; n != 602 {
+		if n := h.current.Load().Limits.Replicas; n != 602 {
 			t.Errorf("found %d replicas; expected those of the last save", n)
 		}
 	})

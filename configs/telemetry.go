@@ -20,17 +20,17 @@ type Traces struct {
 	// of the system's; CA is what it holds.
 	CAFile, CA string
 
-	Sample  float64 // of the traces that begin here, from 0 to 1
-	Content bool    // arguments and results too
-	Timeout time.Duration
+	SampleRatio float64 // of the traces that begin here, from 0 to 1
+	Content     bool    // arguments and results too
+	Timeout     time.Duration
 }
 
-func defaultTraces() Traces { return Traces{Sample: 1, Timeout: 10 * time.Second} }
+func defaultTraces() Traces { return Traces{SampleRatio: 1, Timeout: 10 * time.Second} }
 
 // Options are those of telemetry, but for the certificates, what names the process
 // and what it reports to. A header whose secret is not there is left out.
 func (t Traces) Options() telemetry.TraceOptions {
-	o := telemetry.TraceOptions{Endpoint: t.Endpoint, Sample: t.Sample, Content: t.Content, Timeout: t.Timeout}
+	o := telemetry.TraceOptions{Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Content: t.Content, Timeout: t.Timeout}
 	headers := maps.Clone(t.Headers)
 	if len(headers) > 0 {
 		o.Headers = func() map[string]string {
@@ -69,7 +69,7 @@ func (n node) traces(into *Traces) {
 			})
 		}},
 		field{"ca_file", func(n node) { n.text("a file of certificates", &into.CAFile) }},
-		field{"sample", func(n node) { n.share("of the traces that begin here", &into.Sample) }},
+		field{"sample", func(n node) { n.share("of the traces that begin here", &into.SampleRatio) }},
 		field{"content", func(n node) { n.flag("whether traces hold arguments and results", &into.Content) }},
 		field{"timeout", func(n node) { n.duration("how long one export may take", &into.Timeout) }},
 	)

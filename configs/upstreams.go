@@ -33,7 +33,7 @@ func (n node) upstream() upstream.Definition {
 		{"insecure_http", func(n node) { n.flag("whether plain HTTP may leave this host", &d.InsecureHTTP) }},
 		{"key", func(n node) {
 			var s Secret
-			if n.secret("the key that the provider asks for", &s); s.Given() {
+			if n.secret("the key that the provider asks for", &s); s.IsSet() {
 				d.Key = s.Read
 			}
 		}},

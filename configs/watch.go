@@ -13,10 +13,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watch keeps a serving process at what its configuration files say.
+// Watcher keeps a serving process at what its configuration files say.
 //
 // What is handed to Swap was read from files that, all of them and together,
-// held the same bytes for WatchOptions.Debounce before the load and still after
+// held the same bytes for WatcherOptions.Debounce before the load and still after
 // it: a save of one file or of many that takes place during a load, or that
 // pauses for less than that, is never served in part. Beyond that the line
 // "# end" tells a file that was cut. Files that change in one step need no such
@@ -26,10 +26,10 @@ import (
 // from a finished one.
 //
 // Its methods may be called from any goroutine.
-type Watch struct {
+type Watcher struct {
 	path  string
 	first Settings // whose excepted keys hold until the restart
-	opts  WatchOptions
+	opts  WatcherOptions
 	asked chan struct{}
 	open  func() (*fsnotify.Watcher, error)
 	load  func(*sight) (*Config, error)
@@ -46,8 +46,8 @@ type Watch struct {
 	deafened bool     // a Polling was reported
 }
 
-// WatchOptions say how to watch.
-type WatchOptions struct {
+// WatcherOptions say how to watch.
+type WatcherOptions struct {
 	// Interval is the time between two looks at the bytes of all files; zero or
 	// less means one second. A change is noticed after it at the latest, with or
 	// without notice from the system.
@@ -79,9 +79,9 @@ const (
 	Failed EventKind = "failed"
 	// Recovered: what is served is again what the files say, after Failed.
 	Recovered EventKind = "recovered"
-	// Restart: what is served is what the files say but for Keys, which have
+	// RestartRequired: what is served is what the files say but for Keys, which have
 	// changed and are taken up at the next start.
-	Restart EventKind = "restart"
+	RestartRequired EventKind = "restart"
 	// Polling: the system gives no notice of changes in every folder, so that
 	// one can take up to Interval longer to be seen. It is reported once.
 	Polling EventKind = "polling"
@@ -97,18 +97,18 @@ type Event struct {
 
 // State is what a Watch knows at one time.
 type State struct {
-	Digest  string    // of the configuration that is served
-	Since   time.Time // when it came to be served
-	Faults  Faults    // why the files are not served; nil when they are
-	Failing time.Time // when they began not to be; zero when they are
-	Waiting []string  // the keys that wait for a restart
+	Digest       string    // of the configuration that is served
+	Since        time.Time // when it came to be served
+	Faults       Faults    // why the files are not served; nil when they are
+	FailingSince time.Time // when they began not to be; zero when they are
+	RestartKeys  []string  // the keys that wait for a restart
 }
 
-// NewWatch watches the files of the configuration whose main file is path. first
+// NewWatcher watches the files of the configuration whose main file is path. first
 // is what Load returned for it and what is served at the start; the first look
 // is a load, since the files may have changed in between. The embedded default,
 // whose path is empty, never changes.
-func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
+func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
 	}
@@ -126,7 +126,7 @@ func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
 			return errors.New("found nothing that takes a new configuration; expected Swap")
 		}
 	}
-	return &Watch{
+	return &Watcher{
 		path:  path,
 		first: first.Settings,
 		opts:  opts,
@@ -142,7 +142,7 @@ func NewWatch(path string, first *Config, opts WatchOptions) *Watch {
 
 // Reload makes Run load the files now, whether or not they have changed, as on
 // SIGHUP. It does not wait for the outcome.
-func (w *Watch) Reload() {
+func (w *Watcher) Reload() {
 	select {
 	case w.asked <- struct{}{}:
 	default: // one that is not yet begun sees all that this one would
@@ -150,17 +150,17 @@ func (w *Watch) Reload() {
 }
 
 // State returns what is known now.
-func (w *Watch) State() State {
+func (w *Watcher) State() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
-	s.Faults, s.Waiting = slices.Clone(s.Faults), slices.Clone(s.Waiting)
+	s.Faults, s.RestartKeys = slices.Clone(s.Faults), slices.Clone(s.RestartKeys)
 	return s
 }
 
 // Run watches until ctx ends, and returns nil then. Its one error is that it
 // runs already. A panic while loading is a failed load.
-func (w *Watch) Run(ctx context.Context) error {
+func (w *Watcher) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
 		return errors.New("this watch runs already")
 	}
@@ -200,7 +200,7 @@ func (w *Watch) Run(ctx context.Context) error {
 }
 
 // turn is one look, and a load when something has moved or force says so.
-func (w *Watch) turn(ctx context.Context, force bool) {
+func (w *Watcher) turn(ctx context.Context, force bool) {
 	if !force && w.seen.moved() == "" {
 		if w.refused != nil {
 			w.swap(ctx, w.refused)
@@ -233,7 +233,7 @@ const restless = 10 * time.Second
 
 // settled loads files that are at rest, and returns false when ctx ends before
 // they are.
-func (w *Watch) settled(ctx context.Context) (rested bool, c *Config, err error) {
+func (w *Watcher) settled(ctx context.Context) (rested bool, c *Config, err error) {
 	for tries := time.Duration(1); ; tries++ {
 		before := w.seen.again()
 		if !pause(ctx, w.opts.Debounce) {
@@ -267,7 +267,7 @@ type offer struct {
 	waiting []string // the keys in which config differs from it
 }
 
-func (w *Watch) swap(ctx context.Context, o *offer) {
+func (w *Watcher) swap(ctx context.Context, o *offer) {
 	if err := caught(func() error { return w.opts.Swap(ctx, o.config) }); err != nil {
 		if ctx.Err() != nil {
 			return // it was broken off, which says nothing of the configuration
@@ -279,24 +279,24 @@ func (w *Watch) swap(ctx context.Context, o *offer) {
 	w.refused = nil
 	now := w.opts.Now()
 	w.mu.Lock()
-	w.state.Digest, w.state.Since, w.state.Waiting = o.config.Digest, now, o.waiting
+	w.state.Digest, w.state.Since, w.state.RestartKeys = o.config.Digest, now, o.waiting
 	w.mu.Unlock()
 	w.tell(Event{Kind: Reloaded})
 	w.recovered()
 	written := o.written
 	if changed := written.keep(w.written); len(changed) > 0 && len(o.waiting) > 0 {
-		w.tell(Event{Kind: Restart, Keys: o.waiting})
+		w.tell(Event{Kind: RestartRequired, Keys: o.waiting})
 	}
 	w.written = o.written
 }
 
 // fail says why the files are not served.
-func (w *Watch) fail(faults Faults) {
+func (w *Watcher) fail(faults Faults) {
 	now := w.opts.Now()
 	w.mu.Lock()
 	w.state.Faults = faults
-	if w.state.Failing.IsZero() {
-		w.state.Failing = now
+	if w.state.FailingSince.IsZero() {
+		w.state.FailingSince = now
 	}
 	w.mu.Unlock()
 	if text := faults.Error(); text != w.told {
@@ -306,19 +306,19 @@ func (w *Watch) fail(faults Faults) {
 }
 
 // recovered says that the files are served, if they were not.
-func (w *Watch) recovered() {
+func (w *Watcher) recovered() {
 	if w.told == "" {
 		return
 	}
 	w.told = ""
 	w.mu.Lock()
-	w.state.Faults, w.state.Failing = nil, time.Time{}
+	w.state.Faults, w.state.FailingSince = nil, time.Time{}
 	w.mu.Unlock()
 	w.tell(Event{Kind: Recovered})
 }
 
 // deaf reports the first trouble of the bell.
-func (w *Watch) deaf(b *bell) {
+func (w *Watcher) deaf(b *bell) {
 	select {
 	case err := <-b.trouble:
 		if !w.deafened {
@@ -329,7 +329,7 @@ func (w *Watch) deaf(b *bell) {
 	}
 }
 
-func (w *Watch) tell(e Event) {
+func (w *Watcher) tell(e Event) {
 	e.Digest = w.State().Digest
 	// There is nobody left to tell that telling failed.
 	_ = caught(func() error { w.opts.Report(e); return nil })

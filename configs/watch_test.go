@@ -26,7 +26,7 @@ const bound = 2 * time.Second
 
 // house is a process that serves a configuration, as far as a Watch sees it.
 type house struct {
-	*Watch
+	*Watcher
 	t       testing.TB
 	dir     string
 	current atomic.Pointer[Config]
@@ -54,7 +54,7 @@ func needsNotice(t testing.TB) {
 }
 
 // open loads the configuration of a folder and makes a watch, which start runs.
-func open(t testing.TB, main string, opts WatchOptions) *house {
+func open(t testing.TB, main string, opts WatcherOptions) *house {
 	t.Helper()
 	first, err := Load(main)
 	if err != nil {
@@ -79,7 +79,7 @@ func open(t testing.TB, main string, opts WatchOptions) *house {
 		defer h.mu.Unlock()
 		h.events = append(h.events, e)
 	}
-	h.Watch = NewWatch(main, first, opts)
+	h.Watcher = NewWatcher(main, first, opts)
 	whole := h.load
 	h.load = func(s *sight) (*Config, error) { h.loads.Add(1); return whole(s) }
 	return h
@@ -154,7 +154,7 @@ func (h *house) save(name, data string) {
 func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *house)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, write(t, t.TempDir(), with(t, changed)), WatchOptions{})
+		h := open(t, write(t, t.TempDir(), with(t, changed)), WatcherOptions{})
 		h.open = noNotice
 		test(t, h)
 	})
@@ -164,7 +164,7 @@ func TestReload(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *house) {
 		first := h.current.Load()
 		began := h.State()
-		if began.Digest != first.Digest || began.Faults != nil || !began.Failing.IsZero() || began.Waiting != nil || !began.Since.Equal(time.Now()) {
+		if began.Digest != first.Digest || began.Faults != nil || !began.FailingSince.IsZero() || began.RestartKeys != nil || !began.Since.Equal(time.Now()) {
 			t.Fatalf("found the state %+v before anything happened", began)
 		}
 		h.start()
@@ -174,8 +174,8 @@ func TestReload(t *testing.T) {
 		time.Sleep(bound)
 		h.expect("reloaded")
 		now := h.current.Load()
-		if now == first || now.Budgets.Replicas != 3 || first.Budgets.Replicas != 2 {
-			t.Errorf("found %d replicas, and %d in the configuration before", now.Budgets.Replicas, first.Budgets.Replicas)
+		if now == first || now.Limits.Replicas != 3 || first.Limits.Replicas != 2 {
+			t.Errorf("found %d replicas, and %d in the configuration before", now.Limits.Replicas, first.Limits.Replicas)
 		}
 		if s := h.State(); s.Digest != now.Digest || s.Faults != nil || s.Since.Before(began.Since.Add(10*time.Second)) {
 			t.Errorf("found the state %+v", s)
@@ -201,7 +201,7 @@ func TestChangedBeforeRun(t *testing.T) {
 		h.start()
 		time.Sleep(bound)
 		h.expect("reloaded")
-		if n := h.current.Load().Budgets.Replicas; n != 7 {
+		if n := h.current.Load().Limits.Replicas; n != 7 {
 			t.Errorf("found %d replicas; expected 7", n)
 		}
 	})
@@ -252,7 +252,7 @@ func TestEmbedded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := NewWatch("", c, WatchOptions{Report: func(e Event) { t.Errorf("found the event %+v", e) }})
+		w := NewWatcher("", c, WatcherOptions{Report: func(e Event) { t.Errorf("found the event %+v", e) }})
 		w.load = func(*sight) (*Config, error) { t.Error("it loads"); return nil, errors.New("no") }
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
@@ -292,7 +292,7 @@ func TestWithoutOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := NewWatch(path, first, WatchOptions{})
+		w := NewWatcher(path, first, WatcherOptions{})
 		w.open = noNotice
 		ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 		defer cancel()
@@ -328,9 +328,9 @@ func TestStopsAtOnce(t *testing.T) {
 func TestLeavesNothing(t *testing.T) {
 	needsNotice(t)
 	defer leaks.None(t, goleak.IgnoreCurrent())
-	h := open(t, write(t, t.TempDir(), base(t)), WatchOptions{Interval: time.Hour}).start()
+	h := open(t, write(t, t.TempDir(), base(t)), WatcherOptions{Interval: time.Hour}).start()
 	h.save("limits.yaml", "replicas: 4\n# end\n")
-	h.await("the change is served", func() bool { return h.current.Load().Budgets.Replicas == 4 })
+	h.await("the change is served", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()
 	if n := len(slices.Collect(maps.Keys(h.seen.memo))); n > 0 {
 		t.Errorf("the bytes of %d files are kept", n)

@@ -63,7 +63,7 @@ func TestFaultySaves(t *testing.T) {
 			if found, want := strings.ReplaceAll(events[0].Faults.Error(), h.dir+"/", ""), strings.TrimSuffix(string(a.Comment), "\n"); found != want {
 				t.Errorf("%s: found    %s\nexpected %s", name, found, want)
 			}
-			if s := h.State(); s.Faults.Error() != events[0].Faults.Error() || s.Digest != first.Digest || s.Failing.Before(failing) {
+			if s := h.State(); s.Faults.Error() != events[0].Faults.Error() || s.Digest != first.Digest || s.FailingSince.Before(failing) {
 				t.Errorf("%s: found the state %+v", name, s)
 			}
 			time.Sleep(5 * time.Second)
@@ -73,7 +73,7 @@ func TestFaultySaves(t *testing.T) {
 			if len(events) != 1 || events[0].Kind != Recovered {
 				t.Fatalf("%s: found the events %v; expected one failure and then the recovery", name, events)
 			}
-			if s := h.State(); s.Faults != nil || !s.Failing.IsZero() {
+			if s := h.State(); s.Faults != nil || !s.FailingSince.IsZero() {
 				t.Errorf("%s: found the state %+v after the recovery", name, s)
 			}
 		}
@@ -96,14 +96,14 @@ func TestFailures(t *testing.T) {
 		if f := h.last().Faults[0]; f.File != filepath.Join(h.dir, "limits.yaml") || f.Line != 1 {
 			t.Errorf("found the fault %v", f)
 		}
-		failing := h.State().Failing
+		failing := h.State().FailingSince
 		h.save("limits.yaml", "replicas: no\n# other bytes\n# end\n")
 		time.Sleep(bound)
 		h.expect("failed")
 		h.save("limits.yaml", "\nreplicas: no\n# end\n")
 		time.Sleep(bound)
 		h.expect("failed failed")
-		if s := h.State(); s.Faults[0].Line != 2 || s.Failing != failing {
+		if s := h.State(); s.Faults[0].Line != 2 || s.FailingSince != failing {
 			t.Errorf("found the state %+v; expected line 2 and failing since %v", s, failing)
 		}
 		h.save("limits.yaml", "replicas: 5\n# end\n")
@@ -184,7 +184,7 @@ func TestPanicWhileLoading(t *testing.T) {
 				sound := h.load
 				h.load = func(s *sight) (*Config, error) {
 					c, err := sound(s)
-					if err == nil && c.Budgets.Replicas == 4 {
+					if err == nil && c.Limits.Replicas == 4 {
 						broken()
 					}
 					return c, err
@@ -261,7 +261,7 @@ func TestSwapFails(t *testing.T) {
 		h.save("callgate.yaml", strings.ReplaceAll(base(t)["callgate.yaml"].data, "data_dir: data", "data_dir: other"))
 		time.Sleep(time.Minute)
 		h.expect("failed")
-		if s := h.State(); len(s.Faults) != 1 || s.Faults[0].File != h.path || s.Faults[0].Message != refusal.Error() || s.Digest != first.Digest || s.Waiting != nil {
+		if s := h.State(); len(s.Faults) != 1 || s.Faults[0].File != h.path || s.Faults[0].Message != refusal.Error() || s.Digest != first.Digest || s.RestartKeys != nil {
 			t.Errorf("found the state %+v", s)
 		}
 		if n := h.swaps.Load(); n < 55 || n > 65 {
@@ -280,8 +280,8 @@ func TestSwapFails(t *testing.T) {
 		if n := h.loads.Load(); n != 2 {
 			t.Errorf("found %d loads; expected 2", n)
 		}
-		if c := h.current.Load(); c.DataDir != first.DataDir || !slices.Equal(h.State().Waiting, []string{"data_dir"}) {
-			t.Errorf("found data_dir %s, and %v waiting", c.DataDir, h.State().Waiting)
+		if c := h.current.Load(); c.DataDir != first.DataDir || !slices.Equal(h.State().RestartKeys, []string{"data_dir"}) {
+			t.Errorf("found data_dir %s, and %v waiting", c.DataDir, h.State().RestartKeys)
 		}
 	})
 }
@@ -360,7 +360,7 @@ func TestReportPanics(t *testing.T) {
 		}
 		h.save("limits.yaml", "replicas: 4\n# end\n")
 		time.Sleep(bound)
-		if h.State().Faults != nil || h.current.Load().Budgets.Replicas != 4 {
+		if h.State().Faults != nil || h.current.Load().Limits.Replicas != 4 {
 			t.Errorf("found the state %+v", h.State())
 		}
 	})

@@ -30,7 +30,7 @@ func readVisit(m members) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(address) > maxURL || !weburl.Showable(address) {
+	if len(address) > maxURL || !weburl.IsPublic(address) {
 		return nil, errors.New("an address of a question is not one that people are sent to: https at a public name of the DNS, in plain ASCII, without user info")
 	}
 	return object{{"mode", "url"}, {"message", wrapper.Shown(message)}, {"url", address}}, nil

@@ -225,7 +225,7 @@ func challenge(item any) (Challenge, bool) {
 	object, _ := item.(map[string]any)
 	t := wording{object: object}
 	c := Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
-	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.Showable(c.URL) {
+	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.IsPublic(c.URL) {
 		return Challenge{}, false
 	}
 	for name := range object {

@@ -214,7 +214,7 @@ func TestOXP50Challenges(t *testing.T) {
 func TestOXPChallengeHosts(t *testing.T) {
 	for _, row := range rows(t, "hosts.txt", 2) {
 		named := strings.HasSuffix(row[1], ".example.test") && !strings.Contains(row[1], "@")
-		if url := "https://" + row[1] + "/"; !named && weburl.Showable(url) {
+		if url := "https://" + row[1] + "/"; !named && weburl.IsPublic(url) {
 			t.Errorf("%q is shown", url)
 		}
 	}

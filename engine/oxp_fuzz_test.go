@@ -45,7 +45,7 @@ func FuzzReadOXP(f *testing.F) {
 		said, err := readSaid(Result{Body: body, JSON: true})
 		if err == nil {
 			for _, c := range said.challenges {
-				if !weburl.Showable(c.URL) {
+				if !weburl.IsPublic(c.URL) {
 					t.Fatalf("%q: %v", body, c)
 				}
 			}

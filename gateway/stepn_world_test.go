@@ -186,7 +186,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	}
 	c := of[a.denied]
 	s := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
 		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest,
 	}
 	w.kernel = kernelOf(t, s, gateway.Parts{Limiter: w.limits, Journal: w.journal, Engine: w.engine, Store: w.store})

@@ -21,7 +21,7 @@ func state(t testing.TB, file string) *gateway.State {
 		t.Fatal(err)
 	}
 	return &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Capabilities makes and reads tokens that stand for one thing each, until a time:
+// CallbackKeys makes and reads tokens that stand for one thing each, until a time:
 // whoever has one needs nothing else. They are keyed, so that nothing need be kept
 // of a token to know it. It is immutable and safe for concurrent use; nil and the
 // zero value know none.
-type Capabilities struct {
+type CallbackKeys struct {
 	keys []capabilityKey // the oldest first
 }
 
@@ -51,15 +51,15 @@ const (
 	capabilitiesHead  = "# The keys of the addresses at which tools answer, the oldest first: a key, and since when it signs."
 )
 
-// ReadCapabilities reads keys as String writes them: one a line, with the time since
+// ParseCallbackKeys reads keys as String writes them: one a line, with the time since
 // when it signs, the oldest first, and behind the last the line "# end". The error
 // shows no key.
-func ReadCapabilities(text string) (*Capabilities, error) {
+func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
 	if strings.TrimSpace(lines[len(lines)-1]) != capabilitiesEnd {
 		return nil, fmt.Errorf("the last line is not %q, so it is not whole", capabilitiesEnd)
 	}
-	c := &Capabilities{}
+	c := &CallbackKeys{}
 	names := map[string]bool{}
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
@@ -97,7 +97,7 @@ func ReadCapabilities(text string) (*Capabilities, error) {
 // Rotate returns the keys with a new one, which signs from a time on, without the
 // oldest that are more than keep beside it. What those have signed is not known
 // any more.
-func (c *Capabilities) Rotate(from time.Time, keep int) *Capabilities {
+func (c *CallbackKeys) Rotate(from time.Time, keep int) *CallbackKeys {
 	var keys []capabilityKey
 	if c != nil {
 		keys = slices.Clone(c.keys)
@@ -109,19 +109,19 @@ func (c *Capabilities) Rotate(from time.Time, keep int) *Capabilities {
 	}
 	secret := make([]byte, capabilitySecret)
 	rand.Read(secret) // never fails (crypto/rand)
-	return &Capabilities{append(keys, capabilityKey{secret, from.UTC().Truncate(time.Second)})}
+	return &CallbackKeys{append(keys, capabilityKey{secret, from.UTC().Truncate(time.Second)})}
 }
 
 // Len is how many keys there are.
-func (c *Capabilities) Len() int {
+func (c *CallbackKeys) Len() int {
 	if c == nil {
 		return 0
 	}
 	return len(c.keys)
 }
 
-// Encode writes the keys as ReadCapabilities reads them. They are secret.
-func (c *Capabilities) Encode() []byte {
+// Encode writes the keys as ParseCallbackKeys reads them. They are secret.
+func (c *CallbackKeys) Encode() []byte {
 	var b strings.Builder
 	b.WriteString(capabilitiesHead + "\n")
 	for _, k := range c.keys {
@@ -132,13 +132,13 @@ func (c *Capabilities) Encode() []byte {
 }
 
 // String shows no key.
-func (c *Capabilities) String() string { return fmt.Sprintf("%d keys", c.Len()) }
+func (c *CallbackKeys) String() string { return fmt.Sprintf("%d keys", c.Len()) }
 
 // GoString shows no key.
-func (c *Capabilities) GoString() string { return c.String() }
+func (c *CallbackKeys) GoString() string { return c.String() }
 
 // Issue makes the token of an id, good until a time.
-func (c *Capabilities) Issue(id string, now, until time.Time) (string, error) {
+func (c *CallbackKeys) Issue(id string, now, until time.Time) (string, error) {
 	switch {
 	case c.Len() == 0:
 		return "", errors.New("there is no key")
@@ -169,7 +169,7 @@ func ceilSeconds(t time.Time) int64 {
 
 // Verify returns what a token stands for now, or "". How long that takes tells
 // nothing of how near to a good one a bad token is.
-func (c *Capabilities) Verify(token string, now time.Time) (id string) {
+func (c *CallbackKeys) Verify(token string, now time.Time) (id string) {
 	// The decoder passes line breaks over, and a token is spelled in one way.
 	if c.Len() == 0 || len(token) > maxCapability || strings.ContainsAny(token, "\r\n") {
 		return ""

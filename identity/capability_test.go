@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 
-func issue(t testing.TB, c *identity.Capabilities, id string, until time.Time) string {
+func issue(t testing.TB, c *identity.CallbackKeys, id string, until time.Time) string {
 	t.Helper()
 	token, err := c.Issue(id, noon, until)
 	if err != nil {
@@ -25,7 +25,7 @@ func issue(t testing.TB, c *identity.Capabilities, id string, until time.Time) s
 // A token stands for the one id until its time, and no other spelling of it, and
 // nothing that differs from it in a bit, stands for anything.
 func TestCapabilities(t *testing.T) {
-	c := (*identity.Capabilities)(nil).Rotate(noon, 0)
+	c := (*identity.CallbackKeys)(nil).Rotate(noon, 0)
 	until := noon.Add(time.Minute + time.Millisecond)
 	token := issue(t, c, "call_1", until)
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString(token) {
@@ -75,8 +75,8 @@ func TestCapabilities(t *testing.T) {
 	if _, err := c.Issue(strings.Repeat("x", 1000), noon, until); err == nil {
 		t.Error("a token stands for an id that is too long to be verified")
 	}
-	var none *identity.Capabilities
-	if _, err := none.Issue("x", noon, until); err == nil || none.Verify(token, noon) != "" || (&identity.Capabilities{}).Verify(token, noon) != "" {
+	var none *identity.CallbackKeys
+	if _, err := none.Issue("x", noon, until); err == nil || none.Verify(token, noon) != "" || (&identity.CallbackKeys{}).Verify(token, noon) != "" {
 		t.Error("without keys something is signed, or believed")
 	}
 }
@@ -84,7 +84,7 @@ func TestCapabilities(t *testing.T) {
 // A key signs from its time on, those before it are believed while they are kept, and
 // everybody who has the file knows the tokens of all others.
 func TestCapabilitiesRotate(t *testing.T) {
-	first := (*identity.Capabilities)(nil).Rotate(noon, 0)
+	first := (*identity.CallbackKeys)(nil).Rotate(noon, 0)
 	old := issue(t, first, "old", noon.Add(time.Hour))
 	second := first.Rotate(noon.Add(time.Minute), 3)
 	before := issue(t, second, "before", noon.Add(time.Hour))
@@ -104,7 +104,7 @@ func TestCapabilitiesRotate(t *testing.T) {
 	if third.Len() != 2 || third.Verify(old, noon) != "" || third.Verify(after, noon) != "after" {
 		t.Errorf("after the oldest has gone: %d keys", third.Len())
 	}
-	read, err := identity.ReadCapabilities(string(third.Encode()))
+	read, err := identity.ParseCallbackKeys(string(third.Encode()))
 	if err != nil || read.Verify(after, noon) != "after" || string(read.Encode()) != string(third.Encode()) {
 		t.Errorf("read again: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestCapabilitiesRotate(t *testing.T) {
 
 // A file of keys that is cut, or holds anything else, is refused without showing it.
 func TestCapabilitiesAreReadStrictly(t *testing.T) {
-	whole := string((*identity.Capabilities)(nil).Rotate(noon, 0).Rotate(noon, 1).Encode())
+	whole := string((*identity.CallbackKeys)(nil).Rotate(noon, 0).Rotate(noon, 1).Encode())
 	lines := strings.Split(strings.TrimSuffix(whole, "\n"), "\n") // a comment, two keys, the end
 	key := strings.Fields(lines[1])[0]
 	for name, text := range map[string]string{
@@ -132,20 +132,20 @@ func TestCapabilitiesAreReadStrictly(t *testing.T) {
 		"out of order":     lines[1] + "\n" + strings.Fields(lines[2])[0] + " 2020-01-01T00:00:00Z\n# end\n",
 		"more behind":      whole + lines[1] + "\n",
 	} {
-		c, err := identity.ReadCapabilities(text)
+		c, err := identity.ParseCallbackKeys(text)
 		if err == nil || c != nil {
 			t.Errorf("%s: it is read", name)
 		} else if strings.Contains(err.Error(), key[1:9]) {
 			t.Errorf("%s: it shows the key: %v", name, err)
 		}
 	}
-	if c, err := identity.ReadCapabilities(strings.ReplaceAll(strings.TrimSuffix(whole, "\n"), "\n", "\r\n")); err != nil || c.Len() != 2 {
+	if c, err := identity.ParseCallbackKeys(strings.ReplaceAll(strings.TrimSuffix(whole, "\n"), "\n", "\r\n")); err != nil || c.Len() != 2 {
 		t.Errorf("with other line ends: %v", err)
 	}
 }
 
 func FuzzCapability(f *testing.F) {
-	c := (*identity.Capabilities)(nil).Rotate(noon, 0)
+	c := (*identity.CallbackKeys)(nil).Rotate(noon, 0)
 	good, err := c.Issue("call_1", noon, noon.Add(time.Hour))
 	if err != nil {
 		f.Fatal(err)

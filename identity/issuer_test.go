@@ -209,9 +209,9 @@ func optionsFor(issuer string) identity.TokenOptions {
 	}
 }
 
-func started(t testing.TB, o identity.TokenOptions) *identity.Tokens {
+func started(t testing.TB, o identity.TokenOptions) *identity.TokenVerifier {
 	t.Helper()
-	tokens, err := identity.NewTokens(o)
+	tokens, err := identity.NewTokenVerifier(o)
 	if err != nil {
 		t.Fatal(err)
 	}

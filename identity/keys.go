@@ -30,9 +30,9 @@ type Principal struct {
 	Operator bool
 }
 
-// Keys are the principals of a configuration by the hashes of their keys. It is
+// APIKeys are the principals of a configuration by the hashes of their keys. It is
 // immutable and safe for concurrent use; nil and the zero value know nobody.
-type Keys struct {
+type APIKeys struct {
 	byHash map[[sha256.Size]byte]known
 }
 
@@ -41,11 +41,11 @@ type known struct {
 	principal *Principal
 }
 
-// NewKeys returns the principals for the SHA-256 of their keys in hex. A hash
+// NewAPIKeys returns the principals for the SHA-256 of their keys in hex. A hash
 // that is none, or that stands twice, is an error, and so is a name that starts
 // as those of tokens do.
-func NewKeys(principals map[string]*Principal) (*Keys, error) {
-	k := &Keys{byHash: make(map[[sha256.Size]byte]known, len(principals))}
+func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
+	k := &APIKeys{byHash: make(map[[sha256.Size]byte]known, len(principals))}
 	for text, p := range principals {
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size || p == nil {
@@ -67,7 +67,7 @@ func NewKeys(principals map[string]*Principal) (*Keys, error) {
 const maxKey = 4096
 
 // Authenticate returns the principal of a key, or nil.
-func (k *Keys) Authenticate(key string) *Principal {
+func (k *APIKeys) Authenticate(key string) *Principal {
 	if k == nil || key == "" || len(key) > maxKey {
 		return nil
 	}
@@ -82,9 +82,9 @@ func (k *Keys) Authenticate(key string) *Principal {
 // keyPrefix lets people and scanners recognise a key that has leaked.
 const keyPrefix = "cgk_"
 
-// NewKey makes a key, and its SHA-256 in hex for the file of principals. The key
+// NewAPIKey makes a key, and its SHA-256 in hex for the file of principals. The key
 // is kept nowhere.
-func NewKey() (key, sha string) {
+func NewAPIKey() (key, sha string) {
 	raw := make([]byte, 32)
 	rand.Read(raw) // never fails (crypto/rand)
 	key = keyPrefix + base64.RawURLEncoding.EncodeToString(raw)

@@ -10,8 +10,8 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	key, sha := identity.NewKey()
-	other, otherSHA := identity.NewKey()
+	key, sha := identity.NewAPIKey()
+	other, otherSHA := identity.NewAPIKey()
 	if key == other || sha == otherSHA || len(key) < 40 {
 		t.Fatalf("keys %q and %q", key, other)
 	}
@@ -19,7 +19,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the hash is not of the key")
 	}
 	p := &identity.Principal{Name: "ci"}
-	keys, err := identity.NewKeys(map[string]*identity.Principal{sha: p})
+	keys, err := identity.NewAPIKeys(map[string]*identity.Principal{sha: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,16 +31,16 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%.50q is let in", wrong)
 		}
 	}
-	var none *identity.Keys
-	if none.Authenticate(key) != nil || (&identity.Keys{}).Authenticate(key) != nil {
+	var none *identity.APIKeys
+	if none.Authenticate(key) != nil || (&identity.APIKeys{}).Authenticate(key) != nil {
 		t.Error("nobody's keys let somebody in")
 	}
 	for _, bad := range []string{"", "abc", strings.Repeat("z", 64), sha + "00"} {
-		if _, err := identity.NewKeys(map[string]*identity.Principal{bad: p}); err == nil {
+		if _, err := identity.NewAPIKeys(map[string]*identity.Principal{bad: p}); err == nil {
 			t.Errorf("%q is taken for a hash", bad)
 		}
 	}
-	if _, err := identity.NewKeys(map[string]*identity.Principal{sha: p, strings.ToUpper(sha): p}); err == nil {
+	if _, err := identity.NewAPIKeys(map[string]*identity.Principal{sha: p, strings.ToUpper(sha): p}); err == nil {
 		t.Error("one key for two principals")
 	}
 }

@@ -15,17 +15,17 @@ import (
 const (
 	// DefaultClockSkew is what a configuration that says nothing of it gives. It
 	// is no default of the option itself, whose zero value tolerates nothing.
-	DefaultClockSkew   = 30 * time.Second
-	MaxClockSkew       = 2 * time.Minute
-	DefaultRefresh     = 5 * time.Minute
-	minRefresh         = earlyEvery
-	maxRefresh         = 24 * time.Hour
-	DefaultKeepFor     = 24 * time.Hour
-	maxKeepFor         = 7 * 24 * time.Hour
-	DefaultTimeout     = 5 * time.Second
-	maxTimeout         = time.Minute
-	DefaultStartWithin = 30 * time.Second
-	maxStartWithin     = 10 * time.Minute
+	DefaultClockSkew      = 30 * time.Second
+	MaxClockSkew          = 2 * time.Minute
+	DefaultRefresh        = 5 * time.Minute
+	minRefresh            = earlyEvery
+	maxRefresh            = 24 * time.Hour
+	DefaultStaleIfError   = 24 * time.Hour
+	maxKeepFor            = 7 * 24 * time.Hour
+	DefaultTimeout        = 5 * time.Second
+	maxTimeout            = time.Minute
+	DefaultStartupTimeout = 30 * time.Second
+	maxStartWithin        = 10 * time.Minute
 )
 
 // DefaultAlgorithms are the signatures that are believed where a configuration
@@ -66,14 +66,14 @@ type TokenOptions struct {
 	// Refresh is the time between two fetches of the keys, of which a tenth is
 	// random; zero means DefaultRefresh.
 	Refresh time.Duration
-	// KeepFor is how long keys are used after they were last confirmed, while
-	// their source is away or answers nonsense; zero means DefaultKeepFor. It is
+	// StaleIfError is how long keys are used after they were last confirmed, while
+	// their source is away or answers nonsense; zero means DefaultStaleIfError. It is
 	// at least Refresh.
-	KeepFor time.Duration
+	StaleIfError time.Duration
 	// Timeout bounds one fetch, discovery included; zero means DefaultTimeout.
 	Timeout time.Duration
-	// StartWithin bounds how long Start tries; zero means DefaultStartWithin.
-	StartWithin time.Duration
+	// StartupTimeout bounds how long Start tries; zero means DefaultStartupTimeout.
+	StartupTimeout time.Duration
 	// StartWithoutKeys lets Start succeed without keys. Everybody is refused
 	// until they are there.
 	StartWithoutKeys bool
@@ -87,15 +87,15 @@ type TokenOptions struct {
 	After  func(time.Duration) <-chan time.Time
 	Random func() float64
 
-	// Refused is told why a credential was refused, within Authenticate: it must
+	// OnRefused is told why a credential was refused, within Authenticate: it must
 	// be quick and safe for concurrent use. It may be nil.
-	Refused func(Reason)
-	// Report is told of each fetch, by Start and Run, one at a time. It may be nil.
-	Report func(Refreshed)
+	OnRefused func(Reason)
+	// OnRefresh is told of each fetch, by Start and Run, one at a time. It may be nil.
+	OnRefresh func(RefreshResult)
 }
 
-// Refreshed is what became of one fetch.
-type Refreshed struct {
+// RefreshResult is what became of one fetch.
+type RefreshResult struct {
 	Keys    int   // that are now in use
 	Ignored int   // keys of the set that no token can be verified with
 	Err     error // why the keys from before stay; names the source, never a token
@@ -171,9 +171,9 @@ func (o TokenOptions) validateTimes(fault func(option, found, expected string)) 
 	}{
 		{"clock_skew", o.ClockSkew, 0, MaxClockSkew},
 		{"refresh", o.Refresh, minRefresh, maxRefresh},
-		{"keep_for", o.KeepFor, o.Refresh, maxKeepFor},
+		{"keep_for", o.StaleIfError, o.Refresh, maxKeepFor},
 		{"timeout", o.Timeout, time.Millisecond, maxTimeout},
-		{"start_within", o.StartWithin, time.Millisecond, maxStartWithin},
+		{"start_within", o.StartupTimeout, time.Millisecond, maxStartWithin},
 	} {
 		if d.value < d.low || d.value > d.high {
 			fault(d.option, d.value.String(), fmt.Sprintf("%v to %v", d.low, d.high))
@@ -197,7 +197,7 @@ func (o TokenOptions) withDefaults() TokenOptions {
 		value    *time.Duration
 		standard time.Duration
 	}{
-		{&o.Refresh, DefaultRefresh}, {&o.KeepFor, DefaultKeepFor}, {&o.Timeout, DefaultTimeout}, {&o.StartWithin, DefaultStartWithin},
+		{&o.Refresh, DefaultRefresh}, {&o.StaleIfError, DefaultStaleIfError}, {&o.Timeout, DefaultTimeout}, {&o.StartupTimeout, DefaultStartupTimeout},
 	} {
 		if *d.value == 0 {
 			*d.value = d.standard

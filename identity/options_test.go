@@ -59,10 +59,10 @@ func TestOptions(t *testing.T) {
 		"too much skew":            {func(o *identity.TokenOptions) { o.ClockSkew = 2*time.Minute + 1 }, "clock_skew"},
 		"refresh below zero":       {func(o *identity.TokenOptions) { o.Refresh = -time.Second }, "refresh"},
 		"refresh too often":        {func(o *identity.TokenOptions) { o.Refresh = time.Second }, "refresh"},
-		"keys kept too briefly":    {func(o *identity.TokenOptions) { o.KeepFor = time.Minute }, "keep_for"},
-		"keys kept too long":       {func(o *identity.TokenOptions) { o.KeepFor = 1000 * time.Hour }, "keep_for"},
+		"keys kept too briefly":    {func(o *identity.TokenOptions) { o.StaleIfError = time.Minute }, "keep_for"},
+		"keys kept too long":       {func(o *identity.TokenOptions) { o.StaleIfError = 1000 * time.Hour }, "keep_for"},
 		"a long timeout":           {func(o *identity.TokenOptions) { o.Timeout = time.Hour }, "timeout"},
-		"a long start":             {func(o *identity.TokenOptions) { o.StartWithin = time.Hour }, "start_within"},
+		"a long start":             {func(o *identity.TokenOptions) { o.StartupTimeout = time.Hour }, "start_within"},
 		"name from aud":            {func(o *identity.TokenOptions) { o.Claims.Name = "aud" }, "claims.name"},
 		"agents from sub":          {func(o *identity.TokenOptions) { o.Claims.Agents = "sub" }, "claims.agents"},
 		"workspace from iss":       {func(o *identity.TokenOptions) { o.Claims.Workspace = "iss" }, "claims.workspace"},
@@ -78,7 +78,7 @@ func TestOptions(t *testing.T) {
 			continue
 		}
 		quiet(t, err.Error())
-		if tokens, err := identity.NewTokens(o); tokens != nil || err == nil {
+		if tokens, err := identity.NewTokenVerifier(o); tokens != nil || err == nil {
 			t.Errorf("%s: a verifier is made", name)
 		}
 	}

@@ -17,11 +17,11 @@ const (
 )
 
 // Start fetches the first keys: it returns nil once there is one that can be
-// used. An error says that there was none within StartWithin, or before the
+// used. An error says that there was none within StartupTimeout, or before the
 // context ended; with StartWithoutKeys there is one attempt, and its failure is
 // for Run to mend.
-func (t *Tokens) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.opts.StartWithin)
+func (t *TokenVerifier) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.opts.StartupTimeout)
 	defer cancel()
 	for tries := 1; ; tries++ {
 		_ = t.fetch(ctx) // Ready tells it
@@ -37,10 +37,10 @@ func (t *Tokens) Start(ctx context.Context) error {
 	}
 }
 
-// Inherit takes the keys of another verifier, as old as they are, where both
+// AdoptKeys takes the keys of another verifier, as old as they are, where both
 // have them from the same source. It is for before Start and Run, which fetches
 // them anew at once: so the rules can change while the source is away.
-func (t *Tokens) Inherit(from *Tokens) {
+func (t *TokenVerifier) AdoptKeys(from *TokenVerifier) {
 	if from == nil || !t.opts.sameSource(from.opts) {
 		return
 	}
@@ -52,7 +52,7 @@ func (t *Tokens) Inherit(from *Tokens) {
 
 // Run keeps the keys fresh until the context ends, and then returns nil. It is
 // an error to run it twice at a time.
-func (t *Tokens) Run(ctx context.Context) error {
+func (t *TokenVerifier) Run(ctx context.Context) error {
 	if !t.running.CompareAndSwap(false, true) {
 		return errors.New("identity: the keys are kept fresh already")
 	}
@@ -95,7 +95,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 }
 
 // forget drops what was asked for before the keys came.
-func (t *Tokens) forget() {
+func (t *TokenVerifier) forget() {
 	select {
 	case <-t.asked:
 	default:
@@ -104,12 +104,12 @@ func (t *Tokens) forget() {
 
 // jittered varies a duration by a tenth either way, so that many processes do
 // not ask at once.
-func (t *Tokens) jittered(d time.Duration) time.Duration {
+func (t *TokenVerifier) jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*t.opts.Random()))
 }
 
 // retry is the time to wait after so many failures in a row.
-func (t *Tokens) retry(failures int) time.Duration {
+func (t *TokenVerifier) retry(failures int) time.Duration {
 	d := firstRetry
 	for i := 1; i < failures && d < lastRetry; i++ {
 		d *= 2
@@ -119,7 +119,7 @@ func (t *Tokens) retry(failures int) time.Duration {
 
 // fetch gets the keys and puts them in use. What fails, a panic included, leaves
 // those from before.
-func (t *Tokens) fetch(ctx context.Context) (err error) {
+func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
 	t.fetching.Lock()
 	defer t.fetching.Unlock()
 	var set *keySet
@@ -150,12 +150,12 @@ func (t *Tokens) fetch(ctx context.Context) (err error) {
 		t.failure.Store(nil)
 		t.keys.Store(set)
 	}
-	if t.opts.Report != nil {
-		told := Refreshed{Err: err}
+	if t.opts.OnRefresh != nil {
+		told := RefreshResult{Err: err}
 		if set != nil {
 			told.Keys, told.Ignored = len(set.all), set.ignored
 		}
-		t.opts.Report(told)
+		t.opts.OnRefresh(told)
 	}
 	return err
 }

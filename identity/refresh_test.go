@@ -17,21 +17,21 @@ import (
 
 // kept is a verifier whose Run is under way, on a clock that the test moves.
 type kept struct {
-	*identity.Tokens
+	*identity.TokenVerifier
 	clock   *clock
 	why     *reasons
-	fetched chan identity.Refreshed
+	fetched chan identity.RefreshResult
 	stop    func() error
 }
 
 func keep(t *testing.T, o identity.TokenOptions) kept {
 	t.Helper()
-	k := kept{clock: newClock(), why: &reasons{}, fetched: make(chan identity.Refreshed, 100)}
-	o.Now, o.After, o.Refused = k.clock.Now, k.clock.After, k.why.add
-	o.Report = func(r identity.Refreshed) { k.fetched <- r }
-	tokens, err := identity.NewTokens(o)
+	k := kept{clock: newClock(), why: &reasons{}, fetched: make(chan identity.RefreshResult, 100)}
+	o.Now, o.After, o.OnRefused = k.clock.Now, k.clock.After, k.why.add
+	o.OnRefresh = func(r identity.RefreshResult) { k.fetched <- r }
+	tokens, err := identity.NewTokenVerifier(o)
 	must(err)
-	k.Tokens = tokens
+	k.TokenVerifier = tokens
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- tokens.Run(ctx) }()
@@ -42,7 +42,7 @@ func keep(t *testing.T, o identity.TokenOptions) kept {
 
 // round lets what is waited for pass, and returns how long that was and what
 // became of the fetch.
-func (k kept) round(t *testing.T) (time.Duration, identity.Refreshed) {
+func (k kept) round(t *testing.T) (time.Duration, identity.RefreshResult) {
 	t.Helper()
 	w := k.clock.next(t)
 	k.clock.pass(w)
@@ -51,7 +51,7 @@ func (k kept) round(t *testing.T) (time.Duration, identity.Refreshed) {
 		return w.d, r
 	case <-time.After(time.Minute):
 		t.Fatal("nothing was fetched")
-		return 0, identity.Refreshed{}
+		return 0, identity.RefreshResult{}
 	}
 }
 
@@ -149,7 +149,7 @@ func TestEarlyIsBounded(t *testing.T) {
 func TestIssuerAway(t *testing.T) {
 	i := newIssuer(t, false, fullSet()...)
 	o := optionsFor(i.URL)
-	o.KeepFor = time.Hour
+	o.StaleIfError = time.Hour
 	v := keep(t, o)
 	v.round(t)
 	token := goodWith(i.URL, members{"exp": epoch.Add(10 * time.Hour).Unix()})
@@ -215,13 +215,13 @@ func TestInherit(t *testing.T) {
 	v.clock.advance(time.Minute)
 	certified := x509.NewCertPool()
 	certified.AddCert(newIssuer(t, true).Certificate())
-	heir := func(change func(*identity.TokenOptions)) *identity.Tokens {
+	heir := func(change func(*identity.TokenOptions)) *identity.TokenVerifier {
 		changed := o
 		changed.RootCAs, changed.Now, changed.After = x509.NewCertPool(), v.clock.Now, timer.After
 		change(&changed)
-		tokens, err := identity.NewTokens(changed)
+		tokens, err := identity.NewTokenVerifier(changed)
 		must(err)
-		tokens.Inherit(v.Tokens)
+		tokens.AdoptKeys(v.TokenVerifier)
 		return tokens
 	}
 	for name, c := range map[string]struct {
@@ -234,8 +234,8 @@ func TestInherit(t *testing.T) {
 		"a file":               {func(o *identity.TokenOptions) { o.JWKSFile = "keys.json" }, false},
 		"other certificates":   {func(o *identity.TokenOptions) { o.RootCAs = certified }, false},
 		"those of the system":  {func(o *identity.TokenOptions) { o.RootCAs = nil }, false},
-		"keys kept for less":   {func(o *identity.TokenOptions) { o.Refresh, o.KeepFor = 30*time.Second, 50*time.Second }, false},
-		"keys kept for longer": {func(o *identity.TokenOptions) { o.KeepFor = 48 * time.Hour }, true},
+		"keys kept for less":   {func(o *identity.TokenOptions) { o.Refresh, o.StaleIfError = 30*time.Second, 50*time.Second }, false},
+		"keys kept for longer": {func(o *identity.TokenOptions) { o.StaleIfError = 48 * time.Hour }, true},
 	} {
 		if err := heir(c.change).Ready(); (err == nil) != c.ready {
 			t.Errorf("%s: ready %v", name, err)
@@ -253,9 +253,9 @@ func TestInherit(t *testing.T) {
 	}
 	cancel()
 	must(<-done)
-	none, err := identity.NewTokens(o)
+	none, err := identity.NewTokenVerifier(o)
 	must(err)
-	if none.Inherit(nil); none.Ready() == nil {
+	if none.AdoptKeys(nil); none.Ready() == nil {
 		t.Error("keys were taken over from nobody")
 	}
 }
@@ -284,7 +284,7 @@ func TestRunOnce(t *testing.T) {
 	if err := v.stop(); err != nil {
 		t.Error(err)
 	}
-	if got := v.Tokens.Ready(); got != nil {
+	if got := v.TokenVerifier.Ready(); got != nil {
 		t.Error(got)
 	}
 }
@@ -317,8 +317,8 @@ func TestStart(t *testing.T) {
 	o := optionsFor(i.URL)
 	o.After = newClock().After // no second attempt
 	var said error
-	for o.StartWithin = 50 * time.Millisecond; o.StartWithin < time.Minute; o.StartWithin *= 2 {
-		tokens, err := identity.NewTokens(o)
+	for o.StartupTimeout = 50 * time.Millisecond; o.StartupTimeout < time.Minute; o.StartupTimeout *= 2 {
+		tokens, err := identity.NewTokenVerifier(o)
 		must(err)
 		if said = tokens.Start(t.Context()); said == nil || !strings.Contains(said.Error(), "deadline exceeded") {
 			break // else everything is so slow that there was no answer
@@ -328,7 +328,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("started without keys: %v", said)
 	}
 	o.StartWithoutKeys = true
-	tokens, err := identity.NewTokens(o)
+	tokens, err := identity.NewTokenVerifier(o)
 	must(err)
 	if err := tokens.Start(t.Context()); err != nil || tokens.Ready() == nil {
 		t.Errorf("start without keys: %v, ready %v", err, tokens.Ready())
@@ -337,7 +337,7 @@ func TestStart(t *testing.T) {
 	c := newClock()
 	o = optionsFor(i.URL)
 	o.After = c.After
-	tokens, err = identity.NewTokens(o)
+	tokens, err = identity.NewTokenVerifier(o)
 	must(err)
 	done := make(chan error)
 	go func() { done <- tokens.Start(t.Context()) }()
@@ -350,7 +350,7 @@ func TestStart(t *testing.T) {
 	// A context that has ended.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tokens, err = identity.NewTokens(optionsFor(i.URL))
+	tokens, err = identity.NewTokenVerifier(optionsFor(i.URL))
 	must(err)
 	if tokens.Start(ctx) == nil {
 		t.Error("started though the context had ended")

@@ -108,13 +108,13 @@ func TestIssuerFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := newIssuer(t, false, jwkOf(private().ed, members{"kid": "ed"}))
 			i.set(c.change)
-			var told identity.Refreshed
+			var told identity.RefreshResult
 			o := optionsFor(i.URL)
 			o.StartWithoutKeys, o.Timeout = true, time.Minute
 			if c.says == "deadline exceeded" {
 				o.Timeout = 300 * time.Millisecond
 			}
-			o.Report = func(r identity.Refreshed) { told = r }
+			o.OnRefresh = func(r identity.RefreshResult) { told = r }
 			tokens := started(t, o)
 			err := tokens.Ready()
 			if err == nil || told.Err == nil {

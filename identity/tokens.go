@@ -16,7 +16,7 @@ import (
 // MaxToken bounds a token in bytes.
 const MaxToken = 8 << 10
 
-// Tokens are the principals whose names an issuer signs. A token is a JWT (RFC
+// TokenVerifier are the principals whose names an issuer signs. A token is a JWT (RFC
 // 7519) as a signed compact JWS (RFC 7515), held to the practices of RFC 8725:
 //
 //	token  = header "." claims "." signature     (base64url, no padding, no other byte)
@@ -33,12 +33,12 @@ const MaxToken = 8 << 10
 //
 // A principal of a token is named "jwt:" + issuer + "#" + name, as a subject is
 // unique within its issuer only (OpenID Connect Core 1.0, section 2). An issuer
-// holds no "#", so two pairs never make one name, and NewKeys refuses names that
+// holds no "#", so two pairs never make one name, and NewAPIKeys refuses names that
 // start so: a token's principal never is a key's.
 //
 // Its methods may be called from any goroutine. Nil and the zero value know
 // nobody.
-type Tokens struct {
+type TokenVerifier struct {
 	opts       TokenOptions // with its defaults
 	algorithms map[string]algorithm
 	validator  *jwt.Validator
@@ -54,9 +54,9 @@ type Tokens struct {
 	failure  atomic.Pointer[error] // of the last fetch; nil when it succeeded
 }
 
-// NewTokens returns a verifier that knows no keys yet. The error is that of
+// NewTokenVerifier returns a verifier that knows no keys yet. The error is that of
 // Validate.
-func NewTokens(o TokenOptions) (*Tokens, error) {
+func NewTokenVerifier(o TokenOptions) (*TokenVerifier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	t := &Tokens{opts: o, algorithms: map[string]algorithm{}, asked: make(chan struct{}, 1), source: newSource(o)}
+	t := &TokenVerifier{opts: o, algorithms: map[string]algorithm{}, asked: make(chan struct{}, 1), source: newSource(o)}
 	for _, name := range o.Algorithms {
 		t.algorithms[name], _ = algorithmOf(name) // Validate knows them all
 	}
@@ -82,14 +82,14 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 }
 
 // Authenticate returns the principal of a token, or nil.
-func (t *Tokens) Authenticate(credential string) *Principal {
+func (t *TokenVerifier) Authenticate(credential string) *Principal {
 	if t == nil {
 		return nil
 	}
 	p, reason := t.verify(credential)
 	if reason != "" {
-		if t.opts.Refused != nil {
-			t.opts.Refused(reason)
+		if t.opts.OnRefused != nil {
+			t.opts.OnRefused(reason)
 		}
 		return nil
 	}
@@ -97,7 +97,7 @@ func (t *Tokens) Authenticate(credential string) *Principal {
 }
 
 // Ready returns nil while tokens can be verified, or else why not.
-func (t *Tokens) Ready() error {
+func (t *TokenVerifier) Ready() error {
 	if t == nil {
 		return errors.New("identity: no verifier of tokens")
 	}
@@ -107,7 +107,7 @@ func (t *Tokens) Ready() error {
 	case set == nil:
 		why = "no keys yet"
 	case t.stale(set):
-		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.KeepFor)
+		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.StaleIfError)
 	case len(set.all) == 0:
 		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.ignored)
 	default:
@@ -119,10 +119,12 @@ func (t *Tokens) Ready() error {
 	return fmt.Errorf("identity: tokens: %s", why)
 }
 
-func (t *Tokens) stale(set *keySet) bool { return t.opts.Now().Sub(set.at) > t.opts.KeepFor }
+func (t *TokenVerifier) stale(set *keySet) bool {
+	return t.opts.Now().Sub(set.at) > t.opts.StaleIfError
+}
 
 // verify returns the principal of a token, or why there is none.
-func (t *Tokens) verify(token string) (p *Principal, reason Reason) {
+func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 	defer func() {
 		if recover() != nil {
 			p, reason = nil, Failed
@@ -162,7 +164,7 @@ func (t *Tokens) verify(token string) (p *Principal, reason Reason) {
 }
 
 // header reads the first segment: the algorithm, and the kid or "".
-func (t *Tokens) header(encoded string) (algorithm, string, Reason) {
+func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
 	raw, ok := segment(encoded)
 	if !ok {
 		return algorithm{}, "", Malformed
@@ -204,7 +206,7 @@ func tokenType(raw json.RawMessage) bool {
 }
 
 // claims reads the second segment, whose signature has been verified.
-func (t *Tokens) claims(encoded string) (*Principal, Reason) {
+func (t *TokenVerifier) claims(encoded string) (*Principal, Reason) {
 	raw, ok := segment(encoded)
 	if !ok {
 		return nil, Malformed
@@ -242,7 +244,7 @@ func reasonOf(err error) Reason {
 }
 
 // ask wants the keys to be fetched early. It never waits.
-func (t *Tokens) ask() {
+func (t *TokenVerifier) ask() {
 	select {
 	case t.asked <- struct{}{}:
 	default:

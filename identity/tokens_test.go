@@ -42,7 +42,7 @@ func TestTokensAccepted(t *testing.T) {
 	k := private()
 	why := &reasons{}
 	o := optionsFor(i.URL)
-	o.Refused = why.add
+	o.OnRefused = why.add
 	o.Algorithms = []string{"RS256", "ES256", "EdDSA", "ES384", "PS256"}
 	tokens := started(t, o)
 	good := goodClaims(i.URL)
@@ -104,7 +104,7 @@ func TestTokensRefused(t *testing.T) {
 	k := private()
 	why := &reasons{}
 	o := optionsFor(i.URL)
-	o.Refused = why.add
+	o.OnRefused = why.add
 	tokens := started(t, o)
 	good := goodClaims(i.URL)
 	all := with(good, nil)
@@ -303,7 +303,7 @@ func TestWithoutKid(t *testing.T) {
 	i := newIssuer(t, false, jwkOf(k.rsa, nil), jwkOf(k.rsa2, members{"kid": "two"}), jwkOf(k.p256, members{"kid": "ec"}))
 	why := &reasons{}
 	o := optionsFor(i.URL)
-	o.Refused = why.add
+	o.OnRefused = why.add
 	tokens := started(t, o)
 	all := with(goodClaims(i.URL), nil)
 	if tokens.Authenticate(sign(`{"alg":"RS256"}`, all, "RS256", k.rsa)) != nil || why.last(t) != identity.UnknownKey {
@@ -316,14 +316,14 @@ func TestWithoutKid(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	token := goodWith("https://issuer.example", nil)
-	var none *identity.Tokens
-	if none.Authenticate(token) != nil || (&identity.Tokens{}).Authenticate(token) != nil || none.Ready() == nil || (&identity.Tokens{}).Ready() == nil {
+	var none *identity.TokenVerifier
+	if none.Authenticate(token) != nil || (&identity.TokenVerifier{}).Authenticate(token) != nil || none.Ready() == nil || (&identity.TokenVerifier{}).Ready() == nil {
 		t.Error("a verifier that is none lets somebody in")
 	}
 	why := &reasons{}
 	o := optionsFor("https://issuer.example")
-	o.Refused = why.add
-	tokens, err := identity.NewTokens(o)
+	o.OnRefused = why.add
+	tokens, err := identity.NewTokenVerifier(o)
 	must(err)
 	if tokens.Authenticate(token) != nil || why.last(t) != identity.NoKeys || tokens.Ready() == nil {
 		t.Error("a token is let in before there are keys")
@@ -336,7 +336,7 @@ func TestPanic(t *testing.T) {
 	why := &reasons{}
 	var broken atomic.Bool
 	o := optionsFor(i.URL)
-	o.Refused = why.add
+	o.OnRefused = why.add
 	o.Now = func() time.Time {
 		if broken.Load() {
 			panic(canary)
@@ -369,8 +369,8 @@ func TestClaimNames(t *testing.T) {
 }
 
 func TestKeyPrincipalsAreApart(t *testing.T) {
-	_, sha := identity.NewKey()
-	if _, err := identity.NewKeys(map[string]*identity.Principal{sha: {Name: "jwt:https://issuer.example#alice"}}); err == nil {
+	_, sha := identity.NewAPIKey()
+	if _, err := identity.NewAPIKeys(map[string]*identity.Principal{sha: {Name: "jwt:https://issuer.example#alice"}}); err == nil {
 		t.Error("a key bears the name of a token's principal")
 	}
 }

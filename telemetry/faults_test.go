@@ -86,7 +86,7 @@ func TestCollectorFails(t *testing.T) {
 				timeout = runsOut
 			}
 			traces := tracesTo(t, endpoint, func(o *telemetry.TraceOptions) {
-				o.Report, o.Timeout, o.Delay = said.add, timeout, 10*time.Millisecond
+				o.OnLoss, o.Timeout, o.Delay = said.add, timeout, 10*time.Millisecond
 			})
 			if o := handle(kernel(t, traces, nil), ask(say)); o.Refusal != nil {
 				t.Fatal(o.Refusal)
@@ -107,7 +107,7 @@ func TestCollectorFails(t *testing.T) {
 func TestReports(t *testing.T) {
 	var said reports
 	collector := collectorStub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })
-	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Report, o.Delay = said.add, time.Millisecond })
+	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss, o.Delay = said.add, time.Millisecond })
 	k := kernel(t, traces, nil)
 	for n := range 4 {
 		handle(k, ask(say))
@@ -161,7 +161,7 @@ func TestNoRoom(t *testing.T) {
 	var said reports
 	collector := collectorStub(t, func(http.ResponseWriter, *http.Request) { <-release })
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) {
-		o.Report, o.Timeout, o.Delay, o.Content = said.add, time.Minute, time.Millisecond, true
+		o.OnLoss, o.Timeout, o.Delay, o.Content = said.add, time.Minute, time.Millisecond, true
 	})
 	call := telemetry.Call{TraceID: traceID, Start: time.Now(), End: time.Now(), CallID: "c", Tool: "echo.say"}
 	traces.Trace(call)
@@ -239,7 +239,7 @@ func TestHeaders(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusPermanentRedirect)
 	})
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) {
-		o.Delay, o.Report = time.Millisecond, said.add
+		o.Delay, o.OnLoss = time.Millisecond, said.add
 		o.Headers = func() map[string]string {
 			switch turn.Add(1) {
 			case 1:
@@ -292,7 +292,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	var said reports
 	collector := collectorStub(t, nil)
-	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Report = said.add })
+	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss = said.add })
 	handle(kernel(t, traces, nil), ask(say))
 	flushed(t, traces)
 	calls := collector.calls()
@@ -318,7 +318,7 @@ func TestTLS(t *testing.T) {
 	ca := x509.NewCertPool()
 	ca.AddCert(collector.Certificate())
 	for roots, want := range map[*x509.CertPool]int{nil: 0, ca: 1} {
-		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.RootCAs, o.Report, o.Timeout = roots, said.add, time.Minute })
+		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.RootCAs, o.OnLoss, o.Timeout = roots, said.add, time.Minute })
 		handle(kernel(t, traces, nil), ask(say))
 		start := time.Now()
 		if err := traces.Close(context.Background()); (err == nil) != (want == 1) || time.Since(start) > 30*time.Second {
@@ -341,9 +341,9 @@ func TestOptions(t *testing.T) {
 		"endpoint: found a user":                                {Endpoint: "http://user:canary@localhost"},
 		"endpoint: found a query":                               {Endpoint: good + "?key=canary"},
 		"endpoint: found a query or":                            {Endpoint: good + "#canary"},
-		"sample: found":                                         {Endpoint: good, Sample: 1.5},
-		"sample: found -1":                                      {Endpoint: good, Sample: -1},
-		"sample: found NaN":                                     {Endpoint: good, Sample: math.NaN()},
+		"sample: found":                                         {Endpoint: good, SampleRatio: 1.5},
+		"sample: found -1":                                      {Endpoint: good, SampleRatio: -1},
+		"sample: found NaN":                                     {Endpoint: good, SampleRatio: math.NaN()},
 		"timeout: found":                                        {Endpoint: good, Timeout: -1},
 		"timeout: found 2m0s":                                   {Endpoint: good, Timeout: 2 * time.Minute},
 		"delay: found":                                          {Endpoint: good, Delay: -1},

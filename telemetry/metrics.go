@@ -208,9 +208,9 @@ func (m *Metrics) Breaker(event string) {
 	}
 }
 
-// Asked notes how one request to a model went; status is 0 without an answer,
+// UpstreamRequest notes how one request to a model went; status is 0 without an answer,
 // code empty where the answer can be used so far.
-func (m *Metrics) Asked(code string, status int, took time.Duration) {
+func (m *Metrics) UpstreamRequest(code string, status int, took time.Duration) {
 	if m != nil {
 		m.asked.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
 	}

@@ -35,7 +35,7 @@ func TestParentDecides(t *testing.T) {
 		{"not a span", true, 0, false},
 	} {
 		collector := collectorStub(t, nil)
-		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Sample, o.Content = c.share, true })
+		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.SampleRatio, o.Content = c.share, true })
 		if traced, content := traces.Wants(traceID, c.parent, c.sampled); traced != c.want || content != c.want {
 			t.Errorf("%+v: wants %t, with content %t", c, traced, content)
 		}
@@ -57,7 +57,7 @@ func TestParentDecides(t *testing.T) {
 // TestShare: replicas that are given the same trace decide alike, and about as
 // many are taken as is said.
 func TestShare(t *testing.T) {
-	half := func(o *telemetry.TraceOptions) { o.Sample = 0.5 }
+	half := func(o *telemetry.TraceOptions) { o.SampleRatio = 0.5 }
 	one, other := tracesTo(t, "http://127.0.0.1:1", half), tracesTo(t, "http://127.0.0.1:1", half)
 	taken := 0
 	for i := range 256 {
@@ -174,7 +174,7 @@ func TestNotTracedCostsNothing(t *testing.T) {
 		return testing.AllocsPerRun(200, func() { handle(k, request) })
 	}
 	none := cost(nil)
-	unwanted := cost(tracesTo(t, "http://127.0.0.1:1", func(o *telemetry.TraceOptions) { o.Sample = 0 }))
+	unwanted := cost(tracesTo(t, "http://127.0.0.1:1", func(o *telemetry.TraceOptions) { o.SampleRatio = 0 }))
 	t.Logf("%v allocations, and %v without traces", unwanted, none)
 	if unwanted > none+2 {
 		t.Errorf("%v allocations, and %v without traces", unwanted, none)

@@ -30,9 +30,9 @@ type TraceOptions struct {
 	// RootCAs are believed for the certificate of an https collector; nil means the
 	// system's.
 	RootCAs *x509.CertPool
-	// Sample is the share of traces, from 0 to 1, that is taken of those that begin
+	// SampleRatio is the share of traces, from 0 to 1, that is taken of those that begin
 	// here. Where the caller named a parent, its decision holds.
-	Sample float64
+	SampleRatio float64
 	// Content adds the arguments and the results of calls, without what is marked
 	// x-secret, each up to 8 KiB.
 	Content bool
@@ -42,9 +42,9 @@ type TraceOptions struct {
 	Timeout time.Duration
 	// Delay is how long a span waits for others at most; 0 is 5 s.
 	Delay time.Duration
-	// Report is told what was lost and why, at most once a minute; nil tells
+	// OnLoss is told what was lost and why, at most once a minute; nil tells
 	// nobody. It must not block.
-	Report func(error)
+	OnLoss func(error)
 }
 
 // maxTimeout bounds how long one batch may hold up those after it.
@@ -56,8 +56,8 @@ func (o TraceOptions) Validate() error {
 	switch {
 	case err != nil:
 		return err
-	case math.IsNaN(o.Sample) || o.Sample < 0 || o.Sample > 1:
-		return fmt.Errorf("sample: found %v; expected a number from 0 to 1", o.Sample)
+	case math.IsNaN(o.SampleRatio) || o.SampleRatio < 0 || o.SampleRatio > 1:
+		return fmt.Errorf("sample: found %v; expected a number from 0 to 1", o.SampleRatio)
 	case o.Timeout < 0 || o.Timeout > maxTimeout:
 		return fmt.Errorf("timeout: found %v; expected at most %v", o.Timeout, maxTimeout)
 	case o.Delay < 0 || o.Delay > maxTimeout:
@@ -119,7 +119,7 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	}
 	o.Timeout, o.Delay = orElse(o.Timeout, 10*time.Second), orElse(o.Delay, 5*time.Second)
 	t := &Traces{
-		options: o, sampler: sdk.TraceIDRatioBased(o.Sample), losses: losses{report: o.Report},
+		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), losses: losses{report: o.OnLoss},
 		waiting: make(chan Call, maxWaiting), done: make(chan struct{}),
 	}
 	client, err := newCollector(o)
@@ -156,7 +156,7 @@ func (t *Traces) Wants(traceID, parentID string, sampled bool) (traced, content 
 	case parent.IsValid():
 		traced = sampled
 	case !parent.HasTraceID():
-		traced = rand.Float64() < t.options.Sample
+		traced = rand.Float64() < t.options.SampleRatio
 	default:
 		traced = t.sampler.ShouldSample(sdk.SamplingParameters{ParentContext: context.Background(), TraceID: parent.TraceID()}).Decision == sdk.RecordAndSample
 	}

@@ -47,7 +47,7 @@ func (r *reports) all() string {
 // changed.
 func tracesTo(t *testing.T, endpoint string, change func(*telemetry.TraceOptions)) *telemetry.Traces {
 	t.Helper()
-	o := telemetry.TraceOptions{Endpoint: endpoint, Sample: 1, Version: "v1", Replica: "here"}
+	o := telemetry.TraceOptions{Endpoint: endpoint, SampleRatio: 1, Version: "v1", Replica: "here"}
 	if change != nil {
 		change(&o)
 	}
@@ -110,7 +110,7 @@ func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Parts, too
 		change(&parts, e)
 	}
 	k, err := gateway.New(&gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
 	}, parts)
 	if err != nil {

@@ -105,17 +105,17 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 	meant := func(name string) bool { return s.Allows(name) && (len(names) == 0 || slices.Contains(names, name)) }
 	old := loaded.Pins[s.Name]
 	for _, name := range names {
-		offered := slices.ContainsFunc(offers, func(o configs.Offer) bool { return o.Name == name })
+		offered := slices.ContainsFunc(offers, func(o configs.DiscoveredTool) bool { return o.Name == name })
 		pinned := slices.ContainsFunc(old, func(p configs.Pin) bool { return p.Name == name })
 		switch {
 		case !offered && !pinned:
 			return fmt.Errorf("%s has no tool %s", s.Name, parser.Quote(name))
 		case !s.Allows(name):
-			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServerFile)
+			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServersFile)
 		}
 	}
 	says := statementOf(offers)
-	var wanted []configs.Offer
+	var wanted []configs.DiscoveredTool
 	var pins, forgotten []configs.Pin // of tools that are not meant, which stay as they are, and that are gone
 	for _, p := range old {
 		if !meant(p.Name) {
@@ -129,8 +129,8 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 		if !meant(o.Name) {
 			continue
 		}
-		if t, ok := loaded.Tools.Lookup(s.Tool(o.Name)); ok && t.Run().Server != s.Name {
-			fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", parser.Quote(s.Tool(o.Name)))
+		if t, ok := loaded.Tools.Lookup(s.ToolName(o.Name)); ok && t.Run().Server != s.Name {
+			fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", parser.Quote(s.ToolName(o.Name)))
 			taken = true
 			continue
 		}
@@ -166,13 +166,13 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 	if err != nil {
 		return err
 	}
-	pins, err := configs.ParsePins(file, s.Name, data)
+	pins, err := configs.ParseLockfile(file, s.Name, data)
 	if err != nil {
 		return err
 	}
 	for _, p := range pins {
 		if !s.Allows(p.Name) {
-			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(p.Name), s.Name, loaded.ServerFile)
+			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(p.Name), s.Name, loaded.ServersFile)
 		}
 		if err := astray(s, p); err != nil {
 			return fmt.Errorf("%s: the tool %s of %s %w", file, parser.Quote(p.Name), s.Name, err)
@@ -191,7 +191,7 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 			forgotten = append(forgotten, p)
 		}
 	}
-	return e.take(loaded, s, nil, &configs.Accepted{Pins: pins}, forgotten, how, digest)
+	return e.take(loaded, s, nil, &configs.Acceptance{Pins: pins}, forgotten, how, digest)
 }
 
 // astray says why calls of a tool may not go where a file says. A toolset that is asked
@@ -212,7 +212,7 @@ func astray(s configs.ToolServer, p configs.Pin) error {
 		return errors.New("has an endpoint that is not an absolute URL")
 	case base.Scheme == "https" && u.Scheme != "https":
 		return errors.New("has an endpoint without TLS, and its server is reached with it")
-	case s.Credential.Given() && (u.Scheme != base.Scheme || u.Host != base.Host):
+	case s.Credential.IsSet() && (u.Scheme != base.Scheme || u.Host != base.Host):
 		return errors.New("has an endpoint on another server, which the credential is not for")
 	}
 	return nil
@@ -220,9 +220,9 @@ func astray(s configs.ToolServer, p configs.Pin) error {
 
 // take writes down what is accepted of a server, beside what stays, and says what has
 // become of each tool.
-func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Accepted, forgotten []configs.Pin, how acceptance, digest string) error {
+func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Acceptance, forgotten []configs.Pin, how acceptance, digest string) error {
 	pins := slices.Concat(stay, accepted.Pins)
-	faulty := loaded.TakesPins(s.Name, pins)
+	faulty := loaded.CheckLockfile(s.Name, pins)
 	if faulty != nil {
 		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)
 		if !how.dry {
@@ -230,18 +230,18 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 		}
 	}
 	for _, p := range forgotten {
-		fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.Tool(p.Name), p.Version))
+		fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.ToolName(p.Name), p.Version))
 	}
 	before := map[versioned]string{}
 	for _, p := range loaded.Pins[s.Name] {
-		sum, err := p.Sum()
+		sum, err := p.ContentDigest()
 		if err != nil {
 			return internalError{err}
 		}
 		before[versioned{p.Name, p.Version}] = sum
 	}
 	for _, p := range accepted.Pins {
-		sum, err := p.Sum()
+		sum, err := p.ContentDigest()
 		if err != nil {
 			return internalError{err}
 		}
@@ -252,7 +252,7 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 				word = "changed"
 			}
 		}
-		fmt.Fprintf(e.stdout, "%s\t%s\n", word, shown(s.Tool(p.Name), p.Version))
+		fmt.Fprintf(e.stdout, "%s\t%s\n", word, shown(s.ToolName(p.Name), p.Version))
 	}
 	// Their texts hold what the server says, and Error shows nothing that a terminal
 	// would obey.
@@ -263,7 +263,7 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 		fmt.Fprintf(e.stderr, "left out: %v\n", f)
 	}
 	if !how.dry {
-		if err := loaded.WritePins(s.Name, pins); err != nil {
+		if err := loaded.WriteLockfile(s.Name, pins); err != nil {
 			return fmt.Errorf("what was accepted could not be kept: %w", err)
 		}
 	}
@@ -285,7 +285,7 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 func digestOf(pins []configs.Pin) (string, error) {
 	var digests []string
 	for _, p := range pins {
-		digest, err := p.Sum()
+		digest, err := p.ContentDigest()
 		if err != nil {
 			return "", err
 		}

@@ -76,19 +76,19 @@ func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.
-func newAdmin(watch *configs.Watch, limits limits, calls keeping, servers *fleet, who *callers, metrics *telemetry.Metrics, front *server.Door) http.Handler {
+func newAdmin(watch *configs.Watcher, limits limits, calls keeping, servers *fleet, who *callers, metrics *telemetry.Metrics, front *server.Door) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		s := watch.State()
-		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.Waiting, InFlight: front.InFlight()}
+		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
 		r.Limits, r.Calls, r.Servers = limits.away(), calls.away(), servers.standings()
 		if err := who.unready(); err != nil {
 			r.Ready, r.Callers = false, err.Error()
 		}
 		if len(s.Faults) > 0 {
-			r.Failing = &s.Failing
+			r.Failing = &s.FailingSince
 			for _, f := range s.Faults {
 				r.Faults = append(r.Faults, f.Error())
 			}

@@ -23,7 +23,7 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 	}
 	var who gateway.Authenticator
 	if principals != nil {
-		if who, err = identity.NewKeys(principals); err != nil {
+		if who, err = identity.NewAPIKeys(principals); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,8 +70,8 @@ func askedAdmin(t *testing.T, server *httptest.Server, path, host, origin string
 // TestAdminCredentials: beyond loopback the admin listener answers operators alone, but
 // for its liveness, which says nothing.
 func TestAdminCredentials(t *testing.T) {
-	operator, sha := identity.NewKey()
-	other, otherSHA := identity.NewKey()
+	operator, sha := identity.NewAPIKey()
+	other, otherSHA := identity.NewAPIKey()
 	principals := map[string]*identity.Principal{
 		sha:      {Name: "op", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}, Operator: true},
 		otherSHA: {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},

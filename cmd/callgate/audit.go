@@ -163,7 +163,7 @@ func writeKey(name string, content []byte) error {
 // no call yet is logged; without a logger, nobody is told.
 func openLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
 	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
-	if c.SignKey.Given() {
+	if c.SignKey.IsSet() {
 		text, err := c.SignKey.Read()
 		if err != nil {
 			return nil, fmt.Errorf("audit.sign_key: %w", err)

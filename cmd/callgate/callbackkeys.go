@@ -61,7 +61,7 @@ is not kept is not believed any more: keep them for as long as tools may take.`,
 func keyFile(c *configs.Config) (string, error) {
 	place := c.Callbacks.Keys.String()
 	if place == "" {
-		return configs.CallbackKeys(c.DataDir), os.MkdirAll(c.DataDir, 0o700)
+		return configs.CallbackKeysPath(c.DataDir), os.MkdirAll(c.DataDir, 0o700)
 	}
 	file, ok := strings.CutPrefix(place, "file:")
 	if !ok {
@@ -71,8 +71,8 @@ func keyFile(c *configs.Config) (string, error) {
 }
 
 // rotate adds a key to a file.
-func rotate(file string, now time.Time, lead time.Duration, keep int) (*identity.Capabilities, time.Time, error) {
-	var keys *identity.Capabilities
+func rotate(file string, now time.Time, lead time.Duration, keep int) (*identity.CallbackKeys, time.Time, error) {
+	var keys *identity.CallbackKeys
 	text, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -80,7 +80,7 @@ func rotate(file string, now time.Time, lead time.Duration, keep int) (*identity
 	case err != nil:
 		return nil, now, err
 	default:
-		if keys, err = identity.ReadCapabilities(string(text)); err != nil {
+		if keys, err = identity.ParseCallbackKeys(string(text)); err != nil {
 			return nil, now, err
 		}
 	}

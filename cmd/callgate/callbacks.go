@@ -36,7 +36,7 @@ type callbacks struct {
 	place  configs.Secret
 	own    string            // the file of the keys that are its own
 	bases  map[string]string // where servers stand, by their names
-	keys   *identity.Capabilities
+	keys   *identity.CallbackKeys
 	looked time.Time
 	wrong  string // why the keys could not be read; empty where they were
 }
@@ -56,7 +56,7 @@ func newCallbacks(c *configs.Config, logger *slog.Logger) (*callbacks, error) {
 
 // offer reads what a configuration says, and follow takes it up.
 func (b *callbacks) offer(c *configs.Config) (follow func(), err error) {
-	next := callbacks{place: c.Callbacks.Keys, own: configs.CallbackKeys(c.DataDir)}
+	next := callbacks{place: c.Callbacks.Keys, own: configs.CallbackKeysPath(c.DataDir)}
 	if callsBack(c) {
 		if next.keys, err = next.read(b.now()); err != nil {
 			return nil, fmt.Errorf("the keys of callbacks: %w", err)
@@ -110,8 +110,8 @@ func callsBack(c *configs.Config) bool {
 }
 
 // read reads the keys, and makes the own ones where none are there.
-func (b *callbacks) read(now time.Time) (*identity.Capabilities, error) {
-	if b.place.Given() {
+func (b *callbacks) read(now time.Time) (*identity.CallbackKeys, error) {
+	if b.place.IsSet() {
 		text, err := b.place.Read()
 		if err != nil {
 			return nil, err
@@ -128,8 +128,8 @@ func (b *callbacks) read(now time.Time) (*identity.Capabilities, error) {
 	return placed(b.own, string(text))
 }
 
-func placed(where, text string) (*identity.Capabilities, error) {
-	keys, err := identity.ReadCapabilities(text)
+func placed(where, text string) (*identity.CallbackKeys, error) {
+	keys, err := identity.ParseCallbackKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
@@ -137,8 +137,8 @@ func placed(where, text string) (*identity.Capabilities, error) {
 }
 
 // makeKeys writes the first key of a gateway.
-func makeKeys(file string, now time.Time) (*identity.Capabilities, error) {
-	keys := (*identity.Capabilities)(nil).Rotate(now, 0)
+func makeKeys(file string, now time.Time) (*identity.CallbackKeys, error) {
+	keys := (*identity.CallbackKeys)(nil).Rotate(now, 0)
 	if err := replace(file, keys.Encode()); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, reason(err))
 	}
@@ -166,7 +166,7 @@ func replace(file string, content []byte) (err error) {
 
 // current are the keys as they stand. Where they cannot be read, those of before
 // serve on, and the log is told once.
-func (b *callbacks) current(now time.Time) (*identity.Capabilities, error) {
+func (b *callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
 	if b.keys != nil && now.Sub(b.looked) < keysLook && !now.Before(b.looked) {
 		return b.keys, nil
 	}
@@ -227,7 +227,7 @@ func (b *callbacks) verify(token string) string {
 	b.mu.Lock()
 	now := b.now()
 	keys := b.keys
-	if keys != nil || b.place.Given() || exists(b.own) { // else none was ever given
+	if keys != nil || b.place.IsSet() || exists(b.own) { // else none was ever given
 		keys, _ = b.current(now) // without keys no token is good
 	}
 	b.mu.Unlock()

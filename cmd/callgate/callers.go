@@ -24,8 +24,8 @@ type callers struct {
 	logger  *slog.Logger
 
 	mu       sync.Mutex
-	settings configs.Tokens
-	tokens   *identity.Tokens // nil in the other modes
+	settings configs.JWT
+	tokens   *identity.TokenVerifier // nil in the other modes
 	stop     func()
 }
 
@@ -62,17 +62,17 @@ func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error)
 	inUse.Store(first)
 	options := c.Auth.JWT.TokenOptions
 	options.RootCAs = roots(c.Auth.JWT.CA)
-	options.Refused = func(r identity.Reason) { k.metrics.TokenRefused(string(r)) }
-	options.Report = k.reporter(&inUse)
+	options.OnRefused = func(r identity.Reason) { k.metrics.TokenRefused(string(r)) }
+	options.OnRefresh = k.reporter(&inUse)
 	if !first {
 		options.StartWithoutKeys = true // one attempt, whose success is asked for below
 	}
-	tokens, err := identity.NewTokens(options)
+	tokens, err := identity.NewTokenVerifier(options)
 	if err != nil {
 		return offered{}, fmt.Errorf("auth.jwt: %w", err)
 	}
 	// Rules for keys that are known do not wait for their source.
-	if tokens.Inherit(before); tokens.Ready() != nil {
+	if tokens.AdoptKeys(before); tokens.Ready() != nil {
 		if err := tokens.Start(ctx); err != nil {
 			return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
 		}
@@ -98,7 +98,7 @@ func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error)
 }
 
 // use puts a verifier in the place of the one before.
-func (k *callers) use(settings configs.Tokens, tokens *identity.Tokens, stop func()) {
+func (k *callers) use(settings configs.JWT, tokens *identity.TokenVerifier, stop func()) {
 	k.mu.Lock()
 	before := k.stop
 	k.settings, k.tokens, k.stop = settings, tokens, stop
@@ -110,7 +110,7 @@ func (k *callers) use(settings configs.Tokens, tokens *identity.Tokens, stop fun
 
 // serving returns the verifier in use, or nil, and whether it is of these
 // settings.
-func (k *callers) serving(settings configs.Tokens) (tokens *identity.Tokens, same bool) {
+func (k *callers) serving(settings configs.JWT) (tokens *identity.TokenVerifier, same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tokens, k.tokens != nil && reflect.DeepEqual(settings, k.settings)
@@ -134,9 +134,9 @@ func (k *callers) unready() error {
 }
 
 // reporter says what became of the keys, where that is news.
-func (k *callers) reporter(inUse *atomic.Bool) func(identity.Refreshed) {
+func (k *callers) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
 	told := "" // the failure; reports come one at a time
-	return func(r identity.Refreshed) {
+	return func(r identity.RefreshResult) {
 		k.metrics.KeysFetched(r.Err == nil)
 		if !inUse.Load() {
 			return

@@ -258,7 +258,7 @@ func (w *watched) fit() map[string]bool {
 		if !w.server.Allows(p.Name) {
 			continue
 		}
-		name := w.server.Tool(p.Name)
+		name := w.server.ToolName(p.Name)
 		same := !w.heard.IsZero() && !w.garbled && w.says.state(p) == pinSame
 		if before, seen := fit[name]; seen {
 			same = same && before
@@ -277,7 +277,7 @@ func (w *watched) unknown() []string {
 	}
 	names := map[string]bool{} // of several versions, where none was accepted, one
 	for of := range w.says {
-		name := w.server.Tool(of.name)
+		name := w.server.ToolName(of.name)
 		switch {
 		case exact[of] || !w.server.Allows(of.name) || !registry.ValidName(name):
 		case pinned[of.name]:
@@ -303,7 +303,7 @@ type statement map[versioned]string
 
 type versioned struct{ name, version string }
 
-func statementOf(offers []configs.Offer) statement {
+func statementOf(offers []configs.DiscoveredTool) statement {
 	says := make(statement, len(offers))
 	for _, o := range offers {
 		of := versioned{o.Name, o.Version}
@@ -376,15 +376,15 @@ func (f *fleet) close() {
 // serverOf says to the engine where a server is.
 func serverOf(s configs.ToolServer) engine.Server {
 	return engine.Server{
-		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env,
+		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
 		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
 	}
 }
 
-func offersOf(found []engine.Definition) []configs.Offer {
-	offers := make([]configs.Offer, len(found))
+func offersOf(found []engine.Definition) []configs.DiscoveredTool {
+	offers := make([]configs.DiscoveredTool, len(found))
 	for i, d := range found {
-		offers[i] = configs.Offer{
+		offers[i] = configs.DiscoveredTool{
 			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
 			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
 		}

@@ -42,7 +42,7 @@ type house struct {
 // whoever may read the files of the configuration may ask what it says.
 func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.State {
 	return &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Budgets,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: who, Digest: c.Digest,
 	}
 }

@@ -36,7 +36,7 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 					return fmt.Errorf("%q is no name for an entry; expected letters, digits, dots, dashes and underscores, at most 64", word)
 				}
 			}
-			key, sha := identity.NewKey()
+			key, sha := identity.NewAPIKey()
 			fmt.Fprintf(e.stdout, "  - name: %s\n    key_sha256: %s\n    agents: [%s]\n    workspace: %s\n    projects: [%s]\n",
 				name, sha, strings.Join(agents, ", "), workspace, strings.Join(projects, ", "))
 			fmt.Fprintf(e.stderr, "key of %s, shown once: %s\n", name, key)

@@ -84,7 +84,7 @@ func (l limits) Close() error {
 // the start; it is read anew for each connection, since it may change.
 func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
 	o := ratelimit.RedisOptions{Prefix: r.Prefix, Clock: time.Now}
-	if r.URL.Given() {
+	if r.URL.IsSet() {
 		url, err := r.URL.Read()
 		if err != nil {
 			return o, fmt.Errorf("url: %w", err)
@@ -101,12 +101,12 @@ func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
 		}
 	}
 	var err error
-	if o.Credentials, err = credentials(r.Login); err != nil {
+	if o.Credentials, err = credentials(r.Credentials); err != nil {
 		return o, fmt.Errorf("password: %w", err)
 	}
 	o.Cluster = ratelimit.Cluster{Addresses: r.Cluster}
 	o.Sentinel = ratelimit.Sentinel{Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses}
-	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Login); err != nil {
+	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Credentials); err != nil {
 		return o, fmt.Errorf("sentinel: password: %w", err)
 	}
 	if r.TLS || r.CA != "" { // with a URL, which says it itself, only the certificates count
@@ -115,11 +115,11 @@ func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
 	return o, nil
 }
 
-func credentials(l configs.Login) (func() (user, password string), error) {
-	if l.Username == "" && !l.Password.Given() {
+func credentials(l configs.Credentials) (func() (user, password string), error) {
+	if l.Username == "" && !l.Password.IsSet() {
 		return nil, nil
 	}
-	if l.Password.Given() {
+	if l.Password.IsSet() {
 		if _, err := l.Password.Read(); err != nil {
 			return nil, err
 		}

@@ -108,7 +108,7 @@ func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, 
 	select {
 	case err := <-answered:
 		return err
-	case <-time.After(loaded.Server.Drain):
+	case <-time.After(loaded.Server.ShutdownTimeout):
 		h.cut()
 	}
 	select {
@@ -128,7 +128,7 @@ const mostApart = 16
 // was accepted of servers is one for all.
 func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog.Logger) (h *house, err error) {
 	// As long as a process takes to end, all in all.
-	waiting, cancel := context.WithTimeout(ctx, loaded.Server.Drain+3*settleTime)
+	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTime)
 	defer cancel()
 	for n := 1; n <= mostApart; {
 		own := *loaded
@@ -174,8 +174,8 @@ func (f *farewell) Read(p []byte) (int, error) {
 
 // watchAlone keeps the kernel at what the configuration's files say, where nobody is
 // asked for a credential.
-func (h *house) watchAlone(path string, first *configs.Config, logger *slog.Logger) *configs.Watch {
-	return configs.NewWatch(path, first, configs.WatchOptions{
+func (h *house) watchAlone(path string, first *configs.Config, logger *slog.Logger) *configs.Watcher {
+	return configs.NewWatcher(path, first, configs.WatcherOptions{
 		Swap: func(_ context.Context, c *configs.Config) error {
 			h.servers.follow(c)
 			if err := h.kernel.Swap(stateOf(c, nil)); err != nil {
@@ -188,7 +188,7 @@ func (h *house) watchAlone(path string, first *configs.Config, logger *slog.Logg
 			for _, f := range e.Faults {
 				logger.Error("configuration "+string(e.Kind), "fault", f.Error(), "digest", e.Digest)
 			}
-			if e.Kind == configs.Restart {
+			if e.Kind == configs.RestartRequired {
 				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
 			}
 		},

@@ -45,7 +45,7 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
 			if err != nil {
 				return err
 			}
-			explanation, err := loaded.Access.Explain(c.Context(), request)
+			explanation, err := loaded.Policy.Explain(c.Context(), request)
 			if err != nil {
 				return internalError{err}
 			}

@@ -10,8 +10,8 @@ import (
 )
 
 // watch keeps the kernel at what the configuration's files say.
-func (h *house) watch(path string, first *configs.Config, who *callers, traces *tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watch {
-	return configs.NewWatch(path, first, configs.WatchOptions{
+func (h *house) watch(path string, first *configs.Config, who *callers, traces *tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
+	return configs.NewWatcher(path, first, configs.WatcherOptions{
 		Swap: func(ctx context.Context, c *configs.Config) error {
 			ctx, cancel := context.WithTimeout(ctx, reloadTime)
 			defer cancel()
@@ -38,7 +38,7 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 			}
 			h.servers.followed()
 			answers()
-			h.models.Store(c.Models)
+			h.models.Store(c.Upstreams)
 			offer.keep()
 			follow()
 			for _, w := range c.Warnings {
@@ -56,7 +56,7 @@ func (h *house) watch(path string, first *configs.Config, who *callers, traces *
 				for _, f := range e.Faults {
 					logger.Error("configuration failed; the old one is served", "fault", f.Error(), "digest", e.Digest)
 				}
-			case configs.Restart:
+			case configs.RestartRequired:
 				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
 			case configs.Polling:
 				for _, f := range e.Faults {

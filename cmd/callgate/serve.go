@@ -100,7 +100,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 
 	front := server.New(server.Options{
 		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.kernel.Identify, Unready: who.unready,
-		MostInFlight: loaded.Server.MostInFlight, Pages: server.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+		MostInFlight: loaded.Server.MaxInFlight, Pages: server.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
 	built, _ := version()
@@ -110,8 +110,8 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		overMCP.Protected = &mcp.Protected{Base: base.url, Issuer: who.issuer}
 	}
 	mcp.New(overMCP).Mount(front)
-	h.models.Store(loaded.Models)
-	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.Asked(string(a.Code), a.Status, a.Took) }})
+	h.models.Store(loaded.Upstreams)
+	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Kernel: h.kernel, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.seen}).Mount(front)
@@ -162,7 +162,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
-			return drain(logger, front, public, admin, h.cut, loaded.Server.Drain)
+			return drain(logger, front, public, admin, h.cut, loaded.Server.ShutdownTimeout)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type caller struct {
 }
 
 func newCaller(name, workspace string, agents, projects []string) caller {
-	key, sha := identity.NewKey()
+	key, sha := identity.NewAPIKey()
 	return caller{name: name, key: key, sha: sha, agents: agents, projects: projects, workspace: workspace}
 }
 

@@ -133,13 +133,13 @@ func (e env) chosen(file string, names []string) (*configs.Config, []configs.Too
 	}
 	at := slices.IndexFunc(loaded.Servers, func(s configs.ToolServer) bool { return s.Name == names[0] })
 	if at < 0 {
-		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServerFile)
+		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
 	}
 	return loaded, loaded.Servers[at : at+1], nil
 }
 
 // ask asks a server for its tools.
-func ask(ctx context.Context, of discoverer, s configs.ToolServer) ([]configs.Offer, error) {
+func ask(ctx context.Context, of discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
 	found, err := of.Discover(ctx, serverOf(s))
 	if err != nil {
 		return nil, err
@@ -168,11 +168,11 @@ func look(ctx context.Context, of discoverer, s configs.ToolServer, pins []confi
 
 // pinned is the row of a tool of which its server says nothing.
 func pinned(s configs.ToolServer, p configs.Pin, state string) row {
-	return row{Server: s.Name, Tool: s.Tool(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
+	return row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
 }
 
 // rows says how every tool stands that a server has, or that was accepted of it.
-func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.Offer) []row {
+func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []row {
 	says := statementOf(offers)
 	accepted := map[versioned]configs.Pin{}
 	var all []row
@@ -186,7 +186,7 @@ func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.Offer) []ro
 		}
 	}
 	for _, o := range offers {
-		r := row{Server: s.Name, Tool: s.Tool(o.Name), Version: o.Version, Digest: says[versioned{o.Name, o.Version}], State: unaccepted, Description: o.Description}
+		r := row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[versioned{o.Name, o.Version}], State: unaccepted, Description: o.Description}
 		pin, known := accepted[versioned{o.Name, o.Version}]
 		switch {
 		case !s.Allows(o.Name):
@@ -194,7 +194,7 @@ func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.Offer) []ro
 		case known:
 			r.State = says.state(pin)
 		default:
-			if alone := configs.Accept(s, []configs.Offer{o}); len(alone.Refused) > 0 {
+			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
 				r.State, r.Why = unusable, "("+alone.Refused[0].Message+")"
 			}
 		}
@@ -225,7 +225,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			if len(pins) == 0 {
 				return fmt.Errorf("nothing was accepted of %s", s.Name)
 			}
-			data, err := configs.EncodePins(s.Name, pins)
+			data, err := configs.EncodeLockfile(s.Name, pins)
 			if err != nil {
 				return internalError{err}
 			}

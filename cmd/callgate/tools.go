@@ -113,7 +113,9 @@ the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.Import, error) { return configs.ImportMCP(name, data, prefix) })
+			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.ImportResult, error) {
+				return configs.ImportMCP(name, data, prefix)
+			})
 		},
 	}
 	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
@@ -142,7 +144,7 @@ left out, with the reason; then the exit code is 1.`,
 }
 
 func newImportOpenAPI(e env) *cobra.Command {
-	var o configs.OpenAPI
+	var o configs.OpenAPIOptions
 	c := &cobra.Command{
 		Use:   "openapi FILE|-",
 		Short: "Import the operations of an OpenAPI document",
@@ -162,7 +164,9 @@ said, and run.credential states where it stands.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.Import, error) { return configs.ImportOpenAPI(name, data, o) })
+			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.ImportResult, error) {
+				return configs.ImportOpenAPI(name, data, o)
+			})
 		},
 	}
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
@@ -172,7 +176,7 @@ said, and run.credential states where it stands.`,
 }
 
 // imports reads a file of definitions and prints what became of it.
-func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*configs.Import, error)) error {
+func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*configs.ImportResult, error)) error {
 	name, data, err := e.definitions(ctx, args)
 	if err != nil {
 		return err
@@ -205,7 +209,7 @@ func (e env) definitions(ctx context.Context, args []string) (name string, data 
 }
 
 // imported prints the tool file, and says what was changed and left out.
-func (e env) imported(im *configs.Import) error {
+func (e env) imported(im *configs.ImportResult) error {
 	for _, f := range im.Changed {
 		fmt.Fprintf(e.stderr, "changed: %v\n", f)
 	}

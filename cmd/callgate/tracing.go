@@ -43,7 +43,7 @@ func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
 		o.RootCAs = roots(c.Traces.CA)
 		o.Version, _ = version()
 		o.Replica = t.replica
-		o.Report = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
+		o.OnLoss = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
 		if next, err = telemetry.NewTraces(o); err != nil {
 			return nil, nil, err
 		}

@@ -55,7 +55,7 @@ type world struct {
 	*facetest.House
 	t      testing.TB
 	config *configs.Config
-	keys   *identity.Capabilities
+	keys   *identity.CallbackKeys
 	calls  *calls
 	engine *taker
 	log    *bytes.Buffer
@@ -87,7 +87,7 @@ func newWorld(t testing.TB) *world {
 			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}") +
 			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1),
 	})
-	w := &world{t: t, config: c, keys: (*identity.Capabilities)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
+	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
 	w.calls = &calls{Memory: store.NewMemory(w.now)}
 	w.open()
 	return w
@@ -283,7 +283,7 @@ func unmatched(t testing.TB, w *world) (answers map[string]*httptest.ResponseRec
 	mine, other, expired, ended, brief := w.begin("later.do", "t"), w.begin("later.do", "other"), w.begin("later.do", "t"), w.begin("later.look", "t"), w.begin("later.look", "t")
 	ended.says(200, ended.result("text", "x"))
 	body := mine.result("text", "forged")
-	issue := func(keys *identity.Capabilities, id string, until time.Time) string {
+	issue := func(keys *identity.CallbackKeys, id string, until time.Time) string {
 		token, err := keys.Issue(id, w.now(), until)
 		if err != nil {
 			t.Fatal(err)
@@ -291,7 +291,7 @@ func unmatched(t testing.TB, w *world) (answers map[string]*httptest.ResponseRec
 		return token
 	}
 	soon := w.now().Add(time.Minute)
-	foreign := (*identity.Capabilities)(nil).Rotate(time.Now(), 0)
+	foreign := (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0)
 	old := issue(w.keys, mine.id, w.now().Add(-time.Second))
 	middle := len(mine.token) / 2
 	swapped := mine.token[:middle] + string(mine.token[middle]^1) + mine.token[middle+1:]

@@ -325,7 +325,7 @@ func (r *reader) event() gateway.Event {
 // authorization reads where a person must go.
 func (r *reader) authorization() string {
 	text := r.text("auth_url", true)
-	if !weburl.Showable(text) {
+	if !weburl.IsPublic(text) {
 		r.fail("auth_url is no URL that people are sent to: https at a public name of the DNS, in plain ASCII, without user info")
 	}
 	return text

@@ -104,7 +104,7 @@ func open(t testing.TB, p plan) *house {
 		t.Fatal(err)
 	}
 	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}}

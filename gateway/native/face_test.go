@@ -142,7 +142,7 @@ func TestChallenges(t *testing.T) {
 
 // TestRoutes: every route asks who calls.
 func TestRoutes(t *testing.T) {
-	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.Keys{} })
+	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.APIKeys{} })
 	routes := native.Routes(native.New(native.Options{}))
 	if len(routes) != 6 {
 		t.Errorf("the routes are %v", routes)

@@ -25,7 +25,7 @@ const search = `{"tool_id":"web.search","call_id":"c-1","input":{"query":"x"}}`
 
 // TestOXP01Health: anybody is told, whatever they say of themselves.
 func TestOXP01Health(t *testing.T) {
-	h := open(t, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.Keys{} })
+	h := open(t, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.APIKeys{} })
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}, {"Authorization", "Basic x"}, {"OXP-Version", "9"}} {
 		if r := h.ask(http.MethodGet, "/health", "", headers...); r.status != 200 || !strings.Contains(r.raw, `"ready"`) {
 			t.Errorf("%v: %d %s", headers, r.status, r.raw)

@@ -57,7 +57,7 @@ func Open(t testing.TB, p Plan) *House {
 	t.Helper()
 	c := p.Config
 	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Access, Spaces: c.Workspaces, Agents: c.Agents,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &House{Ledger: &Ledger{}, Logger: slog.New(slog.NewJSONHandler(&guarded{to: p.Log}, nil))}

@@ -19,11 +19,11 @@ const MaxBytes = 8 << 10
 // companies use; "internal" is reserved for them).
 var privateSuffixes = []string{"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "home.arpa", "lan"}
 
-// Showable tells whether a URL may be shown to a person: https, at a public name of
+// IsPublic tells whether a URL may be shown to a person: https, at a public name of
 // the DNS, in visible ASCII, without user info. Every reader must find the same host
 // in it, and it must not lead to the reader's own machine or network by its name. The name
 // is not resolved: its addresses may change until the URL is opened.
-func Showable(address string) bool {
+func IsPublic(address string) bool {
 	if len(address) > MaxBytes || !strings.HasPrefix(address, "https://") {
 		return false
 	}

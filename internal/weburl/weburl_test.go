@@ -10,12 +10,12 @@ import (
 
 func TestShowable(t *testing.T) {
 	for url, shown := range corpora.URLs(t) {
-		if got := weburl.Showable(url); got != shown {
+		if got := weburl.IsPublic(url); got != shown {
 			t.Errorf("%q: showable is %v", url, got)
 		}
 	}
 	long := "https://example.com/" + strings.Repeat("x", weburl.MaxBytes-len("https://example.com/"))
-	if !weburl.Showable(long) || weburl.Showable(long+"x") {
+	if !weburl.IsPublic(long) || weburl.IsPublic(long+"x") {
 		t.Errorf("a URL of %d bytes is not the longest", weburl.MaxBytes)
 	}
 	label, name := strings.Repeat("a", 63), strings.Repeat("a.", 125)
@@ -23,7 +23,7 @@ func TestShowable(t *testing.T) {
 		"https://" + label + ".example/": true, "https://a" + label + ".example/": false,
 		"https://" + name + "abc/": true, "https://" + name + "abcd/": false,
 	} {
-		if weburl.Showable(url) != want {
+		if weburl.IsPublic(url) != want {
 			t.Errorf("%q: showable is %v", url, !want)
 		}
 	}
