@@ -21,8 +21,8 @@ const (
 
 // Answer is one that fits its question.
 type Answer struct {
-	// Sent is what the tool is given: one JSON object.
-	Sent json.RawMessage
+	// JSON is what the tool is given: one JSON object.
+	JSON json.RawMessage
 	// Paths are the folders and files that the answer names, in their order. Whether
 	// the caller may name them is for others to say.
 	Paths []string
@@ -38,8 +38,8 @@ type Fault struct {
 // maxFaults bounds how many are told of one answer.
 const maxFaults = 100
 
-// Judge judges an answer. Where it has faults there is none.
-func (q Question) Judge(answer []byte) (Answer, []Fault) {
+// Validate judges an answer. Where it has faults there is none.
+func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	if len(answer) > maxAnswer {
 		return Answer{}, []Fault{invalid(fmt.Sprintf("must be at most %d bytes long", maxAnswer))}
 	}

@@ -136,9 +136,9 @@ func TestAnswers(t *testing.T) {
 	for _, c := range answerings {
 		t.Run(c.why, func(t *testing.T) {
 			q := asked(t, c.kind)
-			a, faults := q.Judge([]byte(c.answer))
-			if got := told(faults); string(a.Sent) != c.sent || !slices.Equal(got, c.faults) {
-				t.Fatalf("sent %s, faults %q\nexpected %s, %q", a.Sent, got, c.sent, c.faults)
+			a, faults := q.Validate([]byte(c.answer))
+			if got := told(faults); string(a.JSON) != c.sent || !slices.Equal(got, c.faults) {
+				t.Fatalf("sent %s, faults %q\nexpected %s, %q", a.JSON, got, c.sent, c.faults)
 			}
 			for _, f := range faults {
 				if !strings.HasSuffix(f.Message, ".") && !strings.HasSuffix(f.Message, "?") || strings.Contains(f.Message, secret) || len(f.Message) > 1000 {
@@ -148,11 +148,11 @@ func TestAnswers(t *testing.T) {
 			if c.sent == "" {
 				return
 			}
-			again, faults := q.Judge(a.Sent)
-			if len(faults) > 0 || string(again.Sent) != c.sent {
-				t.Errorf("judged again: %s, %q", again.Sent, told(faults))
+			again, faults := q.Validate(a.JSON)
+			if len(faults) > 0 || string(again.JSON) != c.sent {
+				t.Errorf("judged again: %s, %q", again.JSON, told(faults))
 			}
-			if err := others.Check(answers[c.kind], a.Sent); err != nil {
+			if err := others.Check(answers[c.kind], a.JSON); err != nil {
 				t.Errorf("not of the protocol: %v", err)
 			}
 		})
@@ -162,8 +162,8 @@ func TestAnswers(t *testing.T) {
 // TestNoQuestion: nothing answers a question that was never read.
 func TestNoQuestion(t *testing.T) {
 	for _, answer := range []string{`{"action":"accept"}`, `{"roots":[]}`, `{}`} {
-		if a, faults := (elicitation.Question{}).Judge([]byte(answer)); len(faults) == 0 {
-			t.Errorf("%s is sent as %s", answer, a.Sent)
+		if a, faults := (elicitation.Question{}).Validate([]byte(answer)); len(faults) == 0 {
+			t.Errorf("%s is sent as %s", answer, a.JSON)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestFolders(t *testing.T) {
 		"/srv":                                   "",
 		"file:///" + strings.Repeat("a", 3*4096): "",
 	} {
-		a, faults := q.Judge([]byte(`{"roots":[{"uri":"` + uri + `"}]}`))
+		a, faults := q.Validate([]byte(`{"roots":[{"uri":"` + uri + `"}]}`))
 		if path == "" {
 			if len(faults) == 0 {
 				t.Errorf("%q names %q", uri, a.Paths)

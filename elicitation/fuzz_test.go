@@ -61,7 +61,7 @@ func FuzzQuestion(f *testing.F) {
 		if err := ofProtocol(others, kind, q.Params()); err != nil {
 			t.Fatalf("%q: %v", q.Params(), err)
 		}
-		q.Judge([]byte(`{"action":"accept","content":{}}`))
+		q.Validate([]byte(`{"action":"accept","content":{}}`))
 	})
 }
 
@@ -82,25 +82,25 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, n uint8, answer []byte) {
 		kind, q := kinds[int(n)%len(kinds)], all[int(n)%len(kinds)]
-		a, faults := q.Judge(answer)
+		a, faults := q.Validate(answer)
 		if len(faults) > 0 {
-			if a.Sent != nil || a.Paths != nil {
-				t.Fatalf("an answer with faults is sent: %q", a.Sent)
+			if a.JSON != nil || a.Paths != nil {
+				t.Fatalf("an answer with faults is sent: %q", a.JSON)
 			}
 			return
 		}
-		if _, err := parser.ReadValue(a.Sent, 64); err != nil || !json.Valid(answer) {
-			t.Fatalf("%q sends %q: %v", answer, a.Sent, err)
+		if _, err := parser.ReadValue(a.JSON, 64); err != nil || !json.Valid(answer) {
+			t.Fatalf("%q sends %q: %v", answer, a.JSON, err)
 		}
-		again, faults := q.Judge(a.Sent)
-		if len(faults) > 0 || !bytes.Equal(again.Sent, a.Sent) {
-			t.Fatalf("%q is judged again: %q, %v", a.Sent, again.Sent, told(faults))
+		again, faults := q.Validate(a.JSON)
+		if len(faults) > 0 || !bytes.Equal(again.JSON, a.JSON) {
+			t.Fatalf("%q is judged again: %q, %v", a.JSON, again.JSON, told(faults))
 		}
 		// The schema of the protocol forgets numbers that are no integers, which a form
 		// may ask for.
 		if kind != "form" {
-			if err := others.Check(answers[kind], a.Sent); err != nil {
-				t.Fatalf("%q: %v", a.Sent, err)
+			if err := others.Check(answers[kind], a.JSON); err != nil {
+				t.Fatalf("%q: %v", a.JSON, err)
 			}
 		}
 	})

@@ -51,7 +51,7 @@ func (s *source) Read(b []byte) (int, error) {
 func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
 	json, fault := form(response.Header.Values("Content-Type"))
 	if fault != "" {
-		return Result{}, invalid(call, fault), nil
+		return Result{}, InvalidResult(call, fault), nil
 	}
 	limit := call.Run.MaxResultBytes
 	wire := &source{from: response.Body, left: limit + slack}
@@ -61,22 +61,22 @@ func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
 		if body, err = io.ReadAll(io.LimitReader(decoded, limit+1)); err == nil {
 			switch {
 			case int64(len(body)) > limit:
-				return Result{}, tooLarge(call), nil
+				return Result{}, ResultTooLarge(call), nil
 			case !json && !utf8.Valid(body):
-				return Result{}, invalid(call, "its text is not UTF-8"), nil
+				return Result{}, InvalidResult(call, "its text is not UTF-8"), nil
 			}
 			return Result{Body: body, JSON: json}, nil, nil
 		}
 	}
 	switch {
 	case errors.Is(err, errSourceFull), errors.Is(wire.err, errSourceFull):
-		return Result{}, tooLarge(call), nil
+		return Result{}, ResultTooLarge(call), nil
 	case fault != "":
-		return Result{}, invalid(call, fault), nil
+		return Result{}, InvalidResult(call, fault), nil
 	case wire.err != nil && !errors.Is(wire.err, io.EOF):
 		return Result{}, nil, wire.err
 	default:
-		return Result{}, invalid(call, "its compressed body cannot be decoded"), nil
+		return Result{}, InvalidResult(call, "its compressed body cannot be decoded"), nil
 	}
 }
 

@@ -71,7 +71,7 @@ func TestDescriptions(t *testing.T) {
 		"could not be understood":   errors.New("malformed HTTP response \"SECRET\""),
 		"no TLS connection could b": &net.OpError{Op: "remote error", Err: errors.New("SECRET")},
 	} {
-		got := describe(err)
+		got := DescribeError(err)
 		if !strings.Contains(got, want) || strings.Contains(got, "SECRET") {
 			t.Errorf("got %q, want %q", got, want)
 		}

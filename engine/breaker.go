@@ -121,7 +121,7 @@ func newBreaker(s subject, tell func(BreakerEvent)) *breaker {
 }
 
 // pass makes an attempt, unless the breaker is open: then nothing is tried.
-func (b *breaker) pass(attempt func() (Result, *fault)) (result Result, f *fault, tried bool) {
+func (b *breaker) pass(attempt func() (Result, *Failure)) (result Result, f *Failure, tried bool) {
 	done, err := b.steps.Allow()
 	if err != nil {
 		return Result{}, nil, false
@@ -140,14 +140,14 @@ func (b *breaker) pass(attempt func() (Result, *fault)) (result Result, f *fault
 }
 
 // report tells of a change, with the fault that may have brought it.
-func (b *breaker) report(f *fault) {
+func (b *breaker) report(f *Failure) {
 	kind := b.moved.Swap(nil)
 	if kind == nil || b.tell == nil {
 		return
 	}
 	e := BreakerEvent{Kind: *kind, Tool: b.tool, Version: b.version}
 	if f != nil {
-		e.Cause = f.refused.Cause
+		e.Cause = f.refusal.Cause
 	}
 	b.tell(e)
 }

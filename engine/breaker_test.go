@@ -43,12 +43,12 @@ func (e *events) kinds() []BreakerKind {
 }
 
 // ending is an attempt that ends so.
-func ending(h health) func() (Result, *fault) {
-	return func() (Result, *fault) {
+func ending(h health) func() (Result, *Failure) {
+	return func() (Result, *Failure) {
 		if h == well {
 			return Result{}, nil
 		}
-		return Result{}, &fault{refused: unavailable("the cause"), health: h}
+		return Result{}, &Failure{refusal: Unavailable("the cause"), health: h}
 	}
 }
 
@@ -62,7 +62,7 @@ func TestBreaker(t *testing.T) {
 		tried := func(h health) bool {
 			t.Helper()
 			made := false
-			_, f, tried := bs.of(call).pass(func() (Result, *fault) { made = true; return ending(h)() })
+			_, f, tried := bs.of(call).pass(func() (Result, *Failure) { made = true; return ending(h)() })
 			if made != tried || tried && (f == nil) != (h == well) {
 				t.Fatalf("the attempt was made: %t, said to be: %t, with the fault %v", made, tried, f)
 			}
@@ -98,7 +98,7 @@ func TestBreaker(t *testing.T) {
 		var passed atomic.Int64
 		for range 50 {
 			running.Go(func() {
-				if _, _, tried := bs.of(call).pass(func() (Result, *fault) { <-answered; return Result{}, nil }); tried {
+				if _, _, tried := bs.of(call).pass(func() (Result, *Failure) { <-answered; return Result{}, nil }); tried {
 					passed.Add(1)
 				}
 			})
@@ -129,7 +129,7 @@ func TestBreakerIsNotMovedByThePast(t *testing.T) {
 		b := bs.of(Call{})
 		answer := make(chan struct{})
 		var running sync.WaitGroup
-		running.Go(func() { b.pass(func() (Result, *fault) { <-answer; return Result{}, nil }) })
+		running.Go(func() { b.pass(func() (Result, *Failure) { <-answer; return Result{}, nil }) })
 		synctest.Wait()
 		for range maxFailures {
 			b.pass(ending(sick))
@@ -276,7 +276,7 @@ func TestToolAway(t *testing.T) {
 			var e *Engine
 			for e == nil {
 				told = &events{}
-				e = New(Options{Breaker: told.add})
+				e = New(Options{OnBreaker: told.add})
 				if !toolAway(t, e, tool, call, c.once, c.change != nil) {
 					e.Close()
 					e = nil
@@ -361,7 +361,7 @@ func TestToolWell(t *testing.T) {
 	} {
 		var told events
 		tool := newBench(t, c.answer)
-		e := New(Options{Breaker: told.add})
+		e := New(Options{OnBreaker: told.add})
 		for range 3 * maxFailures {
 			call := tool.call("once")
 			if c.change != nil {
@@ -400,7 +400,7 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 func TestToolReturns(t *testing.T) {
 	tool := newBench(t, hangUp)
 	var told events
-	e := New(Options{Breaker: told.add})
+	e := New(Options{OnBreaker: told.add})
 	defer e.Close()
 	for range maxFailures {
 		e.Run(t.Context(), tool.call("once"))

@@ -53,16 +53,16 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 		return Result{}, refused
 	}
 	if c.address == nil {
-		return Result{}, unavailable("%s calls back, and there is no address here at which it could", call.Tool)
+		return Result{}, Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
 	}
 	authorization, err := c.out.Credential(call.Run.Credential)
 	if err != nil {
-		return Result{}, unavailable("%s: %w", call.Tool, err)
+		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	until := c.out.now().Add(call.Run.MaxAge)
 	address, err := c.address(call.ID, until)
 	if err != nil {
-		return Result{}, unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
+		return Result{}, Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
 	}
 	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: call.ID, User: call.User}
 	if call.Thread != "" {
@@ -70,10 +70,10 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	body, err := sent.encode(call.Arguments)
 	if err != nil {
-		return Result{}, broken("an invocation cannot be encoded")
+		return Result{}, Internal("an invocation cannot be encoded")
 	}
 	perhaps := false // it has the call
-	result, refused := tries(ctx, call, c.out.breakers.of(call), func() (Result, *fault) {
+	result, refused := tries(ctx, call, c.out.breakers.of(call), func() (Result, *Failure) {
 		f, lost := c.attempt(ctx, call, target, authorization, body)
 		perhaps = perhaps || lost
 		return Result{}, f
@@ -88,38 +88,38 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 func (c *callbacks) target(call Call) (*url.URL, *refusal.Error) {
 	target, err := url.Parse(call.Run.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
-		return nil, unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
+		return nil, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
 	}
 	return target, nil
 }
 
 // attempt sends a call once. lost says that it was sent, and that nobody has said
 // whether it was taken.
-func (c *callbacks) attempt(ctx context.Context, call Call, target *url.URL, authorization string, body []byte) (f *fault, lost bool) {
+func (c *callbacks) attempt(ctx context.Context, call Call, target *url.URL, authorization string, body []byte) (f *Failure, lost bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
 	if err != nil {
-		return &fault{refused: unavailable("no request can be made of %s", call.Tool)}, false
+		return &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}, false
 	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	request.ContentLength = int64(len(body))
 	request.Header = callbackHeader(authorization)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Callgate-Call-Id", call.ID)
-	response, stood, err := c.out.Send(request, call.Run.Addresses, !retried(call.Effect))
+	response, stood, err := c.out.Send(request, call.Run.Addresses, !Retryable(call.Effect))
 	if err != nil {
-		return Lost(ctx, call, site(target), err, stood), stood
+		return ConnectionFailure(ctx, call, Origin(target), err, stood), stood
 	}
 	defer response.Body.Close() // which is not read
 	switch code := response.StatusCode; {
 	case code == http.StatusOK:
 		return nil, false
 	case code < 300:
-		return Answered(failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
+		return FinalFailure(Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
 			WithCause(fmt.Errorf("%s answered with HTTP status %d, and takes a call with 200 alone", call.Tool, code))), false
 	case code < 500:
-		return Answered(status(call, code)), false // whatever it is, it is not to be sent again
+		return FinalFailure(statusRefusal(call, code)), false // whatever it is, it is not to be sent again
 	default:
-		return c.out.Status(call, code, response.Header.Get("Retry-After")), false
+		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
 	}
 }
 

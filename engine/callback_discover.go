@@ -64,16 +64,16 @@ func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byt
 	request.Header = callbackHeader(authorization)
 	response, _, err := c.out.Send(request, s.Addresses, false)
 	if err != nil {
-		return nil, fmt.Errorf("its toolset cannot be fetched from %s: %s", site(base), Describe(err))
+		return nil, fmt.Errorf("its toolset cannot be fetched from %s: %s", Origin(base), DescribeError(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers with HTTP status %d for its toolset; expected 200", site(base), response.StatusCode)
+		return nil, fmt.Errorf("%s answers with HTTP status %d for its toolset; expected 200", Origin(base), response.StatusCode)
 	}
 	result, refused, err := read(response, Call{Tool: "its toolset", Run: Run{MaxResultBytes: maxToolsetBytes}})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("its toolset broke off: %s", Describe(err))
+		return nil, fmt.Errorf("its toolset broke off: %s", DescribeError(err))
 	case refused != nil:
 		return nil, &UnreadableError{refused.Cause}
 	case !result.JSON:
@@ -139,7 +139,7 @@ func (t *toolset) endpoint(base *url.URL, s Server) string {
 		return ""
 	case base.Scheme == "https" && u.Scheme == "http":
 		t.failed("its endpoint is without TLS, and the toolset is not")
-	case s.Credential != "" && site(u) != site(base):
+	case s.Credential != "" && Origin(u) != Origin(base):
 		t.failed("its endpoint is on another server, which the credential is not for")
 	}
 	return u.String()

@@ -22,13 +22,13 @@ import (
 // addressed are options with an address to call back at.
 func addressed() engine.Options {
 	return engine.Options{
-		Callback: func(id string, until time.Time) (string, error) {
+		CallbackURL: func(id string, until time.Time) (string, error) {
 			if id == "" || !until.After(time.Now()) {
 				return "", errors.New("an address of nothing")
 			}
 			return "https://gateway.example/v1/callbacks/token-of-" + id, nil
 		},
-		Secret: func(place string) (string, error) {
+		ReadSecret: func(place string) (string, error) {
 			if place != "env:TOKEN" {
 				return "", errors.New("found nothing at " + place)
 			}
@@ -391,7 +391,7 @@ func TestLIF02TheToolIsToldOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	options := addressed()
-	options.Base = func(name string) string {
+	options.ServerURL = func(name string) string {
 		if name == "known" {
 			return server.URL + "/base/"
 		}

@@ -43,7 +43,7 @@ func (e *Engine) runDemo(ctx context.Context, call Call) (Result, *refusal.Error
 	}
 	var given arguments
 	if json.Unmarshal(call.Arguments, &given) != nil || given == nil {
-		return Result{}, broken("the arguments are no JSON object, so they were not judged")
+		return Result{}, Internal("the arguments are no JSON object, so they were not judged")
 	}
 	value, refused := run(ctx, call, given)
 	if refused != nil {
@@ -56,11 +56,11 @@ func (e *Engine) runDemo(ctx context.Context, call Call) (Result, *refusal.Error
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return Result{Attempts: 1}, broken("the result could not be encoded")
+		return Result{Attempts: 1}, Internal("the result could not be encoded")
 	}
 	encoded := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 	if int64(len(encoded)) > call.Run.MaxResultBytes {
-		return Result{Attempts: 1}, tooLarge(call)
+		return Result{Attempts: 1}, ResultTooLarge(call)
 	}
 	return Result{Body: encoded, JSON: true, Attempts: 1}, nil
 }
@@ -78,7 +78,7 @@ func (a arguments) text(name string) (string, *refusal.Error) {
 	}
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil {
-		return "", failed("The argument \"" + name + "\" must be a string; correct it and call again.")
+		return "", Failed("The argument \"" + name + "\" must be a string; correct it and call again.")
 	}
 	return *s, nil
 }
@@ -92,7 +92,7 @@ func (a arguments) integer(name string, otherwise int) (int, *refusal.Error) {
 	}
 	n, ok := whole(raw)
 	if !ok {
-		return 0, failed("The argument \"" + name + "\" must be a whole number; correct it and call again.")
+		return 0, Failed("The argument \"" + name + "\" must be a whole number; correct it and call again.")
 	}
 	return n, nil
 }

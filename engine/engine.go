@@ -63,9 +63,9 @@ type Log struct {
 	Data   json.RawMessage // any JSON of the tool's, read strictly
 }
 
-// Asked is what a tool wants to know before it goes on. Its questions are of the
+// InputRequired is what a tool wants to know before it goes on. Its questions are of the
 // kinds that it may ask, and not judged beyond that.
-type Asked struct {
+type InputRequired struct {
 	Questions []Question // in the order of their names
 	State     *string    // goes back with the answers; may be nil
 }
@@ -90,8 +90,8 @@ type Run struct {
 	Tool       string            // the tool's name there; with oxp its id and version
 	Command    []string          // of mcp, instead of a URL
 	Folder     string            // that the command is started in; empty is the gateway's own
-	Env        map[string]string // of the command: values, or their places (see Options.Secret)
-	Credential string            // where it stands; see Options.Secret
+	Env        map[string]string // of the command: values, or their places (see Options.ReadSecret)
+	Credential string            // where it stands; see Options.ReadSecret
 	MaxAge     time.Duration     // of callback: how long the answer may take
 	Asks       []string          // of mcp: what it may ever ask; see Call.Asks
 
@@ -116,8 +116,8 @@ type Result struct {
 	Until   time.Time
 	// Challenges come with a refusal that a person can lift.
 	Challenges []Challenge
-	// Asked comes with a refusal that answers can lift.
-	Asked *Asked
+	// InputRequired comes with a refusal that answers can lift.
+	InputRequired *InputRequired
 }
 
 // Options are what an engine needs of its surroundings. The zero value is
@@ -130,18 +130,18 @@ type Options struct {
 	// Interfaces lists this host's own addresses, which are never public; nil
 	// is net.InterfaceAddrs. If it fails, nothing is public.
 	Interfaces func() ([]net.Addr, error)
-	// Breaker is told of the tools' breakers; nil is nobody. It must be quick, and
+	// OnBreaker is told of the tools' breakers; nil is nobody. It must be quick, and
 	// safe for concurrent use.
-	Breaker func(BreakerEvent)
+	OnBreaker func(BreakerEvent)
 	// Transports run the types that the engine does not run itself.
 	Transports map[string]Transport
-	// Secret reads what stands at env:NAME or file:PATH; nil has no secrets.
-	Secret func(place string) (string, error)
-	// Callback makes the address at which the answer of a call is taken until a
+	// ReadSecret reads what stands at env:NAME or file:PATH; nil has no secrets.
+	ReadSecret func(place string) (string, error)
+	// CallbackURL makes the address at which the answer of a call is taken until a
 	// time; nil takes none, and tools that answer later are tool_unavailable.
-	Callback func(callID string, until time.Time) (string, error)
-	// Base is where a server stands, by its name; nil knows none.
-	Base func(server string) string
+	CallbackURL func(callID string, until time.Time) (string, error)
+	// ServerURL is where a server stands, by its name; nil knows none.
+	ServerURL func(server string) string
 }
 
 const (
@@ -171,14 +171,14 @@ func New(options Options) *Engine {
 	e := &Engine{
 		now:      options.Now,
 		pool:     newPool(options),
-		breakers: newBreakers(options.Breaker),
+		breakers: newBreakers(options.OnBreaker),
 		demos:    newDemos(options.Now),
-		secret:   options.Secret,
+		secret:   options.ReadSecret,
 
 		transports: map[string]Transport{},
 	}
-	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.Secret}, options.Callback, options.Base}
-	e.transports["oxp"] = &oxp{&Outbound{e.now, e.pool, e.breakers, options.Secret}}
+	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.ReadSecret}, options.CallbackURL, options.ServerURL}
+	e.transports["oxp"] = &oxp{&Outbound{e.now, e.pool, e.breakers, options.ReadSecret}}
 	maps.Copy(e.transports, options.Transports)
 	return e
 }
@@ -204,11 +204,11 @@ func (e *Engine) OpenBreakers() int {
 // that goes away must not end it once the call was dispatched.
 func (e *Engine) Run(ctx context.Context, call Call) (Result, error) {
 	if e == nil {
-		return Result{}, unavailable("there is no engine")
+		return Result{}, Unavailable("there is no engine")
 	}
 	result, refused := e.run(ctx, call)
 	if refused != nil {
-		return Result{Attempts: result.Attempts, Challenges: result.Challenges, Asked: result.Asked}, refused
+		return Result{Attempts: result.Attempts, Challenges: result.Challenges, InputRequired: result.InputRequired}, refused
 	}
 	return result, nil
 }
@@ -216,11 +216,11 @@ func (e *Engine) Run(ctx context.Context, call Call) (Result, error) {
 func (e *Engine) run(ctx context.Context, call Call) (result Result, refused *refusal.Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			refused = broken(panicked(p))
+			refused = Internal(PanicText(p))
 		}
 	}()
 	if len(call.Arguments) == 0 {
-		return Result{}, broken("the call has no arguments, so nothing was judged")
+		return Result{}, Internal("the call has no arguments, so nothing was judged")
 	}
 	if call.Run.Timeout <= 0 {
 		call.Run.Timeout = defaultTimeout
@@ -231,7 +231,7 @@ func (e *Engine) run(ctx context.Context, call Call) (result Result, refused *re
 	ctx, cancel := context.WithTimeout(ctx, call.Run.Timeout)
 	defer cancel()
 	if ctx.Err() != nil {
-		return Result{}, stopped(ctx, call)
+		return Result{}, Stopped(ctx, call)
 	}
 	switch call.Run.Type {
 	case "http":
@@ -245,7 +245,7 @@ func (e *Engine) run(ctx context.Context, call Call) (result Result, refused *re
 	}
 	t := e.transports[call.Run.Type]
 	if t == nil {
-		return Result{}, unavailable("%s has a type that this engine does not run", call.Tool)
+		return Result{}, Unavailable("%s has a type that this engine does not run", call.Tool)
 	}
 	result, err := t.Run(ctx, call)
 	return result, refusal.From(refusal.Execute, err)

@@ -63,11 +63,11 @@ func TestMessages(t *testing.T) {
 	read := call
 	read.Effect = "read"
 	all := []*refusal.Error{
-		unavailable("x"), timedOut("x"), unknown("x"), blocked("x"), broken("x"),
-		tooLarge(call), tooLarge(read), invalid(call, "x"), invalid(read, "x"),
+		Unavailable("x"), TimedOut("x"), OutcomeUnknown("x"), AddressBlocked("x"), Internal("x"),
+		ResultTooLarge(call), ResultTooLarge(read), InvalidResult(call, "x"), InvalidResult(read, "x"),
 	}
 	for code := 100; code < 600; code++ {
-		all = append(all, status(call, code), status(read, code))
+		all = append(all, statusRefusal(call, code), statusRefusal(read, code))
 	}
 	for _, refused := range all {
 		m := refused.Message

@@ -20,90 +20,90 @@ import (
 // neither what a tool sent nor more of a URL than its origin: paths and queries
 // of webhooks are credentials.
 
-func unavailable(format string, args ...any) *refusal.Error {
+func Unavailable(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.ToolUnavailable,
 		"The tool could not be reached; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
 }
 
-func timedOut(format string, args ...any) *refusal.Error {
+func TimedOut(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.ToolTimeout,
 		"The tool did not answer in time; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
 }
 
-func unknown(format string, args ...any) *refusal.Error {
+func OutcomeUnknown(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.OutcomeUnknown,
 		"It is not known whether the tool carried this out; find out before asking for it again.").WithCause(fmt.Errorf(format, args...))
 }
 
-func blocked(format string, args ...any) *refusal.Error {
+func AddressBlocked(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.AddressBlocked,
 		"The tool is at an address that may not be connected to; continue without it.").WithCause(fmt.Errorf(format, args...))
 }
 
-func tooLarge(call Call) *refusal.Error {
+func ResultTooLarge(call Call) *refusal.Error {
 	message := "The tool's result is larger than allowed; ask for less."
-	if !retried(call.Effect) {
+	if !Retryable(call.Effect) {
 		message = "The tool ran, but its result is larger than allowed; do not ask for the same again."
 	}
 	return refusal.New(refusal.ResultTooLarge, message).
 		WithCause(fmt.Errorf("%s gave more than %d bytes", call.Tool, call.Run.MaxResultBytes))
 }
 
-func invalid(call Call, what string) *refusal.Error {
+func InvalidResult(call Call, what string) *refusal.Error {
 	message := "The tool answered in a form that cannot be passed on; continue without its result."
-	if !retried(call.Effect) {
+	if !Retryable(call.Effect) {
 		message = "The tool ran, but answered in a form that cannot be passed on; do not ask for the same again."
 	}
 	return refusal.New(refusal.InvalidResult, message).WithCause(fmt.Errorf("%s: %s", call.Tool, what))
 }
 
-// failed is a tool that was reached and said no. The message is for the model.
-func failed(message string) *refusal.Error { return refusal.New(refusal.ToolFailed, message) }
+// Failed is a tool that was reached and said no. The message is for the model.
+func Failed(message string) *refusal.Error { return refusal.New(refusal.ToolFailed, message) }
 
-// broken is a fault of the engine itself.
-func broken(what string) *refusal.Error {
+// Internal is a fault of the engine itself.
+func Internal(what string) *refusal.Error {
 	return refusal.At(refusal.Execute, refusal.Internal,
 		"Callgate could not run this tool; continue without it.").WithCause(errors.New(what))
 }
 
-// panicked names a panic without its value, which may hold a call's content;
+// PanicText names a panic without its value, which may hold a call's content;
 // what the runtime itself says of one does not.
-func panicked(p any) string {
+func PanicText(p any) string {
 	if e, ok := p.(runtime.Error); ok {
 		return "panic: " + e.Error()
 	}
 	return fmt.Sprintf("panic with a value of type %T", p)
 }
 
-// stopped is a call that was given up before it was dispatched.
-func stopped(ctx context.Context, call Call) *refusal.Error {
+// Stopped is a call that was given up before it was dispatched.
+func Stopped(ctx context.Context, call Call) *refusal.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return timedOut("%s was not reached within %s", call.Tool, call.Run.Timeout)
+		return TimedOut("%s was not reached within %s", call.Tool, call.Run.Timeout)
 	}
-	return unavailable("%s: the call was stopped before it was dispatched", call.Tool)
+	return Unavailable("%s: the call was stopped before it was dispatched", call.Tool)
 }
 
-// status is an answer other than 2xx.
-func status(call Call, code int) *refusal.Error {
+// statusRefusal is an answer other than 2xx.
+func statusRefusal(call Call, code int) *refusal.Error {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	switch {
 	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
-		if !retried(call.Effect) {
-			return unknown("%w", cause)
+		if !Retryable(call.Effect) {
+			return OutcomeUnknown("%w", cause)
 		}
-		return unavailable("%w", cause)
+		return Unavailable("%w", cause)
 	case code >= 300 && code < 400:
-		return failed(fmt.Sprintf("The tool answered with a redirect (HTTP status %d), which is not followed; continue without it.", code)).WithCause(cause)
+		return Failed(fmt.Sprintf("The tool answered with a redirect (HTTP status %d), which is not followed; continue without it.", code)).WithCause(cause)
 	case code >= 400 && code < 500:
-		return failed(fmt.Sprintf("The tool refused the call with HTTP status %d; check the arguments before calling it again.", code)).WithCause(cause)
+		return Failed(fmt.Sprintf("The tool refused the call with HTTP status %d; check the arguments before calling it again.", code)).WithCause(cause)
 	default:
-		return failed(fmt.Sprintf("The tool failed with HTTP status %d; continue without it or try again later.", code)).WithCause(cause)
+		return Failed(fmt.Sprintf("The tool failed with HTTP status %d; continue without it or try again later.", code)).WithCause(cause)
 	}
 }
 
-// describe says what went wrong on the wire in words of our own: errors of the
+// DescribeError says what went wrong on the wire in words of our own: errors of the
 // HTTP client quote what the peer sent.
-func describe(err error) string {
+func DescribeError(err error) string {
 	var (
 		name    *net.DNSError
 		errno   syscall.Errno
@@ -114,8 +114,11 @@ func describe(err error) string {
 		op      *net.OpError
 		record  tls.RecordHeaderError
 		reason  Reason
+		blocked *blockedError
 	)
 	switch {
+	case errors.As(err, &blocked):
+		return blocked.reason
 	case errors.As(err, &reason):
 		return string(reason)
 	case errors.As(err, &name) && name.IsNotFound:
@@ -141,8 +144,8 @@ func describe(err error) string {
 	}
 }
 
-// lasting tells whether another attempt would meet the same fault.
-func lasting(err error) bool {
+// permanent tells whether another attempt would meet the same fault.
+func permanent(err error) bool {
 	var (
 		name *net.DNSError
 		cert *tls.CertificateVerificationError

@@ -33,7 +33,7 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 	}
 	root, name, ok := beneath(call.Roots, path)
 	if !ok {
-		return nil, failed("The path is not within the project's folder; use one that is.")
+		return nil, Failed("The path is not within the project's folder; use one that is.")
 	}
 	file, refused := open(root, name)
 	if refused != nil {
@@ -54,7 +54,7 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 			return nil, unreadable(err)
 		}
 		if int64(len(content)) > call.Run.MaxResultBytes {
-			return nil, tooLarge(call)
+			return nil, ResultTooLarge(call)
 		}
 	} else {
 		if content, to, refused = cut(ctx, call, file, from, to); refused != nil {
@@ -63,7 +63,7 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 		out.Lines = []int{from, to}
 	}
 	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
-		return nil, failed("The file is not text; choose another.")
+		return nil, Failed("The file is not text; choose another.")
 	}
 	out.Text = string(content)
 	return out, nil
@@ -83,7 +83,7 @@ func (a arguments) lines() (from, to int, refused *refusal.Error) {
 			return from, to, nil
 		}
 	}
-	return 0, 0, failed("The argument \"lines\" must be the first and the last line, counted from 1; correct it and call again.")
+	return 0, 0, Failed("The argument \"lines\" must be the first and the last line, counted from 1; correct it and call again.")
 }
 
 // beneath finds the first root that a path is in, and the path from there. An
@@ -113,7 +113,7 @@ func beneath(roots []string, path string) (root, name string, ok bool) {
 func open(root, name string) (*os.File, *refusal.Error) {
 	folder, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, unavailable("the project's folder could not be opened: %s", reason(err))
+		return nil, Unavailable("the project's folder could not be opened: %s", reason(err))
 	}
 	defer func() { _ = folder.Close() }()
 	// Not blocking: a named pipe must not hold the call until somebody writes.
@@ -123,7 +123,7 @@ func open(root, name string) (*os.File, *refusal.Error) {
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		file.Close()
-		return nil, failed("The path is not that of a file; choose a file.")
+		return nil, Failed("The path is not that of a file; choose a file.")
 	}
 	return file, nil
 }
@@ -134,7 +134,7 @@ func unreadable(err error) *refusal.Error {
 	if errors.Is(err, fs.ErrNotExist) {
 		message = "There is no such file in the project; check the path."
 	}
-	return failed(message).WithCause(fmt.Errorf("a file of the project could not be opened: %s", reason(err)))
+	return Failed(message).WithCause(fmt.Errorf("a file of the project could not be opened: %s", reason(err)))
 }
 
 func reason(err error) string {
@@ -153,7 +153,7 @@ func cut(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, 
 	line, last := 1, 0
 	for line <= to {
 		if ctx.Err() != nil {
-			return nil, 0, stopped(ctx, call)
+			return nil, 0, Stopped(ctx, call)
 		}
 		part, err := reader.ReadSlice('\n')
 		if len(part) > 0 {
@@ -163,7 +163,7 @@ func cut(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, 
 			}
 		}
 		if int64(len(content)) > call.Run.MaxResultBytes {
-			return nil, 0, tooLarge(call)
+			return nil, 0, ResultTooLarge(call)
 		}
 		switch {
 		case err == nil:
@@ -176,7 +176,7 @@ func cut(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, 
 		}
 	}
 	if last < from {
-		return nil, 0, failed(fmt.Sprintf("The file has %d lines; ask for lines that it has.", last))
+		return nil, 0, Failed(fmt.Sprintf("The file has %d lines; ask for lines that it has.", last))
 	}
 	return content, last, nil
 }

@@ -60,7 +60,7 @@ func (f *filling) fill(target *url.URL) {
 				f.header.Set(name, f.field(p, v))
 			}
 		default:
-			f.refused = unavailable("%s: an argument has a place that no request has", f.call.Tool)
+			f.refused = Unavailable("%s: an argument has a place that no request has", f.call.Tool)
 		}
 	}
 	if fields > maxFieldsBytes {
@@ -85,7 +85,7 @@ func (f *filling) address(target *url.URL, template string, path map[string]stri
 		name, behind, closed := strings.Cut(after, "}")
 		value, known := path[name]
 		if !closed || !known {
-			f.refused = unavailable("%s: the URL has a part in braces that no argument fills", f.call.Tool)
+			f.refused = Unavailable("%s: the URL has a part in braces that no argument fills", f.call.Tool)
 			return
 		}
 		b.WriteString(value)
@@ -93,7 +93,7 @@ func (f *filling) address(target *url.URL, template string, path map[string]stri
 	}
 	made := b.String()
 	if strings.Count(made, "/") != strings.Count(template, "/") || strings.ContainsAny(made, "?#") {
-		f.refused = broken("an argument would change the path")
+		f.refused = Internal("an argument would change the path")
 		return
 	}
 	if query != "" {
@@ -102,7 +102,7 @@ func (f *filling) address(target *url.URL, template string, path map[string]stri
 	u, err := url.Parse(made)
 	switch {
 	case err != nil || u.Scheme != target.Scheme || u.Host != target.Host || u.User != nil || u.Fragment != "":
-		f.refused = broken("an argument would change where the request goes")
+		f.refused = Internal("an argument would change where the request goes")
 	case len(u.RequestURI()) > maxTargetBytes:
 		f.refuse("The arguments are too long for an address; send less in one call.")
 	default:
@@ -174,6 +174,6 @@ func (f *filling) misfit(p Parameter, why string) {
 
 func (f *filling) refuse(message string) {
 	if f.refused == nil {
-		f.refused = failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent", f.call.Tool))
+		f.refused = Failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent", f.call.Tool))
 	}
 }

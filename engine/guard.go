@@ -137,7 +137,7 @@ func (g *guard) check(network, address string) error {
 
 func contain(err *error) {
 	if p := recover(); p != nil {
-		*err = errors.New(panicked(p))
+		*err = errors.New(PanicText(p))
 	}
 }
 

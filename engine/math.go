@@ -32,7 +32,7 @@ func evaluate(_ context.Context, _ Call, given arguments) (any, *refusal.Error) 
 		return nil, refused
 	}
 	if len(expression) > maxExpression {
-		return nil, failed(fmt.Sprintf("The expression is longer than %d bytes; shorten it.", maxExpression))
+		return nil, Failed(fmt.Sprintf("The expression is longer than %d bytes; shorten it.", maxExpression))
 	}
 	r := &arithmetic{in: expression}
 	value := r.sum()
@@ -69,7 +69,7 @@ func (r *arithmetic) fail(expected string) *big.Rat {
 
 func (r *arithmetic) refuse(message string) *big.Rat {
 	if r.refused == nil {
-		r.refused = failed(message)
+		r.refused = Failed(message)
 	}
 	return new(big.Rat)
 }

@@ -31,7 +31,7 @@ func NewOutbound(options Options) *Outbound {
 	if options.Interfaces == nil {
 		options.Interfaces = net.InterfaceAddrs
 	}
-	return &Outbound{now: options.Now, pool: newPool(options), breakers: newBreakers(options.Breaker), secrets: options.Secret}
+	return &Outbound{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
 }
 
 // Close closes idle connections. Requests in flight go on.
@@ -39,9 +39,6 @@ func (o *Outbound) Close() { o.pool.closeIdle() }
 
 // OpenBreakers is of how many tools the breaker is not closed.
 func (o *Outbound) OpenBreakers() int { return o.breakers.open() }
-
-// Failure is why one attempt gave no result.
-type Failure = fault
 
 // Run makes the attempts of a call, as many as its effect allows, where the
 // breaker of its tool lets them through.
@@ -81,68 +78,27 @@ func (o *Outbound) Secret(place string) (string, error) {
 	return o.secrets(place)
 }
 
-// Status judges an answer of another status than 2xx, with its Retry-After.
-func (o *Outbound) Status(call Call, code int, after string) *Failure {
-	return &fault{refused: status(call, code), again: passing(code), after: retryAfter(o.now, after), health: judge(code)}
+// StatusFailure judges an answer of another status than 2xx, with its Retry-After.
+func (o *Outbound) StatusFailure(call Call, code int, after string) *Failure {
+	return &Failure{refusal: statusRefusal(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: judge(code)}
 }
 
-// Lost judges an attempt that ended without a whole answer. at says where the
-// server is, and holds no more of a URL than its origin.
-func Lost(ctx context.Context, call Call, at string, err error, sent bool) *Failure {
-	return lost(ctx, call, at, err, sent)
-}
-
-// Answered is the failure of a server that was reached and answered for itself, so
+// FinalFailure is the failure of a server that was reached and answered for itself, so
 // that another attempt would end alike.
-func Answered(refused *refusal.Error) *Failure { return &fault{refused: refused, health: well} }
+func FinalFailure(refused *refusal.Error) *Failure { return &Failure{refusal: refused, health: well} }
 
-// Untaken is the failure of a call that its server has not taken. Another attempt
+// RetryableFailure is the failure of a call that its server has not taken. Another attempt
 // may end otherwise, and it tells nothing of the server's health.
-func Untaken(refused *refusal.Error) *Failure { return &fault{refused: refused, again: true} }
+func RetryableFailure(refused *refusal.Error) *Failure {
+	return &Failure{refusal: refused, retry: true}
+}
 
-// Untried is the failure of a call of which nothing could be sent, and of which
+// UnsentFailure is the failure of a call of which nothing could be sent, and of which
 // another attempt would end alike.
-func Untried(refused *refusal.Error) *Failure { return &fault{refused: refused} }
-
-// Refused is what the failure means for the call.
-func (f *fault) Refused() *refusal.Error { return f.refused }
-
-// Unavailable refuses a call of a tool that cannot be reached. The format is for the
-// operator.
-func Unavailable(format string, args ...any) *refusal.Error { return unavailable(format, args...) }
-
-// Invalid refuses a result in a form that cannot be passed on. what is for the
-// operator, and holds nothing that the tool sent.
-func Invalid(call Call, what string) *refusal.Error { return invalid(call, what) }
-
-// TooLarge refuses a result that is larger than allowed.
-func TooLarge(call Call) *refusal.Error { return tooLarge(call) }
-
-// Failed refuses a call whose tool was reached and said no. The message is for the
-// model; give the operator a cause.
-func Failed(message string) *refusal.Error { return failed(message) }
-
-// Quoted is a text of a server's as it may go on to a model: no longer than 2 KiB,
-// between quotes that it cannot end, and with nothing in it that does not show.
-func Quoted(s string) string { return quoted(s) }
-
-// Once tells whether calls of this effect are sent at most once.
-func Once(effect string) bool { return !retried(effect) }
-
-// Panicked names a panic without its value, which may hold a call's content.
-func Panicked(p any) string { return panicked(p) }
+func UnsentFailure(refused *refusal.Error) *Failure { return &Failure{refusal: refused} }
 
 // Reason is an error whose text is of our own making, so that an operator can be
 // told it.
 type Reason string
 
 func (r Reason) Error() string { return string(r) }
-
-// Describe says what went wrong on the wire, and quotes nothing that came over it.
-func Describe(err error) string {
-	var b *blockedError
-	if errors.As(err, &b) {
-		return b.reason
-	}
-	return describe(err)
-}

@@ -75,14 +75,14 @@ func (r oxpRequest) encode(input []byte) ([]byte, error) {
 func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 	target, err := oxpTarget(call.Run.URL, "tools", "call")
 	if err != nil {
-		return Result{}, unavailable("%s: %w", call.Tool, err)
+		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	if !exactID.MatchString(call.Run.Tool) {
-		return Result{}, unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
+		return Result{}, Unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
 	}
 	authorization, err := o.out.Credential(call.Run.Credential)
 	if err != nil {
-		return Result{}, unavailable("%s: %w", call.Tool, err)
+		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	if call.ID == "" {
 		call.ID = rand.Text()
@@ -93,7 +93,7 @@ func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	rounds := 1
 	var challenges []Challenge
-	result, refused := tries(ctx, call, o.out.breakers.of(call), func() (Result, *fault) {
+	result, refused := tries(ctx, call, o.out.breakers.of(call), func() (Result, *Failure) {
 		if rounds > 1 {
 			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
@@ -127,22 +127,22 @@ type oxpAnswer struct {
 }
 
 // attempt sends a call once and reads the answer.
-func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *fault) {
+func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *Failure) {
 	body, err := asked.encode(call.Arguments)
 	if err != nil {
-		return oxpAnswer{}, Untried(broken("a call cannot be encoded"))
+		return oxpAnswer{}, UnsentFailure(Internal("a call cannot be encoded"))
 	}
 	request, err := oxpGet(ctx, target, authorization)
 	if err != nil {
-		return oxpAnswer{}, Untried(unavailable("no request can be made of %s", call.Tool))
+		return oxpAnswer{}, UnsentFailure(Unavailable("no request can be made of %s", call.Tool))
 	}
 	request.Method = http.MethodPost
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	request.ContentLength = int64(len(body))
 	request.Header.Set("Content-Type", "application/json")
-	response, sent, err := o.out.Send(request, call.Run.Addresses, !retried(call.Effect))
+	response, sent, err := o.out.Send(request, call.Run.Addresses, !Retryable(call.Effect))
 	if err != nil {
-		return oxpAnswer{}, Lost(ctx, call, site(target), err, sent)
+		return oxpAnswer{}, ConnectionFailure(ctx, call, Origin(target), err, sent)
 	}
 	defer response.Body.Close()
 	bounded := call
@@ -152,7 +152,7 @@ func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authoriza
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity:
 		bounded.Run.MaxResultBytes = maxEnvelopeBytes
 	default:
-		return oxpAnswer{}, o.out.Status(call, response.StatusCode, response.Header.Get("Retry-After"))
+		return oxpAnswer{}, o.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
 	}
 	came, refused, err := read(response, bounded)
 	if response.StatusCode != http.StatusOK {
@@ -162,13 +162,13 @@ func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authoriza
 	}
 	switch {
 	case err != nil:
-		return oxpAnswer{}, Lost(ctx, call, site(target), err, true)
+		return oxpAnswer{}, ConnectionFailure(ctx, call, Origin(target), err, true)
 	case refused != nil:
-		return oxpAnswer{}, Answered(refused)
+		return oxpAnswer{}, FinalFailure(refused)
 	case !came.JSON:
-		return oxpAnswer{}, Answered(invalid(call, "it did not answer with application/json"))
+		return oxpAnswer{}, FinalFailure(InvalidResult(call, "it did not answer with application/json"))
 	case !spoken(response.Header):
-		return oxpAnswer{}, Answered(invalid(call, "it answered in another version of the protocol"))
+		return oxpAnswer{}, FinalFailure(InvalidResult(call, "it answered in another version of the protocol"))
 	}
 	return readOXP(call, asked.CallID, came.Body)
 }
@@ -202,14 +202,14 @@ func spoken(header http.Header) bool {
 
 // oxpRefused says of a call that its server did not run why that is. Such an answer
 // is read as far as it can be.
-func oxpRefused(call Call, target *url.URL, code int, came Result) (*fault, []Challenge) {
+func oxpRefused(call Call, target *url.URL, code int, came Result) (*Failure, []Challenge) {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	if code == http.StatusUnauthorized {
-		return Answered(failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
+		return FinalFailure(Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
 	}
 	said, err := readSaid(came)
 	if err != nil {
-		return Answered(status(call, code)), nil
+		return FinalFailure(statusRefusal(call, code)), nil
 	}
 	if said.developer != "" {
 		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)
@@ -217,21 +217,21 @@ func oxpRefused(call Call, target *url.URL, code int, came Result) (*fault, []Ch
 	var refused *refusal.Error
 	switch {
 	case code == http.StatusUnprocessableEntity:
-		refused = failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
+		refused = Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
 	case len(said.challenges) > 0:
-		refused = failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
+		refused = Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
 	case said.dropped:
-		refused = failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
+		refused = Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
 		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
 	case said.user:
-		refused = failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
+		refused = Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
 	default:
-		refused = failed("The tool's server did not run the tool. It says: " + said.message)
+		refused = Failed("The tool's server did not run the tool. It says: " + said.message)
 	}
 	for i := range said.challenges {
 		if c := &said.challenges[i]; !within(target, c.CheckURL) {
 			c.CheckURL = ""
 		}
 	}
-	return Answered(refused.WithCause(cause)), said.challenges
+	return FinalFailure(refused.WithCause(cause)), said.challenges
 }

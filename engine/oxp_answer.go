@@ -25,8 +25,8 @@ const (
 
 // readOXP reads the answer of a tool that ran: a closed object that is the answer
 // to this very call, and either a success or a failure.
-func readOXP(call Call, id string, body []byte) (oxpAnswer, *fault) {
-	wrong := func(what string) (oxpAnswer, *fault) { return oxpAnswer{}, Answered(invalid(call, what)) }
+func readOXP(call Call, id string, body []byte) (oxpAnswer, *Failure) {
+	wrong := func(what string) (oxpAnswer, *Failure) { return oxpAnswer{}, FinalFailure(InvalidResult(call, what)) }
 	value, err := parser.ReadValue(body, maxOXPDepth)
 	if err != nil {
 		return wrong("its answer is not strict JSON")
@@ -73,7 +73,7 @@ func readOXP(call Call, id string, body []byte) (oxpAnswer, *fault) {
 		raw = members["value"]
 	}
 	if int64(len(raw)) > call.Run.MaxResultBytes {
-		return oxpAnswer{}, Answered(tooLarge(call))
+		return oxpAnswer{}, FinalFailure(ResultTooLarge(call))
 	}
 	return oxpAnswer{result: Result{Body: raw, JSON: true}}, nil
 }
@@ -81,7 +81,7 @@ func readOXP(call Call, id string, body []byte) (oxpAnswer, *fault) {
 // toolError is the failure of a tool that ran. Its message, and what it would add to
 // a prompt, are for the model, and what it says to developers for the operator.
 // When to try again is listened to where that does no harm.
-func toolError(call Call, said any) (*fault, bool) {
+func toolError(call Call, said any) (*Failure, bool) {
 	object, ok := said.(map[string]any)
 	if !ok {
 		return nil, false
@@ -98,20 +98,20 @@ func toolError(call Call, said any) (*fault, bool) {
 	if t.wrong || !ok {
 		return nil, false
 	}
-	words := "The tool ran and failed. It says: " + quoted(message)
+	words := "The tool ran and failed. It says: " + Quote(message)
 	if more != "" {
-		words += " It adds: " + quoted(more)
+		words += " It adds: " + Quote(more)
 	}
-	refused := failed(words)
+	refused := Failed(words)
 	cause := fmt.Errorf("%s ran and says that it failed", call.Tool)
 	if developer != "" {
-		cause = fmt.Errorf("%w, and to developers %s", cause, quoted(developer))
+		cause = fmt.Errorf("%w, and to developers %s", cause, Quote(developer))
 	}
-	f := Answered(refused.WithCause(cause))
-	if retry && retried(call.Effect) {
-		f.again, f.after = true, after
+	f := FinalFailure(refused.WithCause(cause))
+	if retry && Retryable(call.Effect) {
+		f.retry, f.retryAfter = true, after
 		if after > 0 && after <= maxLaterTime {
-			f.refused.RetryAfterMS = after.Milliseconds()
+			f.refusal.RetryAfterMS = after.Milliseconds()
 		}
 	}
 	return f, true
@@ -149,9 +149,9 @@ func (t *wording) text(name string, required bool) string {
 	return s
 }
 
-// quoted is a text of a server's as it goes on: bounded, between quotes that it
+// Quote is a text of a server's as it goes on: bounded, between quotes that it
 // cannot end, and with nothing in it that does not show.
-func quoted(s string) string {
+func Quote(s string) string {
 	if len(s) > maxSaidBytes {
 		cut := maxSaidBytes
 		for cut > 0 && !utf8.RuneStart(s[cut]) {
@@ -180,9 +180,9 @@ func readSaid(came Result) (said, error) {
 		return said{}, errSaid
 	}
 	t := wording{object: object}
-	s := said{message: quoted(t.text("message", true))}
+	s := said{message: Quote(t.text("message", true))}
 	if d := t.text("developer_message", false); d != "" {
-		s.developer = quoted(d)
+		s.developer = Quote(d)
 	}
 	if t.wrong {
 		return said{}, errSaid

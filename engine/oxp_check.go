@@ -25,7 +25,7 @@ const (
 func (e *Engine) Authorization(ctx context.Context, run Run, address string) (status string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = broken(panicked(p))
+			err = Internal(PanicText(p))
 		}
 	}()
 	o, ok := e.transports["oxp"].(*oxp)
@@ -41,7 +41,7 @@ func (e *Engine) Authorization(ctx context.Context, run Run, address string) (st
 	defer cancel()
 	body, err := o.get(ctx, target, run.Credential, run.Addresses, maxCheckBytes)
 	if err != nil {
-		return "", unavailable("how an authorization stands was not answered: %w", err)
+		return "", Unavailable("how an authorization stands was not answered: %w", err)
 	}
 	value, err := parser.ReadValue(body, maxListDepth)
 	object, _ := value.(map[string]any)
@@ -54,13 +54,13 @@ func (e *Engine) Authorization(ctx context.Context, run Run, address string) (st
 	case err == nil:
 		err = Reason("there is no status in the answer")
 	}
-	return "", unavailable("how an authorization stands was not answered: %w", err)
+	return "", Unavailable("how an authorization stands was not answered: %w", err)
 }
 
 // within tells whether an address is on a server, in its very spelling.
 func within(server *url.URL, address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && site(u) == site(server) && u.User == nil
+	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && Origin(u) == Origin(server) && u.User == nil
 }
 
 // unasked refuses to ask about an authorization.

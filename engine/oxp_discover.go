@@ -85,7 +85,7 @@ func (o *oxp) list(ctx context.Context, s Server) ([]byte, error) {
 	}
 	body, err := o.get(ctx, target, s.Credential, s.Addresses, maxListBytes)
 	if err != nil {
-		return nil, fmt.Errorf("its list of tools cannot be fetched from %s: %w", site(target), err)
+		return nil, fmt.Errorf("its list of tools cannot be fetched from %s: %w", Origin(target), err)
 	}
 	return body, nil
 }
@@ -103,7 +103,7 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 	}
 	response, _, err := o.out.Send(request, addresses, false)
 	if err != nil {
-		return nil, Reason(Describe(err))
+		return nil, Reason(DescribeError(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -115,7 +115,7 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 	came, refused, err := read(response, Call{Tool: "it", Run: Run{MaxResultBytes: limit}})
 	switch {
 	case err != nil:
-		return nil, Reason(Describe(err))
+		return nil, Reason(DescribeError(err))
 	case refused != nil:
 		return nil, &UnreadableError{refused.Cause}
 	case !came.JSON:

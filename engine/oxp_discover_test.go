@@ -27,7 +27,7 @@ const tool = `{"id":"Web.Search","name":"Web_Search","description":"Searches.","
 // TestOXP02And03Lists: every item is a definition as the protocol has them, and no id
 // stands twice.
 func TestOXP02And03Lists(t *testing.T) {
-	e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 	full := `{"items":[
 	{"id":"Web.Search@1.2.3","name":"Web_Search","description":"Se\u0061rches.","version":"1.2.3","input_schema":{"type":"object","properties":{"q":{"type":"string"}}},"output_schema":{"type":"object"},"requirements":{"user_id":true,"authorization":[{"id":"google","oauth2":{"scopes":["a"]}}]}},
 	{"id":"Web.Search@1","name":"Web_Search","description":"Old.","version":"1.0.0","output_schema":null,"input_schema":{}},
@@ -135,7 +135,7 @@ func TestOXP02And03Lists(t *testing.T) {
 // the schema refuses is refused.
 func TestOXP03Definitions(t *testing.T) {
 	schema := corpora.OpenAPI(t, "oxp", "openapi-header-version.json")
-	e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 	members := []string{`"id":"A.B"`, `"id":"A.B@1"`, `"id":"A-B.C"`, `"name":"A_B"`, `"name":"A B"`, `"description":"d"`, `"description":1`, `"version":"1.0.0"`, `"version":"1"`, `"input_schema":{}`, `"input_schema":[]`, `"output_schema":null`, `"output_schema":"x"`, `"requirements":{}`, `"requirements":[]`, `"more":1`}
 	random := 0
 	for round := range 600 {
@@ -246,7 +246,7 @@ func TestOXP19Authorization(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &names{answers: map[string][][]string{"example.com": {{"127.0.0.1"}}, "www.example.com": {{"127.0.0.1"}}}}
-	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), Secret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), ReadSecret: func(string) (string, error) { return "token", nil }})
 	base := "https://example.com:" + port
 	own := engine.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
 	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")

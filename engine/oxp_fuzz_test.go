@@ -36,11 +36,11 @@ func FuzzReadOXP(f *testing.F) {
 			if json.Unmarshal(body, &said) != nil || said.ID != "c" || !said.Success {
 				t.Fatalf("%q is taken for a success", body)
 			}
-		} else if failure.refused.Cause == nil || len(failure.refused.Message) > 10_000 {
-			t.Fatalf("%q: %v", body, failure.refused)
+		} else if failure.refusal.Cause == nil || len(failure.refusal.Message) > 10_000 {
+			t.Fatalf("%q: %v", body, failure.refusal)
 		}
-		if failure != nil && failure.again && failure.refused.Code != refusal.ToolFailed {
-			t.Fatalf("%q: tried again after %v", body, failure.refused)
+		if failure != nil && failure.retry && failure.refusal.Code != refusal.ToolFailed {
+			t.Fatalf("%q: tried again after %v", body, failure.refusal)
 		}
 		said, err := readSaid(Result{Body: body, JSON: true})
 		if err == nil {

@@ -96,7 +96,7 @@ func oxpCall(url, effect string) engine.Call {
 
 const (
 	done   = `{"call_id":"CALL","success":true,"value":{"n":1}}`
-	failed = `{"call_id":"CALL","success":false,"error":{"message":"no such doorbell","can_retry":true}}`
+	Failed = `{"call_id":"CALL","success":false,"error":{"message":"no such doorbell","can_retry":true}}`
 )
 
 // TestOXP07And54WhatTheServerSees: flat bodies with the very bytes of the input, one
@@ -104,7 +104,7 @@ const (
 func TestOXP07And54WhatTheServerSees(t *testing.T) {
 	s := newOXPServer(t, oxpReply{status: 200, body: done})
 	places := 0
-	e := newEngine(t, engine.Options{Secret: func(place string) (string, error) {
+	e := newEngine(t, engine.Options{ReadSecret: func(place string) (string, error) {
 		places++
 		return "token-of-" + place, nil
 	}})
@@ -158,7 +158,7 @@ func TestOXP53Requirements(t *testing.T) {
 		`{"user_id":true,"secrets":[{"id":"smtp"}]}`: {false, false},
 	} {
 		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + strings.Replace(tool, `"id"`, `"requirements":`+requirements+`,"id"`, 1) + `]}`}, oxpReply{status: 200, body: done})
-		e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "token", nil }})
+		e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 		found, err := discoverOXP(t, e, s.URL)
 		if err != nil || len(found) != 1 || (found[0].Unusable == "") != want.usable {
 			t.Errorf("%s: %+v %v", requirements, found, err)
@@ -189,7 +189,7 @@ func mustJSON(v any) string {
 // TestOXPNothingIsSent where the tool is not pinned, or what is needed is not there.
 func TestOXPNothingIsSent(t *testing.T) {
 	s := newOXPServer(t, oxpReply{status: 200, body: done})
-	e := newEngine(t, engine.Options{Secret: func(string) (string, error) { return "", fmt.Errorf("found no file") }})
+	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "", fmt.Errorf("found no file") }})
 	for name, change := range map[string]func(*engine.Call){
 		"no version":       func(c *engine.Call) { c.Run.Tool = "Web.Search" },
 		"a major version":  func(c *engine.Call) { c.Run.Tool = "Web.Search@1" },
@@ -389,7 +389,7 @@ func TestOXPBreaker(t *testing.T) {
 	if _, got := run(t, e, oxpCall(sick.URL, "once")); got != refusal.ToolUnavailable || len(sick.asked()) != 10 {
 		t.Errorf("%q after %d requests", got, len(sick.asked()))
 	}
-	for name, reply := range map[string]oxpReply{"fails": {200, failed, nil}, "refuses": {400, `{"message":"x"}`, nil}, "garbage": {200, `x`, nil}} {
+	for name, reply := range map[string]oxpReply{"fails": {200, Failed, nil}, "refuses": {400, `{"message":"x"}`, nil}, "garbage": {200, `x`, nil}} {
 		well := newOXPServer(t, reply)
 		for range 12 {
 			run(t, e, oxpCall(well.URL, "once"))

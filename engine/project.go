@@ -14,10 +14,10 @@ import (
 //go:embed project
 var project embed.FS
 
-// Unpack writes the bundled project into a folder, which is made if it is
+// UnpackProject writes the bundled project into a folder, which is made if it is
 // absent. A file that is already there is left as it is, whatever it holds. A
 // file appears whole or not at all, so several processes may unpack at once.
-func Unpack(dir string) error {
+func UnpackProject(dir string) error {
 	return fs.WalkDir(project, "project", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func outlineOf(target *url.URL, call Call) (*outline, *refusal.Error) {
 	}
 	arguments, err := members(call.Arguments)
 	if err != nil {
-		return nil, broken("the arguments that were judged are no JSON object")
+		return nil, Internal("the arguments that were judged are no JSON object")
 	}
 	f := filling{call: call, arguments: arguments, outline: outline{method: call.Run.Method, header: http.Header{}}}
 	f.fill(target)
@@ -54,7 +54,7 @@ func outlineOf(target *url.URL, call Call) (*outline, *refusal.Error) {
 	case f.refused != nil:
 		return nil, f.refused
 	case f.placed < len(arguments):
-		return nil, unavailable("%s: an argument has no place in the request, so nothing was sent", call.Tool)
+		return nil, Unavailable("%s: an argument has no place in the request, so nothing was sent", call.Tool)
 	}
 	return &f.outline, nil
 }

@@ -317,7 +317,7 @@ func TestCredential(t *testing.T) {
 	server := newArrivals(t)
 	secrets := map[string]string{"env:TOKEN": "tok-SECRET.1~+/=", "env:EMPTY": "", "env:BREAK": "SECRET\r\nX: y", "env:SPACE": "SECRET SECRET", "env:WIDE": "SECRETé"}
 	reads := 0
-	e := newEngine(t, engine.Options{Secret: func(place string) (string, error) {
+	e := newEngine(t, engine.Options{ReadSecret: func(place string) (string, error) {
 		reads++
 		if s, ok := secrets[place]; ok {
 			return s, nil

@@ -26,8 +26,8 @@ type Server struct {
 	URL        string
 	Command    []string
 	Folder     string            // that the command is started in; empty is the gateway's own
-	Env        map[string]string // of the command: values, or their places (see Options.Secret)
-	Credential string            // where it stands; see Options.Secret
+	Env        map[string]string // of the command: values, or their places (see Options.ReadSecret)
+	Credential string            // where it stands; see Options.ReadSecret
 	Addresses  []string          // prefixes or addresses; none means public ones only
 	Timeout    time.Duration
 }
@@ -60,7 +60,7 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 func (e *Engine) Discover(ctx context.Context, s Server) (found []Definition, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			found, err = nil, fmt.Errorf("%s: %s", s.Name, panicked(p))
+			found, err = nil, fmt.Errorf("%s: %s", s.Name, PanicText(p))
 		}
 	}()
 	t := e.transports[s.Type]

@@ -136,7 +136,7 @@ func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[st
 				"The answer to %s is missing. Send the call again with it.", parser.Quote(q.Name))})
 			continue
 		}
-		answer, faults := question.Judge(raw)
+		answer, faults := question.Validate(raw)
 		for _, f := range faults {
 			violations = append(violations, refusal.Violation{
 				Code: f.Code, Path: answerPointer(q.Name, f.Path...), Offset: -1, Message: fmt.Sprintf("In the answer to %s: %s", parser.Quote(q.Name), f.Message),
@@ -145,7 +145,7 @@ func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[st
 		for i, path := range answer.Paths {
 			folders = append(folders, folder{q.Name, answerPointer(q.Name, "roots", strconv.Itoa(i), "uri"), path})
 		}
-		sent[q.Name] = answer.Sent
+		sent[q.Name] = answer.JSON
 	}
 	refusal.Sort(violations)
 	return sent, folders, violations[:min(len(violations), maxViolations)], nil

@@ -97,7 +97,7 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
 	var servers *fleet
-	tools := newTooling(engine.Options{Breaker: w.breaker, Callback: answers.address, Base: answers.base}, func(server string) { servers.changed(server) })
+	tools := newTooling(engine.Options{OnBreaker: w.breaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.changed(server) })
 	w.metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Parts{
@@ -141,7 +141,7 @@ func unpack(c *configs.Config) error {
 		return nil
 	}
 	for _, root := range c.Workspaces[c.Defaults.Workspace].Projects[c.Defaults.Project].Roots {
-		if err := engine.Unpack(root); err != nil {
+		if err := engine.UnpackProject(root); err != nil {
 			return err
 		}
 	}
@@ -202,9 +202,9 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 	for _, c := range result.Challenges {
 		o.Challenges = append(o.Challenges, gateway.Challenge(c))
 	}
-	if result.Asked != nil {
-		o.Asked = &gateway.Asked{State: result.Asked.State}
-		for _, q := range result.Asked.Questions {
+	if result.InputRequired != nil {
+		o.Asked = &gateway.Asked{State: result.InputRequired.State}
+		for _, q := range result.InputRequired.Questions {
 			o.Asked.Questions = append(o.Asked.Questions, gateway.Question(q))
 		}
 	}

@@ -16,10 +16,10 @@ type tooling struct {
 // newTooling returns an engine. changed is told of servers that say that their
 // tools have changed; it may be nil.
 func newTooling(options engine.Options, changed func(server string)) *tooling {
-	options.Secret = configs.ReadSecret
+	options.ReadSecret = configs.ReadSecret
 	own, _ := version()
 	t := &tooling{outbound: engine.NewOutbound(options)}
-	t.mcp = mcp.New(mcp.Options{Version: own, Outbound: t.outbound, Changed: changed})
+	t.mcp = mcp.New(mcp.Options{Version: own, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)
 	return t
@@ -27,7 +27,7 @@ func newTooling(options engine.Options, changed func(server string)) *tooling {
 
 // Keep ends the programs and sessions of servers that are none of these, each when the
 // last call that uses it has ended. It waits for nothing.
-func (t *tooling) Keep(servers []engine.Server) { t.mcp.Keep(servers) }
+func (t *tooling) Keep(servers []engine.Server) { t.mcp.RetainOnly(servers) }
 
 // OpenBreakers is of how many tools the breaker is not closed.
 func (t *tooling) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }

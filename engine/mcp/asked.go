@@ -84,15 +84,15 @@ func quote(s string) []byte {
 // askedOf reads a result that asks for more, with the refusal that it is: whoever
 // called may lift it. Questions are of the kinds that were offered; what is in them
 // was not judged. A state without any is from a server that wants to be called again.
-func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Asked, *refusal.Error) {
+func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.InputRequired, *refusal.Error) {
 	if !onlyAsks(members) {
-		return nil, engine.Invalid(call, "its result asks for more, and is one as well")
+		return nil, engine.InvalidResult(call, "its result asks for more, and is one as well")
 	}
-	asked, size := &engine.Asked{}, 0
+	asked, size := &engine.InputRequired{}, 0
 	if state := present(members["requestState"]); state != nil {
 		asked.State = new(string)
 		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
-			return nil, engine.Invalid(call, "it asks for more with a state that cannot be kept")
+			return nil, engine.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
 		size += len(*asked.State)
 	}
@@ -100,17 +100,17 @@ func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Aske
 	all, ok := object(requests)
 	switch {
 	case requests != nil && !ok, requests == nil && asked.State == nil:
-		return nil, engine.Invalid(call, "it asks for more, and does not say what")
+		return nil, engine.InvalidResult(call, "it asks for more, and does not say what")
 	case len(all) == 0 && asked.State == nil:
 		return nil, unsupported(call, "it asks nothing, and wants to be called again")
 	case len(all) > maxQuestions:
-		return nil, engine.Invalid(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
+		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
 	}
 	for _, name := range sortedNames(all) {
 		q, ok := questionOf(name, all[name])
 		switch {
 		case !ok:
-			return nil, engine.Invalid(call, "it asks a question that cannot be read")
+			return nil, engine.InvalidResult(call, "it asks a question that cannot be read")
 		case q.Kind == "" || !slices.Contains(call.Asks, q.Kind):
 			return nil, unsupported(call, "it asks a question that it was not offered to ask")
 		}
@@ -118,7 +118,7 @@ func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Aske
 		asked.Questions = append(asked.Questions, q)
 	}
 	if size > maxAsked {
-		return nil, engine.Invalid(call, fmt.Sprintf("it asks for more with more than %d bytes", maxAsked))
+		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxAsked))
 	}
 	return asked, engine.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))

@@ -50,32 +50,32 @@ func TestMCP20ServersOfTheSDKAsk(t *testing.T) {
 			c.Asks = []string{"form", "url"}
 			result, refused := h.run(t, c)
 			if !strings.HasPrefix(name, "2026-07-28") {
-				if refused == nil || refused.Code != refusal.ToolFailed || result.Asked != nil {
-					t.Errorf("%v, asked %v", refused, result.Asked)
+				if refused == nil || refused.Code != refusal.ToolFailed || result.InputRequired != nil {
+					t.Errorf("%v, asked %v", refused, result.InputRequired)
 				}
 				return
 			}
-			if refused == nil || refused.Code != refusal.ToolFailed || result.Asked == nil || result.Attempts != 1 {
-				t.Fatalf("%v, asked %v after %d attempts", refused, result.Asked, result.Attempts)
+			if refused == nil || refused.Code != refusal.ToolFailed || result.InputRequired == nil || result.Attempts != 1 {
+				t.Fatalf("%v, asked %v after %d attempts", refused, result.InputRequired, result.Attempts)
 			}
-			questions, state := result.Asked.Questions, result.Asked.State
+			questions, state := result.InputRequired.Questions, result.InputRequired.State
 			if len(questions) != 2 || state == nil || *state != "state <1>" ||
 				questions[0].Name != "where" || questions[0].Kind != "url" || questions[0].Method != "elicitation/create" ||
 				questions[1].Name != "who" || questions[1].Kind != "form" || questions[1].Method != "elicitation/create" || !strings.Contains(string(questions[1].Params), "Who are you?") {
-				t.Fatalf("asked %s, state %v", show(result.Asked), state)
+				t.Fatalf("asked %s, state %v", show(result.InputRequired), state)
 			}
 			c.State, c.Answers = state, map[string]json.RawMessage{
 				"who":   json.RawMessage(`{ "action":"accept", "content":{"name":"Ada"} }`),
 				"where": json.RawMessage(`{"action":"decline"}`),
 			}
-			if result := must(t, h, c); string(result.Body) != "acceptmap[name:Ada]decline" || result.Asked != nil {
+			if result := must(t, h, c); string(result.Body) != "acceptmap[name:Ada]decline" || result.InputRequired != nil {
 				t.Errorf("%q", result.Body)
 			}
 		})
 	}
 }
 
-func show(a *engine.Asked) string {
+func show(a *engine.InputRequired) string {
 	b, _ := json.Marshal(a)
 	return string(b)
 }
@@ -308,19 +308,19 @@ func TestMCP20Questions(t *testing.T) {
 						t.Errorf("%s: %v", effect, refused)
 					}
 					var kinds []string
-					if result.Asked != nil {
+					if result.InputRequired != nil {
 						names := []string{}
-						for _, q := range result.Asked.Questions {
+						for _, q := range result.InputRequired.Questions {
 							kinds, names = append(kinds, q.Kind), append(names, q.Name)
 							if !json.Valid(q.Params) || q.Params[0] != '{' || q.Method == "" {
-								t.Errorf("%s: %s", effect, show(result.Asked))
+								t.Errorf("%s: %s", effect, show(result.InputRequired))
 							}
 						}
 						if !slices.IsSorted(names) {
 							t.Errorf("%s: asked in the order %q", effect, names)
 						}
 					}
-					if got := strings.Join(kinds, " "); got != asked || (result.Asked != nil) != (asked != "") {
+					if got := strings.Join(kinds, " "); got != asked || (result.InputRequired != nil) != (asked != "") {
 						t.Errorf("%s, legacy %v: asked %q, want %q", effect, legacy, got, asked)
 					}
 				}
@@ -336,8 +336,8 @@ func TestMCP20QuestionsAreTheServersBytes(t *testing.T) {
 	k := call(f.url, "echo", "once")
 	k.Asks = []string{"form"}
 	result, refused := newHouse(t, engine.Options{}, nil).run(t, k)
-	if refused == nil || result.Asked == nil || len(result.Asked.Questions) != 1 || string(result.Asked.Questions[0].Params) != params || result.Asked.State == nil || *result.Asked.State != "" {
-		t.Errorf("%v, asked %s", refused, show(result.Asked))
+	if refused == nil || result.InputRequired == nil || len(result.InputRequired.Questions) != 1 || string(result.InputRequired.Questions[0].Params) != params || result.InputRequired.State == nil || *result.InputRequired.State != "" {
+		t.Errorf("%v, asked %s", refused, show(result.InputRequired))
 	}
 	if result.Body != nil || !strings.Contains(refused.Message, "asks for more") {
 		t.Errorf("%q, %s", result.Body, refused.Message)
@@ -352,8 +352,8 @@ func TestMCP20StatesAlone(t *testing.T) {
 		k.Asks = []string{"roots"}
 		result, refused := newHouse(t, engine.Options{}, nil).run(t, k)
 		if refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != 1 ||
-			result.Asked == nil || len(result.Asked.Questions) != 0 || result.Asked.State == nil || *result.Asked.State != "later" {
-			t.Errorf("%s: %v, asked %s", requests, refused, show(result.Asked))
+			result.InputRequired == nil || len(result.InputRequired.Questions) != 0 || result.InputRequired.State == nil || *result.InputRequired.State != "later" {
+			t.Errorf("%s: %v, asked %s", requests, refused, show(result.InputRequired))
 		}
 	}
 }
@@ -362,12 +362,12 @@ func TestMCP20StatesAlone(t *testing.T) {
 func TestServersThatAskAreWell(t *testing.T) {
 	f := newFake(t, false, answering(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}`))
 	opened := 0
-	h := newHouse(t, engine.Options{Breaker: func(engine.BreakerEvent) { opened++ }}, nil)
+	h := newHouse(t, engine.Options{OnBreaker: func(engine.BreakerEvent) { opened++ }}, nil)
 	for range 25 {
 		k := call(f.url, "echo", "once")
 		k.Asks = []string{"roots"}
-		if result, refused := h.run(t, k); refused == nil || result.Asked == nil {
-			t.Fatalf("%v, asked %v", refused, result.Asked)
+		if result, refused := h.run(t, k); refused == nil || result.InputRequired == nil {
+			t.Fatalf("%v, asked %v", refused, result.InputRequired)
 		}
 	}
 	if n := f.count("tools/call"); n != 25 || opened != 0 {

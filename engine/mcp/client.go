@@ -19,9 +19,9 @@ type Options struct {
 	Version string
 	// Outbound is what servers are reached with; nil reaches none.
 	Outbound *engine.Outbound
-	// Changed is told the name of a server that says its tools have changed, at most
+	// ToolsChanged is told the name of a server that says its tools have changed, at most
 	// once a second for each; nil is nobody. It must be quick.
-	Changed func(server string)
+	ToolsChanged func(server string)
 }
 
 const (
@@ -106,7 +106,7 @@ func (c *Client) tend() {
 
 // ring notes that a server's tools have changed. It never waits.
 func (c *Client) ring(server string) {
-	if c.options.Changed == nil || server == "" {
+	if c.options.ToolsChanged == nil || server == "" {
 		return
 	}
 	c.mu.Lock()
@@ -133,13 +133,13 @@ func (c *Client) rung() []string {
 func (c *Client) tell(server string) {
 	// What it does is not ours, and must not end this.
 	defer func() { _ = recover() }()
-	c.options.Changed(server)
+	c.options.ToolsChanged(server)
 }
 
-// Keep ends the links to servers which are none of these: one was taken out of the
+// RetainOnly ends the links to servers which are none of these: one was taken out of the
 // configuration, or stands elsewhere now. Calls in flight end first; a link that a late
 // one opens anew ends within a minute. Links to what has no name of a server stay.
-func (c *Client) Keep(servers []engine.Server) {
+func (c *Client) RetainOnly(servers []engine.Server) {
 	kept := map[string]bool{}
 	for _, s := range servers {
 		if p, err := placeOfServer(s); err == nil {

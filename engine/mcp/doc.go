@@ -20,7 +20,7 @@
 // session keeps it for all of them. A session is opened when it is first needed; one
 // that has ended is opened anew, after a rest that grows from 200 ms to 5 s with
 // every failure in a row. One that nobody used for half an hour is ended, and one with
-// a server that is no longer configured (Client.Keep) at once; calls in flight end first. A server
+// a server that is no longer configured (Client.RetainOnly) at once; calls in flight end first. A server
 // that may have forgotten a session is asked by a ping first, where it was quiet for
 // 30 s.
 //
@@ -102,7 +102,7 @@
 // A request to a server of 2026-07-28 says, in its own capabilities, which kinds of
 // questions whoever calls can answer (engine.Call.Asks); the session says none, since
 // others share it, and a server of an older revision is told none. A server that asks
-// has answered the call: it is tool_failed, and not tried again, and engine.Asked comes
+// has answered the call: it is tool_failed, and not tried again, and engine.InputRequired comes
 // with it. It may have 16 questions with names of 1 to 128 bytes, a state of 16 KiB, and
 // 32 KiB of both; with a state alone it wants to be called again. A question has a
 // method, parameters and nothing else, and is of a kind that was offered; of any other,

@@ -117,7 +117,7 @@ func (l *link) open(o *opening, rest time.Duration) {
 func (l *link) begin(ctx context.Context) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = nil, engine.Reason(engine.Panicked(p))
+			s, err = nil, engine.Reason(engine.PanicText(p))
 		}
 	}()
 	return newSession(ctx, l)
@@ -169,5 +169,5 @@ func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"
 	}
-	return engine.Describe(err)
+	return engine.DescribeError(err)
 }

@@ -204,7 +204,7 @@ func (l *local) write(ctx context.Context, line []byte, e *exchange) error {
 func (l *local) listen() {
 	defer func() {
 		if p := recover(); p != nil {
-			l.fail(engine.Reason(engine.Panicked(p)))
+			l.fail(engine.Reason(engine.PanicText(p)))
 		}
 	}()
 	lines := bufio.NewReaderSize(l.program.output, envelope)

@@ -52,11 +52,11 @@ func TestKeepEndsPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.client.Keep([]engine.Server{{Name: "s", Type: "mcp", Command: command}})
+	h.client.RetainOnly([]engine.Server{{Name: "s", Type: "mcp", Command: command}})
 	if again := string(must(t, h, local(command, "pid", "once")).Body); again != strconv.Itoa(pid) {
 		t.Errorf("the program %d was followed by %s", pid, again)
 	}
-	h.client.Keep([]engine.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
+	h.client.RetainOnly([]engine.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
 	eventually(t, func() bool { return ended(pid) })
 
 	next, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
@@ -69,7 +69,7 @@ func TestKeepEndsPrograms(t *testing.T) {
 	kept := false
 	k.Progress = func(engine.Progress) {
 		if !kept {
-			h.client.Keep(nil)
+			h.client.RetainOnly(nil)
 		}
 		kept = true
 	}

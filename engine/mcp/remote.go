@@ -192,7 +192,7 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	if status < 200 || status > 299 {
 		return engine.Reason("it did not take a notification")
 	}
-	if r.mu.Lock(); request.Method == noticeInitialized && r.changes && r.client.options.Changed != nil && r.place.server != "" {
+	if r.mu.Lock(); request.Method == noticeInitialized && r.changes && r.client.options.ToolsChanged != nil && r.place.server != "" {
 		r.client.spawn(func() { r.follow(nil) })
 	}
 	r.mu.Unlock()
@@ -275,6 +275,6 @@ func (r *remote) farewell() {
 // contain keeps a panic from goroutines of the SDK, where it would end the process.
 func contain(err *error) {
 	if p := recover(); p != nil {
-		*err = engine.Reason(engine.Panicked(p))
+		*err = engine.Reason(engine.PanicText(p))
 	}
 }

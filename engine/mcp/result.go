@@ -20,30 +20,30 @@ func wire(limit int64) int64 { return 4*limit + envelope }
 func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Error) {
 	members, ok := object(raw)
 	if !ok {
-		return engine.Result{}, engine.Invalid(call, "its result is not an object")
+		return engine.Result{}, engine.InvalidResult(call, "its result is not an object")
 	}
 	if !complete(members) {
 		return unfinished(call, members)
 	}
 	blocks, ok := array(members["content"])
 	if !ok {
-		return engine.Result{}, engine.Invalid(call, "its result has no content")
+		return engine.Result{}, engine.InvalidResult(call, "its result has no content")
 	}
 	contents := make([]content, len(blocks))
 	for i, b := range blocks {
 		if contents[i], ok = readContent(b); !ok {
-			return engine.Result{}, engine.Invalid(call, "its result has a block of content that cannot be read")
+			return engine.Result{}, engine.InvalidResult(call, "its result has a block of content that cannot be read")
 		}
 	}
 	switch failed := members["isError"]; {
 	case string(failed) == "true":
 		return engine.Result{}, said(call, texts(contents), "the tool says that it failed")
 	case failed != nil && string(failed) != "false":
-		return engine.Result{}, engine.Invalid(call, "its result does not say whether it is an error")
+		return engine.Result{}, engine.InvalidResult(call, "its result does not say whether it is an error")
 	}
 	result := bodyOf(call, members["content"], present(members["structuredContent"]), contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
-		return engine.Result{}, engine.TooLarge(call)
+		return engine.Result{}, engine.ResultTooLarge(call)
 	}
 	return result, nil
 }
@@ -78,7 +78,7 @@ func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []con
 func said(call engine.Call, words, cause string) *refusal.Error {
 	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
-		message += " It says: " + engine.Quoted(words)
+		message += " It says: " + engine.Quote(words)
 	}
 	return engine.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
@@ -88,7 +88,7 @@ func unfinished(call engine.Call, members map[string]json.RawMessage) (engine.Re
 	switch kind := members["resultType"]; {
 	case isString(kind, resultAsks) && len(call.Asks) > 0:
 		asked, refused := askedOf(call, members)
-		return engine.Result{Asked: asked}, refused
+		return engine.Result{InputRequired: asked}, refused
 	case isString(kind, resultAsks):
 		return engine.Result{}, unsupported(call, "it asks for input, which it is not given here")
 	case isString(kind, "task"):

@@ -583,7 +583,7 @@ func TestBreaker(t *testing.T) {
 // A credential is read when it is used, and sent with every request.
 func TestCredentials(t *testing.T) {
 	secret, fails := "token-1", false
-	h := newHouse(t, engine.Options{Secret: func(place string) (string, error) {
+	h := newHouse(t, engine.Options{ReadSecret: func(place string) (string, error) {
 		if fails {
 			return "", errors.New("nothing at " + place)
 		}
@@ -699,7 +699,7 @@ func TestKeep(t *testing.T) {
 	if h.client.Links() != 5 {
 		t.Fatalf("%d links", h.client.Links())
 	}
-	h.client.Keep([]engine.Server{server, elsewhere, {Name: "tools", Type: "oxp", URL: "https://example.com/"}, {Name: "none"}})
+	h.client.RetainOnly([]engine.Server{server, elsewhere, {Name: "tools", Type: "oxp", URL: "https://example.com/"}, {Name: "none"}})
 	if h.client.Links() != 2 {
 		t.Errorf("%d links are left", h.client.Links())
 	}
@@ -716,7 +716,7 @@ func TestKeep(t *testing.T) {
 	if h.client.Sweep(); h.client.Links() != 2 {
 		t.Errorf("%d links are left of a late one", h.client.Links())
 	}
-	h.client.Keep(nil)
+	h.client.RetainOnly(nil)
 	if h.client.Links() != 1 {
 		t.Errorf("%d links are left of none", h.client.Links())
 	}
@@ -725,7 +725,7 @@ func TestKeep(t *testing.T) {
 // Calls that are in flight end first, and their answers count.
 func TestKeepLetsCallsEnd(t *testing.T) {
 	for name, end := range map[string]func(*house){
-		"kept no more": func(h *house) { h.client.Keep(nil) },
+		"kept no more": func(h *house) { h.client.RetainOnly(nil) },
 		"idle":         func(h *house) { h.client.Age(time.Hour); h.client.Sweep() },
 	} {
 		came, answer := make(chan bool, 2), make(chan bool)
@@ -764,7 +764,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 	c := local(program(t, "script"), "reports for ever", "once")
 	c.Progress = func(p engine.Progress) {
 		if p.Done == 0 {
-			h.client.Keep(nil)
+			h.client.RetainOnly(nil)
 			close(came)
 		}
 	}

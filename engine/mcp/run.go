@@ -40,16 +40,16 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 
 // attempt sends the call once.
 func (c *Client) attempt(ctx context.Context, l *link, call engine.Call, to *listener) (result engine.Result, f *engine.Failure) {
-	e := &exchange{limit: wire(call.Run.MaxResultBytes), once: engine.Once(call.Effect), to: to}
+	e := &exchange{limit: wire(call.Run.MaxResultBytes), once: !engine.Retryable(call.Effect), to: to}
 	e.token, e.level = to.begin()
 	defer to.end()
 	defer func() {
 		if p := recover(); p != nil {
-			result, f = engine.Result{}, engine.Lost(ctx, call, "its server", engine.Reason(engine.Panicked(p)), e.sent.Load())
+			result, f = engine.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(engine.PanicText(p)), e.sent.Load())
 		}
 	}()
 	if l == nil {
-		return result, engine.Untried(engine.Unavailable("%s: %w", call.Tool, errClosed))
+		return result, engine.UnsentFailure(engine.Unavailable("%s: %w", call.Tool, errClosed))
 	}
 	s, f := l.readySession(ctx, call)
 	if f != nil {
@@ -60,7 +60,7 @@ func (c *Client) attempt(ctx context.Context, l *link, call engine.Call, to *lis
 	}
 	params, refused := s.request(call, e)
 	if refused != nil {
-		return result, engine.Untried(refused)
+		return result, engine.UnsentFailure(refused)
 	}
 	_, err := s.CallTool(e.within(ctx), params)
 	a := e.answer.Load()
@@ -82,23 +82,23 @@ const errUnanswered engine.Reason = "the request ended without an answer"
 func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.Call, e *exchange, a *answer) (engine.Result, *engine.Failure) {
 	switch {
 	case a.lost != nil:
-		return engine.Result{}, engine.Lost(ctx, call, l.place.String(), a.lost, e.sent.Load())
+		return engine.Result{}, engine.ConnectionFailure(ctx, call, l.place.String(), a.lost, e.sent.Load())
 	case a.large:
-		return engine.Result{}, engine.Answered(engine.TooLarge(call))
+		return engine.Result{}, engine.FinalFailure(engine.ResultTooLarge(call))
 	case a.bad != "":
-		return engine.Result{}, engine.Answered(engine.Invalid(call, a.bad))
+		return engine.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.bad))
 	case a.gone:
 		l.drop(s)
 		s.end()
-		return engine.Result{}, engine.Untaken(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.place.String(), errGone))
+		return engine.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.place.String(), errGone))
 	case a.failed != nil:
-		return engine.Result{}, engine.Answered(refusedBy(call, a.failed))
+		return engine.Result{}, engine.FinalFailure(refusedBy(call, a.failed))
 	case a.status != 0:
-		return engine.Result{}, c.options.Outbound.Status(call, a.status, a.after)
+		return engine.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.after)
 	}
 	result, refused := resultOf(call, a.result)
 	if refused != nil {
-		return result, engine.Answered(refused)
+		return result, engine.FinalFailure(refused)
 	}
 	return result, nil
 }
@@ -114,23 +114,23 @@ func (l *link) readySession(ctx context.Context, call engine.Call) (*session, *e
 		case err == nil:
 			return s, nil
 		case !errors.Is(err, errGone):
-			return nil, engine.Lost(ctx, call, l.place.String(), err, false)
+			return nil, engine.ConnectionFailure(ctx, call, l.place.String(), err, false)
 		}
 		l.drop(s)
 		s.end()
 	}
-	return nil, engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), errGone))
+	return nil, engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), errGone))
 }
 
 // unopened is a call for which no session could be opened. Nothing of it was sent.
 func (l *link) unopened(ctx context.Context, call engine.Call, err error) *engine.Failure {
 	switch {
 	case ctx.Err() == nil && errors.Is(err, errResting):
-		return engine.Untaken(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), err))
+		return engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), err))
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err = engine.Reason("it did not answer when a session was opened")
 	}
-	return engine.Lost(ctx, call, l.place.String(), err, false)
+	return engine.ConnectionFailure(ctx, call, l.place.String(), err, false)
 }
 
 // request is what a call is sent as.

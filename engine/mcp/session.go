@@ -60,7 +60,7 @@ func newSession(ctx context.Context, l *link) (*session, error) {
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	}
-	if l.client.options.Changed != nil && l.place.server != "" {
+	if l.client.options.ToolsChanged != nil && l.place.server != "" {
 		// The connection tells of changes. Without a handler, none are asked for.
 		options.ToolListChangedHandler = func(context.Context, *sdk.ToolListChangedRequest) {}
 	}
