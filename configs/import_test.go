@@ -212,7 +212,7 @@ func TestImportForms(t *testing.T) {
 			}
 			for _, tool := range tools {
 				if e, ok := loaded.Tools.Lookup(c.prefix + tool.Name); ok {
-					if want := wrapper.Legible(tool.Description); e.Description() != want {
+					if want := wrapper.EscapeHidden(tool.Description); e.Description() != want {
 						t.Errorf("found the description %q; expected %q", e.Description(), want)
 					}
 					found, expected := decode(t, e.InputSchema()), decode(t, tool.InputSchema)
@@ -258,7 +258,7 @@ func TestImportReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(what string) string { return strings.ToValidUTF8(hard.Draw(t, what), "") }
 		description, note := text("description"), text("note")
-		key, word := wrapper.Legible(text("key")), wrapper.Legible(text("word")) // else the tool is left out
+		key, word := wrapper.EscapeHidden(text("key")), wrapper.EscapeHidden(text("word")) // else the tool is left out
 		schema, err := json.Marshal(map[string]any{
 			"type": "object", "description": note,
 			"properties": map[string]any{key: map[string]any{"enum": []any{word, rapid.Float64().Draw(t, "number"), rapid.Int64().Draw(t, "count"), nil, true}}},
@@ -283,11 +283,11 @@ func TestImportReadsBack(t *testing.T) {
 		if json.Unmarshal(back[0].definition.InputSchema, &found) != nil || json.Unmarshal(schema, &expected) != nil {
 			t.Fatalf("found the schema %s", back[0].definition.InputSchema)
 		}
-		expected["description"] = wrapper.Legible(note)
+		expected["description"] = wrapper.EscapeHidden(note)
 		if !reflect.DeepEqual(found, expected) {
 			t.Fatalf("found the schema %s; expected %s", back[0].definition.InputSchema, schema)
 		}
-		if want := wrapper.Legible(description); back[0].definition.Description != want {
+		if want := wrapper.EscapeHidden(description); back[0].definition.Description != want {
 			t.Fatalf("found the description %q; expected %q", back[0].definition.Description, want)
 		}
 	})

@@ -68,7 +68,7 @@ func (n node) shownSchema(names bool, told func(at node, keyword string, r rune)
 			if r, found := wrapper.Hidden(at.Value); found {
 				told(at, key, r)
 				text := *child
-				text.Value = wrapper.Legible(at.Value)
+				text.Value = wrapper.EscapeHidden(at.Value)
 				out.Content[i] = &text
 			}
 		case !names && slices.Contains(instances, key):
@@ -85,12 +85,12 @@ func (t *importedTool) legible() bool {
 	change := func(at node, what string, r rune) {
 		t.changes = append(t.changes, &Fault{
 			File: at.file, Line: at.Line, Column: at.Column,
-			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, hiddenCharacter(r), what, wrapper.Legible(string(r))),
+			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, hiddenCharacter(r), what, wrapper.EscapeHidden(string(r))),
 		})
 	}
 	if r, found := wrapper.Hidden(t.definition.Description); found {
 		change(t.at, "description", r)
-		t.definition.Description = wrapper.Legible(t.definition.Description)
+		t.definition.Description = wrapper.EscapeHidden(t.definition.Description)
 	}
 	ok := true
 	for _, key := range []string{"input_schema", "output_schema"} {

@@ -216,7 +216,7 @@ func (l *loader) servers(c *Config) []toolEntry {
 				continue
 			}
 			entries = append(entries, toolEntry{registry.Tool{
-				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.Legible(p.Description), Effect: s.Effects[p.Name],
+				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
 				InputSchema:  shownOf(nodes[i], "input_schema", p.InputSchema),
 				OutputSchema: shownOf(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
 			}, nodes[i]})

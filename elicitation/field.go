@@ -36,7 +36,7 @@ func readField(m members) (shown, judged object, err error) {
 			return nil, nil, err
 		}
 		if has {
-			shown.add(name, wrapper.Shown(s))
+			shown.add(name, wrapper.EscapeText(s))
 		}
 	}
 	_, enum := m["enum"]
@@ -237,7 +237,7 @@ func (m members) options(titled string, shown *object) ([]string, error) {
 	}
 	if named {
 		for i := range names {
-			names[i] = wrapper.Shown(names[i])
+			names[i] = wrapper.EscapeText(names[i])
 		}
 		shown.add("enumNames", names)
 	}
@@ -262,7 +262,7 @@ func readOption(one any) (value string, shown object, err error) {
 	if err != nil || !has {
 		return "", nil, errField
 	}
-	return value, object{{"const", value}, {"title", wrapper.Shown(title)}}, nil
+	return value, object{{"const", value}, {"title", wrapper.EscapeText(title)}}, nil
 }
 
 // bounds reads two lengths of which the first is not above the second.

@@ -50,7 +50,7 @@ func readForm(m members, raw []byte) (*form, object, error) {
 	if err == nil && !f.takes(schema["properties"].(map[string]any)) {
 		err = errors.New("a field of a form has a default that does not answer it")
 	}
-	return f, object{{"mode", "form"}, {"message", wrapper.Shown(message)}, {"requestedSchema", shown}}, err
+	return f, object{{"mode", "form"}, {"message", wrapper.EscapeText(message)}, {"requestedSchema", shown}}, err
 }
 
 // readSchema reads the schema of a form: as the caller is given it, and as answers

@@ -37,7 +37,7 @@ func FuzzQuestion(f *testing.F) {
 		texts = func(v any) {
 			switch v := v.(type) {
 			case string:
-				if wrapper.Shown(v) != v {
+				if wrapper.EscapeText(v) != v {
 					t.Fatalf("%q hides in %q", v, q.Params())
 				}
 			case []any:

@@ -93,4 +93,4 @@ func readObject(params []byte) (members, error) {
 }
 
 // plain tells whether a text hides nothing.
-func plain(s string) bool { return wrapper.Shown(s) == s }
+func plain(s string) bool { return wrapper.EscapeText(s) == s }

@@ -40,7 +40,7 @@ func readSampling(m members) (object, error) {
 	if prompt, has, err := m.text("systemPrompt"); err != nil {
 		return nil, err
 	} else if has {
-		shown.add("systemPrompt", wrapper.Shown(prompt))
+		shown.add("systemPrompt", wrapper.EscapeText(prompt))
 	}
 	if heat, has, err := m.number("temperature"); err != nil || has && (rational(heat) == nil || rational(heat).Sign() < 0) {
 		return nil, errSampling
@@ -80,7 +80,7 @@ func readMessages(m members) (object, error) {
 		if role := message["role"]; role != "user" && role != "assistant" {
 			return nil, errSampling
 		}
-		content, faults := readContent(message["content"], wrapper.Shown)
+		content, faults := readContent(message["content"], wrapper.EscapeText)
 		if len(faults) > 0 {
 			return nil, errSampling
 		}
@@ -119,7 +119,7 @@ func readPreferences(m members, shown *object) error {
 		}
 		hints = append(hints, object{})
 		if named {
-			hints[len(hints)-1].add("name", wrapper.Shown(name))
+			hints[len(hints)-1].add("name", wrapper.EscapeText(name))
 		}
 	}
 	if has {

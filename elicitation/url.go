@@ -33,5 +33,5 @@ func readVisit(m members) (object, error) {
 	if len(address) > maxURL || !weburl.IsPublic(address) {
 		return nil, errors.New("an address of a question is not one that people are sent to: https at a public name of the DNS, in plain ASCII, without user info")
 	}
-	return object{{"mode", "url"}, {"message", wrapper.Shown(message)}, {"url", address}}, nil
+	return object{{"mode", "url"}, {"message", wrapper.EscapeText(message)}, {"url", address}}, nil
 }

@@ -20,7 +20,7 @@ type Admission struct {
 	// statesAgent says that the request named its agent: nothing stood in for it.
 	statesAgent bool
 	strays      bool // it is for a workspace or a project that is not the principal's
-	terms       Terms
+	terms       Constraints
 }
 
 // Admit lets a request in, or says why not, as the first step of every
@@ -52,18 +52,18 @@ func (a *Admission) AgentRequired() bool {
 	return a.kernel != nil && a.kernel.state.Load().AgentRequired
 }
 
-// Name returns the registry's name for one of OpenAI's alphabet, by the
+// ToolName returns the registry's name for one of OpenAI's alphabet, by the
 // configuration of now. A name that stands for no tool is not ok.
-func (a *Admission) Name(wire string) (name string, ok bool) {
+func (a *Admission) ToolName(wire string) (name string, ok bool) {
 	if a.kernel == nil {
 		return "", false
 	}
 	return a.kernel.state.Load().wire.Name(wire)
 }
 
-// Name returns the registry's name for one of an alphabet, by the configuration of
+// ToolName returns the registry's name for one of an alphabet, by the configuration of
 // now. A name that stands for no tool is not ok.
-func (k *Kernel) Name(of Alphabet, wire string) (name string, ok bool) {
+func (k *Kernel) ToolName(of Alphabet, wire string) (name string, ok bool) {
 	return k.state.Load().alphabet(of).Name(wire)
 }
 

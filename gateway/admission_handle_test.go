@@ -16,7 +16,7 @@ func TestAdmissionHandles(t *testing.T) {
 	k := open(t, e, j)
 	a := admit(t, k, gateway.Request{})
 	input := func(arguments string) gateway.Input {
-		return gateway.Input{Native: &gateway.Native{Name: "web.search", Arguments: []byte(arguments)}}
+		return gateway.Input{Native: &gateway.NativeCall{Name: "web.search", Arguments: []byte(arguments)}}
 	}
 	for arguments, code := range map[string]refusal.Code{`{"query":"x"}`: "", `{"query":"x","query":"y"}`: refusal.DuplicateKey, `{}`: refusal.MissingArgument} {
 		o := a.Handle(context.Background(), input(arguments), "")

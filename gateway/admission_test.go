@@ -111,8 +111,8 @@ func TestAdmissionTakesTheCallersRateOnce(t *testing.T) {
 	rate, _ := ratelimit.ParseRate("1/h")
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 1}}
 	j := &journal{}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j})
-	request := gateway.Request{Caller: "127.0.0.1"}
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j})
+	request := gateway.Request{CallerAddress: "127.0.0.1"}
 	a := admit(t, k, request)
 	for range 20 {
 		for _, mode := range bothModes {
@@ -136,7 +136,7 @@ func TestAdmissionTakesTheCallersRateOnce(t *testing.T) {
 	if len(j.all()) != before {
 		t.Error("a caller over its rate was written down")
 	}
-	if got := codeOf(k.Judge(context.Background(), gateway.Request{Caller: "127.0.0.1"})); got != refusal.CallerRateLimited {
+	if got := codeOf(k.Judge(context.Background(), gateway.Request{CallerAddress: "127.0.0.1"})); got != refusal.CallerRateLimited {
 		t.Errorf("a judgement without admission: %s", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestNoAdmission(t *testing.T) {
 	if _, err := a.Tools(); refusedAs(err) != "identity internal" {
 		t.Errorf("tools: %v", err)
 	}
-	if _, ok := a.Name("web_search"); ok {
+	if _, ok := a.ToolName("web_search"); ok {
 		t.Error("a name")
 	}
 }
@@ -181,22 +181,22 @@ func TestAdmissionIsCheckedAnew(t *testing.T) {
 	renamed.Name, moved.Agents, elsewhere.Workspace = "eve", []string{"Intern"}, "globex"
 	denies := state(t, deniesAll(t))
 	for name, c := range map[string]struct {
-		change func(*gateway.State)
+		change func(*gateway.Config)
 		want   string
 		lists  string // of Tools
 	}{
-		"nothing":               {func(*gateway.State) {}, "", ""},
-		"the credential":        {func(s *gateway.State) { s.Identity = knows{} }, "identity unauthenticated", "identity unauthenticated"},
-		"whose it is":           {func(s *gateway.State) { s.Identity = knows{"k": &renamed} }, "identity unauthenticated", "identity unauthenticated"},
-		"what it may stand for": {func(s *gateway.State) { s.Identity = knows{"k": &moved} }, "identity agent_mismatch", "identity agent_mismatch"},
-		"the agents":            {func(s *gateway.State) { s.Agents = map[string]bool{"Intern": true} }, "identity agent_unknown", "identity agent_unknown"},
-		"the policy":            {func(s *gateway.State) { s.Policy = denies.Policy }, "permission permission_denied", ""},
-		"the workspace":         {func(s *gateway.State) { s.Identity = knows{"k": &elsewhere} }, "workspace workspace_mismatch", ""},
-		"who knows credentials": {func(s *gateway.State) { s.Identity = panics{} }, "identity internal", "identity internal"},
+		"nothing":               {func(*gateway.Config) {}, "", ""},
+		"the credential":        {func(s *gateway.Config) { s.Identity = knows{} }, "identity unauthenticated", "identity unauthenticated"},
+		"whose it is":           {func(s *gateway.Config) { s.Identity = knows{"k": &renamed} }, "identity unauthenticated", "identity unauthenticated"},
+		"what it may stand for": {func(s *gateway.Config) { s.Identity = knows{"k": &moved} }, "identity agent_mismatch", "identity agent_mismatch"},
+		"the agents":            {func(s *gateway.Config) { s.Agents = map[string]bool{"Intern": true} }, "identity agent_unknown", "identity agent_unknown"},
+		"the policy":            {func(s *gateway.Config) { s.Policy = denies.Policy }, "permission permission_denied", ""},
+		"the workspace":         {func(s *gateway.Config) { s.Identity = knows{"k": &elsewhere} }, "workspace workspace_mismatch", ""},
+		"who knows credentials": {func(s *gateway.Config) { s.Identity = panics{} }, "identity internal", "identity internal"},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, base, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
-		a := admit(t, k, gateway.Request{Credential: "k", Caller: "127.0.0.1"})
+		k := kernelOf(t, base, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+		a := admit(t, k, gateway.Request{Credential: "k", CallerAddress: "127.0.0.1"})
 		if a.Principal() != "ann" || a.Subject() != (gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}) {
 			t.Fatalf("let in as %s %+v", a.Principal(), a.Subject())
 		}
@@ -256,7 +256,7 @@ func TestAdmitRefuses(t *testing.T) {
 	} {
 		s, j := state(t, vectorConfig), &journal{}
 		s.Identity = c.who
-		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
 		a, err := k.Admit(context.Background(), c.request)
 		if refusedAs(err) != c.want || (a == nil) != (c.want != "") || len(j.all()) != c.written {
 			t.Errorf("%s: %v, %d records", name, err, len(j.all()))
@@ -279,7 +279,7 @@ func TestAdmitRefuses(t *testing.T) {
 func TestNobodyCanSayWhoAsks(t *testing.T) {
 	s, e := state(t, vectorConfig), &engine{}
 	s.Identity = panics{}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: newShelf()})
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: newShelf()})
 	ctx, request := context.Background(), completion(search)
 	request.Credential = "k"
 	errorOf := func(_ any, err error) error { return err }

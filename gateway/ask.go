@@ -31,7 +31,7 @@ func (c *call) converse(ctx context.Context) (Output, error) {
 		defer c.teller.stop()
 	}
 	output, err := c.dispatch(ctx)
-	if output.Asked == nil || d == nil || d.State != "" || len(d.Answers) == 0 || len(output.Asked.Questions) == 0 {
+	if output.Asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(output.Asked.Questions) == 0 {
 		return output, err
 	}
 	answers, ok := c.foreseen(output.Asked)
@@ -154,6 +154,6 @@ func (c *call) askedFor() string {
 // ask adds to an outcome what its caller is asked, by which call.
 func (o *Outcome) ask(asked *Asked, by string, d *Dialogue) {
 	if d.hears(asked) {
-		o.Asked, o.AskedBy = &Asked{Questions: asked.Questions}, by
+		o.InputRequest, o.RequestState = &Asked{Questions: asked.Questions}, by
 	}
 }

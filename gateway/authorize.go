@@ -15,12 +15,12 @@ type Authorizer interface {
 	Authorization(ctx context.Context, run registry.Run, address string) (status string, err error)
 }
 
-// Authorization asks how the nth authorization stands that a principal's call was
+// AuthorizationStatus asks how the nth authorization stands that a principal's call was
 // refused for: pending, completed or failed. As with Lookup, nothing of the request
 // but its credential and its caller is looked at. What is not there, and what its
 // tool's server cannot be asked, is not_found. The result of the call is not
 // delivered by that.
-func (k *Kernel) Authorization(ctx context.Context, request Request, id string, nth int) (status string, err error) {
+func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id string, nth int) (status string, err error) {
 	c, err := k.enter(ctx, request, nil)
 	if err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func (k *Kernel) Authorization(ctx context.Context, request Request, id string, 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", notNow(ctx, err)
 	}
-	challenges := NoteOf(&found).Challenges
+	challenges := MetadataOf(&found).Challenges
 	if err != nil || nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}

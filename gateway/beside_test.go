@@ -19,7 +19,7 @@ import (
 )
 
 func natively(name, arguments string) gateway.Input {
-	return gateway.Input{Native: &gateway.Native{Name: name, Arguments: []byte(arguments)}}
+	return gateway.Input{Native: &gateway.NativeCall{Name: name, Arguments: []byte(arguments)}}
 }
 
 // TestTextWithCalls: the text of an answer and its native calls are judged all
@@ -53,7 +53,7 @@ func TestTextWithCalls(t *testing.T) {
 		{"no text, a call that was cut", "", true, []gateway.Input{good}, "parse truncated_output", []string{"refused"}, ""},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		check := func(how string, d *gateway.Decision, released string) {
 			if got := refusedBy(d); got != c.want || len(d.Reports) != len(c.verdicts) {
@@ -101,7 +101,7 @@ func TestTextWithCalls(t *testing.T) {
 		if strings.TrimSpace(c.text) == "" && len(c.calls) > 0 {
 			continue // whole, whoever asks leaves the text out
 		}
-		inputs := []gateway.Input{{Completion: []byte(c.text), Prose: true, Truncated: c.truncated}}
+		inputs := []gateway.Input{{Completion: []byte(c.text), TextOnly: true, Truncated: c.truncated}}
 		for _, in := range c.calls {
 			in.Truncated = c.truncated
 			inputs = append(inputs, in)
@@ -153,7 +153,7 @@ func TestTextIsNoProse(t *testing.T) {
 	}
 	// A configuration cannot make all text prose.
 	s := state(t, vectorConfig)
-	s.Output.Prose = true
+	s.Output.TextOnly = true
 	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(time.Now)).Judge(ctx, completion(`{"a":1}`))); got != "parse not_a_tool_call" {
 		t.Errorf("under a configuration of prose: %q", got)
 	}
@@ -164,11 +164,11 @@ func TestTextIsNoProse(t *testing.T) {
 func TestCallsWaitForTheText(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
-	k := kernelOf(t, loose(t), gateway.Parts{
+	k := kernelOf(t, loose(t), gateway.Deps{
 		Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}, Engine: e, Store: newShelf(),
 	})
 	a := admit(t, k, gateway.Request{})
-	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Noon."), Prose: true}, timeNow(), timeNow())
+	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Noon."), TextOnly: true}, timeNow(), timeNow())
 	for _, o := range k.Execute(ctx, d) {
 		if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable {
 			t.Errorf("got %+v", o.Refusal)
@@ -268,7 +268,7 @@ func TestNoStoreNoAct(t *testing.T) {
 
 func noStoreNoAct(t *testing.T, how string) {
 	e, j := &engine{}, &journal{}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e}
 	s := newShelf()
 	s.how, s.at = how, 2
 	if how != "none" {
@@ -317,9 +317,9 @@ func TestExecutedCallsAreKept(t *testing.T) {
 		return gateway.Output{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
 	}}
 	s := newShelf()
-	k = kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+	k = kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 	a := admit(t, k, gateway.Request{})
-	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Looking."), Prose: true}, timeNow(), timeNow())
+	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Looking."), TextOnly: true}, timeNow(), timeNow())
 	o := k.Execute(ctx, d)
 	if len(s.opened) != 2 || during[o[1].CallID] != store.Pending || during[o[2].CallID] != store.Pending {
 		t.Errorf("kept %v, while they ran %v", s.opened, during)
@@ -341,7 +341,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 // TestKeysAreForOneTool: one key is not the same request for another tool.
 func TestKeysAreForOneTool(t *testing.T) {
 	ctx := context.Background()
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: newShelf()})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: newShelf()})
 	request := func(name string) gateway.Request {
 		return gateway.Request{Inputs: []gateway.Input{natively(name, `{}`)}}
 	}
@@ -360,7 +360,7 @@ func TestKeysAreForOneTool(t *testing.T) {
 func TestConflictsNameTheTool(t *testing.T) {
 	ctx := context.Background()
 	j := &journal{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Store: newShelf()})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Store: newShelf()})
 	if o := k.Handle(ctx, completion(`{"tool":{"name":"time.now","arguments":{}}}`), "key"); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -388,7 +388,7 @@ func TestConflictsNameTheTool(t *testing.T) {
 func TestProseIsRecorded(t *testing.T) {
 	ctx := context.Background()
 	j := &journal{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Record: audit.Completion})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, RecordContent: audit.Completion})
 	s, err := admit(t, k, gateway.Request{}).Stream(ctx, gateway.ModeEnforce, true)
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func TestProseIsRecorded(t *testing.T) {
 		t.Fatal(o[0].Refusal)
 	}
 	settle(t, k)
-	want := parser.Parse([]byte(in), false, parser.Options{Prose: true})
+	want := parser.Parse([]byte(in), false, parser.Options{TextOnly: true})
 	if r := j.all(); len(r) != 1 || r[0].Verdict != audit.Text || r[0].Completion != in || want.Kind != parser.Text {
 		t.Errorf("records %+v", r)
 	}

@@ -36,8 +36,8 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
 		return store.Call{}, notNow(ctx, err)
-	case call.Step == store.Ended && NoteOf(&call).Subscribed:
-		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Note{}); {
+	case call.Step == store.Ended && MetadataOf(&call).Subscribed:
+		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Metadata{}); {
 		case err == nil:
 			k.tellCancelled(&call)
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already

@@ -139,7 +139,7 @@ func TestClientsThatLeave(t *testing.T) {
 			}
 			s := state(t, vectorConfig)
 			s.Limits = &ratelimit.Limits{Replicas: 1}
-			k := kernelOf(t, s, gateway.Parts{
+			k := kernelOf(t, s, gateway.Deps{
 				Limiter: hookedLimiter{ratelimit.NewLocal(time.Now), once("limiter", c.limiter)},
 				Journal: hooked{log, once("journal", c.journal)},
 				Store:   hookedStore{store.NewMemory(time.Now), once("opens", c.opens)},
@@ -208,7 +208,7 @@ func TestClientsThatLeaveConditions(t *testing.T) {
 func TestLookupsOfClientsThatLeave(t *testing.T) {
 	j, e := &journal{}, &engine{}
 	s := state(t, vectorConfig)
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: leavingStore{store.NewMemory(time.Now)}})
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: leavingStore{store.NewMemory(time.Now)}})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	_, looked := k.Lookup(ctx, gateway.Request{}, "call_x")
@@ -234,11 +234,11 @@ func TestCallersThatLeavePay(t *testing.T) {
 	hourly, _ := ratelimit.ParseRate("1/h")
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: hourly, Burst: 2}}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: &journal{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: &journal{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	request := completion(search)
-	request.Caller = "192.0.2.1"
+	request.CallerAddress = "192.0.2.1"
 	for i, want := range []refusal.Code{"canceled", "canceled", refusal.CallerRateLimited} {
 		if code := codeOf(k.Judge(ctx, request)); code != want {
 			t.Errorf("request %d: %s, expected %s", i, code, want)
@@ -268,7 +268,7 @@ func TestClientsThatLeaveLate(t *testing.T) {
 	}
 	defer log.Close()
 	e := &engine{}
-	k := kernelOf(t, state(t, vectorConfig), gateway.Parts{
+	k := kernelOf(t, state(t, vectorConfig), gateway.Deps{
 		Limiter: ratelimit.NewLocal(time.Now), Journal: leavesAfter{log, leave}, Engine: e, Store: store.NewMemory(time.Now),
 	})
 	o := k.Handle(ctx, completion(search), "")

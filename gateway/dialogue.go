@@ -16,12 +16,12 @@ import (
 // definition lets it ask, of those that its caller can answer.
 func (c *call) asks() (kinds []string) {
 	d := c.input.Dialogue
-	if d == nil || len(d.Asks) == 0 || c.tool == nil {
+	if d == nil || len(d.QuestionKinds) == 0 || c.tool == nil {
 		return nil
 	}
 	may := c.tool.Run().Asks
 	for _, kind := range elicitation.Kinds() {
-		if slices.Contains(may, kind) && slices.Contains(d.Asks, kind) {
+		if slices.Contains(may, kind) && slices.Contains(d.QuestionKinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -30,12 +30,12 @@ func (c *call) asks() (kinds []string) {
 
 // hears tells whether a caller can answer all that is asked.
 func (d *Dialogue) hears(a *Asked) bool {
-	return d != nil && a != nil && len(d.Asks) > 0 &&
-		!slices.ContainsFunc(a.Questions, func(q Question) bool { return !slices.Contains(d.Asks, q.Kind) })
+	return d != nil && a != nil && len(d.QuestionKinds) > 0 &&
+		!slices.ContainsFunc(a.Questions, func(q Question) bool { return !slices.Contains(d.QuestionKinds, q.Kind) })
 }
 
 // answers tells whether a call brings a state or answers.
-func (d *Dialogue) answers() bool { return d != nil && (d.State != "" || len(d.Answers) > 0) }
+func (d *Dialogue) answers() bool { return d != nil && (d.RequestState != "" || len(d.Answers) > 0) }
 
 // said is the digest of a state and answers; empty where there are none. How an answer
 // is spaced, and in which order its members stand, does not matter.
@@ -43,7 +43,7 @@ func (c *call) said() string {
 	d := c.input.Dialogue
 	if c.saying == "" && d.answers() {
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%q", d.State)
+		fmt.Fprintf(sum, "%q", d.RequestState)
 		for _, name := range slices.Sorted(maps.Keys(d.Answers)) {
 			fmt.Fprintf(sum, " %q %s", name, digest(canonical(d.Answers[name])))
 		}

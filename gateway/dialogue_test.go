@@ -30,7 +30,7 @@ const (
 )
 
 // curious are the vectors' tools, of which web.search and time.now may ask.
-func curious(t testing.TB) *gateway.State {
+func curious(t testing.TB) *gateway.Config {
 	t.Helper()
 	s := loose(t)
 	tool := func(name, version, effect, address string, asks ...string) registry.Tool {
@@ -93,19 +93,19 @@ func (e *inquirer) all() []gateway.Task {
 func inquiring(t testing.TB, asked *gateway.Asked) (*gateway.Kernel, *inquirer, *store.Memory, *journal) {
 	t.Helper()
 	e, s, j := &inquirer{asked: asked}, store.NewMemory(time.Now), &journal{}
-	return kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), e, s, j
+	return kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), e, s, j
 }
 
 // asks is a call of a tool by a caller that can answer everything.
 func asks(tool, state string, answers map[string]string) gateway.Request {
-	d := &gateway.Dialogue{Asks: everything, State: state}
+	d := &gateway.Dialogue{QuestionKinds: everything, RequestState: state}
 	for name, answer := range answers {
 		if d.Answers == nil {
 			d.Answers = map[string]json.RawMessage{}
 		}
 		d.Answers[name] = json.RawMessage(answer)
 	}
-	return gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: tool, Arguments: []byte(`{"query":"x","n":1.0}`)}, Dialogue: d}}}
+	return gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: tool, Arguments: []byte(`{"query":"x","n":1.0}`)}, Dialogue: d}}}
 }
 
 func handle(k *gateway.Kernel, r gateway.Request, key string) gateway.Outcome {
@@ -137,7 +137,7 @@ func TestTaskAsks(t *testing.T) {
 		{"data.plain", everything, nil},
 	} {
 		r := asks(c.tool, "", nil)
-		if r.Inputs[0].Dialogue.Asks = c.caller; c.caller == nil {
+		if r.Inputs[0].Dialogue.QuestionKinds = c.caller; c.caller == nil {
 			r.Inputs[0].Dialogue = nil
 		}
 		if o := handle(k, r, ""); o.Refusal != nil {
@@ -154,10 +154,10 @@ func TestAskedAndAnswered(t *testing.T) {
 	secret := "the server's own \u202e state"
 	k, e, s, j := inquiring(t, want(&secret, question("z", "roots", `{}`), question("a", "form", mail)))
 	o := handle(k, asks("web.search", "", nil), "")
-	if o.Refusal == nil || o.Refusal.Code != refusal.ToolFailed || !slices.Equal(names(o.Asked), []string{"a", "z"}) || o.Asked.State != nil || o.AskedBy != o.CallID {
-		t.Fatalf("asked: %+v, %+v", o, o.Asked)
+	if o.Refusal == nil || o.Refusal.Code != refusal.ToolFailed || !slices.Equal(names(o.InputRequest), []string{"a", "z"}) || o.InputRequest.State != nil || o.RequestState != o.CallID {
+		t.Fatalf("asked: %+v, %+v", o, o.InputRequest)
 	}
-	if params := string(o.Asked.Questions[0].Params); params != `{"mode":"form",`+strings.Replace(mail[1:], `\u200b`, `\\u200b`, 1) {
+	if params := string(o.InputRequest.Questions[0].Params); params != `{"mode":"form",`+strings.Replace(mail[1:], `\u200b`, `\\u200b`, 1) {
 		t.Errorf("the caller is asked %s", params)
 	}
 	if strings.Contains(string(o.Result), "own") {
@@ -165,8 +165,8 @@ func TestAskedAndAnswered(t *testing.T) {
 	}
 	const precise = `{"roots":[{"uri":"file:///srv/acme/alpha","name":"1.0"}]}`
 	answers := map[string]string{"a": ` {"content":{"mail":"a@b.example"}, "action":"accept","_meta":{}}`, "z": precise, "other": `17`}
-	done := handle(k, asks("web.search", o.AskedBy, answers), "")
-	if done.Refusal != nil || done.Asked != nil || done.AskedBy != "" || done.CallID == o.CallID {
+	done := handle(k, asks("web.search", o.RequestState, answers), "")
+	if done.Refusal != nil || done.InputRequest != nil || done.RequestState != "" || done.CallID == o.CallID {
 		t.Fatalf("answered: %+v", done)
 	}
 	task := e.all()[1]
@@ -178,14 +178,14 @@ func TestAskedAndAnswered(t *testing.T) {
 	}
 
 	// The same once more is the same answer, however it is spaced and ordered.
-	again := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": `{"_meta":{},"action":"accept","content":{ "mail":"a@b.example"}}`, "z": precise, "other": "17"}), "")
-	if !again.Again || again.CallID != done.CallID || string(again.Result) != string(done.Result) {
+	again := handle(k, asks("web.search", o.RequestState, map[string]string{"a": `{"_meta":{},"action":"accept","content":{ "mail":"a@b.example"}}`, "z": precise, "other": "17"}), "")
+	if !again.Replayed || again.CallID != done.CallID || string(again.Result) != string(done.Result) {
 		t.Errorf("once more: %+v", again)
 	}
 	// Other answers are a conflict, and so is the same state for another call.
 	for _, other := range []gateway.Request{
-		asks("web.search", o.AskedBy, map[string]string{"a": `{"action":"decline"}`, "z": precise}),
-		asks("time.now", o.AskedBy, answers),
+		asks("web.search", o.RequestState, map[string]string{"a": `{"action":"decline"}`, "z": precise}),
+		asks("time.now", o.RequestState, answers),
 	} {
 		if o := handle(k, other, ""); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
 			t.Errorf("another answer: %+v", o)
@@ -213,13 +213,13 @@ func TestAnswersAreToldApart(t *testing.T) {
 	k, _, _, j := inquiring(t, want(nil, question("a", "form", mail)))
 	seen := map[string]string{}
 	for i, d := range []*gateway.Dialogue{
-		nil, {Asks: everything},
-		{Asks: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
-		{Asks: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(`{"action":"decline"}`)}},
-		{Asks: everything, Answers: map[string]json.RawMessage{"b": json.RawMessage(mailed)}},
-		{Asks: everything, State: "call_x", Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
-		{Asks: everything, State: "call_y", Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
-		{Asks: everything, State: "call_x"},
+		nil, {QuestionKinds: everything},
+		{QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
+		{QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(`{"action":"decline"}`)}},
+		{QuestionKinds: everything, Answers: map[string]json.RawMessage{"b": json.RawMessage(mailed)}},
+		{QuestionKinds: everything, RequestState: "call_x", Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
+		{QuestionKinds: everything, RequestState: "call_y", Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
+		{QuestionKinds: everything, RequestState: "call_x"},
 	} {
 		r := asks("web.search", "", nil)
 		r.Inputs[0].Dialogue = d
@@ -245,7 +245,7 @@ func TestStates(t *testing.T) {
 		"other": {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
 	}
 	e, kept := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: kept}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: kept}
 	k := kernelOf(t, s, parts)
 	who := gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}
 	request := func(tool, state string) gateway.Request {
@@ -257,11 +257,11 @@ func TestStates(t *testing.T) {
 		return r
 	}
 	o := handle(k, request("web.search", ""), "")
-	if o.Asked == nil {
+	if o.InputRequest == nil {
 		t.Fatalf("not asked: %+v", o)
 	}
 	plain := handle(k, request("data.plain", ""), "") // asks, and may not
-	if plain.Asked != nil || plain.Refusal == nil {
+	if plain.InputRequest != nil || plain.Refusal == nil {
 		t.Fatalf("asked: %+v", plain)
 	}
 	ctx := context.Background()
@@ -283,16 +283,16 @@ func TestStates(t *testing.T) {
 		{"a path", "../../x\x00", nil, k},
 		{"of a call that runs", "call_running", nil, k},
 		{"of a call that may not ask", plain.CallID, nil, k},
-		{"of another principal", o.AskedBy, func(r *gateway.Request) { r.Credential = "other" }, k},
-		{"of another agent", o.AskedBy, func(r *gateway.Request) { r.Agent = "Intern" }, k},
-		{"of another project", o.AskedBy, func(r *gateway.Request) { r.Project = "beta" }, k},
-		{"of another user", o.AskedBy, func(r *gateway.Request) { r.User = "bob" }, k},
-		{"of another tool", o.AskedBy, func(r *gateway.Request) { r.Inputs[0].Native.Name = "time.now" }, k},
-		{"of another version", o.AskedBy, func(r *gateway.Request) { r.Inputs[0].Native.Version = "0.9.0" }, k},
-		{"of other arguments", o.AskedBy, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":2}`) }, k},
-		{"of a number written otherwise", o.AskedBy, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":1}`) }, k},
-		{"of a tool that stands elsewhere now", o.AskedBy, nil, kernelOf(t, moved, parts)},
-		{"forgotten", o.AskedBy, nil, kernelOf(t, s, gateway.Parts{Limiter: parts.Limiter, Journal: parts.Journal, Engine: e, Store: store.NewMemory(time.Now)})},
+		{"of another principal", o.RequestState, func(r *gateway.Request) { r.Credential = "other" }, k},
+		{"of another agent", o.RequestState, func(r *gateway.Request) { r.Agent = "Intern" }, k},
+		{"of another project", o.RequestState, func(r *gateway.Request) { r.Project = "beta" }, k},
+		{"of another user", o.RequestState, func(r *gateway.Request) { r.User = "bob" }, k},
+		{"of another tool", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Name = "time.now" }, k},
+		{"of another version", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Version = "0.9.0" }, k},
+		{"of other arguments", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":2}`) }, k},
+		{"of a number written otherwise", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":1}`) }, k},
+		{"of a tool that stands elsewhere now", o.RequestState, nil, kernelOf(t, moved, parts)},
+		{"forgotten", o.RequestState, nil, kernelOf(t, s, gateway.Deps{Limiter: parts.Limiter, Journal: parts.Journal, Engine: e, Store: store.NewMemory(time.Now)})},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			before := len(e.all())
@@ -303,7 +303,7 @@ func TestStates(t *testing.T) {
 			for _, key := range []string{"", "key-of-" + strings.ReplaceAll(c.why, " ", "-")} {
 				o := handle(c.by, r, key)
 				const say = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
-				if o.Refusal == nil || refusedAs(o.Refusal) != "schema invalid_value" || o.Refusal.Message != say || o.Asked != nil || o.AskedBy != "" {
+				if o.Refusal == nil || refusedAs(o.Refusal) != "schema invalid_value" || o.Refusal.Message != say || o.InputRequest != nil || o.RequestState != "" {
 					t.Fatalf("got %+v", o.Refusal)
 				}
 				if v := o.Refusal.Violations; len(v) != 1 || v[0].Path != "/requestState" || v[0].Offset != -1 || v[0].Code != refusal.InvalidValue {
@@ -316,7 +316,7 @@ func TestStates(t *testing.T) {
 		})
 	}
 	// The order of members, and how the call is spaced, are no other call.
-	r := request("web.search", o.AskedBy)
+	r := request("web.search", o.RequestState)
 	r.Inputs[0].Native.Arguments = []byte(` {"n":1.0,"query":"\u0078"} `)
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Errorf("the same call: %+v", o.Refusal)
@@ -340,13 +340,13 @@ func elsewhere(t testing.TB) *registry.Registry {
 func TestSweptState(t *testing.T) {
 	c := newClock()
 	kept, e := store.NewMemory(c.now), &inquirer{asked: want(nil, question("a", "form", mail))}
-	k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Engine: e, Store: kept, Now: c.now})
+	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Engine: e, Store: kept, Now: c.now})
 	o := handle(k, asks("web.search", "", nil), "")
 	c.advance(store.Retention + time.Minute)
 	if _, err := kept.Sweep(context.Background(), 100); err != nil {
 		t.Fatal(err)
 	}
-	if o := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": mailed}), ""); o.Refusal == nil || len(o.Refusal.Violations) != 1 || o.Refusal.Violations[0].Path != "/requestState" {
+	if o := handle(k, asks("web.search", o.RequestState, map[string]string{"a": mailed}), ""); o.Refusal == nil || len(o.Refusal.Violations) != 1 || o.Refusal.Violations[0].Path != "/requestState" {
 		t.Errorf("got %+v", o)
 	}
 	if len(e.all()) != 1 {
@@ -359,7 +359,7 @@ func TestSweptState(t *testing.T) {
 func TestAnswerFaults(t *testing.T) {
 	k, e, _, _ := inquiring(t, want(nil, question("a/b~", "form", mail), question("r", "roots", `{}`)))
 	o := handle(k, asks("web.search", "", nil), "")
-	if o.Asked == nil {
+	if o.InputRequest == nil {
 		t.Fatalf("got %+v", o)
 	}
 	for _, c := range []struct {
@@ -383,7 +383,7 @@ func TestAnswerFaults(t *testing.T) {
 			"project boundary_violation", []string{"/inputResponses/r/roots/1/uri", "/inputResponses/r/roots/2/uri"}, false},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			got := handle(k, asks("web.search", o.AskedBy, c.answers), "")
+			got := handle(k, asks("web.search", o.RequestState, c.answers), "")
 			if refusedAs(got.Refusal) != c.want {
 				t.Fatalf("got %+v", got.Refusal)
 			}
@@ -396,8 +396,8 @@ func TestAnswerFaults(t *testing.T) {
 			if !slices.Equal(paths, c.paths) {
 				t.Errorf("at %q, expected %q", paths, c.paths)
 			}
-			if asked := slices.Equal(names(got.Asked), []string{"a/b~", "r"}) && got.AskedBy == o.AskedBy && got.CallID != o.CallID; asked != c.again || !c.again && got.Asked != nil {
-				t.Errorf("asked again: %v by %q", names(got.Asked), got.AskedBy)
+			if asked := slices.Equal(names(got.InputRequest), []string{"a/b~", "r"}) && got.RequestState == o.RequestState && got.CallID != o.CallID; asked != c.again || !c.again && got.InputRequest != nil {
+				t.Errorf("asked again: %v by %q", names(got.InputRequest), got.RequestState)
 			}
 		})
 	}
@@ -405,13 +405,13 @@ func TestAnswerFaults(t *testing.T) {
 		t.Errorf("ran %d times", len(e.all()))
 	}
 	// A caller that cannot answer all that was asked is not asked.
-	r := asks("web.search", o.AskedBy, nil)
-	r.Inputs[0].Dialogue.Asks = []string{"form"}
-	if o := handle(k, r, ""); o.Asked != nil || refusedAs(o.Refusal) != "schema missing_argument" {
+	r := asks("web.search", o.RequestState, nil)
+	r.Inputs[0].Dialogue.QuestionKinds = []string{"form"}
+	if o := handle(k, r, ""); o.InputRequest != nil || refusedAs(o.Refusal) != "schema missing_argument" {
 		t.Errorf("got %+v", o)
 	}
 	// None of that has used the question up.
-	if o := handle(k, asks("web.search", o.AskedBy, map[string]string{"a/b~": mailed, "r": within}), ""); o.Refusal != nil {
+	if o := handle(k, asks("web.search", o.RequestState, map[string]string{"a/b~": mailed, "r": within}), ""); o.Refusal != nil {
 		t.Errorf("the right answers: %+v", o.Refusal)
 	}
 }
@@ -434,7 +434,7 @@ func TestForeseenAnswers(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			k, e, s, j := inquiring(t, questions)
 			o := handle(k, asks("web.search", "", c.answers), "")
-			if c.used != (o.Refusal == nil) || c.used == (o.Asked != nil) {
+			if c.used != (o.Refusal == nil) || c.used == (o.InputRequest != nil) {
 				t.Fatalf("got %+v", o)
 			}
 			tasks := e.all()
@@ -442,8 +442,8 @@ func TestForeseenAnswers(t *testing.T) {
 				t.Errorf("first with %v", tasks[0].Answers)
 			}
 			if !c.used {
-				if len(tasks) != 1 || !slices.Equal(names(o.Asked), []string{"a", "r"}) {
-					t.Errorf("%d runs, asked %v", len(tasks), names(o.Asked))
+				if len(tasks) != 1 || !slices.Equal(names(o.InputRequest), []string{"a", "r"}) {
+					t.Errorf("%d runs, asked %v", len(tasks), names(o.InputRequest))
 				}
 				return
 			}
@@ -463,14 +463,14 @@ func TestForeseenAnswers(t *testing.T) {
 		e.answer = func(context.Context, gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Attempts: 1, Asked: want(nil, question("a", "form", mail))}, failed()
 		}
-		k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 		o := handle(k, asks("web.search", "", map[string]string{"a": mailed}), "")
-		if e.runs.Load() != 2 || !slices.Equal(names(o.Asked), []string{"a"}) {
+		if e.runs.Load() != 2 || !slices.Equal(names(o.InputRequest), []string{"a"}) {
 			t.Fatalf("ran %d times: %+v", e.runs.Load(), o)
 		}
 		// A round that is answered may ask anew: then the state is another.
-		next := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": mailed}), "")
-		if e.runs.Load() != 3 || next.Asked == nil || next.AskedBy == o.AskedBy || next.AskedBy != next.CallID {
+		next := handle(k, asks("web.search", o.RequestState, map[string]string{"a": mailed}), "")
+		if e.runs.Load() != 3 || next.InputRequest == nil || next.RequestState == o.RequestState || next.RequestState != next.CallID {
 			t.Errorf("ran %d times: %+v", e.runs.Load(), next)
 		}
 	})
@@ -516,7 +516,7 @@ func TestUnusableQuestions(t *testing.T) {
 			k, e, s, _ := inquiring(t, c.asked)
 			e.err = c.err
 			o := handle(k, asks(c.tool, "", map[string]string{"a": mailed, "b": mailed}), "")
-			if o.Refusal == nil || o.Refusal.Code != c.code || o.Asked != nil || o.AskedBy != "" || strings.Contains(string(o.Result), "hunter2") {
+			if o.Refusal == nil || o.Refusal.Code != c.code || o.InputRequest != nil || o.RequestState != "" || strings.Contains(string(o.Result), "hunter2") {
 				t.Fatalf("got %+v, %s", o, o.Result)
 			}
 			if c.err == nil {
@@ -524,8 +524,8 @@ func TestUnusableQuestions(t *testing.T) {
 					t.Errorf("the cause is %v", cause)
 				}
 			}
-			if kept, err := s.Find(context.Background(), o.CallID); err != nil || gateway.NoteOf(&kept).Asked != nil {
-				t.Errorf("kept: %+v, %v", gateway.NoteOf(&kept), err)
+			if kept, err := s.Find(context.Background(), o.CallID); err != nil || gateway.MetadataOf(&kept).Asked != nil {
+				t.Errorf("kept: %+v, %v", gateway.MetadataOf(&kept), err)
 			}
 			if len(e.all()) != 1 {
 				t.Errorf("ran %d times", len(e.all()))
@@ -535,13 +535,13 @@ func TestUnusableQuestions(t *testing.T) {
 	t.Run("in an answer that is posted", func(t *testing.T) {
 		e := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }}
 		s, ctx := store.NewMemory(time.Now), context.Background()
-		k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 		o := k.Execute(ctx, k.Judge(ctx, asks("web.search", "", nil)))[0]
-		post := gateway.Post{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
-		if err := k.Answer(ctx, post, gateway.Answer{Failure: "no", Output: gateway.Output{Asked: want(nil, question("a", "form", mail))}}); err != nil {
+		post := gateway.CallbackMessage{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
+		if err := k.Complete(ctx, post, gateway.CallbackResult{Failure: "no", Output: gateway.Output{Asked: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Step != store.Ended || gateway.NoteOf(&kept).Asked != nil {
+		if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Step != store.Ended || gateway.MetadataOf(&kept).Asked != nil {
 			t.Errorf("kept: %+v, %v", kept, err)
 		}
 	})
@@ -549,8 +549,8 @@ func TestUnusableQuestions(t *testing.T) {
 		e := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Body: []byte(`{}`), JSON: true, Asked: want(nil, question("a", "form", mail))}, nil
 		}}
-		k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
-		if o := handle(k, asks("web.search", "", nil), ""); o.Refusal != nil || o.Asked != nil {
+		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+		if o := handle(k, asks("web.search", "", nil), ""); o.Refusal != nil || o.InputRequest != nil {
 			t.Errorf("got %+v", o)
 		}
 	})
@@ -561,10 +561,10 @@ func TestStateWithoutQuestions(t *testing.T) {
 	state := "s"
 	k, e, _, _ := inquiring(t, want(&state))
 	o := handle(k, asks("web.search", "", map[string]string{"a": mailed}), "")
-	if o.Asked == nil || len(o.Asked.Questions) != 0 || len(e.all()) != 1 {
+	if o.InputRequest == nil || len(o.InputRequest.Questions) != 0 || len(e.all()) != 1 {
 		t.Fatalf("got %+v", o)
 	}
-	if o := handle(k, asks("web.search", o.AskedBy, nil), ""); o.Refusal != nil {
+	if o := handle(k, asks("web.search", o.RequestState, nil), ""); o.Refusal != nil {
 		t.Errorf("got %+v", o.Refusal)
 	}
 	if task := e.all()[1]; task.State == nil || *task.State != state || len(task.Answers) != 0 {
@@ -579,29 +579,29 @@ func TestReplayedQuestions(t *testing.T) {
 	first := handle(k, asks("web.search", "", nil), "key")
 	for _, can := range [][]string{everything, {"form"}, {"url"}, nil} {
 		r := asks("web.search", "", nil)
-		r.Inputs[0].Dialogue.Asks = can
+		r.Inputs[0].Dialogue.QuestionKinds = can
 		o := handle(k, r, "key")
-		if asked := slices.Contains(can, "form"); !o.Again || o.CallID != first.CallID || asked != (o.Asked != nil) || asked != (o.AskedBy == first.CallID) {
+		if asked := slices.Contains(can, "form"); !o.Replayed || o.CallID != first.CallID || asked != (o.InputRequest != nil) || asked != (o.RequestState == first.CallID) {
 			t.Errorf("%v: %+v", can, o)
 		}
 	}
 	r := asks("web.search", "", nil)
 	r.Inputs[0].Dialogue = nil
-	if o := handle(k, r, "key"); !o.Again || o.Asked != nil || len(o.Result) == 0 {
+	if o := handle(k, r, "key"); !o.Replayed || o.InputRequest != nil || len(o.Result) == 0 {
 		t.Errorf("got %+v", o)
 	}
 	if len(e.all()) != 1 {
 		t.Errorf("ran %d times", len(e.all()))
 	}
 	// One answer counts, whatever keys come with it.
-	o := handle(k, asks("web.search", first.AskedBy, map[string]string{"a": mailed}), "key")
-	if o.Refusal != nil || o.Again {
+	o := handle(k, asks("web.search", first.RequestState, map[string]string{"a": mailed}), "key")
+	if o.Refusal != nil || o.Replayed {
 		t.Errorf("got %+v", o)
 	}
-	if again := handle(k, asks("web.search", first.AskedBy, map[string]string{"a": mailed}), "key2"); !again.Again || again.CallID != o.CallID {
+	if again := handle(k, asks("web.search", first.RequestState, map[string]string{"a": mailed}), "key2"); !again.Replayed || again.CallID != o.CallID {
 		t.Errorf("got %+v", again)
 	}
-	if o := handle(k, asks("web.search", first.AskedBy, map[string]string{"a": `{"action":"decline"}`}), "key3"); refusedAs(o.Refusal) != "execute idempotency_conflict" {
+	if o := handle(k, asks("web.search", first.RequestState, map[string]string{"a": `{"action":"decline"}`}), "key3"); refusedAs(o.Refusal) != "execute idempotency_conflict" {
 		t.Errorf("got %+v", o)
 	}
 	if len(e.all()) != 2 {
@@ -629,14 +629,14 @@ func TestStateKeys(t *testing.T) {
 // are, one runs.
 func TestTwoKernels(t *testing.T) {
 	e, s, j := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now), &journal{}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}
 	kernels := []*gateway.Kernel{kernelOf(t, curious(t), parts), kernelOf(t, curious(t), parts)}
 	o := handle(kernels[0], asks("web.search", "", nil), "")
 	var all sync.WaitGroup
 	outcomes := make([]gateway.Outcome, 8)
 	for i := range outcomes {
 		all.Go(func() {
-			outcomes[i] = handle(kernels[i%2], asks("web.search", o.AskedBy, map[string]string{"a": mailed}), "")
+			outcomes[i] = handle(kernels[i%2], asks("web.search", o.RequestState, map[string]string{"a": mailed}), "")
 		})
 	}
 	all.Wait()
@@ -648,7 +648,7 @@ func TestTwoKernels(t *testing.T) {
 	if len(e.all()) != 2 {
 		t.Errorf("ran %d times", len(e.all()))
 	}
-	if o := handle(kernels[1], asks("web.search", o.AskedBy, map[string]string{"a": mailed}), ""); !o.Again || o.Refusal != nil {
+	if o := handle(kernels[1], asks("web.search", o.RequestState, map[string]string{"a": mailed}), ""); !o.Replayed || o.Refusal != nil {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -659,20 +659,20 @@ func TestQuestionsOfMarkup(t *testing.T) {
 	params := strings.Replace(mail, "Your", strings.Repeat("<&>", 10<<10)+"Your", 1)
 	k, e, s, _ := inquiring(t, want(nil, question("a", "form", params)))
 	o := handle(k, asks("web.search", "", nil), "")
-	if o.Asked == nil {
+	if o.InputRequest == nil {
 		t.Fatalf("got %+v", o)
 	}
 	if kept, err := s.Find(context.Background(), o.CallID); err != nil || len(kept.Metadata) > len(params)+1<<10 {
 		t.Errorf("%d bytes are kept as %d: %v", len(params), len(kept.Metadata), err)
 	}
-	if o := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": mailed}), ""); o.Refusal != nil || len(e.all()) != 2 {
+	if o := handle(k, asks("web.search", o.RequestState, map[string]string{"a": mailed}), ""); o.Refusal != nil || len(e.all()) != 2 {
 		t.Errorf("ran %d times: %+v", len(e.all()), o.Refusal)
 	}
 }
 
 // TestAsksTakenAway: what a tool has asked is not answered once it may not ask it.
 func TestAsksTakenAway(t *testing.T) {
-	now := func(asks ...string) *gateway.State {
+	now := func(asks ...string) *gateway.Config {
 		s := curious(t)
 		tools, err := registry.New([]registry.Tool{{
 			Name: "web.search", Version: "1.0.0", Effect: "read", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
@@ -699,25 +699,25 @@ func TestAsksTakenAway(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			k, e, _, _ := inquiring(t, c.asked)
 			o := handle(k, asks("web.search", "", nil), "")
-			if o.Asked == nil {
+			if o.InputRequest == nil {
 				t.Fatalf("got %+v", o)
 			}
 			if err := k.Swap(now(c.now...)); err != nil {
 				t.Fatal(err)
 			}
 			answers := map[string]string{"a": mailed, "r": within}
-			done := handle(k, asks("web.search", o.AskedBy, answers), "")
+			done := handle(k, asks("web.search", o.RequestState, answers), "")
 			if c.heard {
 				if done.Refusal != nil || len(e.all()) != 2 {
 					t.Errorf("ran %d times: %+v", len(e.all()), done.Refusal)
 				}
 				return
 			}
-			if refusedAs(done.Refusal) != "schema invalid_value" || done.Refusal.Violations[0].Path != "/requestState" || done.Asked != nil || len(e.all()) != 1 {
+			if refusedAs(done.Refusal) != "schema invalid_value" || done.Refusal.Violations[0].Path != "/requestState" || done.InputRequest != nil || len(e.all()) != 1 {
 				t.Errorf("ran %d times: %+v", len(e.all()), done)
 			}
 			// Nor are questions shown again that are not answered.
-			if done = handle(k, asks("web.search", o.AskedBy, nil), ""); done.Asked != nil || refusedAs(done.Refusal) != "schema invalid_value" {
+			if done = handle(k, asks("web.search", o.RequestState, nil), ""); done.InputRequest != nil || refusedAs(done.Refusal) != "schema invalid_value" {
 				t.Errorf("without answers: %+v", done)
 			}
 		})
@@ -734,10 +734,10 @@ func TestAnswerWhileAnotherIsJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Open(ctx, store.Call{ID: "call_judged", Scope: first.Scope, Key: "asked by " + o.AskedBy, Digest: "other"}); err != nil {
+	if _, err := s.Open(ctx, store.Call{ID: "call_judged", Scope: first.Scope, Key: "asked by " + o.RequestState, Digest: "other"}); err != nil {
 		t.Fatal(err)
 	}
-	answer := asks("web.search", o.AskedBy, map[string]string{"a": mailed})
+	answer := asks("web.search", o.RequestState, map[string]string{"a": mailed})
 	if got := handle(k, answer, ""); refusedAs(got.Refusal) != "execute call_in_progress" || strings.Contains(got.Refusal.Message, "key") {
 		t.Errorf("meanwhile: %+v", got.Refusal)
 	}
@@ -747,7 +747,7 @@ func TestAnswerWhileAnotherIsJudged(t *testing.T) {
 	if got := handle(k, answer, ""); got.Refusal != nil || len(e.all()) != 2 {
 		t.Errorf("then: %+v", got.Refusal)
 	}
-	if got := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": `{"action":"decline"}`}), ""); refusedAs(got.Refusal) != "execute idempotency_conflict" || strings.Contains(got.Refusal.Message, "key") {
+	if got := handle(k, asks("web.search", o.RequestState, map[string]string{"a": `{"action":"decline"}`}), ""); refusedAs(got.Refusal) != "execute idempotency_conflict" || strings.Contains(got.Refusal.Message, "key") {
 		t.Errorf("another: %+v", got.Refusal)
 	}
 }
@@ -757,7 +757,7 @@ func TestManyFoldersOutside(t *testing.T) {
 	k, e, _, _ := inquiring(t, want(nil, question("a", "roots", `{}`), question("b", "roots", `{}`)))
 	o := handle(k, asks("web.search", "", nil), "")
 	roots := `{"roots":[{"uri":"file:///etc"}` + strings.Repeat(`,{"uri":"file:///etc"}`, 63) + `]}`
-	got := handle(k, asks("web.search", o.AskedBy, map[string]string{"a": roots, "b": roots}), "")
+	got := handle(k, asks("web.search", o.RequestState, map[string]string{"a": roots, "b": roots}), "")
 	if refusedAs(got.Refusal) != "project boundary_violation" || len(got.Refusal.Violations) != 100 || len(e.all()) != 1 {
 		t.Errorf("%d violations: %+v", len(got.Refusal.Violations), got.Refusal.Message)
 	}
@@ -777,11 +777,11 @@ func (s amnesiac) Get(context.Context, string, string) (store.Call, error) {
 func TestStateThatCannotBeLookedUp(t *testing.T) {
 	for _, how := range []func() error{func() error { return store.ErrUnavailable }, func() error { panic("secret of the store") }} {
 		e, s := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
-		parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s}
+		parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s}
 		k := kernelOf(t, curious(t), parts)
 		parts.Store = amnesiac{s, how}
 		o := handle(k, asks("web.search", "", nil), "")
-		answer := asks("web.search", o.AskedBy, map[string]string{"a": mailed})
+		answer := asks("web.search", o.RequestState, map[string]string{"a": mailed})
 		if o := handle(kernelOf(t, curious(t), parts), answer, ""); refusedAs(o.Refusal) != "execute store_unavailable" || strings.Contains(string(o.Result), "secret") {
 			t.Errorf("got %+v", o.Refusal)
 		}
@@ -793,7 +793,7 @@ func TestStateThatCannotBeLookedUp(t *testing.T) {
 		if len(e.all()) != 1 {
 			t.Error("it ran")
 		}
-		if o := handle(k, answer, ""); o.Refusal != nil || o.Again {
+		if o := handle(k, answer, ""); o.Refusal != nil || o.Replayed {
 			t.Errorf("later: %+v", o)
 		}
 	}
@@ -803,12 +803,12 @@ func TestStateThatCannotBeLookedUp(t *testing.T) {
 func TestAnswersElsewhere(t *testing.T) {
 	k, e, s, j := inquiring(t, want(nil, question("a", "form", mail)))
 	o := handle(k, asks("web.search", "", nil), "")
-	answer := asks("web.search", o.AskedBy, map[string]string{"a": mailed})
+	answer := asks("web.search", o.RequestState, map[string]string{"a": mailed})
 	ctx := context.Background()
 	if got := k.Execute(ctx, k.Judge(ctx, answer))[0]; refusedAs(got.Refusal) != "execute internal" || len(e.all()) != 1 {
 		t.Errorf("without a key: %+v", got)
 	}
-	for _, d := range []*gateway.Dialogue{answer.Inputs[0].Dialogue, {Asks: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}}} {
+	for _, d := range []*gateway.Dialogue{answer.Inputs[0].Dialogue, {QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}}} {
 		in := answer
 		in.Inputs = []gateway.Input{answer.Inputs[0]}
 		in.Inputs[0].Dialogue = d
@@ -833,7 +833,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Delivered != true {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
-	if o := handle(k, answer, ""); o.Refusal != nil || o.Again {
+	if o := handle(k, answer, ""); o.Refusal != nil || o.Replayed {
 		t.Errorf("then: %+v", o)
 	}
 }
@@ -963,7 +963,7 @@ func TestProgressOfTwoRounds(t *testing.T) {
 		}
 		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
 	}}
-	k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 	var told []float64
 	r := asks("web.search", "", map[string]string{"a": mailed})
 	r.Inputs[0].Dialogue.Progress = func(p gateway.Progress) { told = append(told, p.Done) }

@@ -30,20 +30,20 @@ type Outcome struct {
 	// became of the call is not yet sure: it can be asked for by its id.
 	Pending bool
 
-	// Again says that this is the answer of a call that its key has started before.
-	Again bool
+	// Replayed says that this is the answer of a call that its key has started before.
+	Replayed bool
 	// Wrapped says that the tool's own answer stands in the result as the member
 	// value.
 	Wrapped bool
 	// Challenges are what a person has to do before such a call can pass. They are
 	// not for the model.
 	Challenges []Challenge
-	// Asked is what the tool wants to know of the caller before it goes on, where the
-	// caller can answer all of it; its State is not shown. AskedBy is the state with
+	// InputRequest is what the tool wants to know of the caller before it goes on, where the
+	// caller can answer all of it; its State is not shown. RequestState is the state with
 	// which the caller sends the call again, beside the answers: the id of the call
 	// that was asked.
-	Asked   *Asked
-	AskedBy string
+	InputRequest *Asked
+	RequestState string
 
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
 	deadline time.Time
@@ -107,7 +107,7 @@ func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Out
 			}
 			o.Result, o.Status = refusedResult(r, o.Refusal), status(o.Refusal)
 			if again := r.unanswered; again != nil {
-				o.ask(again.asked, again.dialogue.State, again.dialogue)
+				o.ask(again.asked, again.dialogue.RequestState, again.dialogue)
 			}
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
@@ -127,7 +127,7 @@ const unknownState = "Callgate failed while the call was handled. Whether it had
 
 func refusedResult(r Report, refused *refusal.Error) []byte {
 	var name *string
-	if r.Named {
+	if r.HasTool {
 		name = &r.Tool
 	}
 	result, err := wrapper.Refusal(name, refused)
@@ -160,7 +160,7 @@ func (c *call) undispatched(ctx context.Context, refused *refusal.Error) Outcome
 	c.drop(ctx)
 	c.endRefused(refused)
 	c.ended(VerdictRefused, refused, audit.Failed, 0, nil)
-	r := Report{Tool: c.parsed.Name, Named: c.parsed.Named}
+	r := Report{Tool: c.parsed.Name, HasTool: c.parsed.HasName}
 	return Outcome{CallID: c.id, Result: refusedResult(r, refused), Refusal: refused, Status: status(refused)}
 }
 
@@ -176,14 +176,14 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	}
 	if err != nil {
 		o.Refusal = afterDispatch(err)
-		o.Result = refusedResult(Report{Tool: c.parsed.Name, Named: true}, o.Refusal)
+		o.Result = refusedResult(Report{Tool: c.parsed.Name, HasTool: true}, o.Refusal)
 	}
 	o.Status = status(o.Refusal)
 	if o.Refusal != nil && len(output.Challenges) > 0 {
-		c.remember(func(n *Note) { n.Challenges = output.Challenges })
+		c.remember(func(n *Metadata) { n.Challenges = output.Challenges })
 	}
 	if o.Refusal != nil && output.Asked != nil && c.stored == nil {
-		c.remember(func(n *Note) { n.Asked, n.AskedFor = output.Asked, c.askedFor() })
+		c.remember(func(n *Metadata) { n.Asked, n.AskedCallDigest = output.Asked, c.askedFor() })
 	}
 	o.recall(c.note, c.input.Dialogue)
 	r := c.record(audit.Ending)
@@ -316,7 +316,7 @@ func (c *call) wrap(output Output) ([]byte, error) {
 		return nil, invalid(err)
 	}
 	if !output.JSON || wrapper.Wraps(output.Body) {
-		c.remember(func(n *Note) { n.Wrapped = true })
+		c.remember(func(n *Metadata) { n.Wrapped = true })
 	}
 	return result, nil
 }

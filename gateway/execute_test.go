@@ -39,7 +39,7 @@ func open(t testing.TB, e *engine, j *journal) *gateway.Kernel {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
-	return kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: store.NewMemory(time.Now)})
+	return kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: store.NewMemory(time.Now)})
 }
 
 // spoiled are the vectors and, for each that is a call, what must not run.
@@ -237,12 +237,12 @@ func TestNoLogNoAct(t *testing.T) {
 			t.Fatalf("got %+v", o.Refusal)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		if k.Settle(ctx) == nil {
+		if k.Flush(ctx) == nil {
 			t.Error("settled while an outcome is owed")
 		}
 		cancel()
 		j.fail(false)
-		if err := k.Settle(context.Background()); err != nil {
+		if err := k.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 		records := j.all()
@@ -286,15 +286,15 @@ func TestAnswer(t *testing.T) {
 
 // answer is what the tool of a call without a thread says to it, in JSON.
 func answer(k *gateway.Kernel, id, body string) error {
-	post := gateway.Post{CallID: id, ID: id, Group: id, Digest: body}
-	return k.Answer(context.Background(), post, gateway.Answer{Output: gateway.Output{Body: []byte(body), JSON: true}})
+	post := gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: body}
+	return k.Complete(context.Background(), post, gateway.CallbackResult{Output: gateway.Output{Body: []byte(body), JSON: true}})
 }
 
 // TestRecords: what is written down, and what is not.
 func TestRecords(t *testing.T) {
 	s := state(t, vectorConfig)
 	j := &journal{}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Replica: "r1", Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Replica: "r1", Store: store.NewMemory(time.Now)})
 	request := completion(`{"tool":{"name":"web.search","arguments":{"query":"secret words"}}}`)
 	request.ID, request.Thread, request.TraceID = "req-1", "thread-1", "0123"
 	k.Execute(context.Background(), k.Judge(context.Background(), request))
@@ -334,7 +334,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 	s.Tools = tools
 	for _, keep := range []audit.Content{audit.Arguments, audit.Completion} {
 		j := &journal{}
-		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Record: keep, Store: store.NewMemory(time.Now)})
+		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, RecordContent: keep, Store: store.NewMemory(time.Now)})
 		const call = `{"tool":{"name":"login","arguments":{"user":"ann","password":"HUNTER2"}}}`
 		for _, in := range []gateway.Input{
 			{Completion: []byte(call)},
@@ -345,7 +345,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 			{Completion: []byte(strings.Replace(call, `"ann"`, `1`, 1))},
 			{Completion: []byte(call[:len(call)-3])},
 			{Completion: []byte(strings.Replace(call, "login", "log_in", 1))},
-			{Native: &gateway.Native{Name: "login", Arguments: []byte(`{"user":"ann","password":"HUNTER2"}`)}},
+			{Native: &gateway.NativeCall{Name: "login", Arguments: []byte(`{"user":"ann","password":"HUNTER2"}`)}},
 		} {
 			k.Execute(context.Background(), k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{in}}))
 		}
@@ -369,8 +369,8 @@ func TestSecondDecisionFails(t *testing.T) {
 	e, j := &engine{}, &journal{}
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}, Engine: e})
-	native := gateway.Input{Native: &gateway.Native{Name: "time.now", Arguments: []byte("{}")}}
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}, Engine: e})
+	native := gateway.Input{Native: &gateway.NativeCall{Name: "time.now", Arguments: []byte("{}")}}
 	d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{native, native}})
 	for _, o := range k.Execute(context.Background(), d) {
 		if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable {

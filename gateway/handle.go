@@ -112,7 +112,7 @@ func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, erro
 	if err := k.deliver(ctx, prior); err != nil {
 		return nil, err
 	}
-	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Again: true}
+	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Replayed: true}
 	o.recall(prior.Metadata, c.input.Dialogue)
 	return &o, nil
 }
@@ -236,10 +236,10 @@ type Tool struct {
 	Run    string `json:"-"`
 	// Client says that the application runs the tool, not Callgate.
 	Client bool `json:"-"`
-	// WrittenSchema is the input schema in its author's words, closed; OutputSchema
+	// AuthoredSchema is the input schema in its author's words, closed; OutputSchema
 	// is what results are judged by, as it was written, or nil.
-	WrittenSchema json.RawMessage `json:"-"`
-	OutputSchema  json.RawMessage `json:"-"`
+	AuthoredSchema json.RawMessage `json:"-"`
+	OutputSchema   json.RawMessage `json:"-"`
 }
 
 // Tools lists what an agent may use: each tool in the version that a call of its
@@ -291,7 +291,7 @@ func (c *call) shown(entry *registry.Entry) Tool {
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
 		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client",
-		WrittenSchema: entry.AuthoredSchema(), OutputSchema: entry.OutputSchema(),
+		AuthoredSchema: entry.AuthoredSchema(), OutputSchema: entry.OutputSchema(),
 	}
 }
 

@@ -17,11 +17,11 @@ import (
 )
 
 func timeNow() gateway.Input {
-	return gateway.Input{Native: &gateway.Native{Name: "time.now", Wire: "time_now", Arguments: []byte("{}")}}
+	return gateway.Input{Native: &gateway.NativeCall{Name: "time.now", Wire: "time_now", Arguments: []byte("{}")}}
 }
 
 // loose is the vectors' configuration without limits.
-func loose(t testing.TB) *gateway.State {
+func loose(t testing.TB) *gateway.Config {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
@@ -30,7 +30,7 @@ func loose(t testing.TB) *gateway.State {
 
 func settle(t testing.TB, k *gateway.Kernel) {
 	t.Helper()
-	if err := k.Settle(context.Background()); err != nil {
+	if err := k.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,9 +53,9 @@ func TestHandOver(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, slow{&journal{}, make(chan struct{})}
 	s := state(t, vectorConfig)
-	k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Engine: e, Store: newShelf()})
+	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
-	d := a.Judge(ctx, gateway.ModeEnforce, timeNow(), gateway.Input{Completion: []byte("Looking."), Prose: true}, timeNow())
+	d := a.Judge(ctx, gateway.ModeEnforce, timeNow(), gateway.Input{Completion: []byte("Looking."), TextOnly: true}, timeNow())
 	o := k.HandOver(ctx, d) // returns although the journal takes no outcome
 	if len(o) != 3 || o[0].Status != 200 || o[0].Refusal != nil || o[0].Result != nil || o[0].CallID != d.Reports[0].CallID || string(o[1].Text) != "Looking." || o[2].CallID == o[0].CallID {
 		t.Fatalf("got %+v", o)
@@ -64,7 +64,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatalf("%d records before the outcomes", len(records))
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
-	if k.Settle(waiting) == nil {
+	if k.Flush(waiting) == nil {
 		t.Error("settled while outcomes are owed")
 	}
 	cancel()
@@ -106,7 +106,7 @@ func TestHandOver(t *testing.T) {
 func TestModes(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
 	code := func(outcomes []gateway.Outcome) refusal.Code {
 		if r := outcomes[0].Refusal; r != nil {
@@ -199,7 +199,7 @@ func (f *flaky) Append(ctx context.Context, r audit.Record) error {
 func TestHandedOverIsOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &flaky{journal: &journal{}}
-		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
 		a := admit(t, k, gateway.Request{})
 		k.HandOver(t.Context(), a.Judge(t.Context(), gateway.ModeEnforce, timeNow()))
 		settle(t, k)
@@ -213,7 +213,7 @@ func TestHandedOverIsOwed(t *testing.T) {
 // TestJournalThatPanics before the act stops it.
 func TestJournalThatPanics(t *testing.T) {
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: journalPanics{}, Engine: e})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: journalPanics{}, Engine: e})
 	for _, in := range []string{search, "Noon.", "{"} {
 		o := k.Execute(t.Context(), k.Judge(t.Context(), completion(in)))[0]
 		if o.Refusal == nil || e.runs.Load() != 0 {
@@ -231,7 +231,7 @@ func (journalPanics) Append(context.Context, audit.Record) error { panic("secret
 func TestHandOverIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := slow{&journal{}, make(chan struct{})}
-		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
 		a := admit(t, k, gateway.Request{})
 		decide := func() *gateway.Decision { return a.Judge(t.Context(), gateway.ModeEnforce, timeNow(), timeNow()) }
 		begun := time.Now()

@@ -54,10 +54,10 @@ func hear(ctx context.Context, c *call) error {
 	if c.mode != ModeCall {
 		return errors.New("an answer in a call that is not executed here")
 	}
-	if d.State == "" {
+	if d.RequestState == "" {
 		return nil
 	}
-	asked, err := c.askedBefore(ctx, d.State)
+	asked, err := c.askedBefore(ctx, d.RequestState)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (c *call) askedBefore(ctx context.Context, state string) (*Asked, error) {
 	if err != nil {
 		return nil, refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(err)
 	}
-	note := NoteOf(&prior)
-	if prior.Step != store.Ended || note.Asked == nil || note.AskedFor != c.askedFor() || !c.stillAsks(note.Asked) {
+	note := MetadataOf(&prior)
+	if prior.Step != store.Ended || note.Asked == nil || note.AskedCallDigest != c.askedFor() || !c.stillAsks(note.Asked) {
 		return nil, noQuestion()
 	}
 	return note.Asked, nil
@@ -195,10 +195,10 @@ func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
 // one it brings: what a question is answered with stands.
 func (c *call) stateKey() string {
 	d := c.input.Dialogue
-	if d == nil || !named(d.State) {
+	if d == nil || !named(d.RequestState) {
 		return ""
 	}
-	return stateKeys + d.State
+	return stateKeys + d.RequestState
 }
 
 // brings tells whether a call may have brought answers to its tool. They are not kept

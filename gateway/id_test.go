@@ -48,7 +48,7 @@ func TestIDsAreKeys(t *testing.T) {
 		e := &engine{}
 		state := loose(t)
 		state.Identity = holders{"one": "One", "two": "Two"}
-		k := kernelOf(t, state, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+		k := kernelOf(t, state, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 		ask := func(credential, name, key string) gateway.Outcome {
 			t.Helper()
 			return k.Handle(context.Background(), gateway.Request{Credential: credential, Subject: gateway.Subject{Project: "alpha"}, Inputs: []gateway.Input{natively(name, `{}`)}}, key)
@@ -56,11 +56,11 @@ func TestIDsAreKeys(t *testing.T) {
 		for i, begun := range []string{"", "a-key", "oxp a-key"} {
 			runs := e.runs.Load()
 			first := ask("one", "time.now", begun)
-			if first.Refusal != nil || first.Again {
+			if first.Refusal != nil || first.Replayed {
 				t.Fatalf("%q: %+v", begun, first)
 			}
 			for _, key := range []string{first.CallID, "oxp " + first.CallID} {
-				if again := ask("one", "time.now", key); again.CallID != first.CallID || !again.Again || string(again.Result) != string(first.Result) || again.Status != first.Status {
+				if again := ask("one", "time.now", key); again.CallID != first.CallID || !again.Replayed || string(again.Result) != string(first.Result) || again.Status != first.Status {
 					t.Errorf("%q, and again with %q: %+v", begun, key, again)
 				}
 				if other := ask("one", "web.search", key); other.Refusal == nil || other.Refusal.Code != refusal.IdempotencyConflict {
@@ -76,14 +76,14 @@ func TestIDsAreKeys(t *testing.T) {
 			}
 			// To anybody else, and of none, it is a key as any other.
 			stranger := ask("two", "time.now", first.CallID)
-			if stranger.Again || stranger.Refusal != nil || stranger.CallID == first.CallID {
+			if stranger.Replayed || stranger.Refusal != nil || stranger.CallID == first.CallID {
 				t.Errorf("%q, of another: %+v", begun, stranger)
 			}
 			unknown := "call_" + strings.Repeat(string(rune('A'+i)), 26)
-			if o := ask("one", "time.now", unknown); o.Again || o.Refusal != nil {
+			if o := ask("one", "time.now", unknown); o.Replayed || o.Refusal != nil {
 				t.Errorf("of no call: %+v", o)
 			}
-			if o := ask("one", "time.now", unknown); !o.Again {
+			if o := ask("one", "time.now", unknown); !o.Replayed {
 				t.Errorf("of no call, and again: %+v", o)
 			}
 			if ran := e.runs.Load() - runs; ran != 3 {
@@ -103,7 +103,7 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 			<-end
 			return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		}}
-		k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 		ask := func(ctx context.Context, key string) gateway.Outcome {
 			return k.Handle(ctx, gateway.Request{Inputs: []gateway.Input{natively("time.now", `{}`)}}, key)
 		}
@@ -127,7 +127,7 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 		if err := answer(k, id, `{"n":1}`); err != nil {
 			t.Fatal(err)
 		}
-		if o := ask(context.Background(), id); !o.Again || o.CallID != id || !strings.Contains(string(o.Result), `"n":1`) {
+		if o := ask(context.Background(), id); !o.Replayed || o.CallID != id || !strings.Contains(string(o.Result), `"n":1`) {
 			t.Errorf("after all: %+v", o)
 		}
 		if e.runs.Load() != 1 {
@@ -140,7 +140,7 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 // nothing is begun with it. No other key is looked for.
 func TestIDsThatCannotBeLookedUp(t *testing.T) {
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: amnesiac{store.NewMemory(time.Now), func() error { return store.ErrUnavailable }}})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: amnesiac{store.NewMemory(time.Now), func() error { return store.ErrUnavailable }}})
 	random := strings.Repeat("A", 26)
 	for key, looked := range map[string]bool{
 		"call_" + random: true, "oxp call_" + random: true, "call_" + random + "234567": true,

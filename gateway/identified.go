@@ -15,7 +15,7 @@ import (
 // credential and takes the rate again.
 type identified struct {
 	kernel     *Kernel
-	state      *State // that judged the credential
+	state      *Config // that judged the credential
 	credential string
 	address    string
 	principal  *identity.Principal // nil where no credentials are asked for
@@ -34,7 +34,7 @@ type identified struct {
 // be the same caller's still.
 func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, err error) {
 	before := k.parts.Now()
-	i := &identified{kernel: k, state: k.state.Load(), credential: request.Credential, address: request.Caller}
+	i := &identified{kernel: k, state: k.state.Load(), credential: request.Credential, address: request.CallerAddress}
 	refused := refusal.From(refusal.Identity, i.identify(ctx))
 	i.took = k.parts.Now().Sub(before)
 	if refused == nil {
@@ -71,7 +71,7 @@ func (i *identified) name() string { return callerName(i.principal, i.address) }
 func (k *Kernel) take(request *Request) *identified {
 	i := request.identified
 	request.identified = nil
-	if i == nil || i.kernel != k || i.credential != request.Credential || i.address != request.Caller || i.used.Swap(true) {
+	if i == nil || i.kernel != k || i.credential != request.Credential || i.address != request.CallerAddress || i.used.Swap(true) {
 		return nil
 	}
 	return i
@@ -79,7 +79,7 @@ func (k *Kernel) take(request *Request) *identified {
 
 // callerRate takes the rate of a caller. Without a name, as on the command line, there
 // is none.
-func (k *Kernel) callerRate(ctx context.Context, state *State, caller string) error {
+func (k *Kernel) callerRate(ctx context.Context, state *Config, caller string) error {
 	if caller == "" {
 		return nil
 	}

@@ -66,7 +66,7 @@ var judgements = map[string]func(*gateway.Kernel, gateway.Request) error{
 
 // identifying is a kernel that asks for a credential, with a rate of the caller that
 // suffices for so many requests.
-func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.State, *asksOnce) {
+func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.Config, *asksOnce) {
 	t.Helper()
 	s := state(t, vectorConfig)
 	a := &asksOnce{knows: knows{
@@ -76,7 +76,7 @@ func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.State, *ask
 	rate, _ := ratelimit.ParseRate("1/h")
 	s.Identity, s.Limits = a, &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: burst}}
 	c := newClock()
-	return kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Store: store.NewMemory(c.now)}), s, a
+	return kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Store: store.NewMemory(c.now)}), s, a
 }
 
 // TestIdentifiedCountsOnce: the judgement of a request whose caller was identified
@@ -85,7 +85,7 @@ func TestIdentifiedCountsOnce(t *testing.T) {
 	for name, way := range judgements {
 		k, _, asked := identifying(t, 1)
 		request := completion(search)
-		request.Credential, request.Caller = "key", "127.0.0.1"
+		request.Credential, request.CallerAddress = "key", "127.0.0.1"
 		who, err := k.Identify(context.Background(), &request)
 		if who != "app" || err != nil {
 			t.Fatalf("%s: %q %v", name, who, err)
@@ -105,11 +105,11 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 	for name, change := range map[string]func(*gateway.Request){
 		"nobody":         func(r *gateway.Request) { r.Credential = "" },
 		"another":        func(r *gateway.Request) { r.Credential = "other" },
-		"from elsewhere": func(r *gateway.Request) { r.Caller = "10.0.0.1" },
+		"from elsewhere": func(r *gateway.Request) { r.CallerAddress = "10.0.0.1" },
 	} {
 		k, _, asked := identifying(t, 1)
 		request := completion(search)
-		request.Credential, request.Caller = "key", "127.0.0.1"
+		request.Credential, request.CallerAddress = "key", "127.0.0.1"
 		if _, err := k.Identify(context.Background(), &request); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 		for way, judge := range judgements {
 			k, s, _ := identifying(t, 1)
 			request := completion(search)
-			request.Credential, request.Caller, request.Agent = "key", "127.0.0.1", "Analyst"
+			request.Credential, request.CallerAddress, request.Agent = "key", "127.0.0.1", "Analyst"
 			if _, err := k.Identify(context.Background(), &request); err != nil {
 				t.Fatal(err)
 			}
@@ -177,25 +177,25 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 func TestIdentifyRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		credential string
-		change     func(*gateway.State, *gateway.Parts)
+		change     func(*gateway.Config, *gateway.Deps)
 		want       string
 	}{
 		"nobody":            {"", nil, "identity unauthenticated"},
 		"unknown":           {"wrong", nil, "identity unauthenticated"},
-		"panics":            {"key", func(s *gateway.State, _ *gateway.Parts) { s.Identity = panics{} }, "identity internal"},
-		"no limiter":        {"key", func(_ *gateway.State, p *gateway.Parts) { p.Limiter = nil }, "identity limiter_unavailable"},
-		"a broken limiter":  {"key", func(_ *gateway.State, p *gateway.Parts) { p.Limiter = brokenLimiter{} }, "identity internal"},
-		"a rate of nothing": {"key", func(s *gateway.State, _ *gateway.Parts) { s.Limits.Caller.Burst = 0 }, "rate limiter_unavailable"},
+		"panics":            {"key", func(s *gateway.Config, _ *gateway.Deps) { s.Identity = panics{} }, "identity internal"},
+		"no limiter":        {"key", func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, "identity limiter_unavailable"},
+		"a broken limiter":  {"key", func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = brokenLimiter{} }, "identity internal"},
+		"a rate of nothing": {"key", func(s *gateway.Config, _ *gateway.Deps) { s.Limits.Caller.Burst = 0 }, "rate limiter_unavailable"},
 		"over its rate":     {"spent", nil, "identity caller_rate_limited"},
 	} {
 		_, s, _ := identifying(t, 1)
 		j, seen := &journal{}, &judgedCounts{}
-		parts := gateway.Parts{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}
+		parts := gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}
 		if c.change != nil {
 			c.change(s, &parts)
 		}
 		k := kernelOf(t, s, parts)
-		request := gateway.Request{Credential: c.credential, Caller: "127.0.0.1"}
+		request := gateway.Request{Credential: c.credential, CallerAddress: "127.0.0.1"}
 		if c.credential == "spent" {
 			request.Credential = "key"
 			if _, err := k.Identify(context.Background(), &request); err != nil {

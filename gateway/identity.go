@@ -61,9 +61,9 @@ func unknownCaller() error {
 	return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
 }
 
-// Operator refuses a credential that is not one of an operator. Where nobody is asked
+// CheckOperator refuses a credential that is not one of an operator. Where nobody is asked
 // for a credential, nobody is an operator.
-func (k *Kernel) Operator(credential string) *refusal.Error {
+func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	p, err := k.state.Load().principal(credential)
 	switch {
 	case err != nil:
@@ -77,11 +77,11 @@ func (k *Kernel) Operator(credential string) *refusal.Error {
 }
 
 // caller names who asks: the principal, or else the address.
-func (c *call) caller() string { return callerName(c.principal, c.request.Caller) }
+func (c *call) caller() string { return callerName(c.principal, c.request.CallerAddress) }
 
 // principal is who a credential is of, where one is asked for. Where those who know
 // credentials panic, nobody is known.
-func (s *State) principal(credential string) (p *identity.Principal, err error) {
+func (s *Config) principal(credential string) (p *identity.Principal, err error) {
 	if s.Identity == nil {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (s *State) principal(credential string) (p *identity.Principal, err error) 
 // subject is for whom a request is judged. Without credentials the request is
 // believed, and the defaults stand in; with them, what the principal has only
 // one of stands in.
-func (s *State) subject(request Request, p *identity.Principal) Subject {
+func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if s.Identity == nil {
 		return request.Subject.or(s.Defaults)
 	}

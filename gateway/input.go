@@ -29,10 +29,10 @@ type Request struct {
 	// Credential is what the caller proves itself with, where the configuration
 	// asks for one.
 	Credential string
-	// Caller is the address of who asks, for the limit that is taken before
+	// CallerAddress is the address of who asks, for the limit that is taken before
 	// anything is read; a principal has a limit of its own instead. Empty, as on
 	// the command line, there is no such limit.
-	Caller string
+	CallerAddress string
 	// ID is the caller's own name for the request, Thread the conversation, and
 	// TraceID the trace that it is part of. They are written down, and told to
 	// tools that keep a conversation of their own.
@@ -65,11 +65,11 @@ const (
 // Input is one completion, or one native call.
 type Input struct {
 	Completion []byte
-	// Prose says that the completion is the text of an answer whose calls come
+	// TextOnly says that the completion is the text of an answer whose calls come
 	// natively: it is no call, however it starts, and JSON in it is judged as under
 	// allow_foreign, whatever output.json_in_text says.
-	Prose  bool
-	Native *Native
+	TextOnly bool
+	Native   *NativeCall
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool
@@ -89,17 +89,17 @@ type Dialogue struct {
 	// same time.
 	Log      func(Log)
 	LogLevel string
-	// Asks are the kinds of questions that the caller can answer: form, url, sampling
+	// QuestionKinds are the kinds of questions that the caller can answer: form, url, sampling
 	// and roots. A tool asks only what its definition lets it ask, too.
-	Asks []string
-	// State names the call that has asked, and Answers are the caller's answers to its
+	QuestionKinds []string
+	// RequestState names the call that has asked, and Answers are the caller's answers to its
 	// questions, by their names. Answers without a state are to what the tool will ask.
-	State   string
-	Answers map[string]json.RawMessage
+	RequestState string
+	Answers      map[string]json.RawMessage
 }
 
-// Native is a call that a provider has taken apart already.
-type Native struct {
+// NativeCall is a call that a provider has taken apart already.
+type NativeCall struct {
 	Name string // in the registry
 	// Wire is the name as it stood on a wire of a smaller alphabet, such as
 	// web_search for web.search; empty where the wire has the registry's names.

@@ -19,9 +19,9 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Parts are what a kernel works with beside a configuration, and what outlives
+// Deps are what a kernel works with beside a configuration, and what outlives
 // each. A part that is nil refuses whatever needs it.
-type Parts struct {
+type Deps struct {
 	Limiter ratelimit.Limiter
 	Journal Journal
 	Engine  Engine
@@ -34,8 +34,8 @@ type Parts struct {
 	Now func() time.Time
 	// NewID makes an identifier that nobody can guess; nil is crypto/rand.
 	NewID func() string
-	// Record is how much of a completion the journal is given.
-	Record audit.Content
+	// RecordContent is how much of a completion the journal is given.
+	RecordContent audit.Content
 	// Replica names this process in the journal.
 	Replica string
 	// Node is the same for every process that writes this journal, and for no other.
@@ -52,9 +52,9 @@ type Observer interface {
 
 // Kernel judges and executes. It is safe for concurrent use.
 type Kernel struct {
-	state atomic.Pointer[State]
+	state atomic.Pointer[Config]
 	apart atomic.Pointer[map[string]bool] // tools that may not be called
-	parts Parts
+	parts Deps
 	store shield
 	owed  debts
 	ends  ends
@@ -65,7 +65,7 @@ type Kernel struct {
 }
 
 // New returns a kernel that judges by a configuration.
-func New(state *State, parts Parts) (*Kernel, error) {
+func New(state *Config, parts Deps) (*Kernel, error) {
 	if parts.Now == nil {
 		parts.Now = time.Now
 	}
@@ -78,7 +78,7 @@ func New(state *State, parts Parts) (*Kernel, error) {
 
 // Swap replaces the configuration for judgements that start from now on. One
 // that is not whole is an error and changes nothing.
-func (k *Kernel) Swap(state *State) error {
+func (k *Kernel) Swap(state *Config) error {
 	if err := state.whole(); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ var pipeline = []check{
 // call is one input on its way through the checks, with what they found.
 type call struct {
 	kernel *Kernel
-	state  *State
+	state  *Config
 	mode   Mode
 	// admission is what let the request in; nil where this judgement does so.
 	admission *Admission
@@ -326,7 +326,7 @@ func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == par
 func (c *call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
-		Tool: c.parsed.Name, Named: c.parsed.Named, unanswered: c.unanswered,
+		Tool: c.parsed.Name, HasTool: c.parsed.HasName, unanswered: c.unanswered,
 	}
 	if c.refused != nil && c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
@@ -367,8 +367,8 @@ func guarded(ctx context.Context, check check, c *call) (err error) {
 	return check.run(ctx, c)
 }
 
-// Output returns the bounds of completions that are judged now.
-func (k *Kernel) Output() parser.Options { return k.state.Load().Output }
+// ParserOptions returns the bounds of completions that are judged now.
+func (k *Kernel) ParserOptions() parser.Options { return k.state.Load().Output }
 
 // Digest returns the digest of the configuration that judges now.
 func (k *Kernel) Digest() string { return k.state.Load().Digest }

@@ -67,12 +67,12 @@ func (j *journal) all() []audit.Record {
 	return slices.Clone(j.records)
 }
 
-func kernelWith(t testing.TB, s *gateway.State, l ratelimit.Limiter) *gateway.Kernel {
+func kernelWith(t testing.TB, s *gateway.Config, l ratelimit.Limiter) *gateway.Kernel {
 	t.Helper()
-	return kernelOf(t, s, gateway.Parts{Limiter: l, Journal: &journal{}})
+	return kernelOf(t, s, gateway.Deps{Limiter: l, Journal: &journal{}})
 }
 
-func kernelOf(t testing.TB, s *gateway.State, parts gateway.Parts) *gateway.Kernel {
+func kernelOf(t testing.TB, s *gateway.Config, parts gateway.Deps) *gateway.Kernel {
 	t.Helper()
 	k, err := gateway.New(s, parts)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestSeveralCalls(t *testing.T) {
 	c := newClock()
 	k := kernelWith(t, state(t, vectorConfig), ratelimit.NewLocal(c.now))
 	native := func(name, arguments string) gateway.Input {
-		return gateway.Input{Native: &gateway.Native{Name: name, Arguments: []byte(arguments)}}
+		return gateway.Input{Native: &gateway.NativeCall{Name: name, Arguments: []byte(arguments)}}
 	}
 	good, bad := native("web.search", `{"query":"x"}`), native("web.search", `{"query":1}`)
 	for range 10 {
@@ -227,7 +227,7 @@ func TestCallerLimitComesFirst(t *testing.T) {
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 1}}
 	k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 	request := completion("{")
-	request.Caller = "127.0.0.1"
+	request.CallerAddress = "127.0.0.1"
 	if code := codeOf(k.Judge(context.Background(), request)); code != refusal.MalformedJSON {
 		t.Errorf("the first: %s", code)
 	}
@@ -235,7 +235,7 @@ func TestCallerLimitComesFirst(t *testing.T) {
 	if code := codeOf(d); code != refusal.CallerRateLimited || d.Refusal().Stage != refusal.Identity {
 		t.Errorf("the second: %s", code)
 	}
-	request.Caller = "127.0.0.2"
+	request.CallerAddress = "127.0.0.2"
 	if code := codeOf(k.Judge(context.Background(), request)); code != refusal.MalformedJSON {
 		t.Errorf("another caller: %s", code)
 	}
@@ -262,7 +262,7 @@ func TestBrokenGuards(t *testing.T) {
 		k := kernelWith(t, state(t, vectorConfig), broken{how})
 		for caller, stage := range map[string]refusal.Stage{"": refusal.Rate, "127.0.0.1": refusal.Identity} {
 			request := completion(search)
-			request.Caller = caller
+			request.CallerAddress = caller
 			r := k.Judge(context.Background(), request).Refusal()
 			if r == nil || r.Code != refusal.Internal || r.Stage != stage {
 				t.Errorf("%s: got %+v, want internal at %s", how, r, stage)
@@ -275,19 +275,19 @@ func TestBrokenGuards(t *testing.T) {
 	}
 	// A guard that is missing is no kernel.
 	s := state(t, vectorConfig)
-	for name, spoil := range map[string]func(*gateway.State){
-		"tools": func(s *gateway.State) { s.Tools = nil }, "policy": func(s *gateway.State) { s.Policy = nil }, "limits": func(s *gateway.State) { s.Limits = nil },
+	for name, spoil := range map[string]func(*gateway.Config){
+		"tools": func(s *gateway.Config) { s.Tools = nil }, "policy": func(s *gateway.Config) { s.Policy = nil }, "limits": func(s *gateway.Config) { s.Limits = nil },
 	} {
 		without := *s
 		spoil(&without)
-		if _, err := gateway.New(&without, gateway.Parts{}); err == nil {
+		if _, err := gateway.New(&without, gateway.Deps{}); err == nil {
 			t.Errorf("a kernel without %s", name)
 		}
 	}
-	if _, err := gateway.New(nil, gateway.Parts{}); err == nil {
+	if _, err := gateway.New(nil, gateway.Deps{}); err == nil {
 		t.Error("a kernel without a configuration")
 	}
-	for want, parts := range map[refusal.Code]gateway.Parts{
+	for want, parts := range map[refusal.Code]gateway.Deps{
 		refusal.LimiterUnavailable: {Journal: &journal{}},
 		refusal.AuditUnavailable:   {Limiter: ratelimit.NewLocal(time.Now)},
 	} {
@@ -302,7 +302,7 @@ func TestBrokenGuards(t *testing.T) {
 	}
 	// Projects that are missing refuse everything.
 	without := *s
-	without.Spaces, without.Limits = nil, &ratelimit.Limits{Replicas: 1}
+	without.Workspaces, without.Limits = nil, &ratelimit.Limits{Replicas: 1}
 	if code := codeOf(kernelWith(t, &without, ratelimit.NewLocal(time.Now)).Judge(context.Background(), completion(search))); code != refusal.WorkspaceMismatch {
 		t.Errorf("without workspaces: %s", code)
 	}
@@ -322,7 +322,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	var swaps sync.WaitGroup
 	swaps.Go(func() {
 		for ctx.Err() == nil {
-			for _, s := range []*gateway.State{denies, allows} {
+			for _, s := range []*gateway.Config{denies, allows} {
 				if err := k.Swap(s); err != nil {
 					t.Error(err)
 				}

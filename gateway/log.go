@@ -55,7 +55,7 @@ func (t *teller) pass(l Log) {
 func shown(value any) (_ any, ok bool) {
 	switch v := value.(type) {
 	case string:
-		return wrapper.Shown(v), true
+		return wrapper.EscapeText(v), true
 	case []any:
 		for i := range v {
 			if v[i], ok = shown(v[i]); !ok {
@@ -66,7 +66,7 @@ func shown(value any) (_ any, ok bool) {
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for name, member := range v {
-			if object[wrapper.Shown(name)], ok = shown(member); !ok {
+			if object[wrapper.EscapeText(name)], ok = shown(member); !ok {
 				return nil, false
 			}
 		}

@@ -67,7 +67,7 @@ func TestLogsAreWanted(t *testing.T) {
 		"logs":             {&gateway.Dialogue{Log: log, LogLevel: "info"}, "info"},
 		"both":             {&gateway.Dialogue{Log: log, LogLevel: "debug", Progress: func(gateway.Progress) {}}, "debug"},
 		"the most severe":  {&gateway.Dialogue{Log: log, LogLevel: "emergency"}, "emergency"},
-		"questions beside": {&gateway.Dialogue{Log: log, LogLevel: "alert", Asks: everything}, "alert"},
+		"questions beside": {&gateway.Dialogue{Log: log, LogLevel: "alert", QuestionKinds: everything}, "alert"},
 	} {
 		var task gateway.Task
 		e := &engine{answer: func(_ context.Context, given gateway.Task) (gateway.Output, error) {
@@ -152,7 +152,7 @@ func TestLogsOfTwoRounds(t *testing.T) {
 		}
 		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
 	}}
-	k := kernelOf(t, curious(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 	var told []string
 	r := asks("web.search", "", map[string]string{"a": mailed})
 	r.Inputs[0].Dialogue.LogLevel, r.Inputs[0].Dialogue.Log = "debug", func(l gateway.Log) { told = append(told, string(l.Data)) }

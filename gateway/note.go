@@ -7,30 +7,30 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Note is what is known of a call beside how far it has come, and beside its
+// Metadata is what is known of a call beside how far it has come, and beside its
 // result. None of it is for the model.
-type Note struct {
+type Metadata struct {
 	// AuthURL is where a person must go before a tool goes on. It is kept while the
 	// call waits, and no longer.
 	AuthURL string `json:"auth_url,omitempty"`
 	// Display is how the tool would show its result to people: a list of segments.
 	Display json.RawMessage `json:"display_as,omitempty"`
-	// Said is the digest of the message that ended the call.
-	Said string `json:"said,omitempty"`
+	// AnswerDigest is the digest of the message that ended the call.
+	AnswerDigest string `json:"said,omitempty"`
 	// Subscribed says that the tool tells of events, though the call has ended.
 	Subscribed bool `json:"subscribed,omitempty"`
-	// Last is the digest of the event that ended the subscription, and LastEvent that
+	// LastEventDigest is the digest of the event that ended the subscription, and LastEvent that
 	// event: a client that follows the call later is told it from here.
-	Last      string `json:"last,omitempty"`
-	LastEvent *Event `json:"last_event,omitempty"`
+	LastEventDigest string `json:"last,omitempty"`
+	LastEvent       *Event `json:"last_event,omitempty"`
 	// Wrapped says that the tool's own answer stands in the result as its member value.
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are what a person has to do before such a call can pass.
 	Challenges []Challenge `json:"challenges,omitempty"`
 	// Asked is what the tool wants to know of its caller.
 	Asked *Asked `json:"asked,omitempty"`
-	// AskedFor is the digest of the call that was asked.
-	AskedFor string `json:"asked_for,omitempty"`
+	// AskedCallDigest is the digest of the call that was asked.
+	AskedCallDigest string `json:"asked_for,omitempty"`
 }
 
 // Challenge is one authorization that a tool's server asks for.
@@ -42,8 +42,8 @@ type Challenge struct {
 }
 
 // remember adds to what is kept of the end of a call beside its result.
-func (c *call) remember(add func(*Note)) {
-	n := NoteOf(&store.Call{Metadata: c.note})
+func (c *call) remember(add func(*Metadata)) {
+	n := MetadataOf(&store.Call{Metadata: c.note})
 	add(&n)
 	c.note = n.encode()
 }
@@ -51,22 +51,22 @@ func (c *call) remember(add func(*Note)) {
 // recall takes from a note what goes with an outcome to a caller, which is asked only
 // what it can answer.
 func (o *Outcome) recall(note []byte, d *Dialogue) {
-	n := NoteOf(&store.Call{Metadata: note})
+	n := MetadataOf(&store.Call{Metadata: note})
 	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
 	o.ask(n.Asked, o.CallID, d)
 }
 
-// NoteOf is what is known of a call; what cannot be read is nothing.
-func NoteOf(call *store.Call) (n Note) {
+// MetadataOf is what is known of a call; what cannot be read is nothing.
+func MetadataOf(call *store.Call) (n Metadata) {
 	if json.Unmarshal(call.Metadata, &n) != nil {
-		return Note{}
+		return Metadata{}
 	}
 	return n
 }
 
 // encode is the note as the store keeps it. What a tool asks stands in it as it was read,
 // and is no longer for that: it is read again once it is answered.
-func (n Note) encode() []byte {
+func (n Metadata) encode() []byte {
 	b, err := wrapper.Marshal(n)
 	if err != nil {
 		return nil // a note always encodes: its one raw part was read

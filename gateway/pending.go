@@ -109,8 +109,8 @@ func (k *Kernel) restore(stored *store.Call) *call {
 	c := &call{
 		kernel: k, state: state, mode: ModeCall, id: stored.ID, stored: stored, started: stored.Opened, digest: t.Input,
 		subject: Subject{Agent: t.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
-		request: &Request{ID: t.RequestID, Caller: t.Caller, TraceID: t.Trace, Thread: t.Thread},
-		parsed:  parser.Result{Kind: parser.Call, Name: t.Tool, Named: true, Arguments: t.Arguments},
+		request: &Request{ID: t.RequestID, CallerAddress: t.Caller, TraceID: t.Trace, Thread: t.Thread},
+		parsed:  parser.Result{Kind: parser.Call, Name: t.Tool, HasName: true, Arguments: t.Arguments},
 		repeats: max(stored.Attempts-1, 0),
 	}
 	if tool, ok := state.Tools.LookupVersion(t.Tool, t.Version); ok && tool.Effect() == t.Effect {
@@ -170,9 +170,9 @@ func (d *debts) owe(work func()) {
 	}()
 }
 
-// Settle waits until every outcome is written down. Its error says that some
+// Flush waits until every outcome is written down. Its error says that some
 // are not, when ctx ends before.
-func (k *Kernel) Settle(ctx context.Context) error {
+func (k *Kernel) Flush(ctx context.Context) error {
 	k.owed.mu.Lock()
 	none := k.owed.none
 	k.owed.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Post is what is common to what a tool posts about a call that it has taken.
-type Post struct {
+// CallbackMessage is what is common to what a tool posts about a call that it has taken.
+type CallbackMessage struct {
 	CallID string // that the address stands for
 	// ID and Group are the call and the thread that the message names.
 	ID, Group string
 	Digest    string // SHA-256 of the message, in hex
 }
 
-// Answer is the answer of a tool that has called back.
-type Answer struct {
+// CallbackResult is the answer of a tool that has called back.
+type CallbackResult struct {
 	Output Output
 	// Failure is what went wrong, in the tool's words for the model; then there is
 	// no output.
@@ -36,7 +36,7 @@ type Answer struct {
 // being taken in.
 const answerWait = 5 * time.Second
 
-// Answer ends a call with what its tool has posted. The first answer ends it; the
+// Complete ends a call with what its tool has posted. The first answer ends it; the
 // same again changes nothing and is no error. What names no call that waits is
 // not_found, whatever the reason. Another answer than the first is
 // idempotency_conflict. That, what comes too late, and what names another call or
@@ -44,7 +44,7 @@ const answerWait = 5 * time.Second
 // tool is to post the same again.
 //
 // With nil the answer is durable.
-func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
+func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
 	ctx = context.WithoutCancel(ctx) // what has come in is not dropped half-way
 	for {
 		call, err := k.posted(ctx, p)
@@ -66,7 +66,7 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 			continue
 		}
 		subscribed := a.Subscribed && k.feeds.begin(&call, k.parts.Now())
-		c.note = Note{Display: a.Display, Said: p.Digest, Subscribed: subscribed}.encode()
+		c.note = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}.encode()
 		o := c.finish(ctx, a.Output, c.fault(a), call.Opened)
 		switch {
 		case c.late: // somebody was quicker, and that answer may have subscribed
@@ -84,15 +84,15 @@ func (k *Kernel) Answer(ctx context.Context, p Post, a Answer) error {
 	}
 }
 
-// LongestAnswer is the longest result of a tool that calls back, in bytes.
-func (k *Kernel) LongestAnswer() int64 { return k.state.Load().answer }
+// MaxCallbackBytes is the longest result of a tool that calls back, in bytes.
+func (k *Kernel) MaxCallbackBytes() int64 { return k.state.Load().answer }
 
 // tooLate is why an answer is refused, for the operator.
 const tooLate = "the call has ended, or its time is over"
 
 // posted finds the call that a message is about, which must be the one that its
 // address stands for. What names another call or thread is written down.
-func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
+func (k *Kernel) posted(ctx context.Context, p CallbackMessage) (store.Call, error) {
 	call, err := k.store.Find(ctx, p.CallID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -107,9 +107,9 @@ func (k *Kernel) posted(ctx context.Context, p Post) (store.Call, error) {
 	return call, nil
 }
 
-// Whose names who made the call that a message is about; without credentials, its tool.
+// CallOwner names who made the call that a message is about; without credentials, its tool.
 // What names no call that is kept is not_found.
-func (k *Kernel) Whose(ctx context.Context, callID string) (string, error) {
+func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
 	call, err := k.store.Find(ctx, callID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -144,7 +144,7 @@ func group(call *store.Call) string {
 
 // fault is why a call has no output, though its tool has answered. The tool is not
 // named in it: a call that was kept does not say by which name the model knows it.
-func (c *call) fault(a Answer) error {
+func (c *call) fault(a CallbackResult) error {
 	switch {
 	case c.tool == nil:
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
@@ -157,8 +157,8 @@ func (c *call) fault(a Answer) error {
 }
 
 // repeated is what an answer is to a call that has ended.
-func (k *Kernel) repeated(ctx context.Context, call *store.Call, p Post) error {
-	switch NoteOf(call).Said {
+func (k *Kernel) repeated(ctx context.Context, call *store.Call, p CallbackMessage) error {
+	switch MetadataOf(call).AnswerDigest {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
@@ -178,9 +178,9 @@ func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
-// Authorize notes that a call waits for somebody to open a URL. A call that does
+// SaveAuthURL notes that a call waits for somebody to open a URL. A call that does
 // not wait is not_found.
-func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
+func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 	defer cancel()
 	for {
@@ -191,7 +191,7 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 		if call.Step != store.Waiting || k.overdue(&call) {
 			return notPending(tooLate)
 		}
-		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Note{AuthURL: url}.encode()); {
+		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Metadata{AuthURL: url}.encode()); {
 		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
 		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
@@ -205,7 +205,7 @@ func (k *Kernel) Authorize(ctx context.Context, p Post, url string) error {
 
 // dispute writes down what a tool has said of a call beside its one answer, and
 // returns how that is refused. Only its digest is kept.
-func (k *Kernel) dispute(ctx context.Context, call *store.Call, p Post, refused *refusal.Error) error {
+func (k *Kernel) dispute(ctx context.Context, call *store.Call, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
 	if !k.disputes.note(call.ID) {
 		return refused

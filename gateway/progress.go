@@ -30,7 +30,7 @@ func (t *teller) tell(p Progress) {
 
 // words are a tool's, of bounded length, in which nothing hides.
 func words(s string, most int) string {
-	return cut(wrapper.Shown(cut(strings.ToValidUTF8(cut(s, 2*most), "\uFFFD"), most)), most)
+	return cut(wrapper.EscapeText(cut(strings.ToValidUTF8(cut(s, 2*most), "\uFFFD"), most)), most)
 }
 
 // cut is the longest beginning of a text that is not above a length, and ends with a

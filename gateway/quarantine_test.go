@@ -61,7 +61,7 @@ func TestQuarantine(t *testing.T) {
 // TestAcceptedMeanwhile: a call that is judged by what was accepted when it began is
 // refused where something else was accepted before it ends: its server says that now.
 func TestAcceptedMeanwhile(t *testing.T) {
-	accepted := func(server, schema string) *gateway.State {
+	accepted := func(server, schema string) *gateway.Config {
 		run := registry.Run{Type: "http", URL: "https://example.com/"}
 		if server != "" {
 			run = registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "search", Server: server}

@@ -14,7 +14,7 @@ func read(_ context.Context, c *call) error {
 		c.parsed = c.stream.Close(c.input.Truncated)
 	case n != nil:
 		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
-		c.parsed.Name, c.parsed.Named, c.parsed.NameOffset = n.Name, true, -1
+		c.parsed.Name, c.parsed.HasName, c.parsed.NameOffset = n.Name, true, -1
 	default:
 		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}
@@ -30,7 +30,7 @@ func read(_ context.Context, c *call) error {
 // output are the bounds of the completion, and which language it is in.
 func (c *call) output() parser.Options {
 	o := c.state.Output
-	o.Prose = c.input.Prose
+	o.TextOnly = c.input.TextOnly
 	return o
 }
 

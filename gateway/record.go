@@ -163,7 +163,7 @@ func kept(name string) string {
 // redacted, since no tool is known that says what is secret, is kept only where
 // no tool has secrets.
 func (c *call) content(r *audit.Record) {
-	keep := c.kernel.parts.Record
+	keep := c.kernel.parts.RecordContent
 	if keep != audit.Arguments && keep != audit.Completion {
 		return
 	}
@@ -173,7 +173,7 @@ func (c *call) content(r *audit.Record) {
 		}
 	}()
 	raw, tool := c.parsed.Arguments, c.tool
-	if tool == nil && c.parsed.Named {
+	if tool == nil && c.parsed.HasName {
 		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
 	}
 	redacted := raw != nil && tool != nil

@@ -16,7 +16,7 @@ import (
 
 // resume sees to what others have left. Until all of that is known which was before
 // this process, nothing is done with any.
-func (t *Tender) resume(ctx context.Context) error {
+func (t *Reconciler) resume(ctx context.Context) error {
 	err := t.gather(ctx)
 	if t.first {
 		if err == nil {
@@ -36,7 +36,7 @@ func (t *Tender) resume(ctx context.Context) error {
 }
 
 // gather asks for the calls that have been left.
-func (t *Tender) gather(ctx context.Context) error {
+func (t *Reconciler) gather(ctx context.Context) error {
 	s := t.kernel.store
 	for t.first {
 		calls, err := s.Unsettled(ctx, tendAtOnce)
@@ -59,7 +59,7 @@ func (t *Tender) gather(ctx context.Context) error {
 // sort puts aside what the journal holds the outcome of: a call that was dispatched
 // in the store, and then refused because that could not be confirmed in time. The
 // decisions that are left are those whose calls the store has not told.
-func (t *Tender) sort() error {
+func (t *Reconciler) sort() error {
 	known := map[string]bool{}
 	var ids []string
 	for _, calls := range [][]store.Call{t.owed, t.left} {
@@ -91,7 +91,7 @@ func (t *Tender) sort() error {
 }
 
 // close ends a call in the store whose outcome stands in the journal.
-func (t *Tender) close(call store.Call) {
+func (t *Reconciler) close(call store.Call) {
 	k := t.kernel
 	if call.Step == store.Ended {
 		k.store.Settle(call.ID)
@@ -99,7 +99,7 @@ func (t *Tender) close(call store.Call) {
 	}
 	refused := refusal.From(refusal.Execute, noStore(context.Background(), errors.New("ended before")))
 	e := store.Ending{State: store.Done, Attempt: k.attempt(), Answer: store.Answer{
-		Result: refusedResult(Report{Tool: call.Task.Tool, Named: true}, refused), Status: refused.Status(),
+		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused), Status: refused.Status(),
 	}}
 	k.owed.owe(func() {
 		for {
@@ -116,7 +116,7 @@ func (t *Tender) close(call store.Call) {
 }
 
 // settle writes down the outcomes of calls that have ended.
-func (t *Tender) settle() {
+func (t *Reconciler) settle() {
 	for i := range t.owed {
 		t.write(&t.owed[i], t.arguments[t.owed[i].ID])
 	}
@@ -125,7 +125,7 @@ func (t *Tender) settle() {
 
 // write writes down the outcome of a call that has ended. Its arguments are not
 // kept by then.
-func (t *Tender) write(call *store.Call, argumentsSHA256 string) {
+func (t *Reconciler) write(call *store.Call, argumentsSHA256 string) {
 	k := t.kernel
 	c := k.restore(call)
 	r := c.record(audit.Ending)
@@ -133,7 +133,7 @@ func (t *Tender) write(call *store.Call, argumentsSHA256 string) {
 	r.Outcome, r.Stage, r.Code = told(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
 	k.pay(r, func() { k.store.Settle(c.id) })
-	t.count(func(n *Tended) { n.Written++ })
+	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
 // told is the outcome of a call as its answer tells it.
@@ -172,7 +172,7 @@ func refusedIn(result []byte) *refusal.Error {
 }
 
 // recover sees to a call whose process has gone.
-func (t *Tender) recover(ctx context.Context, call store.Call) {
+func (t *Reconciler) recover(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a call that waits goes on waiting
 	}
@@ -187,7 +187,7 @@ func (t *Tender) recover(ctx context.Context, call store.Call) {
 
 // inTurn does something beside, when there is room. What is not begun when ctx ends
 // is left to the next process.
-func (t *Tender) inTurn(ctx context.Context, room chan struct{}, do func()) {
+func (t *Reconciler) inTurn(ctx context.Context, room chan struct{}, do func()) {
 	t.begun.Add(1)
 	t.kernel.owed.owe(func() {
 		defer t.begun.Done()
@@ -201,9 +201,9 @@ func (t *Tender) inTurn(ctx context.Context, room chan struct{}, do func()) {
 }
 
 // unknown ends a call of which nobody knows what became.
-func (t *Tender) unknown(c *call) {
+func (t *Reconciler) unknown(c *call) {
 	c.finish(context.Background(), Output{}, lost(), c.started)
-	t.count(func(n *Tended) { n.Unknown++ })
+	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
 
 func lost() error {
@@ -223,7 +223,7 @@ func (c *call) rerun() (*policy.Project, error) {
 	case c.stored.Attempts >= mostDispatches:
 		return nil, errors.New("it was dispatched too often")
 	}
-	project, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	project, err := c.state.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
 	if err == nil && project == nil {
 		err = errors.New("no project was entered")
 	}
@@ -238,7 +238,7 @@ func (c *call) fits() bool {
 }
 
 // again dispatches a call once more.
-func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
+func (t *Reconciler) again(ctx context.Context, c *call, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 	attempt, err := k.store.Redispatch(asking, c.id)
@@ -257,7 +257,7 @@ func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
 	c.project, c.repeats = project, attempt-1
 	start := k.parts.Now()
 	output, err := c.dispatch(context.WithoutCancel(ctx))
-	t.count(func(n *Tended) { n.Again++ })
+	t.count(func(n *ReconcileStats) { n.Redispatched++ })
 	if err == nil && output.Pending {
 		c.pend(ctx, output, start)
 		return
@@ -269,7 +269,7 @@ func (t *Tender) again(ctx context.Context, c *call, project *policy.Project) {
 // having told so: what shares it may have taken an end in, and then this process's
 // end came before it was noted here. The outcomes of calls that others have ended
 // are theirs.
-func (t *Tender) decided(ctx context.Context) (trouble error) {
+func (t *Reconciler) decided(ctx context.Context) (trouble error) {
 	k := t.kernel
 	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) (known bool) {
 		asking, cancel := context.WithTimeout(ctx, keepWait)
@@ -280,7 +280,7 @@ func (t *Tender) decided(ctx context.Context) (trouble error) {
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
 			r.Time, r.Replica, r.Arguments, r.Completion = k.parts.Now(), k.parts.Replica, nil, ""
 			k.pay(r, func() {})
-			t.count(func(n *Tended) { n.Unknown++ })
+			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
 		case k.hasEnded(&call):

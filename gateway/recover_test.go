@@ -19,14 +19,14 @@ import (
 )
 
 // past is what a journal holds, as whoever begins is told it.
-func (j *journal) past() gateway.Past {
+func (j *journal) past() gateway.Backlog {
 	ended := map[string]bool{}
 	for _, r := range j.all() {
 		if r.Event == audit.Ending {
 			ended[r.CallID] = true
 		}
 	}
-	p := gateway.Past{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
+	p := gateway.Backlog{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
 	for _, r := range j.all() {
 		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && !ended[r.CallID] {
 			p.Open = append(p.Open, r)
@@ -52,22 +52,22 @@ type node struct {
 	now   func() time.Time
 }
 
-func (j *journal) node(t testing.TB, dir string, s *gateway.State, e gateway.Engine, now func() time.Time) *node {
+func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.Engine, now func() time.Time) *node {
 	t.Helper()
 	f, err := store.OpenFile(dir, store.FileOptions{Wait: time.Minute, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() }) // those that end before have closed it
-	return &node{kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b", Node: "node"}), f, now}
+	return &node{kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b", Node: "node"}), f, now}
 }
 
 // tend looks after what was left, once, and until all of it is seen to.
-func (n *node) tend(t testing.TB, past gateway.Past) gateway.Tended {
+func (n *node) tend(t testing.TB, past gateway.Backlog) gateway.ReconcileStats {
 	t.Helper()
 	var mu sync.Mutex
-	var all gateway.Tended
-	tender := n.Tend(past, func(done gateway.Tended) {
+	var all gateway.ReconcileStats
+	tender := n.Reconcile(past, func(done gateway.ReconcileStats) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = done
@@ -75,13 +75,13 @@ func (n *node) tend(t testing.TB, past gateway.Past) gateway.Tended {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	tender.Stop(ctx)
-	if err := n.Settle(ctx); err != nil {
+	if err := n.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if all.Trouble != nil {
-		t.Error(all.Trouble)
+	if all.Err != nil {
+		t.Error(all.Err)
 	}
 	return all
 }
@@ -303,7 +303,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	past := j.past()
 	past.Ended = func([]string) (map[string]bool, error) { return nil, errors.New("unreadable") }
 	var trouble error
-	n.Tend(past, func(done gateway.Tended) { trouble = done.Trouble }).Stop(context.Background())
+	n.Reconcile(past, func(done gateway.ReconcileStats) { trouble = done.Err }).Stop(context.Background())
 	if trouble == nil || e.runs.Load() != 0 || len(j.all()) != 2 {
 		t.Errorf("ran %d times, %d records, %v", e.runs.Load(), len(j.all()), trouble)
 	}
@@ -354,7 +354,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Under a configuration that has the tool no more, an answer cannot be judged.
-	call := j.node(t, t.TempDir(), s, nil, time.Now).pendThenAnswer(t, func(s *gateway.State) {
+	call := j.node(t, t.TempDir(), s, nil, time.Now).pendThenAnswer(t, func(s *gateway.Config) {
 		tools, err := registry.New([]registry.Tool{{Name: "other", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}})
 		if err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 
 // pendThenAnswer answers a call that waits, under another configuration, and returns
 // what has become of it.
-func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.State), s *gateway.State) store.Call {
+func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.Config), s *gateway.Config) store.Call {
 	t.Helper()
 	n.leave(t, &journal{}, "call_9", reads, store.Waiting)
 	other := *s
@@ -376,8 +376,8 @@ func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.State), s *gate
 	if err := n.Swap(&other); err != nil {
 		t.Fatal(err)
 	}
-	post := gateway.Post{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
-	if err := n.Answer(context.Background(), post, gateway.Answer{Output: gateway.Output{Body: []byte(`{}`), JSON: true}}); err != nil {
+	post := gateway.CallbackMessage{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
+	if err := n.Complete(context.Background(), post, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`{}`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	call, err := n.store.Find(context.Background(), "call_9")
@@ -397,15 +397,15 @@ func TestExpiry(t *testing.T) {
 		state   store.State
 		expires func(*node, *testing.T, string)
 	}{
-		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Past{}) }},
-		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Past{}) }},
+		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Backlog{}) }},
+		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Backlog{}) }},
 		"read, by the answer": {search, refusal.ToolTimeout, store.Done, func(*node, *testing.T, string) {}},
 	} {
 		clock, j := newClock(), &journal{}
 		n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
 		o := n.Execute(ctx, n.Judge(ctx, completion(c.call)))[0]
 		clock.advance(time.Hour - time.Millisecond)
-		n.tend(t, gateway.Past{})
+		n.tend(t, gateway.Backlog{})
 		if len(j.outcomes(o.CallID)) != 0 {
 			t.Errorf("%s: ended too early", name)
 		}
@@ -414,7 +414,7 @@ func TestExpiry(t *testing.T) {
 		if err := answer(n.Kernel, o.CallID, `{}`); refusedAs(err) != "request not_found" {
 			t.Errorf("%s: an answer that is late: %v", name, err)
 		}
-		n.tend(t, gateway.Past{})
+		n.tend(t, gateway.Backlog{})
 		got := j.outcomes(o.CallID)
 		if len(got) != 1 || got[0].Outcome != audit.Expired || got[0].Code != c.code {
 			t.Errorf("%s: %+v", name, got)
@@ -452,11 +452,11 @@ func TestOneEnd(t *testing.T) {
 		if round%2 == 0 {
 			group.Go(func() {
 				clock.advance(time.Hour)
-				n.tend(t, gateway.Past{})
+				n.tend(t, gateway.Backlog{})
 			})
 		}
 		group.Wait()
-		n.tend(t, gateway.Past{})
+		n.tend(t, gateway.Backlog{})
 		taken := 0
 		accepted.Range(func(any, any) bool { taken++; return true })
 		got := j.outcomes(o.CallID)

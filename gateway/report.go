@@ -22,8 +22,8 @@ type Report struct {
 	Text []byte `json:"-"`
 	// Tool is the name that was called, known or not, where the whole completion
 	// was read; Named says whether there is one.
-	Tool  string `json:"-"`
-	Named bool   `json:"-"`
+	Tool    string `json:"-"`
+	HasTool bool   `json:"-"`
 	// ArgumentsSHA256 is the digest in hex of the arguments of a refused call, where
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`

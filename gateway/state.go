@@ -16,15 +16,15 @@ type Authenticator interface {
 	Authenticate(credential string) *identity.Principal
 }
 
-// State is what one configuration gives to the kernel. It is immutable; a
+// Config is what one configuration gives to the kernel. It is immutable; a
 // judgement pins the one that it started with.
-type State struct {
-	Output parser.Options
-	Tools  *registry.Registry
-	Policy *policy.Policy
-	Spaces policy.Workspaces
-	Agents map[string]bool // that a project or a principal names
-	Limits *ratelimit.Limits
+type Config struct {
+	Output     parser.Options
+	Tools      *registry.Registry
+	Policy     *policy.Policy
+	Workspaces policy.Workspaces
+	Agents     map[string]bool // that a project or a principal names
+	Limits     *ratelimit.Limits
 	// Defaults stand in for what a request without a principal leaves out.
 	Defaults Subject
 	// AgentRequired says that a call must itself state its agent: a completion with the
@@ -42,7 +42,7 @@ type State struct {
 
 // named returns the state with the map of its tools' names. The state itself is
 // not changed: others may judge by it.
-func (s *State) named() (*State, error) {
+func (s *Config) named() (*Config, error) {
 	names, answer := []string{}, int64(0)
 	for _, entry := range s.Tools.Entries() {
 		names = append(names, entry.Name())
@@ -65,7 +65,7 @@ func (s *State) named() (*State, error) {
 
 // alphabet is the map to the names of an alphabet. Of one that is not known there
 // are no names.
-func (s *State) alphabet(of Alphabet) *registry.NameMap {
+func (s *Config) alphabet(of Alphabet) *registry.NameMap {
 	switch of {
 	case OpenAI:
 		return s.wire
@@ -77,7 +77,7 @@ func (s *State) alphabet(of Alphabet) *registry.NameMap {
 
 // whole tells what a state lacks: a part that is missing would be a check that
 // is not made.
-func (s *State) whole() error {
+func (s *Config) whole() error {
 	switch {
 	case s == nil:
 		return errors.New("gateway: no configuration")

@@ -53,7 +53,7 @@ func TestSN35Completions(t *testing.T) {
 // only one of stand in for it.
 func TestSN35NativeCalls(t *testing.T) {
 	ctx := context.Background()
-	native := gateway.Input{Native: &gateway.Native{Name: "time.now", Arguments: []byte("{}")}}
+	native := gateway.Input{Native: &gateway.NativeCall{Name: "time.now", Arguments: []byte("{}")}}
 	principal := *analyst
 	for _, c := range []struct {
 		name     string

@@ -170,7 +170,7 @@ func (w *world) by(t *testing.T, way ways) (refusal.Stage, refusal.Code, string)
 			refused = refusal.From(refusal.Identity, err)
 			break
 		}
-		if a = a.Under(w.terms()); way == admitted {
+		if a = a.WithConstraints(w.terms()); way == admitted {
 			refused = w.kernel.Execute(ctx, a.Judge(ctx, gateway.ModeCall, in))[0].Refusal
 			break
 		}
@@ -235,7 +235,7 @@ func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string)
 func (w *world) untouched(t *testing.T, name string, way ways, first fault, index int) {
 	t.Helper()
 	w.journal.fail(false) // an outcome that is owed, and should not be, is written down then
-	if err := w.kernel.Settle(context.Background()); err != nil {
+	if err := w.kernel.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	runs, writes, takes := int64(0), 0, 0

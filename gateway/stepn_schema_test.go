@@ -144,7 +144,7 @@ func wrapping(t *testing.T, in string, answer func(context.Context, gateway.Task
 	s.Tools, s.Limits = tools, newLimits(t).of
 	request := completion(in)
 	request.Agent = "Intern" // who may use any tool
-	k := kernelOf(t, s, gateway.Parts{Limiter: newLimits(t), Journal: &journal{}, Engine: &engine{answer: answer}, Store: newShelf()})
+	k := kernelOf(t, s, gateway.Deps{Limiter: newLimits(t), Journal: &journal{}, Engine: &engine{answer: answer}, Store: newShelf()})
 	return k.Execute(context.Background(), k.Judge(context.Background(), request))[0]
 }
 

@@ -182,7 +182,7 @@ func TestSN64NoLimiterNoAct(t *testing.T) {
 	if stage != refusal.Rate || code != refusal.LimiterUnavailable || refusal.New(code, "").Status() != http.StatusServiceUnavailable || w.engine.runs.Load() != 0 {
 		t.Errorf("%s %s, and the tool ran %d times", stage, code, w.engine.runs.Load())
 	}
-	k := kernelOf(t, state(t, vectorConfig), gateway.Parts{Journal: &journal{}})
+	k := kernelOf(t, state(t, vectorConfig), gateway.Deps{Journal: &journal{}})
 	if got := refusedBy(k.Judge(context.Background(), completion(search))); got != "rate limiter_unavailable" || strings.Contains(message, "panic") {
 		t.Errorf("without a limiter: %q; %s", got, message)
 	}

@@ -185,11 +185,11 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		principal.Workspace = "nowhere"
 	}
 	c := of[a.denied]
-	s := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
+	s := &gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
 		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest,
 	}
-	w.kernel = kernelOf(t, s, gateway.Parts{Limiter: w.limits, Journal: w.journal, Engine: w.engine, Store: w.store})
+	w.kernel = kernelOf(t, s, gateway.Deps{Limiter: w.limits, Journal: w.journal, Engine: w.engine, Store: w.store})
 	if a.quarantined {
 		w.kernel.Quarantine(map[string]bool{"acts": true})
 	}
@@ -284,19 +284,19 @@ func (a attempt) request() gateway.Request {
 func (a attempt) input() gateway.Input {
 	in := gateway.Input{Completion: []byte(a.completion())}
 	if a.state != "" {
-		in.Dialogue = &gateway.Dialogue{Asks: []string{"form"}, State: a.state, Answers: map[string]json.RawMessage{}}
+		in.Dialogue = &gateway.Dialogue{QuestionKinds: []string{"form"}, RequestState: a.state, Answers: map[string]json.RawMessage{}}
 	}
 	return in
 }
 
 // terms are those of the answer that the completion is.
-func (a attempt) terms() gateway.Terms {
-	terms := gateway.Terms{Fault: a.fault}
+func (a attempt) terms() gateway.Constraints {
+	terms := gateway.Constraints{RefuseAll: a.fault}
 	if a.otherNamed {
-		terms.Named = []string{"other"}
+		terms.OnlyTools = []string{"other"}
 	}
 	if a.callsRuledOut {
-		terms.Call = refusal.New(refusal.MixedOutput, "beside")
+		terms.RefuseCall = refusal.New(refusal.MixedOutput, "beside")
 	}
 	return terms
 }

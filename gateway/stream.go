@@ -30,7 +30,7 @@ func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
 }
 
 func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admission *Admission, prose bool) (*Stream, error) {
-	request.Inputs = []Input{{Prose: prose}}
+	request.Inputs = []Input{{TextOnly: prose}}
 	d := k.open(request, mode, admission)
 	c := d.calls[0]
 	c.stream = parser.NewStream(c.output())
@@ -46,7 +46,7 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 func (s *Stream) Write(p []byte) []byte {
 	s.began = s.began || len(bytes.Trim(p, " \t\r\n")) > 0
 	s.sum.Write(p)
-	if c := s.decision.calls[0]; c.kernel.parts.Record == audit.Completion {
+	if c := s.decision.calls[0]; c.kernel.parts.RecordContent == audit.Completion {
 		room := max(parser.Window(c.state.Output)-len(c.input.Completion), 0)
 		c.input.Completion = append(c.input.Completion, p[:min(len(p), room)]...)
 	}
@@ -70,7 +70,7 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 	s.closed = true
 	c := d.calls[0]
 	c.input.Truncated, c.digest = truncated, hex.EncodeToString(s.sum.Sum(nil))
-	if c.input.Prose && !s.began && len(calls) > 0 {
+	if c.input.TextOnly && !s.began && len(calls) > 0 {
 		d.calls = nil
 	}
 	for _, in := range calls {

@@ -30,8 +30,8 @@ const (
 	// kept for who follows it later.
 	keptEvents = 16
 	keptBytes  = 64 << 10
-	// MaxEvent bounds the text of an event, in bytes.
-	MaxEvent = 32 << 10
+	// MaxEventBytes bounds the text of an event, in bytes.
+	MaxEventBytes = 32 << 10
 	// mostUntold is how far who follows may be behind before being left behind.
 	mostUntold = 64
 	// mostHeard is how many of the latest events of one subscription are known again,
@@ -43,19 +43,19 @@ const (
 // noSubscription is why an event is dropped.
 const noSubscription = "an event of no active subscription"
 
-// Notify passes an event on to those who follow a call. The same again changes
+// PublishEvent passes an event on to those who follow a call. The same again changes
 // nothing and is no error, as long as it is known. What names no active subscription
 // is not_found.
-func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
+func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e Event) error {
 	ctx = context.WithoutCancel(ctx)
 	call, err := k.posted(ctx, p)
 	if err != nil {
 		return err
 	}
-	note := NoteOf(&call)
+	note := MetadataOf(&call)
 	active := call.Step == store.Ended && note.Subscribed
 	switch {
-	case !active && p.Digest != "" && note.Last == p.Digest:
+	case !active && p.Digest != "" && note.LastEventDigest == p.Digest:
 		// The store has it. Whoever put it there may not know that, so the feed may
 		// still be open: its followers read the event from the store when it ends.
 		k.feeds.stop(call.ID)
@@ -66,7 +66,7 @@ func (k *Kernel) Notify(ctx context.Context, p Post, e Event) error {
 		return notPending(noSubscription)
 	}
 	if e.Final {
-		switch err := k.unsubscribe(ctx, &call, Note{Last: p.Digest, LastEvent: &e}); {
+		switch err := k.unsubscribe(ctx, &call, Metadata{LastEventDigest: p.Digest, LastEvent: &e}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return notPending(noSubscription)
 		case err != nil:
@@ -85,20 +85,20 @@ func (k *Kernel) abandon(ctx context.Context, call *store.Call) {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	now, err := k.store.Find(ctx, call.ID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !NoteOf(&now).Subscribed {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !MetadataOf(&now).Subscribed {
 		k.feeds.stop(call.ID)
 	}
 }
 
 // unsubscribe ends the subscription of a call, with the last event of end or without
 // one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
-func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Note) error {
+func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Metadata) error {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	was := *call
 	for {
-		note := NoteOf(&was)
-		note.Subscribed, note.Last, note.LastEvent = false, end.Last, end.LastEvent
+		note := MetadataOf(&was)
+		note.Subscribed, note.LastEventDigest, note.LastEvent = false, end.LastEventDigest, end.LastEvent
 		err := k.store.SetMetadata(ctx, call.ID, store.Ended, was.Metadata, note.encode())
 		if !errors.Is(err, store.ErrConflict) {
 			return err
@@ -106,7 +106,7 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Note) er
 		if was, err = k.store.Find(ctx, call.ID); err != nil {
 			return err
 		}
-		if !NoteOf(&was).Subscribed {
+		if !MetadataOf(&was).Subscribed {
 			return store.ErrConflict
 		}
 	}

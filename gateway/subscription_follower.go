@@ -27,7 +27,7 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 		return nil, func() {}, nil
 	}
 	k := f.admission.kernel
-	if note := NoteOf(&call); !note.Subscribed {
+	if note := MetadataOf(&call); !note.Subscribed {
 		return k.lastEvent(note), func() {}, nil
 	}
 	// First register, then read: what ends the subscription from here on is seen.
@@ -59,7 +59,7 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 
 // lastEvent is the channel of a subscription that has ended; nil where no event ended
 // it.
-func (k *Kernel) lastEvent(note Note) <-chan Event {
+func (k *Kernel) lastEvent(note Metadata) <-chan Event {
 	if note.LastEvent == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *subscriber) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if note := NoteOf(&call); err != nil || !note.Subscribed {
+	if note := MetadataOf(&call); err != nil || !note.Subscribed {
 		s.ended, s.last = true, note.LastEvent
 		s.kernel.feeds.stop(s.id)
 	}
@@ -191,8 +191,8 @@ func (s *subscriber) send(ctx context.Context, e Event) bool {
 	}
 }
 
-// Admitted tells whether who follows may still be told something.
-func (f *Follower) Admitted(ctx context.Context) error {
+// CheckAccess tells whether who follows may still be told something.
+func (f *Follower) CheckAccess(ctx context.Context) error {
 	_, err := f.admission.kernel.enter(ctx, f.admission.request, f.admission)
 	if err != nil {
 		return refusal.From(refusal.Identity, err)

@@ -9,23 +9,23 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Past is what the journal holds of the processes that wrote it before.
-type Past struct {
+// Backlog is what the journal holds of the processes that wrote it before.
+type Backlog struct {
 	// Open are the decisions of ModeCall that are tool calls and have no outcome.
 	Open []audit.Record
 	// Ended tells which of some calls have an outcome.
 	Ended func(ids []string) (map[string]bool, error)
 }
 
-// Tended counts what became of calls that others have left, or that nobody has
+// ReconcileStats counts what became of calls that others have left, or that nobody has
 // answered.
-type Tended struct {
-	Unknown int // ended as unknown
-	Again   int // were dispatched again
-	Written int // had ended, and their outcome was not written down
-	Expired int
-	// Trouble is why something could not be done, and is tried again; else nil.
-	Trouble error
+type ReconcileStats struct {
+	Unknown      int // ended as unknown
+	Redispatched int // were dispatched again
+	Recorded     int // had ended, and their outcome was not written down
+	Expired      int
+	// Err is why something could not be done, and is tried again; else nil.
+	Err error
 }
 
 const (
@@ -42,11 +42,11 @@ const (
 	mostDispatches = 3
 )
 
-// Tender looks after the store of a kernel.
-type Tender struct {
+// Reconciler looks after the store of a kernel.
+type Reconciler struct {
 	kernel *Kernel
-	report func(Tended)
-	past   Past
+	report func(ReconcileStats)
+	past   Backlog
 	rounds int
 	first  bool // what is left of the processes before is not all known yet
 	owed   []store.Call
@@ -60,10 +60,10 @@ type Tender struct {
 	stop, stopped   chan struct{}
 	leave           context.CancelFunc // what has not begun is left to the next process
 	mu              sync.Mutex
-	tended          Tended
+	tended          ReconcileStats
 }
 
-// Tend looks after the store until it is stopped: at once, and each second, it sees
+// Reconcile looks after the store until it is stopped: at once, and each second, it sees
 // to the calls that have no outcome and whose process has gone, to those whose
 // tool has not answered in time, and to what need not be kept any more. It is to
 // be begun before the kernel judges: decisions of past are of nobody who lives.
@@ -76,9 +76,9 @@ type Tender struct {
 // call: it ends as unknown too, so that every decision has its outcome.
 //
 // report is told of every round.
-func (k *Kernel) Tend(past Past, report func(Tended)) *Tender {
+func (k *Kernel) Reconcile(past Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, leave := context.WithCancel(context.Background())
-	t := &Tender{
+	t := &Reconciler{
 		kernel: k, report: report, past: past, first: true, arguments: map[string]string{},
 		ending: make(chan struct{}, mostEnding), running: make(chan struct{}, mostRunning),
 		stop: make(chan struct{}), stopped: make(chan struct{}), leave: leave,
@@ -90,7 +90,7 @@ func (k *Kernel) Tend(past Past, report func(Tended)) *Tender {
 
 // Stop ends a tender, once. It waits for what was begun until ctx ends; what runs
 // then is still waited for by Settle.
-func (t *Tender) Stop(ctx context.Context) {
+func (t *Reconciler) Stop(ctx context.Context) {
 	close(t.stop)
 	ended := make(chan struct{})
 	go func() {
@@ -105,7 +105,7 @@ func (t *Tender) Stop(ctx context.Context) {
 	t.leave()
 }
 
-func (t *Tender) tend(ctx context.Context) {
+func (t *Reconciler) tend(ctx context.Context) {
 	defer close(t.stopped)
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
@@ -119,7 +119,7 @@ func (t *Tender) tend(ctx context.Context) {
 	}
 }
 
-func (t *Tender) count(of func(*Tended)) {
+func (t *Reconciler) count(of func(*ReconcileStats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of(&t.tended)
@@ -127,11 +127,11 @@ func (t *Tender) count(of func(*Tended)) {
 
 // round does what is to be done now. What the store, or the journal, cannot tell
 // yet is asked for again in the next one.
-func (t *Tender) round(ctx context.Context) {
+func (t *Reconciler) round(ctx context.Context) {
 	defer func() {
 		t.mu.Lock()
 		done := t.tended
-		t.tended = Tended{}
+		t.tended = ReconcileStats{}
 		t.mu.Unlock()
 		t.report(done)
 	}()
@@ -146,7 +146,7 @@ func (t *Tender) round(ctx context.Context) {
 		}
 		t.inTurn(ctx, t.ending, func() {
 			if c.expire(context.WithoutCancel(ctx)) {
-				t.count(func(n *Tended) { n.Expired++ })
+				t.count(func(n *ReconcileStats) { n.Expired++ })
 			}
 		})
 	}
@@ -157,8 +157,8 @@ func (t *Tender) round(ctx context.Context) {
 }
 
 // trouble notes what could not be done.
-func (t *Tender) trouble(err error) {
+func (t *Reconciler) trouble(err error) {
 	if err != nil {
-		t.count(func(n *Tended) { n.Trouble = err })
+		t.count(func(n *ReconcileStats) { n.Err = err })
 	}
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Terms are what a request lets an answer be, beside what the configuration does.
+// Constraints are what a request lets an answer be, beside what the configuration does.
 // They only narrow: the zero value rules nothing out. What they refuse is written
 // down as every refusal is.
-type Terms struct {
-	// Fault is what is wrong with an answer as a whole, beside what its parts say:
+type Constraints struct {
+	// RefuseAll is what is wrong with an answer as a whole, beside what its parts say:
 	// each of its inputs is refused with it.
-	Fault *refusal.Error
-	// Text refuses a text, and Call a call, once it was read and is one.
-	Text, Call *refusal.Error
-	// Named are the tools that alone may be called, by their names in the registry,
+	RefuseAll *refusal.Error
+	// RefuseText refuses a text, and Call a call, once it was read and is one.
+	RefuseText, RefuseCall *refusal.Error
+	// OnlyTools are the tools that alone may be called, by their names in the registry,
 	// and Other refuses a call of any other; nil names none.
-	Named []string
-	Other *refusal.Error
-	// Offered are the tools that the model was told of, by their names in the
+	OnlyTools   []string
+	RefuseOther *refusal.Error
+	// OfferedTools are the tools that the model was told of, by their names in the
 	// registry; nil are all. One that is not among them is unknown.
-	Offered []string
+	OfferedTools []string
 }
 
-// Under returns the admission with terms that its judgements hold under.
-func (a *Admission) Under(terms Terms) *Admission {
+// WithConstraints returns the admission with terms that its judgements hold under.
+func (a *Admission) WithConstraints(terms Constraints) *Admission {
 	b := *a
 	b.terms = terms
 	return &b
 }
 
 // terms are those that a call is judged under.
-func (c *call) terms() *Terms {
+func (c *call) terms() *Constraints {
 	if c.admission == nil {
-		return &Terms{}
+		return &Constraints{}
 	}
 	return &c.admission.terms
 }
@@ -44,9 +44,9 @@ func (c *call) terms() *Terms {
 // ruledOut says why an input that was read cannot be what it is: its kind, or the
 // answer that it is part of. A text that is refused is no text.
 func (c *call) ruledOut() *refusal.Error {
-	refused := c.terms().Fault
+	refused := c.terms().RefuseAll
 	if refused == nil && c.parsed.Kind == parser.Text {
-		refused = c.terms().Text
+		refused = c.terms().RefuseText
 	}
 	if refused != nil {
 		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
@@ -59,18 +59,18 @@ func (c *call) ruledOut() *refusal.Error {
 func agree(_ context.Context, c *call) error {
 	t := c.terms()
 	switch {
-	case t.Call != nil:
-		return t.Call
-	case t.Named != nil && !slices.Contains(t.Named, c.parsed.Name):
-		if t.Other == nil {
+	case t.RefuseCall != nil:
+		return t.RefuseCall
+	case t.OnlyTools != nil && !slices.Contains(t.OnlyTools, c.parsed.Name):
+		if t.RefuseOther == nil {
 			return refusal.New(refusal.ToolChoiceViolated, "The request does not allow a call of this tool.")
 		}
-		return t.Other
+		return t.RefuseOther
 	}
 	return nil
 }
 
 // offers tells whether the model was told of a tool.
-func (t *Terms) offers(name string) bool {
-	return t.Offered == nil || slices.Contains(t.Offered, name)
+func (t *Constraints) offers(name string) bool {
+	return t.OfferedTools == nil || slices.Contains(t.OfferedTools, name)
 }

@@ -151,7 +151,7 @@ func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outc
 	s := &t.span
 	s.End, s.Verdict, s.Refusal, s.Outcome, s.Attempts = t.now(), string(verdict), refused, string(outcome), attempts
 	tool := c.tool
-	if tool == nil && c.parsed.Named {
+	if tool == nil && c.parsed.HasName {
 		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
 	}
 	if tool != nil {
@@ -160,7 +160,7 @@ func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outc
 	if c.state.Agents[c.subject.Agent] {
 		s.Agent = c.subject.Agent
 	}
-	if space, ok := c.state.Spaces[c.subject.Workspace]; ok {
+	if space, ok := c.state.Workspaces[c.subject.Workspace]; ok {
 		s.Workspace = c.subject.Workspace
 		if _, ok := space.Projects[c.subject.Project]; ok {
 			s.Project = c.subject.Project

@@ -137,7 +137,7 @@ func validate(_ context.Context, c *call) error {
 }
 
 // parts says which bytes a fault of the schema points at.
-var parts = map[schema.Place]parser.Part{
+var parts = map[schema.Place]parser.PlacePart{
 	schema.Value:  parser.Value,
 	schema.Name:   parser.Name,
 	schema.Parent: parser.Enclosing,

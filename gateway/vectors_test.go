@@ -14,14 +14,14 @@ import (
 )
 
 // state turns a configuration into what the kernel judges by.
-func state(t testing.TB, file string) *gateway.State {
+func state(t testing.TB, file string) *gateway.Config {
 	t.Helper()
 	c, err := configs.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
+	return &gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 }
@@ -121,7 +121,7 @@ func TestNativeVectors(t *testing.T) {
 		}
 		seen++
 		got := k.Check(context.Background(), gateway.Request{
-			Subject: subjectOf(v), Inputs: []gateway.Input{{Native: &gateway.Native{Name: r.Name, Arguments: r.Arguments}}},
+			Subject: subjectOf(v), Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: r.Name, Arguments: r.Arguments}}},
 		})
 		matches(t, v, got)
 		if got.Refusal != nil {

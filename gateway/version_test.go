@@ -15,7 +15,7 @@ import (
 
 // versionedState has a tool in three versions, each with a schema of its own, and
 // one that the policy denies.
-func versionedState(t testing.TB) *gateway.State {
+func versionedState(t testing.TB) *gateway.Config {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
@@ -59,7 +59,7 @@ func TestVersions(t *testing.T) {
 		{"files.delete", "", gateway.OpenAI, "1.0.0", `{}`, "permission_denied"},
 		{"files.delete", "", gateway.OpenAI, "3.0.0", `{}`, "permission_denied"}, // which there are is not told either
 	} {
-		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
+		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
 		r := d.Reports[0]
 		d.Release()
 		var got string
@@ -86,14 +86,14 @@ func TestVersions(t *testing.T) {
 		{"web.search", "7.0.0", refusal.ToolQuarantined}, {"web.search", "7.0.1", refusal.UnknownTool}, {"files.delete", "3.0.0", refusal.PermissionDenied},
 		{"web.search@7.0.0", "", refusal.UnknownTool}, {"web.search", "", refusal.MissingArgument}, {"web.search", "1.9.0", refusal.MissingArgument},
 	} {
-		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: c.name, Version: c.version, Arguments: []byte(`{}`)}}}})
+		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Version: c.version, Arguments: []byte(`{}`)}}}})
 		if r.Refusal == nil || r.Refusal.Code != c.want {
 			t.Errorf("%s %q: %v, want %s", c.name, c.version, r.Refusal, c.want)
 		}
 	}
 	k.Quarantine(map[string]bool{"web.search": true})
 	for _, version := range []string{"", "1.0.0", "1.9.0", "7.0.0"} {
-		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})
+		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})
 		if r.Refusal == nil || r.Refusal.Code != refusal.ToolQuarantined {
 			t.Errorf("in quarantine, %q: %v", version, r.Refusal)
 		}
@@ -108,9 +108,9 @@ func TestVersionsRun(t *testing.T) {
 		last = task
 		return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 	}}
-	k := kernelOf(t, versionedState(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
+	k := kernelOf(t, versionedState(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
 	ask := func(version, arguments, key string) gateway.Outcome {
-		return k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.Native{Name: "web.search", Version: version, Arguments: []byte(arguments)}}}}, key)
+		return k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(arguments)}}}}, key)
 	}
 	for version, arguments := range map[string]string{"1.0.0": `{"one":1}`, "1.9.0": `{"nine":1}`, "1.10.0": `{"ten":1}`, "": `{"ten":1}`} {
 		if o := ask(version, arguments, ""); o.Refusal != nil {
@@ -124,10 +124,10 @@ func TestVersionsRun(t *testing.T) {
 			t.Errorf("%q was run as %q", version, last.Version)
 		}
 	}
-	if o := ask("1.10.0", `{"ten":1}`, "k"); o.Refusal != nil || o.Again {
+	if o := ask("1.10.0", `{"ten":1}`, "k"); o.Refusal != nil || o.Replayed {
 		t.Errorf("%+v", o)
 	}
-	if o := ask("1.10.0", `{"ten":1}`, "k"); !o.Again || len(o.Result) == 0 {
+	if o := ask("1.10.0", `{"ten":1}`, "k"); !o.Replayed || len(o.Result) == 0 {
 		t.Errorf("%+v", o)
 	}
 	if o := ask("", `{"ten":1}`, "k"); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {

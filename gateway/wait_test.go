@@ -18,7 +18,7 @@ import (
 func shelved(t *testing.T, e *engine) (*gateway.Kernel, *shelf, *journal) {
 	t.Helper()
 	s, j := newShelf(), &journal{}
-	return kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), s, j
+	return kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), s, j
 }
 
 // TestNotDispatched: what the store does not take in as dispatched is not, and its
@@ -56,7 +56,7 @@ func TestNotDispatched(t *testing.T) {
 func TestNoStore(t *testing.T) {
 	ctx := context.Background()
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e})
+	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e})
 	for name, code := range map[string]refusal.Code{search: refusal.StoreUnavailable, `{"tool":`: refusal.MalformedJSON, "Noon.": ""} {
 		o := k.Handle(ctx, completion(name), "")
 		if (o.Refusal == nil) != (code == "") || o.Refusal != nil && o.Refusal.Code != code {
@@ -66,7 +66,7 @@ func TestNoStore(t *testing.T) {
 	if e.runs.Load() != 0 {
 		t.Errorf("ran %d times", e.runs.Load())
 	}
-	k.Tend(gateway.Past{}, func(gateway.Tended) {}).Stop(ctx)
+	k.Reconcile(gateway.Backlog{}, func(gateway.ReconcileStats) {}).Stop(ctx)
 }
 
 // TestUnheardEnd: an end that the store takes in without saying so is asked for
@@ -98,11 +98,11 @@ func TestAwayAtTheEnd(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if k.Settle(short) == nil {
+		if k.Flush(short) == nil {
 			t.Error("settled while an end is owed")
 		}
 		s.fail("")
-		if err := k.Settle(ctx); err != nil {
+		if err := k.Flush(ctx); err != nil {
 			t.Error(err)
 		}
 		call, err := k.Lookup(ctx, gateway.Request{}, o.CallID)

@@ -14,7 +14,7 @@ import (
 )
 
 // wireState has tools whose names differ between the registry and the wire.
-func wireState(t testing.TB) *gateway.State {
+func wireState(t testing.TB) *gateway.Config {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
@@ -63,7 +63,7 @@ func TestToolsOfAnAdmission(t *testing.T) {
 		}
 	}
 	for wire, want := range map[string]string{"web_search": "web.search", "data": "data", "web.search": "", "web_searches": "", "WEB_SEARCH": "", "": ""} {
-		if name, ok := a.Name(wire); name != want || ok != (want != "") {
+		if name, ok := a.ToolName(wire); name != want || ok != (want != "") {
 			t.Errorf("%q is %q, %v", wire, name, ok)
 		}
 	}
@@ -114,7 +114,7 @@ func TestWireNames(t *testing.T) {
 		{"files.delete", "files_delete", `{}`, "permission permission_denied", `may not use files_delete here`, ""},
 		{"data", "data", `{}`, "permission permission_denied", `may not use data here`, ""},
 	} {
-		d := a.Judge(context.Background(), gateway.ModeEnforce, gateway.Input{Native: &gateway.Native{Name: c.name, Wire: c.wire, Arguments: []byte(c.arguments)}})
+		d := a.Judge(context.Background(), gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: c.name, Wire: c.wire, Arguments: []byte(c.arguments)}})
 		if refusedBy(d) != c.want {
 			t.Errorf("%s as %s: %q, want %q", c.name, c.wire, refusedBy(d), c.want)
 			continue
@@ -151,7 +151,7 @@ func TestWireNamesLater(t *testing.T) {
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
 	refund := func(amount string) gateway.Input {
-		return gateway.Input{Native: &gateway.Native{Name: "payments.refund", Wire: "payments_refund", Arguments: []byte(`{"payment_id":"pay_abc123","amount":` + amount + `}`)}}
+		return gateway.Input{Native: &gateway.NativeCall{Name: "payments.refund", Wire: "payments_refund", Arguments: []byte(`{"payment_id":"pay_abc123","amount":` + amount + `}`)}}
 	}
 	for name, c := range map[string]struct {
 		amount string
@@ -163,7 +163,7 @@ func TestWireNamesLater(t *testing.T) {
 		"no JSON":                  {"1", &engine{answer: body("{", true)}, refusal.InvalidResult},
 		"too large":                {"1", &engine{answer: body(strings.Repeat("a", 1<<20+1), false)}, refusal.ResultTooLarge},
 	} {
-		k := kernelOf(t, s, gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: c.engine, Store: newShelf()})
+		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: c.engine, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		o := k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, refund(c.amount)))[0]
 		if o.Refusal == nil || o.Refusal.Code != c.code || !strings.Contains(o.Refusal.Message, "payments_refund") || strings.Contains(o.Refusal.Message, "payments.refund") {

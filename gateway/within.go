@@ -15,7 +15,7 @@ func enterWorkspace(_ context.Context, c *call) error {
 	if p := c.principal; p != nil && c.subject.Workspace != p.Workspace {
 		return refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
 	}
-	_, err := c.state.Spaces.Workspace(c.subject.Workspace)
+	_, err := c.state.Workspaces.Workspace(c.subject.Workspace)
 	return err
 }
 
@@ -25,7 +25,7 @@ func enterProject(_ context.Context, c *call) error {
 	if p := c.principal; p != nil && !slices.Contains(p.Projects, c.subject.Project) {
 		return refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
 	}
-	project, err := c.state.Spaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	project, err := c.state.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
 	c.project = project
 	return err
 }

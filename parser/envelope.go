@@ -164,7 +164,7 @@ func (e *envelope) result(in input, truncated bool, o Options) Result {
 		res.Claim, res.Claimed = e.agent.string(), true
 	}
 	if e.name.is('"') {
-		res.Name, res.Named, res.NameOffset = e.name.string(), true, e.name.at
+		res.Name, res.HasName, res.NameOffset = e.name.string(), true, e.name.at
 	}
 	if vs := e.violations(); len(vs) > 0 {
 		refused := refusal.At(refusal.Parse, vs[0].Code, vs[0].Message)

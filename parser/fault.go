@@ -33,7 +33,7 @@ func (f *fault) refusal(in input, o Options) *refusal.Error {
 // message is one sentence or two that say what to change. None asks the model
 // to drop what it meant.
 func (f *fault) message(in input, o Options) string {
-	if o.Prose {
+	if o.TextOnly {
 		if message, ok := f.proseMessage(); ok {
 			return message
 		}

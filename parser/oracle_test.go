@@ -162,7 +162,7 @@ func agrees(t *testing.T, in []byte, marks []string) {
 // text, and what stands in it counts.
 func agreesProse(t *testing.T, in []byte, marks []string, o parser.Options) {
 	t.Helper()
-	o.Prose = true
+	o.TextOnly = true
 	got, at := verdict(parser.Parse(in, false, o))
 	want, offset := textOracle(in, marks, speaks)
 	if len(bytes.Trim(in, " \t\r\n")) == 0 {
@@ -230,7 +230,7 @@ func FuzzStream(f *testing.F) {
 			o.JSONInText = parser.AllowForeign
 		}
 		sameAtEveryCut(t, in, truncated, o)
-		o.Prose = true
+		o.TextOnly = true
 		sameAtEveryCut(t, in, truncated, o)
 	})
 }

@@ -61,14 +61,14 @@ type Options struct {
 	MaxBytes   int // of the whole completion, outer whitespace included
 	MaxDepth   int // of objects and arrays; the root object is 1
 	JSONInText JSONInText
-	// Prose says that calls do not come in the text but beside it, natively: the
+	// TextOnly says that calls do not come in the text but beside it, natively: the
 	// text is never read as a call, whatever it starts with, and other JSON may
 	// stand in it as under AllowForeign. JSONInText does not matter then.
-	Prose bool
+	TextOnly bool
 }
 
 // foreign tells whether JSON may stand in text but for the call language.
-func (o Options) foreign() bool { return o.Prose || o.JSONInText == AllowForeign }
+func (o Options) foreign() bool { return o.TextOnly || o.JSONInText == AllowForeign }
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {
@@ -105,7 +105,7 @@ type Result struct {
 	// Name is the tool's name, decoded. It is set for a call, and also for a
 	// refusal of the envelope where /tool/name is a string (Named).
 	Name       string
-	Named      bool
+	HasName    bool
 	NameOffset int // of the name's value in the completion
 	// Arguments are the bytes of the arguments object of a call, not copied;
 	// ArgumentsOffset is where they start in the completion.
@@ -138,7 +138,7 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 	if start == len(in.window) {
 		return in.blank(o)
 	}
-	if !o.Prose && isAttempt(in.window[start:]) {
+	if !o.TextOnly && isAttempt(in.window[start:]) {
 		return readAttempt(in, start, truncated, o)
 	}
 	t := textReader{max: o.MaxBytes, foreign: o.foreign()}

@@ -259,7 +259,7 @@ var proseCases = []struct {
 func TestProse(t *testing.T) {
 	for _, inText := range []parser.JSONInText{"", parser.Reject, parser.AllowForeign} {
 		o := small
-		o.Prose, o.JSONInText = true, inText
+		o.TextOnly, o.JSONInText = true, inText
 		for _, c := range proseCases {
 			for _, truncated := range []bool{false, true} {
 				kind, offset := verdict(parser.Parse([]byte(c.in), truncated, o))
@@ -282,7 +282,7 @@ func TestProseReleasesAtOnce(t *testing.T) {
 		`[{"b":1}] x`: `[{"b":1}] x`, "a<tool_cal": "a", "a\xe2\x80": "a", `{"tool": 1} x`: "",
 	} {
 		for _, pieces := range [][]string{{in}, byteByByte(in)} {
-			s := parser.NewStream(parser.Options{Prose: true})
+			s := parser.NewStream(parser.Options{TextOnly: true})
 			got := ""
 			for _, p := range pieces {
 				got += string(s.Write([]byte(p)))
@@ -298,7 +298,7 @@ func TestProseReleasesAtOnce(t *testing.T) {
 // as text.
 func TestProseMessages(t *testing.T) {
 	for _, in := range []string{"", `{"tool":1}`, "<tool_call>"} {
-		said := parser.Parse([]byte(in), false, parser.Options{Prose: true}).Refusal.Message
+		said := parser.Parse([]byte(in), false, parser.Options{TextOnly: true}).Refusal.Message
 		asked := parser.Parse([]byte(in), false, parser.Options{}).Refusal.Message
 		if said == asked || strings.Contains(said, `"arguments"`) {
 			t.Errorf("%q: %s", in, said)
@@ -543,7 +543,7 @@ func TestVectors(t *testing.T) {
 		}
 		seen++
 		sameAtEveryCut(t, in, truncated, o)
-		sameAtEveryCut(t, in, truncated, parser.Options{MaxBytes: 65536, MaxDepth: 16, Prose: true})
+		sameAtEveryCut(t, in, truncated, parser.Options{MaxBytes: 65536, MaxDepth: 16, TextOnly: true})
 	}
 	t.Logf("%d vectors", seen)
 }

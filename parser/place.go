@@ -2,20 +2,20 @@ package parser
 
 import "strconv"
 
-// Part is what of a place an offset is asked for.
-type Part int
+// PlacePart is what of a place an offset is asked for.
+type PlacePart int
 
 const (
-	Value     Part = iota // the first byte of the value
-	Name                  // the first byte of the member's name
-	Enclosing             // the first byte of the object that holds the member, there or not
+	Value     PlacePart = iota // the first byte of the value
+	Name                       // the first byte of the member's name
+	Enclosing                  // the first byte of the object that holds the member, there or not
 )
 
 // Place is one place within a JSON value: the reference tokens of its JSON
 // Pointer, decoded, and the part that is meant.
 type Place struct {
 	Path []string
-	Part Part
+	Part PlacePart
 }
 
 // Offsets finds places in JSON that Parse has read, and returns their byte

@@ -55,7 +55,7 @@ func (s *Stream) Write(p []byte) []byte {
 		if start == len(s.held) {
 			return nil
 		}
-		if s.options.Prose {
+		if s.options.TextOnly {
 			s.state = prose
 			return s.release(s.held)
 		}

@@ -369,7 +369,7 @@ const secrets = `{"tool":{"name":"vault.put","arguments":{"name":"canary-name","
 func TestNoContent(t *testing.T) {
 	collector := collectorStub(t, nil)
 	traces := tracesTo(t, collector.URL, nil)
-	k := kernel(t, traces, func(_ *gateway.Parts, e tools) {
+	k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
 		e.answers["vault.get"] = func() (gateway.Output, error) {
 			return gateway.Output{Body: []byte(`{"value":"canary-value"}`), JSON: true}, nil
 		}
@@ -405,7 +405,7 @@ func TestContent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			collector := collectorStub(t, nil)
 			traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Content = true })
-			k := kernel(t, traces, func(_ *gateway.Parts, e tools) {
+			k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
 				e.answers["vault.get"] = func() (gateway.Output, error) {
 					return gateway.Output{Body: []byte(`{"value":"canary-token"}`), JSON: true}, nil
 				}

@@ -164,7 +164,7 @@ func (paper) Append(context.Context, audit.Record) error { return nil }
 // more than one that nobody asks about.
 func TestNotTracedCostsNothing(t *testing.T) {
 	cost := func(tracer gateway.Tracer) float64 {
-		k := kernel(t, tracer, func(p *gateway.Parts, e tools) {
+		k := kernel(t, tracer, func(p *gateway.Deps, e tools) {
 			p.Journal, p.Store = paper{}, nil
 			p.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 			e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Body: []byte(`{}`), JSON: true}, nil }

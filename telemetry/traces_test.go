@@ -92,7 +92,7 @@ func (e tools) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) 
 func toEngine(r registry.Run) engine.Run { return engine.Run(r) }
 
 // kernel is one with a journal on disk and the demo tools, as it may be changed.
-func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Parts, tools)) *gateway.Kernel {
+func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Deps, tools)) *gateway.Kernel {
 	t.Helper()
 	c, err := configs.Load(filepath.Join("testdata", "config", "callgate.yaml"))
 	if err != nil {
@@ -105,12 +105,12 @@ func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Parts, too
 	t.Cleanup(func() { _ = log.Close() })
 	e := tools{engine.New(engine.Options{}), map[string]func() (gateway.Output, error){}}
 	t.Cleanup(e.Close)
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: e, Tracer: tracer, Store: store.NewMemory(time.Now)}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: e, Tracer: tracer, Store: store.NewMemory(time.Now)}
 	if change != nil {
 		change(&parts, e)
 	}
-	k, err := gateway.New(&gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
+	k, err := gateway.New(&gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
 	}, parts)
 	if err != nil {
@@ -127,7 +127,7 @@ const (
 
 func ask(completion string) gateway.Request {
 	return gateway.Request{
-		TraceID: traceID, ParentID: parentID, Sampled: true, Caller: "127.0.0.1", Thread: "thread-7", ID: "request-9",
+		TraceID: traceID, ParentID: parentID, Sampled: true, CallerAddress: "127.0.0.1", Thread: "thread-7", ID: "request-9",
 		Inputs: []gateway.Input{{Completion: []byte(completion)}},
 	}
 }
@@ -207,8 +207,8 @@ func (failing) Append(context.Context, audit.Record) error {
 func (failing) Open(context.Context, store.Call) (*store.Call, error) { return nil, errors.New("away") }
 
 func TestSpanOfARefusal(t *testing.T) {
-	answer := func(body string, err error) func(*gateway.Parts, tools) {
-		return func(_ *gateway.Parts, e tools) {
+	answer := func(body string, err error) func(*gateway.Deps, tools) {
+		return func(_ *gateway.Deps, e tools) {
 			e.answers["echo.say"] = func() (gateway.Output, error) {
 				return gateway.Output{Body: []byte(body), JSON: true, Attempts: 2}, err
 			}
@@ -221,7 +221,7 @@ func TestSpanOfARefusal(t *testing.T) {
 	for _, c := range []struct {
 		name, completion string
 		request          func(*gateway.Request)
-		change           func(*gateway.Parts, tools)
+		change           func(*gateway.Deps, tools)
 		want             string
 	}{
 		{name: "identity", completion: say, request: as("Nobody", ""), want: "judge!agent_unknown(identity!agent_unknown log)"},
@@ -229,12 +229,12 @@ func TestSpanOfARefusal(t *testing.T) {
 		{name: "unknown tool", completion: `{"tool":{"name":"drop.tables","arguments":{}}}`, want: "judge!unknown_tool(identity log)"},
 		{name: "schema", completion: `{"tool":{"name":"echo.say","arguments":{"text":1}}}`, want: "execute_tool echo.say!wrong_type(identity log)"},
 		{name: "permission", completion: rare, request: as("Intern", ""), want: "execute_tool rare.once!permission_denied(identity log)"},
-		{name: "rate", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity rate!rate_limited log)"},
-		{name: "limiter", completion: rare, change: func(p *gateway.Parts, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity rate!internal!! log)"},
+		{name: "rate", completion: rare, change: func(p *gateway.Deps, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity rate!rate_limited log)"},
+		{name: "limiter", completion: rare, change: func(p *gateway.Deps, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity rate!internal!! log)"},
 		{name: "workspace", completion: say, request: as("", "elsewhere"), want: "execute_tool echo.say!workspace_mismatch(identity rate log)"},
 		{name: "project", completion: `{"tool":{"name":"echo.say","arguments":{"text":"x","path":"/etc/passwd"}}}`, want: "execute_tool echo.say!boundary_violation(identity rate log)"},
-		{name: "log", completion: say, change: func(p *gateway.Parts, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity rate log!audit_unavailable!! log!audit_unavailable!!)"},
-		{name: "store", completion: say, change: func(p *gateway.Parts, _ tools) { p.Store = failing{} }, want: "execute_tool echo.say!store_unavailable!!(identity rate log store!store_unavailable!!)"},
+		{name: "log", completion: say, change: func(p *gateway.Deps, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity rate log!audit_unavailable!! log!audit_unavailable!!)"},
+		{name: "store", completion: say, change: func(p *gateway.Deps, _ tools) { p.Store = failing{} }, want: "execute_tool echo.say!store_unavailable!!(identity rate log store!store_unavailable!!)"},
 		{name: "execute", completion: say, change: answer("", refusal.New(refusal.ToolFailed, "m")), want: "execute_tool echo.say!tool_failed!!(identity rate log store store execute!tool_failed!! store log)"},
 		{name: "timeout", completion: say, change: answer("", refusal.New(refusal.ToolTimeout, "m")), want: "execute_tool echo.say!tool_timeout!!(identity rate log store store execute!tool_timeout!! store log)"},
 		{name: "wrap", completion: say, change: answer("no JSON", nil), want: "execute_tool echo.say!invalid_result!!(identity rate log store store execute wrap!invalid_result!! store log)"},
@@ -328,7 +328,7 @@ func TestSpanOfAText(t *testing.T) {
 // TestSpansOfSeveralCalls: each has its own, all below the caller's.
 func TestSpansOfSeveralCalls(t *testing.T) {
 	native := func(name, arguments string) gateway.Input {
-		return gateway.Input{Native: &gateway.Native{Name: name, Arguments: []byte(arguments)}}
+		return gateway.Input{Native: &gateway.NativeCall{Name: name, Arguments: []byte(arguments)}}
 	}
 	good, bad := native("echo.say", `{"text":"x"}`), native("vault.put", `{"token":7}`)
 	for name, c := range map[string]struct {
@@ -381,7 +381,7 @@ func TestSpansOfAConversation(t *testing.T) {
 	if _, err := k.Admit(ctx, nobody); err == nil {
 		t.Fatal("let in")
 	}
-	if err := k.Settle(ctx); err != nil {
+	if err := k.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	flushed(t, traces)
@@ -406,7 +406,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	c := collectorStub(t, nil)
 	traces := tracesTo(t, c.URL, nil)
 	taken := make(chan string, 1)
-	k := kernel(t, traces, func(p *gateway.Parts, e tools) {
+	k := kernel(t, traces, func(p *gateway.Deps, e tools) {
 		e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Pending: true}, nil }
 		p.Store = waits{p.Store, taken}
 	})
@@ -415,7 +415,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	go func() {
 		id := <-taken
 		answered = time.Now()
-		completed <- k.Answer(context.Background(), gateway.Post{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, gateway.Answer{Output: gateway.Output{Body: []byte(`{}`), JSON: true}})
+		completed <- k.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`{}`), JSON: true}})
 	}()
 	o := handle(k, ask(say))
 	if err := <-completed; err != nil || o.Pending || string(o.Result) == "" {

@@ -74,10 +74,10 @@ func previous(b []byte) rune {
 	return r
 }
 
-// Shown returns text in which every hidden code point is written out as its \u
+// EscapeText returns text in which every hidden code point is written out as its \u
 // escape. It is for text that reaches its reader without the escapes of JSON.
 // Tabs and the ends of lines stay.
-func Shown(s string) string {
+func EscapeText(s string) string {
 	var out []byte
 	from := 0
 	for i, r := range s {

@@ -75,7 +75,7 @@ func TestShown(t *testing.T) {
 		"\ufeffstart":                    `\ufeffstart`,
 		"back\\slash \"quoted\"":         "back\\slash \"quoted\"",
 	} {
-		if got := wrapper.Shown(in); got != want {
+		if got := wrapper.EscapeText(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}

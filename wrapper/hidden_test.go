@@ -41,12 +41,12 @@ func TestHiddenCodePoints(t *testing.T) {
 			}
 			if visibleFormat[r] {
 				visible++
-				if !strings.ContainsRune(string(quoted), r) || wrapper.Shown(text) != text {
+				if !strings.ContainsRune(string(quoted), r) || wrapper.EscapeText(text) != text {
 					t.Errorf("%s: %U can be seen, and is written as %s", name, r, quoted)
 				}
 				continue
 			}
-			if strings.ContainsRune(string(quoted), r) || strings.ContainsRune(wrapper.Shown(text), r) {
+			if strings.ContainsRune(string(quoted), r) || strings.ContainsRune(wrapper.EscapeText(text), r) {
 				t.Errorf("%s: %U stands as it is in %q", name, r, quoted)
 			}
 		}
@@ -64,11 +64,11 @@ func TestHiddenRanges(t *testing.T) {
 		hidden = append(hidden, r)
 	}
 	for _, r := range hidden {
-		if got := wrapper.Shown("a" + string(r)); got == "a"+string(r) {
+		if got := wrapper.EscapeText("a" + string(r)); got == "a"+string(r) {
 			t.Errorf("%U stands as it is", r)
 		}
 	}
-	if got, want := wrapper.Shown("\U00013430\u070f"), `\ud80d\udc30\u070f`; got != want {
+	if got, want := wrapper.EscapeText("\U00013430\u070f"), `\ud80d\udc30\u070f`; got != want {
 		t.Errorf("found %s; expected %s", got, want)
 	}
 }

@@ -19,9 +19,9 @@ func Hidden(s string) (r rune, found bool) {
 	return 0, false
 }
 
-// Legible returns text in which every code point that Hidden would find is written out
+// EscapeHidden returns text in which every code point that Hidden would find is written out
 // as its \u escape.
-func Legible(s string) string {
+func EscapeHidden(s string) string {
 	var out []byte
 	from := 0
 	for i, r := range s {

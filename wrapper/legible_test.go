@@ -40,7 +40,7 @@ func TestLegible(t *testing.T) {
 		"a\rb\r\n":               `a\u000db` + "\r\n",
 		"tag \U000e0041👨\u200d👩": `tag \udb40\udc41👨` + "\u200d👩",
 	} {
-		if got := wrapper.Legible(in); got != want {
+		if got := wrapper.EscapeHidden(in); got != want {
 			t.Errorf("%q: found %q; expected %q", in, got, want)
 		}
 		if r, found := wrapper.Hidden(want); found {
@@ -52,7 +52,7 @@ func TestLegible(t *testing.T) {
 func FuzzLegible(f *testing.F) {
 	f.Add("a\u200b\u202e👨\u200d👩\r\n\r می\u200cخ \U000e0041")
 	f.Fuzz(func(t *testing.T, s string) {
-		legible := wrapper.Legible(s)
+		legible := wrapper.EscapeHidden(s)
 		if r, found := wrapper.Hidden(legible); found {
 			t.Fatalf("%q became %q, which hides %U", s, legible, r)
 		}

@@ -72,7 +72,7 @@ func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	if all := r.Header["Authorization"]; len(all) == 1 {
 		credential = identity.Bearer(all[0])
 	}
-	return k.Operator(credential)
+	return k.CheckOperator(credential)
 }
 
 // newAdmin is the face for operators alone: metrics, and readiness in detail.

@@ -27,7 +27,7 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 			t.Fatal(err)
 		}
 	}
-	k, err := gateway.New(stateOf(loaded, who), gateway.Parts{})
+	k, err := gateway.New(stateOf(loaded, who), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestAdminIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := gateway.New(stateOf(loaded, nil), gateway.Parts{})
+	k, err := gateway.New(stateOf(loaded, nil), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

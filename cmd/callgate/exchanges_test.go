@@ -67,7 +67,7 @@ func someTools(t testing.TB, x exchange) (k *gateway.Kernel, out map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k, err = gateway.New(stateOf(c, nil), gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
+	if k, err = gateway.New(stateOf(c, nil), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
 		t.Fatal(err)
 	}
 	out = map[string]string{}
@@ -106,7 +106,7 @@ func TestNativeExchanges(t *testing.T) {
 		}
 		var answer []gateway.Input
 		if x.Text != "" || len(x.Calls) == 0 {
-			text := gateway.Input{Completion: []byte(x.Text), Prose: true}
+			text := gateway.Input{Completion: []byte(x.Text), TextOnly: true}
 			if got := codeOf(judge(text).Reports[0]); got != "text" {
 				t.Errorf("%s: the text is %s: %q", x.ID, got, x.Text)
 			}
@@ -114,7 +114,7 @@ func TestNativeExchanges(t *testing.T) {
 		}
 		whole := true
 		for i, c := range x.Calls {
-			in := gateway.Input{Native: &gateway.Native{Name: c.Name, Wire: c.Name, Arguments: []byte(c.Arguments)}}
+			in := gateway.Input{Native: &gateway.NativeCall{Name: c.Name, Wire: c.Name, Arguments: []byte(c.Arguments)}}
 			answer = append(answer, in)
 			got, other := codeOf(judge(in).Reports[0]), x.Oracle[i][0]
 			verdicts[got]++
@@ -137,7 +137,7 @@ func TestNativeExchanges(t *testing.T) {
 				c.Arguments[:len(c.Arguments)-1]:    "malformed_json",
 				string(quoted([]byte(c.Arguments))): "wrong_type",
 			} {
-				in := gateway.Input{Native: &gateway.Native{Name: c.Name, Wire: c.Name, Arguments: []byte(spoiled)}}
+				in := gateway.Input{Native: &gateway.NativeCall{Name: c.Name, Wire: c.Name, Arguments: []byte(spoiled)}}
 				if got := codeOf(judge(in).Reports[0]); got != want {
 					t.Errorf("%s: %s %s is %s, want %s", x.ID, c.Name, spoiled, got, want)
 				}

@@ -36,7 +36,7 @@ var points = struct{ opened, decided, dispatched, ran, finished, outcome, settle
 
 // sabotage is what fits the parts of a kernel with failures that the environment
 // names; nil where it names none.
-func sabotage() func(gateway.Parts) gateway.Parts {
+func sabotage() func(gateway.Deps) gateway.Deps {
 	switch at := os.Getenv(failAt); {
 	case at != "":
 		return newSaboteur(at).fit
@@ -90,7 +90,7 @@ func around[T any](s *saboteur, step string, do func() T) T {
 	return did
 }
 
-func (s *saboteur) fit(p gateway.Parts) gateway.Parts {
+func (s *saboteur) fit(p gateway.Deps) gateway.Deps {
 	p.Limiter = failingLimiter{p.Limiter, s}
 	p.Journal = failingJournal{p.Journal, s}
 	p.Engine = failingEngine{p.Engine, s}
@@ -165,7 +165,7 @@ func (f failingStore) Recover(ctx context.Context, limit int) (calls []store.Cal
 }
 
 // steppedClock gives a kernel a clock that signals step.
-func steppedClock(p gateway.Parts) gateway.Parts {
+func steppedClock(p gateway.Deps) gateway.Deps {
 	var ahead atomic.Int64
 	p.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	stepping := make(chan os.Signal, 1)

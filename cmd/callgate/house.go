@@ -28,7 +28,7 @@ type house struct {
 	servers *fleet
 	limits  limits
 	calls   keeping
-	tender  *gateway.Tender
+	tender  *gateway.Reconciler
 	// callbacks are the addresses at which tools answer.
 	callbacks *callbacks
 	models    atomic.Pointer[upstream.Set] // that can be asked now
@@ -40,9 +40,9 @@ type house struct {
 // stateOf is what a configuration gives to the kernel. Without somebody who
 // knows credentials, nobody is asked for one: so it is on the command line, where
 // whoever may read the files of the configuration may ask what it says.
-func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.State {
-	return &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
+func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.Config {
+	return &gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: who, Digest: c.Digest,
 	}
 }
@@ -50,7 +50,7 @@ func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.State {
 // newJudge returns a kernel that can check, and nothing else: it has no journal
 // and no engine.
 func newJudge(c *configs.Config) (*gateway.Kernel, error) {
-	k, err := gateway.New(stateOf(c, nil), gateway.Parts{})
+	k, err := gateway.New(stateOf(c, nil), gateway.Deps{})
 	if err != nil {
 		return nil, internalError{err}
 	}
@@ -66,7 +66,7 @@ type witnesses struct {
 
 // openHouse opens the audit log of a configuration and makes the kernel that
 // executes.
-func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.State, w witnesses) (h *house, err error) {
+func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.Config, w witnesses) (h *house, err error) {
 	limits, err := newLimits(ctx, c, w.metrics, w.logger, e.wait)
 	if err != nil {
 		return nil, err
@@ -100,9 +100,9 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 	tools := newTooling(engine.Options{OnBreaker: w.breaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.changed(server) })
 	w.metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
-	parts := gateway.Parts{
+	parts := gateway.Deps{
 		Limiter: limits.Limiter, Journal: log, Engine: runner{tools.Engine, running}, Store: calls,
-		Observer: w.metrics, Record: record, Replica: replica(), Node: calls.node,
+		Observer: w.metrics, RecordContent: record, Replica: replica(), Node: calls.node,
 	}
 	if w.tracing != nil {
 		parts.Tracer = w.tracing
@@ -121,7 +121,7 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.St
 	w.metrics.Quarantine(servers.quarantined)
 	servers.follow(c)
 	servers.followed()
-	tender := k.Tend(past, tending(w.logger))
+	tender := k.Reconcile(past, tending(w.logger))
 	return &house{kernel: k, log: log, engine: tools, servers: servers, limits: limits, calls: calls, tender: tender, callbacks: answers, cut: cut}, nil
 }
 
@@ -171,7 +171,7 @@ func (h *house) Close() error {
 func (h *house) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	return h.kernel.Settle(ctx)
+	return h.kernel.Flush(ctx)
 }
 
 // runner hands tasks of the kernel to the engine: neither knows the other. It

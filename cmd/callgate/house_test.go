@@ -56,7 +56,7 @@ func TestModeKeysLetsNobodyInWithoutKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := gateway.New(stateOf(c, offer.Authenticator), gateway.Parts{})
+	k, err := gateway.New(stateOf(c, offer.Authenticator), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

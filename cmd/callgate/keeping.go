@@ -70,15 +70,15 @@ func text(err error) string {
 
 // tending tells what became of calls that were left. What cannot be done is told
 // once.
-func tending(logger *slog.Logger) func(gateway.Tended) {
+func tending(logger *slog.Logger) func(gateway.ReconcileStats) {
 	told := ""
-	return func(t gateway.Tended) {
-		if t.Unknown+t.Again+t.Written+t.Expired > 0 {
-			logger.Warn("calls without an outcome were seen to", "unknown", t.Unknown, "dispatched_again", t.Again, "written_down", t.Written, "expired", t.Expired)
+	return func(t gateway.ReconcileStats) {
+		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {
+			logger.Warn("calls without an outcome were seen to", "unknown", t.Unknown, "dispatched_again", t.Redispatched, "written_down", t.Recorded, "expired", t.Expired)
 		}
 		trouble := ""
-		if t.Trouble != nil {
-			trouble = t.Trouble.Error()
+		if t.Err != nil {
+			trouble = t.Err.Error()
 		}
 		if trouble != "" && trouble != told {
 			logger.Error("calls without an outcome could not all be seen to; it is tried again", "cause", trouble)

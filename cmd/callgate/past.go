@@ -16,7 +16,7 @@ import (
 
 // pastOf reads from the audit log of a folder what its processes have left. It is
 // read as it is: whether it was changed is for audit verify to tell.
-func pastOf(dir string) (gateway.Past, error) {
+func pastOf(dir string) (gateway.Backlog, error) {
 	open := map[string][]byte{}
 	var order []string
 	err := eachCall(dir, func(decided bool, id string, line []byte) {
@@ -32,13 +32,13 @@ func pastOf(dir string) (gateway.Past, error) {
 		}
 	})
 	if err != nil {
-		return gateway.Past{}, fmt.Errorf("audit log: %w", err)
+		return gateway.Backlog{}, fmt.Errorf("audit log: %w", err)
 	}
-	past := gateway.Past{Ended: func(ids []string) (map[string]bool, error) { return endedIn(dir, ids) }}
+	past := gateway.Backlog{Ended: func(ids []string) (map[string]bool, error) { return endedIn(dir, ids) }}
 	for _, id := range standing(order, open) {
 		var r audit.Record
 		if err := json.Unmarshal(open[id], &r); err != nil {
-			return gateway.Past{}, fmt.Errorf("audit log: the decision of a call cannot be read: %w", err)
+			return gateway.Backlog{}, fmt.Errorf("audit log: the decision of a call cannot be read: %w", err)
 		}
 		past.Open = append(past.Open, r)
 	}

@@ -23,7 +23,7 @@ type env struct {
 	// fit changes the parts of a kernel before it is made. It is how a test has a
 	// process fail at a point that it names; the program has none, and nothing that
 	// it reads can give it one.
-	fit func(gateway.Parts) gateway.Parts
+	fit func(gateway.Deps) gateway.Deps
 	// wait is how long the disk and Redis are waited for; zero is as long as the
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.

@@ -53,7 +53,7 @@ func (f *Face) Mount(d *server.Door) {
 		// Whatever is below the path is a token, if no good one.
 		Method: http.MethodPost, Path: "/v1/callbacks/*token", Lane: server.Reserved, Open: true,
 		// Every byte of a result may be an escape of six.
-		MaxBody: func() int { return int(6*f.options.Kernel.LongestAnswer() + beside) },
+		MaxBody: func() int { return int(6*f.options.Kernel.MaxCallbackBytes() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
 		// What answers the calls of one caller takes nothing from the calls of others.
 		Whose: func(c *gin.Context) string { return c.GetString(keyWhose) },
@@ -66,7 +66,7 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	if id == "" {
 		return unmatched()
 	}
-	whose, err := f.options.Kernel.Whose(c.Request.Context(), id)
+	whose, err := f.options.Kernel.CallOwner(c.Request.Context(), id)
 	if err != nil {
 		return refusal.From(refusal.Execute, err)
 	}
@@ -89,7 +89,7 @@ func (f *Face) serve(c *gin.Context, a server.Asked) {
 		refuse(c, refused)
 		return
 	}
-	p := gateway.Post{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
+	p := gateway.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
 	if err := m.post(c.Request.Context(), f.options.Kernel, p); err != nil {
 		refuse(c, refusal.From(refusal.Execute, err))
 		return

@@ -104,13 +104,13 @@ func (w *world) again() *world {
 func (w *world) open() {
 	t := w.t
 	t.Helper()
-	w.House = facetest.Open(t, facetest.Plan{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.State, p *gateway.Parts) {
+	w.House = facetest.Open(t, facetest.Plan{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *gateway.Deps) {
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
 	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Door)
 	callback.New(callback.Options{Kernel: w.Kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Door)
 	t.Cleanup(func() {
-		if err := w.Kernel.Settle(context.Background()); err != nil {
+		if err := w.Kernel.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -267,7 +267,7 @@ func TestTIR02Malformed(t *testing.T) {
 		c.result("content", []any{map[string]any{"type": "image", "data": "AAAA"}}),
 		c.message("oauth"), c.message("oauth", "auth_url", 7), c.message("oauth", "auth_url", ""),
 		c.message("subscription_event"), c.message("subscription_event", "text", 7), c.message("subscription_event", "text", "x", "final", "yes"),
-		c.message("subscription_event", "text", strings.Repeat("x", gateway.MaxEvent+1)),
+		c.message("subscription_event", "text", strings.Repeat("x", gateway.MaxEventBytes+1)),
 		c.result("text", json.RawMessage(strings.Repeat("[", 100)+strings.Repeat("]", 100))),
 	}
 	for _, body := range bodies {

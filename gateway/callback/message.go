@@ -22,7 +22,7 @@ const maxDepth = 64
 type message struct {
 	id, group string
 	digest    string
-	post      func(context.Context, *gateway.Kernel, gateway.Post) error
+	post      func(context.Context, *gateway.Kernel, gateway.CallbackMessage) error
 }
 
 func malformed(format string, args ...any) *refusal.Error {
@@ -48,15 +48,21 @@ func read(body []byte, token string) (message, *refusal.Error) {
 	case "tool_result":
 		m.id = r.text("id", true)
 		a := r.answer()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Answer(ctx, p, a) }
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+			return k.Complete(ctx, p, a)
+		}
 	case "oauth":
 		m.id = r.text("id", true)
 		at := r.authorization()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Authorize(ctx, p, at) }
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+			return k.SaveAuthURL(ctx, p, at)
+		}
 	case "subscription_event":
 		m.id = r.text("tool_call_id", true)
 		e := r.event()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.Post) error { return k.Notify(ctx, p, e) }
+		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+			return k.PublishEvent(ctx, p, e)
+		}
 	case "user_choice", "view_update":
 		return message{}, refusal.New(refusal.BadRequest, fmt.Sprintf("Messages of the type %s are not supported here. Answer the call without.", kind))
 	default:
@@ -159,7 +165,7 @@ const failed = "Error: "
 
 // answer reads a tool_result. What people are shown never changes what the model
 // reads.
-func (r *reader) answer() gateway.Answer {
+func (r *reader) answer() gateway.CallbackResult {
 	text, hasText := r.object["text"].(string)
 	if v := r.object["text"]; v != nil && !hasText {
 		r.fail("text is no string")
@@ -168,7 +174,7 @@ func (r *reader) answer() gateway.Answer {
 	if !hasText && content == nil {
 		r.fail("found neither text nor content; expected one of them")
 	}
-	a := gateway.Answer{Subscribed: r.flag("subscription")}
+	a := gateway.CallbackResult{Subscribed: r.flag("subscription")}
 	shown := r.display()
 	switch {
 	case content != nil: // which wins over text
@@ -316,8 +322,8 @@ func segment(object map[string]any) any {
 // event reads a subscription_event.
 func (r *reader) event() gateway.Event {
 	text, isText := r.object["text"].(string)
-	if !isText || len(text) > gateway.MaxEvent {
-		r.fail("text is missing, no string, or longer than %d bytes", gateway.MaxEvent)
+	if !isText || len(text) > gateway.MaxEventBytes {
+		r.fail("text is missing, no string, or longer than %d bytes", gateway.MaxEventBytes)
 	}
 	return gateway.Event{Text: text, Associative: r.flag("associative"), Final: r.flag("final")}
 }

@@ -471,7 +471,7 @@ func TestLIF02CallingOff(t *testing.T) {
 // told holds a tool to have been told once that a call was called off.
 func (w *world) told(t testing.TB, c waiting) {
 	t.Helper()
-	if err := w.Kernel.Settle(context.Background()); err != nil {
+	if err := w.Kernel.Flush(context.Background()); err != nil {
 		t.Error(err)
 	}
 	w.engine.mu.Lock()

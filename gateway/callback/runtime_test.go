@@ -162,8 +162,8 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 	tend := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		w.Kernel.Tend(gateway.Past{}, func(gateway.Tended) {}).Stop(ctx)
-		if err := w.Kernel.Settle(ctx); err != nil {
+		w.Kernel.Reconcile(gateway.Backlog{}, func(gateway.ReconcileStats) {}).Stop(ctx)
+		if err := w.Kernel.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,10 +61,10 @@ const (
 // kernel, of which nothing is held while the client thinks.
 func (f *Face) inquire(ctx context.Context, r asked, input gateway.Input, o gateway.Outcome) gateway.Outcome {
 	for range mostRounds {
-		if o.Asked == nil || !r.host.answers(o.Asked) {
+		if o.InputRequest == nil || !r.host.answers(o.InputRequest) {
 			return o
 		}
-		q := f.put(ctx, r, o.Asked.Questions)
+		q := f.put(ctx, r, o.InputRequest.Questions)
 		switch {
 		case q.refused != nil:
 			return without(o, input.Native.Name, q.refused)
@@ -74,11 +74,11 @@ func (f *Face) inquire(ctx context.Context, r asked, input gateway.Input, o gate
 			return unanswered(o, input.Native.Name, q.why)
 		}
 		dialogue := *input.Dialogue
-		dialogue.State, dialogue.Answers = o.AskedBy, q.answers
+		dialogue.RequestState, dialogue.Answers = o.RequestState, q.answers
 		input.Dialogue = &dialogue
 		o = r.admission.Handle(ctx, input, "")
 	}
-	if o.Asked != nil {
+	if o.InputRequest != nil {
 		return unanswered(o, input.Native.Name, tooOften)
 	}
 	return o

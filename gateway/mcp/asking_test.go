@@ -346,7 +346,7 @@ func TestNobodyToAsk(t *testing.T) {
 // the question waits on.
 func TestHostileResponses(t *testing.T) {
 	a := &asker{questions: []gateway.Question{who()}}
-	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.State, _ *gateway.Parts) { s.Identity = keys{} }})
+	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	c := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
 	k := c.call(`"name":"book"`)
@@ -584,7 +584,7 @@ func TestMostWaiting(t *testing.T) {
 	}
 	h := open(t, plan{files: asking, engine: func(gateway.Task) (gateway.Output, error) {
 		return gateway.Output{Asked: &gateway.Asked{Questions: many}}, refusal.New(refusal.ToolFailed, "The tool asks.")
-	}, state: func(s *gateway.State, _ *gateway.Parts) { s.Identity = keys{} }})
+	}, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	one := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
 	both := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer both", "Callgate-Agent", "Analyst")

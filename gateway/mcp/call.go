@@ -65,7 +65,7 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
 	}
 	if tool != nil && r.modern && r.headers != nil {
-		if fault := repeated(tool.WrittenSchema, arguments, r.headers, f.options.Kernel.Output().MaxDepth); fault != nil {
+		if fault := repeated(tool.AuthoredSchema, arguments, r.headers, f.options.Kernel.ParserOptions().MaxDepth); fault != nil {
 			return &answer{fault: fault}
 		}
 	}
@@ -73,7 +73,7 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 	input := gateway.Input{Native: native, Dialogue: dialogue}
 	o := f.inquire(ctx, r, input, r.admission.Handle(ctx, input, r.key))
 	var a *answer
-	if r.modern && o.Asked != nil {
+	if r.modern && o.InputRequest != nil {
 		a = &answer{result: question(o), failed: o.Refusal}
 	} else {
 		a = r.outcome(o, tool)

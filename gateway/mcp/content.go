@@ -20,7 +20,7 @@ func contentOf(output json.RawMessage, wrapped bool) (blocks []object, structure
 	}
 	if wrapped {
 		said, isText := parser.Decode(members["value"]).(string)
-		return []object{textBlock(wrapper.Shown(said))}, nil, isText
+		return []object{textBlock(wrapper.EscapeText(said))}, nil, isText
 	}
 	if members["content"] == nil {
 		return nil, nil, false
@@ -91,7 +91,7 @@ func (t *taker) string(name string, required bool, valid func(string) bool) {
 func (t *taker) text(name string, required bool) {
 	t.string(name, required, func(string) bool { return true })
 	if s, ok := t.out[name].(string); ok {
-		t.out[name] = wrapper.Shown(s)
+		t.out[name] = wrapper.EscapeText(s)
 	}
 }
 

@@ -164,7 +164,7 @@ func TestInjections(t *testing.T) {
 					if err := json.Unmarshal([]byte(text), &back); err != nil || len(back) != 1 || back["value"] != said {
 						t.Fatalf("%q came back as %s", said, text)
 					}
-				} else if text != wrapper.Shown(said) {
+				} else if text != wrapper.EscapeText(said) {
 					t.Fatalf("%q came back as %q", said, text)
 				}
 			}

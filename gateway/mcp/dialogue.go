@@ -32,16 +32,16 @@ func (f *Face) dialogue(r asked) (*gateway.Dialogue, *fault) {
 	if r.modern {
 		var fault *fault
 		capabilities, _ := r.meta()[metaCapabilities].(map[string]any)
-		if d.Asks, fault = kindsOf(capabilities); fault != nil {
+		if d.QuestionKinds, fault = kindsOf(capabilities); fault != nil {
 			return nil, fault
 		}
 		if fault := r.answers(d); fault != nil {
 			return nil, fault
 		}
 	} else if r.host != nil {
-		d.Asks = r.host.kinds
+		d.QuestionKinds = r.host.kinds
 	}
-	if d.Progress == nil && d.Log == nil && d.Asks == nil && d.State == "" && d.Answers == nil {
+	if d.Progress == nil && d.Log == nil && d.QuestionKinds == nil && d.RequestState == "" && d.Answers == nil {
 		return nil, nil
 	}
 	return d, nil
@@ -101,7 +101,7 @@ func kindsOf(capabilities map[string]any) (kinds []string, _ *fault) {
 // asked for is the kernel's to judge.
 func (r asked) answers(d *gateway.Dialogue) *fault {
 	if said, has := r.params[paramState]; has {
-		if d.State = text(said); d.State == "" || len(d.State) > maxState {
+		if d.RequestState = text(said); d.RequestState == "" || len(d.RequestState) > maxState {
 			return amiss(pointed{"/" + paramState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", paramState, maxState)})
 		}
 	}
@@ -159,9 +159,9 @@ func ofAnswers(refused *refusal.Error) bool {
 // question is the result of a call whose tool asks before it goes on. The client has
 // declared that it can answer; the kernel tells nobody else of it.
 func question(o gateway.Outcome) object {
-	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, paramState: o.AskedBy}
+	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, paramState: o.RequestState}
 	requests := object{}
-	for _, q := range o.Asked.Questions {
+	for _, q := range o.InputRequest.Questions {
 		request := object{"method": q.Method}
 		if len(q.Params) > 0 {
 			request["params"] = q.Params

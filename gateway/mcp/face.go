@@ -68,7 +68,7 @@ func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
 }
 
 // maxMessage is how long a message may be: a longest call, and what is around it.
-func (f *Face) maxMessage() int { return f.options.Kernel.Output().MaxBytes + around }
+func (f *Face) maxMessage() int { return f.options.Kernel.ParserOptions().MaxBytes + around }
 
 // post answers the messages that come through a door.
 func (f *Face) post(d *server.Door) func(*gin.Context, server.Asked) {

@@ -88,7 +88,7 @@ type house struct {
 // plan is what a test changes of a house.
 type plan struct {
 	files   map[string]string // of the configuration, beside or instead of those of the vectors
-	state   func(*gateway.State, *gateway.Parts)
+	state   func(*gateway.Config, *gateway.Deps)
 	engine  tool
 	origins []string
 	guarded *mcp.Protected // says where tokens are had
@@ -103,15 +103,15 @@ func open(t testing.TB, p plan) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents,
+	state := &gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}}
 	if p.engine == nil {
 		p.engine = echo
 	}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: p.engine}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: p.engine}
 	if p.state != nil {
 		p.state(state, &parts)
 	}

@@ -393,7 +393,7 @@ func settle(t *testing.T, h *house) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := h.kernel.Settle(ctx); err != nil {
+	if err := h.kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -430,7 +430,7 @@ func (keys) Authenticate(credential string) *identity.Principal {
 // TestIdentity: every request says who asks, and what refuses the request is told by
 // HTTP.
 func TestIdentity(t *testing.T) {
-	h := open(t, plan{state: func(s *gateway.State, _ *gateway.Parts) { s.Identity = keys{} }})
+	h := open(t, plan{state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	for _, c := range []struct {
 		headers []string
 		status  int
@@ -478,7 +478,7 @@ func TestCallerRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := open(t, plan{state: func(s *gateway.State, _ *gateway.Parts) {
+	h := open(t, plan{state: func(s *gateway.Config, _ *gateway.Deps) {
 		s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 2}}
 	}})
 	for i := range 4 {

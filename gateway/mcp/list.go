@@ -27,13 +27,13 @@ func (f *Face) name(t *gateway.Tool) string {
 
 // native is a call of the tool that clients know by a name. Any other name of that
 // tool stands for no tool, which the kernel says.
-func (f *Face) native(a *gateway.Admission, name string, arguments []byte) *gateway.Native {
-	n := &gateway.Native{Name: name, Arguments: arguments}
+func (f *Face) native(a *gateway.Admission, name string, arguments []byte) *gateway.NativeCall {
+	n := &gateway.NativeCall{Name: name, Arguments: arguments}
 	if f.options.RegistryNames {
 		return n
 	}
 	n.Wire = name
-	if registered, ok := a.Name(name); ok {
+	if registered, ok := a.ToolName(name); ok {
 		n.Name = registered
 	}
 	return n
@@ -67,7 +67,7 @@ func (f *Face) tools(r asked) *answer {
 // described is a tool as it is listed.
 func (f *Face) described(t *gateway.Tool) object {
 	d := object{
-		"name": f.name(t), "inputSchema": t.WrittenSchema,
+		"name": f.name(t), "inputSchema": t.AuthoredSchema,
 		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
 	}
 	if t.Description != "" {

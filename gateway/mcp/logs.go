@@ -53,7 +53,7 @@ func (f *Face) logs(r asked, d *gateway.Dialogue) {
 func (r *reporter) log(l gateway.Log) {
 	params := object{"level": l.Level, "data": l.Data}
 	if l.Logger != "" {
-		params["logger"] = wrapper.Shown(l.Logger)
+		params["logger"] = wrapper.EscapeText(l.Logger)
 	}
 	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 	if err != nil {

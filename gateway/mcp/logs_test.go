@@ -168,7 +168,7 @@ func setsLevel(level string) string {
 // TestSetLevel: a client of before 2026-07-28 is told from the level on that it has set
 // in its session, by the same principal. Nobody else is.
 func TestSetLevel(t *testing.T) {
-	h := open(t, plan{engine: logs(each()...), state: func(s *gateway.State, _ *gateway.Parts) { s.Identity = keys{} }})
+	h := open(t, plan{engine: logs(each()...), state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	all := gateway.LogLevels()
 	one := []string{"Authorization", "Bearer one"}

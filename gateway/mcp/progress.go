@@ -42,7 +42,7 @@ func (r *reporter) tell(p gateway.Progress) {
 		params["total"] = p.Total
 	}
 	if p.Message != "" {
-		params["message"] = wrapper.Shown(p.Message)
+		params["message"] = wrapper.EscapeText(p.Message)
 	}
 	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 	if err != nil {

@@ -32,7 +32,7 @@ var wellKnown = []string{"/.well-known/oauth-protected-resource", "/.well-known/
 func TestProtectedResource(t *testing.T) {
 	base, issuer := "https://gateway.example/tools", "https://id.example/realm"
 	h := open(t, plan{
-		state:   func(s *gateway.State, _ *gateway.Parts) { s.Identity = keys{} },
+		state:   func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} },
 		guarded: &mcp.Protected{Base: func() string { return base }, Issuer: func() string { return issuer }},
 	})
 	for _, path := range wellKnown {

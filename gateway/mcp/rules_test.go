@@ -22,7 +22,7 @@ func TestMCP15Tools(t *testing.T) {
 			ran++
 			return gateway.Output{Body: []byte("{\"a\":\"x\u202e\u200b\"}"), JSON: true}, nil
 		},
-		state: func(s *gateway.State, _ *gateway.Parts) {
+		state: func(s *gateway.Config, _ *gateway.Deps) {
 			s.Limits = &ratelimit.Limits{Replicas: 1, Tools: map[string]ratelimit.Budget{"time.now": {Rate: rate, Burst: 1}}}
 		},
 	})

@@ -162,7 +162,7 @@ func TestWordsOfTools(t *testing.T) {
 	list := spoken(t)
 	var i int
 	for i, words = range list {
-		shown := wrapper.Shown(words)
+		shown := wrapper.EscapeText(words)
 		told := map[string]int{"notifications/progress": 1, "notifications/message logger": 2, "notifications/message": 2}
 		if len(shown) > 1<<10 { // what is longer is cut
 			told["notifications/progress"] = 0

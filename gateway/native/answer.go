@@ -94,7 +94,7 @@ type challenge struct {
 const authorization store.State = "authorization"
 
 func stateOf(call store.Call) (state, error) {
-	note := gateway.NoteOf(&call)
+	note := gateway.MetadataOf(&call)
 	s := state{CallID: call.ID, State: call.State, Display: note.Display, Subscription: note.Subscribed}
 	if call.Step == store.Waiting && note.AuthURL != "" {
 		s.State, s.AuthURL = authorization, note.AuthURL

@@ -119,7 +119,7 @@ func TestOrderOfMembers(t *testing.T) {
 // said of it, whatever a model writes.
 func TestRecordsAreBounded(t *testing.T) {
 	ledger := &facetest.Ledger{}
-	f := faceOf(t, io.Discard, func(_ *gateway.State, p *gateway.Parts) { p.Journal = ledger })
+	f := faceOf(t, io.Discard, func(_ *gateway.Config, p *gateway.Deps) { p.Journal = ledger })
 	long := strings.Repeat("é", 20_000)
 	body, err := json.Marshal(map[string]string{"completion": `{"tool":{"name":"` + long + `","arguments":{}}}`, "agent": "Analyst"})
 	if err != nil {

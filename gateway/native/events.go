@@ -82,7 +82,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 			if !more {
 				return
 			}
-			if err := follower.Admitted(c.Request.Context()); err != nil {
+			if err := follower.CheckAccess(c.Request.Context()); err != nil {
 				server.Note(c, refusal.From(refusal.Request, err))
 				return
 			}

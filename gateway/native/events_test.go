@@ -31,7 +31,7 @@ type seen struct {
 func late(t *testing.T, who gateway.Authenticator) (*server.Door, *store.Memory) {
 	t.Helper()
 	s := store.NewMemory(time.Now)
-	d := faceOf(t, io.Discard, func(state *gateway.State, p *gateway.Parts) {
+	d := faceOf(t, io.Discard, func(state *gateway.Config, p *gateway.Deps) {
 		state.Identity = who
 		p.Store = s
 		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {

@@ -56,7 +56,7 @@ func (f *Face) routes() []server.Route {
 		r := &routes[i]
 		r.Refuse, r.Headers = Refuse, []string{headerFinish}
 		if r.Method == http.MethodPost && r.Lane == server.Calls {
-			r.MaxBody = func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }
+			r.MaxBody = func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }
 			r.Media, r.Expected = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
 	}

@@ -26,7 +26,7 @@ func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
 // faceOf is a door with a face of the vectors' configuration without limits, as it may be
 // changed.
-func faceOf(t testing.TB, log io.Writer, change func(*gateway.State, *gateway.Parts)) *server.Door {
+func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.Deps)) *server.Door {
 	t.Helper()
 	h := facetest.Open(t, facetest.Plan{
 		Config: facetest.Vectors(t), Change: change, Log: log,
@@ -66,18 +66,18 @@ func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 // TestPanics: what breaks off is a refusal, and the next request is answered.
 func TestPanics(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*gateway.State, *gateway.Parts)
+		change func(*gateway.Config, *gateway.Deps)
 		path   string
 		status int
 	}{
-		"the engine": {func(_ *gateway.State, p *gateway.Parts) {
+		"the engine": {func(_ *gateway.Config, p *gateway.Deps) {
 			p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) { panic("broken") })
 		}, "/v1/calls", 500},
-		"who knows the keys":  {func(s *gateway.State, _ *gateway.Parts) { s.Identity = broken{} }, "/v1/calls", 500},
-		"that, for a verdict": {func(s *gateway.State, _ *gateway.Parts) { s.Identity = broken{} }, "/v1/check", 500},
-		"no journal":          {func(_ *gateway.State, p *gateway.Parts) { p.Journal = nil }, "/v1/calls", 503},
-		"no limiter":          {func(_ *gateway.State, p *gateway.Parts) { p.Limiter = nil }, "/v1/calls", 503},
-		"who makes call ids":  {func(_ *gateway.State, p *gateway.Parts) { p.NewID = func() string { panic("broken") } }, "/v1/check", 500},
+		"who knows the keys":  {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/calls", 500},
+		"that, for a verdict": {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/check", 500},
+		"no journal":          {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, "/v1/calls", 503},
+		"no limiter":          {func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, "/v1/calls", 503},
+		"who makes call ids":  {func(_ *gateway.Config, p *gateway.Deps) { p.NewID = func() string { panic("broken") } }, "/v1/check", 500},
 	} {
 		var log bytes.Buffer
 		f := faceOf(t, &log, c.change)
@@ -107,7 +107,7 @@ func (named) Authenticate(credential string) *identity.Principal {
 // where that person goes, beside the result and not in it; nobody else is.
 func TestChallenges(t *testing.T) {
 	const place = "https://accounts.example/authorize?state=\u202esecret"
-	f := faceOf(t, io.Discard, func(s *gateway.State, p *gateway.Parts) {
+	f := faceOf(t, io.Discard, func(s *gateway.Config, p *gateway.Deps) {
 		s.Identity = named{}
 		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Challenges: []gateway.Challenge{
@@ -142,7 +142,7 @@ func TestChallenges(t *testing.T) {
 
 // TestRoutes: every route asks who calls.
 func TestRoutes(t *testing.T) {
-	f := faceOf(t, io.Discard, func(s *gateway.State, _ *gateway.Parts) { s.Identity = &identity.APIKeys{} })
+	f := faceOf(t, io.Discard, func(s *gateway.Config, _ *gateway.Deps) { s.Identity = &identity.APIKeys{} })
 	routes := native.Routes(native.New(native.Options{}))
 	if len(routes) != 6 {
 		t.Errorf("the routes are %v", routes)

@@ -90,7 +90,7 @@ func prose(text []byte) bool {
 	if !bytes.ContainsAny(text, "<[`{,") {
 		return true
 	}
-	return parser.Parse(text, false, parser.Options{Prose: true, MaxBytes: len(text)}).Kind == parser.Text
+	return parser.Parse(text, false, parser.Options{TextOnly: true, MaxBytes: len(text)}).Kind == parser.Text
 }
 
 // word tells whether a JSON value is a short string that names something, in

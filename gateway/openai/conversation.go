@@ -112,7 +112,7 @@ func (r *run) beginText() error {
 // registered is the registry's name of a tool; one that is not of the registry
 // keeps its own.
 func (r *run) registered(wire string) string {
-	if name, ok := r.admission.Name(wire); ok {
+	if name, ok := r.admission.ToolName(wire); ok {
 		return name
 	}
 	return wire

@@ -181,7 +181,7 @@ func TestRecordedExchanges(t *testing.T) {
 		if list != nil {
 			message["tool_calls"] = list
 		}
-		if len(x.Calls) == 0 && parser.Parse([]byte(x.Text), false, parser.Options{Prose: true}).Kind != parser.Text {
+		if len(x.Calls) == 0 && parser.Parse([]byte(x.Text), false, parser.Options{TextOnly: true}).Kind != parser.Text {
 			want = "empty_output"
 		}
 		raw, err := json.Marshal(message)

@@ -81,7 +81,7 @@ type house struct {
 
 // plan is what a test changes of a house.
 type plan struct {
-	state  func(*gateway.State, *gateway.Parts)
+	state  func(*gateway.Config, *gateway.Deps)
 	rules  func(*upstream.Rules)
 	engine facetest.Tool
 	// definition is the upstream, as a whole.
@@ -142,7 +142,7 @@ func (h *house) settled(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := h.Kernel.Settle(ctx); err != nil {
+	if err := h.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return h.Ledger.Lines()

@@ -107,11 +107,11 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 		seen.stream = nil // the content is judged here, whole
 	}
 	terms := r.terms()
-	terms.Fault = a.fault
+	terms.RefuseAll = a.fault
 	if a.alone != nil {
-		terms.Call = a.alone
+		terms.RefuseCall = a.alone
 	}
-	j.decision = r.admission.Under(terms).Judge(ctx, r.mode, a.inputs()...)
+	j.decision = r.admission.WithConstraints(terms).Judge(ctx, r.mode, a.inputs()...)
 	return j
 }
 
@@ -136,16 +136,16 @@ func (r *run) read(c *upstream.Choice) answer {
 	}
 	refused := m.Refusal != nil && *m.Refusal != ""
 	if refused {
-		a.beside = append(a.beside, gateway.Input{Completion: []byte(*m.Refusal), Prose: true, Truncated: cut})
+		a.beside = append(a.beside, gateway.Input{Completion: []byte(*m.Refusal), TextOnly: true, Truncated: cut})
 		a.alone = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
 	if spoken {
-		a.beside = append(a.beside, gateway.Input{Completion: []byte(a.audio.transcript), Prose: true, Truncated: cut})
+		a.beside = append(a.beside, gateway.Input{Completion: []byte(a.audio.transcript), TextOnly: true, Truncated: cut})
 	}
 	// Beside something else, no content is no text; alone, it is an answer of
 	// nothing.
 	if !dropped && (!blank(content) || !refused && !spoken && !called) {
-		a.content = &gateway.Input{Completion: []byte(content), Prose: native, Truncated: cut}
+		a.content = &gateway.Input{Completion: []byte(content), TextOnly: native, Truncated: cut}
 	}
 	if native {
 		for i := range m.ToolCalls {
@@ -202,8 +202,8 @@ func (r *run) manner() string {
 }
 
 // native is a call of the model under the registry's name.
-func (r *run) native(call *upstream.ToolCall) *gateway.Native {
-	n := &gateway.Native{Name: r.registered(call.Name), Wire: call.Name, Arguments: call.Arguments}
+func (r *run) native(call *upstream.ToolCall) *gateway.NativeCall {
+	n := &gateway.NativeCall{Name: r.registered(call.Name), Wire: call.Name, Arguments: call.Arguments}
 	if len(n.Arguments) == 0 {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters
 	}

@@ -36,7 +36,7 @@ func (r *run) offered() (offer, error) {
 		o.listed = []string{} // an empty list is none, not all
 	}
 	for i, wire := range r.request.tools {
-		name, ok := r.admission.Name(wire)
+		name, ok := r.admission.ToolName(wire)
 		if !ok {
 			return offer{}, bad("tools."+strconv.Itoa(i)+".function.name",
 				"The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import openai FILE", parser.Quote(wire))
@@ -107,29 +107,29 @@ func (r *run) settle() error {
 }
 
 // terms are what the request lets the next answer be.
-func (r *run) terms() gateway.Terms {
-	t := gateway.Terms{Offered: r.offer.listed}
-	if t.Offered == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
-		t.Offered = []string{}
+func (r *run) terms() gateway.Constraints {
+	t := gateway.Constraints{OfferedTools: r.offer.listed}
+	if t.OfferedTools == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
+		t.OfferedTools = []string{}
 	}
 	if r.mode == gateway.ModeCall && r.steps >= r.route.Rules.Steps {
-		t.Call = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
+		t.RefuseCall = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
 	}
 	c := &r.choice
 	if c.none {
-		t.Call = violated("The request rules calls out. Answer in text.")
+		t.RefuseCall = violated("The request rules calls out. Answer in text.")
 	}
 	if c.required {
-		t.Text = violated("The request asks for a call, not for text. Send a call of a tool.")
+		t.RefuseText = violated("The request asks for a call, not for text. Send a call of a tool.")
 	}
 	if c.names != nil {
-		t.Other = violated("The request asks for a call of " + r.mustCall(mostSaid) + ". Call no other tool.")
+		t.RefuseOther = violated("The request asks for a call of " + r.mustCall(mostSaid) + ". Call no other tool.")
 		for _, wire := range c.names {
-			name, _ := r.admission.Name(wire)
-			t.Named = append(t.Named, name)
+			name, _ := r.admission.ToolName(wire)
+			t.OnlyTools = append(t.OnlyTools, name)
 		}
 		if c.required {
-			t.Text = violated("The request asks for a call of " + r.mustCall(mostSaid) + ", not for text. Send it.")
+			t.RefuseText = violated("The request asks for a call of " + r.mustCall(mostSaid) + ", not for text. Send it.")
 		}
 	}
 	return t

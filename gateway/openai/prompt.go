@@ -92,7 +92,7 @@ func (r *run) mustCall(most int) string {
 	names := slices.Clone(r.choice.names[:min(most, len(r.choice.names))])
 	if r.route.Rules.Protocol == upstream.Text {
 		for i, wire := range names {
-			names[i], _ = r.admission.Name(wire)
+			names[i], _ = r.admission.ToolName(wire)
 		}
 	}
 	if more := len(r.choice.names) - len(names); more > 0 {

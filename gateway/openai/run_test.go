@@ -375,7 +375,7 @@ func TestLimited(t *testing.T) {
 		h := open(t, turns(call, call, call), plan{
 			rules:  orchestrate,
 			engine: func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte("done")}, nil },
-			state: func(s *gateway.State, p *gateway.Parts) {
+			state: func(s *gateway.Config, p *gateway.Deps) {
 				s.Limits = limits
 				for range c.spent {
 					if _, err := p.Limiter.Take(t.Context(), limits, ratelimit.Key{Agent: "Analyst", Tool: "web.search"}); err != nil {

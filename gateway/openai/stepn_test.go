@@ -9,7 +9,7 @@ import (
 )
 
 // required is a house where every call states its agent.
-func required(s *gateway.State, _ *gateway.Parts) { s.AgentRequired = true }
+func required(s *gateway.Config, _ *gateway.Deps) { s.AgentRequired = true }
 
 const (
 	withAgent    = `{"agent":"Analyst","tool":{"name":"time.now","arguments":{}}}`

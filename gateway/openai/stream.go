@@ -144,7 +144,7 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 			if w.lead = append(w.lead, said...); blank(*d.Delta.Content) {
 				continue
 			}
-			stream, err := r.admission.Under(r.terms()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
+			stream, err := r.admission.WithConstraints(r.terms()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
 			if err != nil {
 				return err
 			}

@@ -135,7 +135,7 @@ func (f *Face) outcome(c *gin.Context, id string, o gateway.Outcome, took time.D
 		id = o.CallID
 	}
 	var duration *float64
-	if ms := float64(took.Microseconds()) / 1000; !o.Again {
+	if ms := float64(took.Microseconds()) / 1000; !o.Replayed {
 		duration = &ms
 	}
 	if o.Pending {

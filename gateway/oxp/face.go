@@ -90,7 +90,7 @@ func (f *Face) routes(draining func() bool) []server.Route {
 		{Method: http.MethodGet, Path: pathHealth, Lane: server.Free, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.call,
-			MaxBody: func() int { return MaxBody(f.options.Kernel.Output().MaxBytes) }},
+			MaxBody: func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }},
 		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Lane: server.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
 	}
 }
@@ -145,11 +145,11 @@ func (f *Face) call(c *gin.Context, a server.Asked) {
 		f.refuse(c, refused)
 		return
 	}
-	name, known := f.options.Kernel.Name(gateway.OXP, asked.tool)
+	name, known := f.options.Kernel.ToolName(gateway.OXP, asked.tool)
 	if !known {
 		name = asked.tool
 	}
-	request.Inputs = []gateway.Input{{Native: &gateway.Native{
+	request.Inputs = []gateway.Input{{Native: &gateway.NativeCall{
 		Name: name, Wire: asked.tool, Alphabet: gateway.OXP, Version: asked.version, Arguments: asked.input,
 	}}}
 	key := ""

@@ -88,12 +88,12 @@ const tools = `tools:
 `
 
 // open builds a house of some tools, as it may be changed.
-func open(t testing.TB, change func(*gateway.State, *gateway.Parts)) *house {
+func open(t testing.TB, change func(*gateway.Config, *gateway.Deps)) *house {
 	t.Helper()
 	return openWith(t, tools, change)
 }
 
-func openWith(t testing.TB, tools string, change func(*gateway.State, *gateway.Parts)) *house {
+func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.Deps)) *house {
 	t.Helper()
 	c := facetest.Config(t, map[string]string{
 		"tools.yaml":      tools,

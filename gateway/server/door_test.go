@@ -41,7 +41,7 @@ func refuseAs(word string) func(*gin.Context, *refusal.Error) {
 // echo answers with what it was asked.
 func echo(c *gin.Context, a server.Asked) {
 	c.Header("Seen-Trace", a.TraceID)
-	c.Header("Seen-Caller", a.Caller)
+	c.Header("Seen-Caller", a.CallerAddress)
 	c.Header("Seen-Credential", a.Credential)
 	c.String(http.StatusOK, "%s/%s/%s %s %s %q %s %s", a.Agent, a.Workspace, a.Project, a.ID, a.Thread, a.Body, a.Media, c.GetHeader("Callgate-Mode"))
 }
@@ -55,7 +55,7 @@ func byWord(_ context.Context, r *gateway.Request) (string, error) {
 	case "unknown":
 		return "", refusal.New(refusal.Unauthenticated, "This needs a credential that is known here.")
 	case "":
-		return r.Caller, nil
+		return r.CallerAddress, nil
 	}
 	return r.Credential, nil
 }

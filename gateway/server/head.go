@@ -79,7 +79,7 @@ func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
 	a := Asked{Request: gateway.Request{
 		Subject: gateway.Subject{Agent: r.Header.Get(HeaderAgent), Workspace: r.Header.Get(HeaderWorkspace), Project: r.Header.Get(HeaderProject)},
 		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread), User: r.Header.Get(HeaderUser),
-		Caller: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
+		CallerAddress: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
 	}}
 	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
 		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" && !route.AnyScheme {

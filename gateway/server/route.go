@@ -126,7 +126,7 @@ func (d *Door) readHead(c *gin.Context, r Route, limit int) (asked Asked, refuse
 	if refused != nil {
 		return asked, refused
 	}
-	who := asked.Caller
+	who := asked.CallerAddress
 	switch {
 	case !r.Open:
 		var err error

@@ -40,7 +40,7 @@ type Plan struct {
 	Config *configs.Config
 	Engine gateway.Engine
 	// Change has the last word on what the kernel is made of; nil leaves it as it is.
-	Change func(*gateway.State, *gateway.Parts)
+	Change func(*gateway.Config, *gateway.Deps)
 	Log    io.Writer // of one line at a time
 }
 
@@ -56,12 +56,12 @@ type House struct {
 func Open(t testing.TB, p Plan) *House {
 	t.Helper()
 	c := p.Config
-	state := &gateway.State{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Spaces: c.Workspaces, Agents: c.Agents,
+	state := &gateway.Config{
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &House{Ledger: &Ledger{}, Logger: slog.New(slog.NewJSONHandler(&guarded{to: p.Log}, nil))}
-	parts := gateway.Parts{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Ledger, Store: store.NewMemory(time.Now), Engine: p.Engine}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Ledger, Store: store.NewMemory(time.Now), Engine: p.Engine}
 	if p.Change != nil {
 		p.Change(state, &parts)
 	}
