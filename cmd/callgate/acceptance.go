@@ -21,7 +21,7 @@ import (
 func newServersAccept(e env) *cobra.Command {
 	var file string
 	var from fileFlag
-	var how acceptance
+	var how acceptOptions
 	c := &cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept what a server says of its tools now",
@@ -59,22 +59,22 @@ as servers export wrote it, and nothing else is any longer.`,
 				}
 				return e.acceptFrom(c.Context(), string(from), loaded, chosen[0], how)
 			}
-			asking := newTooling(engine.Options{}, nil)
+			asking := NewEngine(engine.Options{}, nil)
 			defer asking.Close()
 			return e.accept(c.Context(), asking, loaded, chosen[0], args[1:], how)
 		},
 	}
 	configFlag(c, &file)
-	c.Flags().BoolVar(&how.dry, "dry-run", false, "say what would become of each tool, and change nothing")
-	c.Flags().Var(&how.expected, "expect", "accept only what has this digest")
+	c.Flags().BoolVar(&how.DryRun, "dry-run", false, "say what would become of each tool, and change nothing")
+	c.Flags().Var(&how.Expected, "expect", "accept only what has this digest")
 	c.Flags().Var(&from, "from", "accept what this file has of the server, which export wrote; - is standard input")
 	return c
 }
 
-// acceptance says how to accept.
-type acceptance struct {
-	dry      bool
-	expected digestFlag // of what is meant; empty is any
+// acceptOptions says how to accept.
+type acceptOptions struct {
+	DryRun   bool
+	Expected digestFlag // of what is meant; empty is any
 }
 
 // digestFlag is a digest as accept prints it. It is never empty where it is stated: a
@@ -91,14 +91,14 @@ func (d *digestFlag) Set(s string) error {
 	return nil
 }
 
-// means tells whether a digest is one that may be accepted.
-func (a *acceptance) means(digest string) bool {
-	return a.expected == "" || string(a.expected) == digest
+// allows tells whether a digest is one that may be accepted.
+func (a *acceptOptions) allows(digest string) bool {
+	return a.Expected == "" || string(a.Expected) == digest
 }
 
 // accept makes what a server says now what was accepted.
-func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptance) error {
-	offers, err := ask(ctx, of, s)
+func (e env) accept(ctx context.Context, of Discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptOptions) error {
+	offers, err := discover(ctx, of, s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -120,7 +120,7 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 	for _, p := range old {
 		if !meant(p.Name) {
 			pins = append(pins, p)
-		} else if says.state(p) == pinGone {
+		} else if says.state(p) == stateGone {
 			forgotten = append(forgotten, p)
 		}
 	}
@@ -146,12 +146,12 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 	}
 	digest, err := digestOf(accepted.Pins)
 	if err != nil {
-		return internalError{err}
+		return InternalError{err}
 	}
-	if !how.means(digest) {
-		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.expected)
+	if !how.allows(digest) {
+		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.Expected)
 	}
-	if err := e.take(loaded, s, pins, accepted, forgotten, how, digest); err != nil {
+	if err := e.writeAccepted(loaded, s, pins, accepted, forgotten, how, digest); err != nil {
 		return err
 	}
 	if taken || len(accepted.Refused) > 0 {
@@ -161,7 +161,7 @@ func (e env) accept(ctx context.Context, of discoverer, loaded *configs.Config, 
 }
 
 // acceptFrom makes what another gateway has accepted of a server what was accepted here.
-func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s configs.ToolServer, how acceptance) error {
+func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s configs.ToolServer, how acceptOptions) error {
 	file, data, err := e.definitions(ctx, []string{file})
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 		if !s.Allows(p.Name) {
 			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(p.Name), s.Name, loaded.ServersFile)
 		}
-		if err := astray(s, p); err != nil {
+		if err := checkEndpoint(s, p); err != nil {
 			return fmt.Errorf("%s: the tool %s of %s %w", file, parser.Quote(p.Name), s.Name, err)
 		}
 	}
@@ -182,8 +182,8 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if !how.means(digest) {
-		return fmt.Errorf("%s holds something else: found the digest %s; expected %s", file, digest, how.expected)
+	if !how.allows(digest) {
+		return fmt.Errorf("%s holds something else: found the digest %s; expected %s", file, digest, how.Expected)
 	}
 	var forgotten []configs.Pin
 	for _, p := range loaded.Pins[s.Name] {
@@ -191,12 +191,12 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 			forgotten = append(forgotten, p)
 		}
 	}
-	return e.take(loaded, s, nil, &configs.Acceptance{Pins: pins}, forgotten, how, digest)
+	return e.writeAccepted(loaded, s, nil, &configs.Acceptance{Pins: pins}, forgotten, how, digest)
 }
 
-// astray says why calls of a tool may not go where a file says. A toolset that is asked
+// checkEndpoint says why calls of a tool may not go where a file says. A toolset that is asked
 // is held to the same.
-func astray(s configs.ToolServer, p configs.Pin) error {
+func checkEndpoint(s configs.ToolServer, p configs.Pin) error {
 	if p.Endpoint == "" {
 		return nil
 	}
@@ -218,41 +218,41 @@ func astray(s configs.ToolServer, p configs.Pin) error {
 	return nil
 }
 
-// take writes down what is accepted of a server, beside what stays, and says what has
+// writeAccepted writes down what is accepted of a server, beside what stays, and says what has
 // become of each tool.
-func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Acceptance, forgotten []configs.Pin, how acceptance, digest string) error {
+func (e env) writeAccepted(loaded *configs.Config, s configs.ToolServer, stay []configs.Pin, accepted *configs.Acceptance, forgotten []configs.Pin, how acceptOptions, digest string) error {
 	pins := slices.Concat(stay, accepted.Pins)
 	faulty := loaded.CheckLockfile(s.Name, pins)
 	if faulty != nil {
 		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)
-		if !how.dry {
+		if !how.DryRun {
 			return faulty
 		}
 	}
 	for _, p := range forgotten {
-		fmt.Fprintf(e.stdout, "forgotten\t%s\n", shown(s.ToolName(p.Name), p.Version))
+		fmt.Fprintf(e.stdout, "forgotten\t%s\n", displayName(s.ToolName(p.Name), p.Version))
 	}
-	before := map[versioned]string{}
+	before := map[toolVersion]string{}
 	for _, p := range loaded.Pins[s.Name] {
 		sum, err := p.ContentDigest()
 		if err != nil {
-			return internalError{err}
+			return InternalError{err}
 		}
-		before[versioned{p.Name, p.Version}] = sum
+		before[toolVersion{p.Name, p.Version}] = sum
 	}
 	for _, p := range accepted.Pins {
 		sum, err := p.ContentDigest()
 		if err != nil {
-			return internalError{err}
+			return InternalError{err}
 		}
 		word := "accepted"
-		if old, known := before[versioned{p.Name, p.Version}]; known {
+		if old, known := before[toolVersion{p.Name, p.Version}]; known {
 			word = "unchanged"
 			if old != sum {
 				word = "changed"
 			}
 		}
-		fmt.Fprintf(e.stdout, "%s\t%s\n", word, shown(s.ToolName(p.Name), p.Version))
+		fmt.Fprintf(e.stdout, "%s\t%s\n", word, displayName(s.ToolName(p.Name), p.Version))
 	}
 	// Their texts hold what the server says, and Error shows nothing that a terminal
 	// would obey.
@@ -262,17 +262,17 @@ func (e env) take(loaded *configs.Config, s configs.ToolServer, stay []configs.P
 	for _, f := range accepted.Refused {
 		fmt.Fprintf(e.stderr, "left out: %v\n", f)
 	}
-	if !how.dry {
+	if !how.DryRun {
 		if err := loaded.WriteLockfile(s.Name, pins); err != nil {
 			return fmt.Errorf("what was accepted could not be kept: %w", err)
 		}
 	}
 	fmt.Fprintf(e.stdout, "digest\t%s\n", digest)
-	if how.dry {
+	if how.DryRun {
 		for _, p := range accepted.Pins {
 			line, err := wrapper.Marshal(p)
 			if err != nil {
-				return internalError{err}
+				return InternalError{err}
 			}
 			fmt.Fprintf(e.stdout, "%s\n", line)
 		}
@@ -296,7 +296,7 @@ func digestOf(pins []configs.Pin) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func shown(name, version string) string {
+func displayName(name, version string) string {
 	if version != "" {
 		name += " " + version
 	}

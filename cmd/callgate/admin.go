@@ -16,36 +16,36 @@ import (
 
 // readiness is what the admin listener says of the gateway.
 type readiness struct {
-	Ready    bool             `json:"ready"`
-	Digest   string           `json:"digest"` // of the configuration that is served
-	Since    time.Time        `json:"since"`
-	Failing  *time.Time       `json:"failing,omitempty"` // since when the files do not load
-	Faults   []string         `json:"faults,omitempty"`  // why, with file and line
-	Restart  []string         `json:"restart,omitempty"` // keys that have changed and wait for it
-	Limits   string           `json:"limits,omitempty"`  // why limits that replicas share are not shared
-	Calls    string           `json:"calls,omitempty"`   // why calls cannot be kept
-	Callers  string           `json:"callers,omitempty"` // why nobody can be let in
-	Servers  []serverStanding `json:"servers,omitempty"` // how those are where tools were found
-	InFlight int              `json:"in_flight"`
+	Ready    bool       `json:"ready"`
+	Digest   string     `json:"digest"` // of the configuration that is served
+	Since    time.Time  `json:"since"`
+	Failing  *time.Time `json:"failing,omitempty"` // since when the files do not load
+	Faults   []string   `json:"faults,omitempty"`  // why, with file and line
+	Restart  []string   `json:"restart,omitempty"` // keys that have changed and wait for it
+	Limits   string     `json:"limits,omitempty"`  // why limits that replicas share are not shared
+	Calls    string     `json:"calls,omitempty"`   // why calls cannot be kept
+	Callers  string     `json:"callers,omitempty"` // why nobody can be let in
+	Servers  []Status   `json:"servers,omitempty"` // how those are where tools were found
+	InFlight int        `json:"in_flight"`
 }
 
 // The bounds of the admin listener: its callers must not hold the process up.
 const (
-	mostAdmin = 16 // requests that are answered at the same time
-	adminTime = 30 * time.Second
+	maxAdminRequests = 16 // requests that are answered at the same time
+	adminTimeout     = 30 * time.Second
 )
 
-// guardAdmin checks requests to the admin listener. On loopback it lets in every program
+// adminGuard checks requests to the admin listener. On loopback it lets in every program
 // of this machine, but no web page of another site; on any other address it lets in
 // operators alone. Liveness (/healthz) is told to everybody.
-func guardAdmin(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
-	room := make(chan struct{}, mostAdmin)
+func adminGuard(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
+	room := make(chan struct{}, maxAdminRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			// server.origins and server.hosts are for the main listener.
 			refused := server.Pages{}.Check(r)
 			if refused == nil && s.AdminBeyondLoopback() {
-				refused = operator(k, r)
+				refused = checkOperator(k, r)
 			}
 			if refused != nil {
 				if refused.Code == refusal.Unauthenticated {
@@ -66,8 +66,8 @@ func guardAdmin(s configs.Server, k *gateway.Kernel, next http.Handler) http.Han
 	})
 }
 
-// operator refuses a request without the one credential of an operator.
-func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
+// checkOperator refuses a request without the one credential of an operator.
+func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	credential := ""
 	if all := r.Header["Authorization"]; len(all) == 1 {
 		credential = identity.Bearer(all[0])
@@ -75,15 +75,15 @@ func operator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	return k.CheckOperator(credential)
 }
 
-// newAdmin is the face for operators alone: metrics, and readiness in detail.
-func newAdmin(watch *configs.Watcher, limits limits, calls keeping, servers *fleet, who *callers, metrics *telemetry.Metrics, front *server.Door) http.Handler {
+// newAdminHandler is the face for operators alone: metrics, and readiness in detail.
+func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Door) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		s := watch.State()
 		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
-		r.Limits, r.Calls, r.Servers = limits.away(), calls.away(), servers.standings()
+		r.Limits, r.Calls, r.Servers = limits.unavailable(), calls.unavailable(), servers.Statuses()
 		if err := who.unready(); err != nil {
 			r.Ready, r.Callers = false, err.Error()
 		}

@@ -27,11 +27,11 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 			t.Fatal(err)
 		}
 	}
-	k, err := gateway.New(stateOf(loaded, who), gateway.Deps{})
+	k, err := gateway.New(KernelConfig(loaded, who), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(guardAdmin(configs.Server{AdminListen: listen}, k, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(adminGuard(configs.Server{AdminListen: listen}, k, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "inside")
 	})))
 	t.Cleanup(server.Close)
@@ -145,11 +145,11 @@ func TestAdminIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := gateway.New(stateOf(loaded, nil), gateway.Deps{})
+	k, err := gateway.New(KernelConfig(loaded, nil), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := guardAdmin(configs.Server{AdminListen: "127.0.0.1:9090"}, k, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	guard := adminGuard(configs.Server{AdminListen: "127.0.0.1:9090"}, k, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
 		<-leave
 	}))
@@ -158,8 +158,8 @@ func TestAdminIsBounded(t *testing.T) {
 		guard.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", strings.NewReader("")))
 		return w
 	}
-	ended := make(chan int, mostAdmin)
-	for range mostAdmin {
+	ended := make(chan int, maxAdminRequests)
+	for range maxAdminRequests {
 		go func() { ended <- ask().Code }()
 		<-inside
 	}
@@ -167,7 +167,7 @@ func TestAdminIsBounded(t *testing.T) {
 		t.Errorf("one too many: %d %v", w.Code, w.Header())
 	}
 	close(leave)
-	for range mostAdmin {
+	for range maxAdminRequests {
 		if code := <-ended; code != http.StatusOK {
 			t.Errorf("one of those inside: %d", code)
 		}

@@ -106,7 +106,7 @@ func TestFunctionCallingLeaderboard(t *testing.T) {
 			continue
 		}
 		withCalls++
-		k, err := newJudge(imported(t, dir, task.Tools))
+		k, err := NewChecker(imported(t, dir, task.Tools))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestNoSpoofedNameResolves(t *testing.T) {
 	permitAll(t, dir)
 	const name = "abcdefghijklmnopqrstuvwxyz-._ABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"
 	schema := json.RawMessage(`{"type":"object"}`)
-	k, err := newJudge(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
+	k, err := NewChecker(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
 	if err != nil {
 		t.Fatal(err)
 	}

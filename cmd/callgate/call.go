@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 				return err
 			}
 			defer in.Close()
-			j := judge{env: e, config: loaded, subject: s, acts: true}
+			j := judge{env: e, config: loaded, subject: s, executes: true}
 			var completion []byte
 			if !lines {
 				// Whoever waits for a completion does not hold the data folder.
@@ -57,15 +57,15 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 					return err
 				}
 			}
-			r, err := e.openHouse(c.Context(), loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
+			r, err := e.openRuntime(c.Context(), loaded, KernelConfig(loaded, nil), Observers{Logger: e.warnings()})
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			r.servers.first(c.Context())
+			r.Servers.WaitFirst(c.Context())
 			j.answer = func(ctx context.Context, b native.Body) (any, error) { return r.act(ctx, s.request(b)) }
 			if lines {
-				return j.lines(c.Context(), in, name)
+				return j.jsonl(c.Context(), in, name)
 			}
 			return j.one(c.Context(), completion)
 		},
@@ -89,8 +89,8 @@ type acted struct {
 func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
 
 // act judges and executes one completion.
-func (h *house) act(ctx context.Context, request gateway.Request) (any, error) {
-	o := h.kernel.Handle(ctx, request, "")
+func (h *Runtime) act(ctx context.Context, request gateway.Request) (any, error) {
+	o := h.Kernel.Handle(ctx, request, "")
 	if o.Pending {
 		return acted{CallID: o.CallID, State: "pending"}, nil
 	}
@@ -100,7 +100,7 @@ func (h *house) act(ctx context.Context, request gateway.Request) (any, error) {
 	}
 	var a acted
 	if err := json.Unmarshal(o.Result, &a); err != nil {
-		return nil, internalError{err}
+		return nil, InternalError{err}
 	}
 	return a, outcomeStatus(o.Refusal)
 }
@@ -112,7 +112,7 @@ func outcomeStatus(refused *refusal.Error) error {
 	case refused == nil:
 		return nil
 	case refused.Code == refusal.Internal:
-		return internalError{refused}
+		return InternalError{refused}
 	}
 	return status(exitRefused)
 }
@@ -169,7 +169,7 @@ func (j judge) one(ctx context.Context, completion []byte) error {
 	}
 	line, err := wrapper.Marshal(answer)
 	if err != nil {
-		return internalError{err}
+		return InternalError{err}
 	}
 	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
 		return err

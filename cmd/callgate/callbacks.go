@@ -17,36 +17,36 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// keysLook is how often the keys of callbacks are looked at, while they are used.
-const keysLook = time.Second
+// keysReadInterval is how often the keys of callbacks are looked at, while they are used.
+const keysReadInterval = time.Second
 
-// keysLead is how long before it signs a new key stands among the others, so that
+// KeyLeadTime is how long before it signs a new key stands among the others, so that
 // every gateway knows it by then.
-const keysLead = time.Minute
+const KeyLeadTime = time.Minute
 
-// callbacks makes and reads the addresses at which tools answer. It is safe for
+// Callbacks makes and reads the addresses at which tools answer. It is safe for
 // concurrent use.
-type callbacks struct {
+type Callbacks struct {
 	logger *slog.Logger
 	now    func() time.Time
 
-	mu     sync.Mutex
-	listen string // where this gateway listens; empty while it does not
-	url    string // how tools see it, where that is stated
-	place  configs.Secret
-	own    string            // the file of the keys that are its own
-	bases  map[string]string // where servers stand, by their names
-	keys   *identity.CallbackKeys
-	looked time.Time
-	wrong  string // why the keys could not be read; empty where they were
+	mu        sync.Mutex
+	listen    string // where this gateway listens; empty while it does not
+	url       string // how tools see it, where that is stated
+	secret    configs.Secret
+	ownFile   string            // the file of the keys that are its own
+	bases     map[string]string // where servers stand, by their names
+	keys      *identity.CallbackKeys
+	readAt    time.Time
+	readError string // why the keys could not be read; empty where they were
 }
 
-// newCallbacks reads the keys of a configuration that has tools which call back,
+// NewCallbacks reads the keys of a configuration that has tools which call back,
 // and makes them where they are its own and none are there. Where there are no such
 // tools, that is done for the first that a reload brings.
-func newCallbacks(c *configs.Config, logger *slog.Logger) (*callbacks, error) {
-	b := &callbacks{logger: logger, now: time.Now}
-	follow, err := b.offer(c)
+func NewCallbacks(c *configs.Config, logger *slog.Logger) (*Callbacks, error) {
+	b := &Callbacks{logger: logger, now: time.Now}
+	follow, err := b.prepare(c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +54,10 @@ func newCallbacks(c *configs.Config, logger *slog.Logger) (*callbacks, error) {
 	return b, nil
 }
 
-// offer reads what a configuration says, and follow takes it up.
-func (b *callbacks) offer(c *configs.Config) (follow func(), err error) {
-	next := callbacks{place: c.Callbacks.Keys, own: configs.CallbackKeysPath(c.DataDir)}
-	if callsBack(c) {
+// prepare reads what a configuration says, and follow takes it up.
+func (b *Callbacks) prepare(c *configs.Config) (follow func(), err error) {
+	next := Callbacks{secret: c.Callbacks.Keys, ownFile: configs.CallbackKeysPath(c.DataDir)}
+	if hasCallbackTools(c) {
 		if next.keys, err = next.read(b.now()); err != nil {
 			return nil, fmt.Errorf("the keys of callbacks: %w", err)
 		}
@@ -65,29 +65,29 @@ func (b *callbacks) offer(c *configs.Config) (follow func(), err error) {
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if next.keys != nil || next.place != b.place || next.own != b.own {
-			b.keys, b.looked = next.keys, time.Time{}
+		if next.keys != nil || next.secret != b.secret || next.ownFile != b.ownFile {
+			b.keys, b.readAt = next.keys, time.Time{}
 		}
-		b.url, b.place, b.own, b.bases = c.Callbacks.URL, next.place, next.own, map[string]string{}
+		b.url, b.secret, b.ownFile, b.bases = c.Callbacks.URL, next.secret, next.ownFile, map[string]string{}
 		for _, s := range c.Servers {
 			b.bases[s.Name] = s.URL
 		}
 	}, nil
 }
 
-// seen is how others see this gateway; empty where that is not known.
-func (b *callbacks) seen() string {
+// publicURL is how others see this gateway; empty where that is not known.
+func (b *Callbacks) publicURL() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	base, err := b.reached()
+	base, err := b.baseURL()
 	if err != nil {
 		return ""
 	}
 	return base
 }
 
-// reached is how others see this gateway: as it is stated, or where it listens.
-func (b *callbacks) reached() (base string, err error) {
+// baseURL is how others see this gateway: as it is stated, or where it listens.
+func (b *Callbacks) baseURL() (base string, err error) {
 	switch {
 	case b.listen == "":
 		return "", errors.New("nothing listens for an answer")
@@ -99,8 +99,8 @@ func (b *callbacks) reached() (base string, err error) {
 	return "http://" + b.listen, nil
 }
 
-// callsBack tells whether a configuration has tools that call back.
-func callsBack(c *configs.Config) bool {
+// hasCallbackTools tells whether a configuration has tools that call back.
+func hasCallbackTools(c *configs.Config) bool {
 	for _, entry := range c.Tools.Entries() {
 		if entry.Run().Type == configs.ServerCallback {
 			return true
@@ -110,25 +110,25 @@ func callsBack(c *configs.Config) bool {
 }
 
 // read reads the keys, and makes the own ones where none are there.
-func (b *callbacks) read(now time.Time) (*identity.CallbackKeys, error) {
-	if b.place.IsSet() {
-		text, err := b.place.Read()
+func (b *Callbacks) read(now time.Time) (*identity.CallbackKeys, error) {
+	if b.secret.IsSet() {
+		text, err := b.secret.Read()
 		if err != nil {
 			return nil, err
 		}
-		return placed(b.place.String(), text)
+		return parseKeys(b.secret.String(), text)
 	}
-	text, err := os.ReadFile(b.own)
+	text, err := os.ReadFile(b.ownFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return makeKeys(b.own, now)
+		return makeKeys(b.ownFile, now)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.own, reason(err))
+		return nil, fmt.Errorf("%s: %w", b.ownFile, reason(err))
 	}
-	return placed(b.own, string(text))
+	return parseKeys(b.ownFile, string(text))
 }
 
-func placed(where, text string) (*identity.CallbackKeys, error) {
+func parseKeys(where, text string) (*identity.CallbackKeys, error) {
 	keys, err := identity.ParseCallbackKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
@@ -139,15 +139,15 @@ func placed(where, text string) (*identity.CallbackKeys, error) {
 // makeKeys writes the first key of a gateway.
 func makeKeys(file string, now time.Time) (*identity.CallbackKeys, error) {
 	keys := (*identity.CallbackKeys)(nil).Rotate(now, 0)
-	if err := replace(file, keys.Encode()); err != nil {
+	if err := replaceFile(file, keys.Encode()); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, reason(err))
 	}
 	return keys, nil
 }
 
-// replace puts a file in the place of another, which a reader sees whole or not at
+// replaceFile puts a file in the place of another, which a reader sees whole or not at
 // all. Nobody else may read it.
-func replace(file string, content []byte) (err error) {
+func replaceFile(file string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".keys-*") // of the mode 0600
 	if err != nil {
 		return err
@@ -166,28 +166,28 @@ func replace(file string, content []byte) (err error) {
 
 // current are the keys as they stand. Where they cannot be read, those of before
 // serve on, and the log is told once.
-func (b *callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
-	if b.keys != nil && now.Sub(b.looked) < keysLook && !now.Before(b.looked) {
+func (b *Callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
+	if b.keys != nil && now.Sub(b.readAt) < keysReadInterval && !now.Before(b.readAt) {
 		return b.keys, nil
 	}
-	b.looked = now
+	b.readAt = now
 	keys, err := b.read(now)
 	if err != nil {
-		if b.wrong != err.Error() {
+		if b.readError != err.Error() {
 			b.logger.Error("the keys of callbacks cannot be read", "cause", err.Error(), "served_on", b.keys != nil)
 		}
-		b.wrong = err.Error()
+		b.readError = err.Error()
 		if b.keys == nil {
 			return nil, err
 		}
 		return b.keys, nil
 	}
-	b.keys, b.wrong = keys, ""
+	b.keys, b.readError = keys, ""
 	return keys, nil
 }
 
 // listening says where tools can be answered to, where nothing else is stated.
-func (b *callbacks) listening(address string) {
+func (b *Callbacks) listening(address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listen = address
@@ -196,10 +196,10 @@ func (b *callbacks) listening(address string) {
 // address is where a call is answered, until a time. It is known for as long as the
 // call is kept: an answer that comes too late is written down as that, and a
 // subscription goes on.
-func (b *callbacks) address(callID string, until time.Time) (string, error) {
+func (b *Callbacks) address(callID string, until time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	base, err := b.reached()
+	base, err := b.baseURL()
 	if err != nil {
 		return "", err
 	}
@@ -216,18 +216,18 @@ func (b *callbacks) address(callID string, until time.Time) (string, error) {
 }
 
 // base is where a server stands, or "".
-func (b *callbacks) base(server string) string {
+func (b *Callbacks) base(server string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bases[server]
 }
 
 // verify is the call that a token stands for, or "".
-func (b *callbacks) verify(token string) string {
+func (b *Callbacks) verify(token string) string {
 	b.mu.Lock()
 	now := b.now()
 	keys := b.keys
-	if keys != nil || b.place.IsSet() || exists(b.own) { // else none was ever given
+	if keys != nil || b.secret.IsSet() || exists(b.ownFile) { // else none was ever given
 		keys, _ = b.current(now) // without keys no token is good
 	}
 	b.mu.Unlock()

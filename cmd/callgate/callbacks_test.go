@@ -18,7 +18,7 @@ func TestCallbackKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callback-keys")
 	var log bytes.Buffer
 	now := time.Now()
-	b := &callbacks{logger: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }, own: file}
+	b := &Callbacks{logger: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }, ownFile: file}
 	if b.verify("x") != "" || exists(file) {
 		t.Error("a key was made for who asks with a token")
 	}
@@ -48,7 +48,7 @@ func TestCallbackKeys(t *testing.T) {
 		if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(2 * keysLook)
+		now = now.Add(2 * keysReadInterval)
 		if token("while it cannot be read"); b.verify(first) != "call_1" {
 			t.Error("what was signed before is not believed")
 		}
@@ -59,12 +59,12 @@ func TestCallbackKeys(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(2 * keysLook)
-	keys, _, err := rotate(file, now, 0, 0)
+	now = now.Add(2 * keysReadInterval)
+	keys, _, err := RotateCallbackKeys(file, now, 0, 0)
 	if err != nil || keys.Len() != 1 {
 		t.Fatalf("%d keys, %v", keys.Len(), err)
 	}
-	now = now.Add(2 * keysLook)
+	now = now.Add(2 * keysReadInterval)
 	if token("with another key"); b.verify(first) != "" {
 		t.Error("what was signed by a key that has gone is believed")
 	}
@@ -78,15 +78,15 @@ func TestCallbackKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.offer(c); err == nil {
+	if _, err := b.prepare(c); err == nil {
 		t.Error("keys that are not there are taken up")
 	}
 	token("after a reload that was refused")
 	place := filepath.Join(filepath.Dir(config), "keys")
-	if _, _, err := rotate(place, now, 0, 0); err != nil {
+	if _, _, err := RotateCallbackKeys(place, now, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	follow, err := b.offer(c)
+	follow, err := b.prepare(c)
 	if err != nil {
 		t.Fatal(err)
 	}

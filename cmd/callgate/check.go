@@ -69,7 +69,7 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 			if err != nil {
 				return err
 			}
-			k, err := newJudge(loaded)
+			k, err := NewChecker(loaded)
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 				return checked{Report: report}, outcomeStatus(report.Refusal)
 			}}
 			if lines {
-				return j.lines(c.Context(), in, name)
+				return j.jsonl(c.Context(), in, name)
 			}
 			completion, err := j.read(in, name)
 			if err != nil {
@@ -109,9 +109,9 @@ func (c checked) withID(id json.RawMessage) any { c.ID = id; return c }
 // judge is one run of check or call.
 type judge struct {
 	env
-	config  *configs.Config
-	subject subject
-	acts    bool // it executes
+	config   *configs.Config
+	subject  subject
+	executes bool // it executes
 	// answer answers one completion. Its error tells how a command ends that
 	// answers no other; it may come with an answer.
 	answer func(context.Context, native.Body) (any, error)

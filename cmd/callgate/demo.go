@@ -16,16 +16,16 @@ import (
 	"github.com/callgate/callgate/gateway"
 )
 
-// scene is one completion of the tour, and how often it is sent.
-type scene struct {
+// demoStep is one completion of the tour, and how often it is sent.
+type demoStep struct {
 	title, completion string
 	times             int
 }
 
-// scenes are the tour. Each but the first two fails in one way; the last is
+// demoSteps are the tour. Each but the first two fails in one way; the last is
 // sent until the limit of its agent is reached.
-func scenes() []scene {
-	return []scene{
+func demoSteps() []demoStep {
+	return []demoStep{
 		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
 		{"Plain text goes on as it is", "The answer needs no tool.", 1},
 		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
@@ -62,35 +62,35 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.openHouse(ctx, loaded, stateOf(loaded, nil), witnesses{logger: e.warnings()})
+	r, err := e.openRuntime(ctx, loaded, KernelConfig(loaded, nil), Observers{Logger: e.warnings()})
 	if err != nil {
 		return err
 	}
-	tour := tour{w: e.stdout, paint: painter(isTerminal(terminalOf(e.stdout))), kernel: r.kernel}
-	for i, s := range scenes() {
-		tour.play(ctx, i+1, s)
+	tour := demoRun{w: e.stdout, color: colorizer(isTerminal(terminalOf(e.stdout))), kernel: r.Kernel}
+	for i, s := range demoSteps() {
+		tour.step(ctx, i+1, s)
 	}
 	if err := r.Close(); err != nil {
 		return err
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
-		return internalError{errors.New("the audit log of the tour does not verify")}
+		return InternalError{errors.New("the audit log of the tour does not verify")}
 	}
-	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.paint(bold, "The audit log:"), report.Records)
-	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", scenes()[0].completion)
+	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(bold, "The audit log:"), report.Records)
+	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)
 	return nil
 }
 
-// tour shows scenes.
-type tour struct {
+// demoRun shows scenes.
+type demoRun struct {
 	w      io.Writer
-	paint  func(colour, string) string
+	color  func(color, string) string
 	kernel *gateway.Kernel
 }
 
-func (t tour) play(ctx context.Context, number int, s scene) {
-	fmt.Fprintf(t.w, "%s\n", t.paint(bold, fmt.Sprintf("%d. %s", number, s.title)))
+func (t demoRun) step(ctx context.Context, number int, s demoStep) {
+	fmt.Fprintf(t.w, "%s\n", t.color(bold, fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprintln(t.w, indent("model", s.completion))
 	var o gateway.Outcome
 	sent := 0
@@ -103,12 +103,12 @@ func (t tour) play(ctx context.Context, number int, s scene) {
 	}
 	switch {
 	case o.Refusal != nil:
-		fmt.Fprintf(t.w, "   %s %s, by the stage %s\n", t.paint(red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
+		fmt.Fprintf(t.w, "   %s %s, by the stage %s\n", t.color(red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
 	case o.Result == nil:
-		fmt.Fprintf(t.w, "   %s\n\n", t.paint(green, "text"))
+		fmt.Fprintf(t.w, "   %s\n\n", t.color(green, "text"))
 		return
 	default:
-		fmt.Fprintf(t.w, "   %s\n", t.paint(green, "accepted and executed"))
+		fmt.Fprintf(t.w, "   %s\n", t.color(green, "accepted and executed"))
 	}
 	fmt.Fprintf(t.w, "%s\n\n", indent("reads", string(o.Result)))
 }

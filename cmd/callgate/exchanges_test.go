@@ -67,7 +67,7 @@ func someTools(t testing.TB, x exchange) (k *gateway.Kernel, out map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k, err = gateway.New(stateOf(c, nil), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
+	if k, err = gateway.New(KernelConfig(c, nil), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
 		t.Fatal(err)
 	}
 	out = map[string]string{}

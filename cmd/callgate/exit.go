@@ -21,15 +21,15 @@ type status int
 
 func (s status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
 
-// internalError is a fault of Callgate itself.
-type internalError struct{ error }
+// InternalError is a fault of Callgate itself.
+type InternalError struct{ error }
 
 // exitCode says what went wrong, on one line but for a configuration, which
 // gets a line for each fault, and returns the code to end with.
 func exitCode(stderr io.Writer, err error) int {
 	var code status
 	var faults configs.Faults
-	var internal internalError
+	var internal InternalError
 	switch {
 	case err == nil:
 		return exitAccepted

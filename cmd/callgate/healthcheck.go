@@ -38,7 +38,7 @@ still serves the old one.`,
 	return c
 }
 
-const healthTime = 3 * time.Second
+const healthTimeout = 3 * time.Second
 
 func (e env) healthcheck(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
@@ -48,7 +48,7 @@ func (e env) healthcheck(ctx context.Context, address string) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// limits are where budgets are counted.
-type limits struct {
+// limiter are where budgets are counted.
+type limiter struct {
 	ratelimit.Limiter
 	shared *ratelimit.Redis // nil where they are this process's own
 }
 
-// newLimits returns the limiter that a configuration asks for. One that is
+// openLimiter returns the limiter that a configuration asks for. One that is
 // shared is ready to refuse, or to stand in, even while Redis is away.
-func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limits, error) {
+func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
 	if c.Redis == nil {
-		return limits{Limiter: ratelimit.NewLocal(time.Now)}, nil
+		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
 	}
 	options, err := redisOptions(c.Redis)
 	if err != nil {
-		return limits{}, fmt.Errorf("redis: %w", err)
+		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
 	options.Wait = wait
 	var mu sync.Mutex
@@ -48,7 +48,7 @@ func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metric
 	}
 	r, warnings, err := ratelimit.NewRedis(ctx, options)
 	if err != nil {
-		return limits{}, fmt.Errorf("redis: %w", err)
+		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
 	for _, w := range warnings {
 		logger.Warn("redis", "warning", w)
@@ -58,11 +58,11 @@ func newLimits(ctx context.Context, c *configs.Config, metrics *telemetry.Metric
 	if shared, _ := r.Shared(); !changed {
 		metrics.LimitsShared(shared)
 	}
-	return limits{Limiter: r, shared: r}, nil
+	return limiter{Limiter: r, shared: r}, nil
 }
 
-// away says why limits are not shared that should be, or nothing.
-func (l limits) away() string {
+// unavailable says why limits are not shared that should be, or nothing.
+func (l limiter) unavailable() string {
 	if l.shared == nil {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (l limits) away() string {
 }
 
 // Close gives the limiter's connections up.
-func (l limits) Close() error {
+func (l limiter) Close() error {
 	if l.shared == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
 		return o, fmt.Errorf("sentinel: password: %w", err)
 	}
 	if r.TLS || r.CA != "" { // with a URL, which says it itself, only the certificates count
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots(r.CA)}
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: certPool(r.CA)}
 	}
 	return o, nil
 }
@@ -133,8 +133,8 @@ func credentials(l configs.Credentials) (func() (user, password string), error) 
 	}, nil
 }
 
-// roots are the certificates of a file; nil are the system's.
-func roots(pem string) *x509.CertPool {
+// certPool are the certificates of a file; nil are the system's.
+func certPool(pem string) *x509.CertPool {
 	if pem == "" {
 		return nil
 	}

@@ -70,34 +70,34 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 // serveMCP runs until the client leaves or ctx ends.
 func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, s subject) (err error) {
 	logger := e.warnings()
-	h, err := e.openApart(ctx, loaded, logger)
+	h, err := e.openOwnFolder(ctx, loaded, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	request := gateway.Request{Subject: gateway.Subject{Agent: s.agent, Workspace: s.workspace, Project: s.project}}
-	if _, err := h.kernel.Admit(ctx, request); err != nil {
+	if _, err := h.Kernel.Admit(ctx, request); err != nil {
 		return err
 	}
-	h.servers.first(ctx)
+	h.Servers.WaitFirst(ctx)
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan error, 1)
-	go func() { watched <- h.watchAlone(path, loaded, logger).Run(watching) }()
+	go func() { watched <- h.watchWithoutAuth(path, loaded, logger).Run(watching) }()
 	defer func() {
 		stopWatching()
 		select {
 		case e := <-watched:
 			if e != nil {
-				err = errors.Join(err, internalError{e})
+				err = errors.Join(err, InternalError{e})
 			}
-		case <-time.After(settleTime): // a file system that does not answer holds nothing up
+		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
 		}
 	}()
 
 	v, _ := version()
-	face := mcp.New(mcp.Options{Kernel: h.kernel, Version: v, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
-	in := &farewell{Reader: newInterruptible(ctx, io.NopCloser(e.stdin)), last: func() { go h.leave(logger) }}
+	face := mcp.New(mcp.Options{Kernel: h.Kernel, Version: v, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
+	in := &eofNotifier{Reader: newCtxReader(ctx, io.NopCloser(e.stdin)), onEOF: func() { go h.announceExit(logger) }}
 	answered := make(chan error, 1)
 	go func() { answered <- face.Stdio(ctx, request, in, e.stdout) }()
 	select {
@@ -109,31 +109,31 @@ func (e env) serveMCP(ctx context.Context, path string, loaded *configs.Config, 
 	case err := <-answered:
 		return err
 	case <-time.After(loaded.Server.ShutdownTimeout):
-		h.cut()
+		h.cancelCalls()
 	}
 	select {
 	case err := <-answered:
 		return err
-	case <-time.After(settleTime):
-		return internalError{errors.New("calls had not ended after they were cut off")}
+	case <-time.After(settleTimeout):
+		return InternalError{errors.New("calls had not ended after they were cut off")}
 	}
 }
 
-// mostApart bounds how many processes share a data folder so.
-const mostApart = 16
+// maxFolders bounds how many processes share a data folder so.
+const maxFolders = 16
 
-// openApart opens a house in the first folder below data_dir that is free, or that the
+// openOwnFolder opens a house in the first folder below data_dir that is free, or that the
 // process that has it is about to give up: what a client that starts its server anew
 // has sent before is known there. All else of the configuration is as it stands: what
 // was accepted of servers is one for all.
-func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog.Logger) (h *house, err error) {
+func (e env) openOwnFolder(ctx context.Context, loaded *configs.Config, logger *slog.Logger) (h *Runtime, err error) {
 	// As long as a process takes to end, all in all.
-	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTime)
+	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTimeout)
 	defer cancel()
-	for n := 1; n <= mostApart; {
+	for n := 1; n <= maxFolders; {
 		own := *loaded
 		own.DataDir = filepath.Join(loaded.DataDir, "mcp", strconv.Itoa(n))
-		h, err = e.openHouse(ctx, &own, stateOf(&own, nil), witnesses{logger: logger})
+		h, err = e.openRuntime(ctx, &own, KernelConfig(&own, nil), Observers{Logger: logger})
 		var held *audit.LockedError
 		if !errors.As(err, &held) {
 			return h, err
@@ -146,42 +146,42 @@ func (e env) openApart(ctx context.Context, loaded *configs.Config, logger *slog
 		}
 		n++
 	}
-	return nil, fmt.Errorf("all of %d folders are taken: %w", mostApart, err)
+	return nil, fmt.Errorf("all of %d folders are taken: %w", maxFolders, err)
 }
 
-// leave tells processes that want the folder that this one is ending. One that has
+// announceExit tells processes that want the folder that this one is ending. One that has
 // ended already has given it up.
-func (h *house) leave(logger *slog.Logger) {
+func (h *Runtime) announceExit(logger *slog.Logger) {
 	if err := h.log.AnnounceShutdown(); err != nil && !errors.Is(err, os.ErrClosed) {
 		logger.Warn("a process that is started now takes another folder", "cause", err.Error())
 	}
 }
 
-// farewell is a reader that tells of its end, once.
-type farewell struct {
+// eofNotifier is a reader that tells of its end, once.
+type eofNotifier struct {
 	io.Reader
-	last func()
-	once sync.Once
+	onEOF func()
+	once  sync.Once
 }
 
-func (f *farewell) Read(p []byte) (int, error) {
+func (f *eofNotifier) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
 	if err != nil {
-		f.once.Do(f.last)
+		f.once.Do(f.onEOF)
 	}
 	return n, err
 }
 
-// watchAlone keeps the kernel at what the configuration's files say, where nobody is
+// watchWithoutAuth keeps the kernel at what the configuration's files say, where nobody is
 // asked for a credential.
-func (h *house) watchAlone(path string, first *configs.Config, logger *slog.Logger) *configs.Watcher {
+func (h *Runtime) watchWithoutAuth(path string, first *configs.Config, logger *slog.Logger) *configs.Watcher {
 	return configs.NewWatcher(path, first, configs.WatcherOptions{
 		Swap: func(_ context.Context, c *configs.Config) error {
-			h.servers.follow(c)
-			if err := h.kernel.Swap(stateOf(c, nil)); err != nil {
+			h.Servers.Prepare(c)
+			if err := h.Kernel.Swap(KernelConfig(c, nil)); err != nil {
 				return err
 			}
-			h.servers.followed()
+			h.Servers.Commit()
 			return nil
 		},
 		Report: func(e configs.Event) {

@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := newJudge(loaded)
+	k, err := NewChecker(loaded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
 			}
 			explanation, err := loaded.Policy.Explain(c.Context(), request)
 			if err != nil {
-				return internalError{err}
+				return InternalError{err}
 			}
 			e.explain(request, explanation)
 			if !explanation.Allowed {

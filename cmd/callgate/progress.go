@@ -13,7 +13,7 @@ import (
 // silent.
 type progress struct {
 	w     io.Writer
-	what  string
+	noun  string
 	n     int
 	start time.Time
 	shown time.Time
@@ -25,7 +25,7 @@ func newProgress(w io.Writer, what string) *progress {
 		return nil
 	}
 	now := time.Now()
-	return &progress{w: w, what: what, start: now, shown: now}
+	return &progress{w: w, noun: what, start: now, shown: now}
 }
 
 func isTerminal(w io.Writer) bool {
@@ -33,22 +33,22 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// every is how often it speaks.
-const every = 200 * time.Millisecond
+// progressInterval is how often it speaks.
+const progressInterval = 200 * time.Millisecond
 
 func (p *progress) add(n int) {
 	if p == nil {
 		return
 	}
 	p.n += n
-	if now := time.Now(); now.Sub(p.shown) >= every {
+	if now := time.Now(); now.Sub(p.shown) >= progressInterval {
 		p.shown = now
-		fmt.Fprintf(p.w, "\r\x1b[K%d %s, %.0f a second", p.n, p.what, float64(p.n)/now.Sub(p.start).Seconds())
+		fmt.Fprintf(p.w, "\r\x1b[K%d %s, %.0f a second", p.n, p.noun, float64(p.n)/now.Sub(p.start).Seconds())
 	}
 }
 
 func (p *progress) done() {
 	if p != nil && p.shown.After(p.start) {
-		fmt.Fprintf(p.w, "\r\x1b[K%d %s\n", p.n, p.what)
+		fmt.Fprintf(p.w, "\r\x1b[K%d %s\n", p.n, p.noun)
 	}
 }

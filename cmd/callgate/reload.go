@@ -10,36 +10,36 @@ import (
 )
 
 // watch keeps the kernel at what the configuration's files say.
-func (h *house) watch(path string, first *configs.Config, who *callers, traces *tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
+func (h *Runtime) watch(path string, first *configs.Config, who *Authn, traces *Tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
 	return configs.NewWatcher(path, first, configs.WatcherOptions{
 		Swap: func(ctx context.Context, c *configs.Config) error {
-			ctx, cancel := context.WithTimeout(ctx, reloadTime)
+			ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 			defer cancel()
-			offer, err := who.offer(ctx, c)
+			offer, err := who.prepare(ctx, c)
 			if err != nil {
 				return err
 			}
-			follow, drop, err := traces.offer(c)
+			follow, drop, err := traces.prepare(c)
 			if err != nil {
-				offer.drop()
+				offer.abort()
 				return fmt.Errorf("telemetry.traces: %w", err)
 			}
-			answers, err := h.callbacks.offer(c)
+			answers, err := h.callbacks.prepare(c)
 			if err != nil {
 				drop()
-				offer.drop()
+				offer.abort()
 				return err
 			}
-			h.servers.follow(c)
-			if err := h.kernel.Swap(stateOf(c, offer.Authenticator)); err != nil {
+			h.Servers.Prepare(c)
+			if err := h.Kernel.Swap(KernelConfig(c, offer.Authenticator)); err != nil {
 				drop()
-				offer.drop()
+				offer.abort()
 				return err
 			}
-			h.servers.followed()
+			h.Servers.Commit()
 			answers()
 			h.models.Store(c.Upstreams)
-			offer.keep()
+			offer.commit()
 			follow()
 			for _, w := range c.Warnings {
 				logger.Warn("configuration", "warning", w.Error())

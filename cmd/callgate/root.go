@@ -20,10 +20,10 @@ import (
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// fit changes the parts of a kernel before it is made. It is how a test has a
+	// changeParts changes the parts of a kernel before it is made. It is how a test has a
 	// process fail at a point that it names; the program has none, and nothing that
 	// it reads can give it one.
-	fit func(gateway.Deps) gateway.Deps
+	changeParts func(gateway.Deps) gateway.Deps
 	// wait is how long the disk and Redis are waited for; zero is as long as the
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.
@@ -92,7 +92,7 @@ func (e env) warnings() *slog.Logger {
 // ends when the context does.
 func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
 	if len(args) == 0 || args[0] == "-" {
-		return newInterruptible(ctx, io.NopCloser(e.stdin)), "standard input", nil
+		return newCtxReader(ctx, io.NopCloser(e.stdin)), "standard input", nil
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
@@ -105,7 +105,7 @@ func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, er
 		}
 		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
 	}
-	return newInterruptible(ctx, f), args[0], nil
+	return newCtxReader(ctx, f), args[0], nil
 }
 
 // reason takes operation and path out of an error of the system.

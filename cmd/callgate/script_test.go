@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveTools(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
-		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, fit: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
+		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
 	}
 	testscript.Main(m, map[string]func(){
 		"callgate": func() {

@@ -58,11 +58,11 @@ ends first, then no more connections are taken, and the calls in flight end.`,
 
 // The limits of connections. Bodies have a time of their own, set by the door.
 const (
-	headTime    = 5 * time.Second
-	idleTime    = 60 * time.Second
-	writeTime   = 60 * time.Second // beyond the longest that an answer may take
-	maxHead     = 32 << 10
-	longestCall = 10 * time.Minute
+	headTimeout  = 5 * time.Second
+	idleTimeout  = 60 * time.Second
+	writeTimeout = 60 * time.Second // beyond the longest that an answer may take
+	maxHeadBytes = 32 << 10
+	longestCall  = 10 * time.Minute
 )
 
 // serve runs until its context ends or a listener fails.
@@ -70,13 +70,13 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	gin.SetMode(gin.ReleaseMode)
 	logger := slog.New(slog.NewJSONHandler(e.stderr, nil))
 	// net/http and its clients write what peers sent to the standard logger.
-	log.SetOutput(discarded{logger})
+	log.SetOutput(discardedLines{logger})
 	log.SetFlags(0)
 
 	metrics := telemetry.New()
-	who := &callers{metrics: metrics, logger: logger}
+	who := &Authn{Metrics: metrics, Logger: logger}
 	defer who.Close()
-	offer, err := who.offer(ctx, loaded)
+	offer, err := who.prepare(ctx, loaded)
 	switch {
 	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
 		logger.Info("stopped before it served", "cause", err.Error())
@@ -84,28 +84,28 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	case err != nil:
 		return err
 	}
-	offer.keep()
-	traces := &tracing{logger: logger, replica: replica()}
+	offer.commit()
+	traces := &Tracing{logger: logger, replica: replicaName()}
 	defer traces.Close()
-	follow, _, err := traces.offer(loaded)
+	follow, _, err := traces.prepare(loaded)
 	if err != nil {
 		return fmt.Errorf("telemetry.traces: %w", err)
 	}
 	follow()
-	h, err := e.openHouse(ctx, loaded, stateOf(loaded, offer.Authenticator), witnesses{metrics, traces, logger})
+	h, err := e.openRuntime(ctx, loaded, KernelConfig(loaded, offer.Authenticator), Observers{metrics, traces, logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.kernel.Identify, Unready: who.unready,
+		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Kernel.Identify, Unready: who.unready,
 		MostInFlight: loaded.Server.MaxInFlight, Pages: server.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
-	native.New(native.Options{Kernel: h.kernel, Log: logger}).Mount(front)
+	native.New(native.Options{Kernel: h.Kernel, Log: logger}).Mount(front)
 	built, _ := version()
-	base := &publicBase{stated: loaded.Server.PublicURL}
-	overMCP := mcp.Options{Kernel: h.kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
+	base := &publicURL{stated: loaded.Server.PublicURL}
+	overMCP := mcp.Options{Kernel: h.Kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
 	if loaded.Auth.Mode == configs.AuthJWT {
 		overMCP.Protected = &mcp.Protected{Base: base.url, Issuer: who.issuer}
 	}
@@ -113,13 +113,13 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	h.models.Store(loaded.Upstreams)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
-	callback.New(callback.Options{Kernel: h.kernel, Verify: h.callbacks.verify}).Mount(front)
-	oxp.New(oxp.Options{Kernel: h.kernel, Log: logger, Unready: who.unready, URL: h.callbacks.seen}).Mount(front)
-	openai.New(openai.Options{Kernel: h.kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
+	callback.New(callback.Options{Kernel: h.Kernel, Verify: h.callbacks.verify}).Mount(front)
+	oxp.New(oxp.Options{Kernel: h.Kernel, Log: logger, Unready: who.unready, URL: h.callbacks.publicURL}).Mount(front)
+	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := newHTTPServer(front)
-	admin := newHTTPServer(guardAdmin(loaded.Server, h.kernel, newAdmin(watch, h.limits, h.calls, h.servers, who, metrics, front)))
-	admin.ReadTimeout, admin.WriteTimeout = adminTime, adminTime
+	admin := newHTTPServer(adminGuard(loaded.Server, h.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
+	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, reason(err))
@@ -141,9 +141,9 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		select {
 		case e := <-watched:
 			if e != nil {
-				err = errors.Join(err, internalError{e})
+				err = errors.Join(err, InternalError{e})
 			}
-		case <-time.After(settleTime): // a file system that does not answer holds nothing up
+		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
 		}
 	}()
 	hangups := make(chan os.Signal, 1)
@@ -162,37 +162,37 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
-			return drain(logger, front, public, admin, h.cut, loaded.Server.ShutdownTimeout)
+			return drain(logger, front, public, admin, h.cancelCalls, loaded.Server.ShutdownTimeout)
 		}
 	}
 }
 
 func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: longestCall + writeTime, MaxHeaderBytes: maxHead,
+		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout, MaxHeaderBytes: maxHeadBytes,
 		ErrorLog: log.Default(),
 		// Else OPTIONS * is answered before the door has seen it.
 		DisableGeneralOptionsHandler: true,
 	}
 }
 
-// lameDuck is how long a gateway that drains still takes connections, so that
+// drainDelay is how long a gateway that drains still takes connections, so that
 // whoever balances the load can see that it is not ready.
-const lameDuck = 500 * time.Millisecond
+const drainDelay = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Those
 // that do not end in time are cut off, and answered and written down as that.
 func drain(logger *slog.Logger, front *server.Door, public, admin *http.Server, cut func(), longest time.Duration) error {
 	logger.Info("draining", "in_flight", front.InFlight())
 	front.Drain()
-	time.Sleep(min(lameDuck, longest))
+	time.Sleep(min(drainDelay, longest))
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	err := public.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("%d requests had not ended after %s", front.InFlight(), longest)
 		cut()
-		settling, cancel := context.WithTimeout(context.Background(), settleTime)
+		settling, cancel := context.WithTimeout(context.Background(), settleTimeout)
 		defer cancel()
 		if e := public.Shutdown(settling); e != nil {
 			err = errors.Join(err, public.Close())
@@ -203,16 +203,16 @@ func drain(logger *slog.Logger, front *server.Door, public, admin *http.Server, 
 	}
 	logger.Info("stopped", "clean", err == nil)
 	if err != nil {
-		return internalError{err}
+		return InternalError{err}
 	}
 	return nil
 }
 
-// discarded keeps what libraries log out of the log, but for the fact: it may
+// discardedLines keeps what libraries log out of the log, but for the fact: it may
 // hold bytes of a peer.
-type discarded struct{ logger *slog.Logger }
+type discardedLines struct{ logger *slog.Logger }
 
-func (d discarded) Write(p []byte) (int, error) {
+func (d discardedLines) Write(p []byte) (int, error) {
 	d.logger.Debug("a library logged a line", "bytes", len(p))
 	return len(p), nil
 }

@@ -31,8 +31,8 @@ that is accepted too.`,
 	return parent
 }
 
-// row is one tool of a server.
-type row struct {
+// Row is one tool of a server.
+type Row struct {
 	Server  string `json:"server"`
 	Tool    string `json:"tool"` // in the registry, once it is accepted
 	Version string `json:"version,omitempty"`
@@ -45,15 +45,15 @@ type row struct {
 }
 
 // cells are the row as a terminal may show it.
-func (r row) cells() []string {
+func (r Row) cells() []string {
 	return []string{r.Server, firstLine(r.Tool), firstLine(r.Version), strings.TrimSpace(r.State + " " + firstLine(r.Why)), firstLine(r.Description)}
 }
 
 // The states of a tool that was not accepted.
 const (
-	unaccepted = "new"
-	forbidden  = "not allowed"
-	unusable   = "unusable"
+	stateNew        = "new"
+	stateNotAllowed = "not allowed"
+	stateUnusable   = "unusable"
 )
 
 func newServersList(e env) *cobra.Command {
@@ -80,7 +80,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			if err != nil {
 				return err
 			}
-			asking := newTooling(engine.Options{}, nil)
+			asking := NewEngine(engine.Options{}, nil)
 			defer asking.Close()
 			table := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 			if !asJSON {
@@ -88,7 +88,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			}
 			failed := false
 			for _, s := range chosen {
-				all, err := look(c.Context(), asking, s, loaded.Pins[s.Name])
+				all, err := List(c.Context(), asking, s, loaded.Pins[s.Name])
 				if err != nil {
 					fmt.Fprintf(e.stderr, "%s: %v\n", s.Name, err)
 					failed = true
@@ -100,7 +100,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 					}
 					line, err := wrapper.Marshal(r)
 					if err != nil {
-						return internalError{err}
+						return InternalError{err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 				}
@@ -138,64 +138,64 @@ func (e env) chosen(file string, names []string) (*configs.Config, []configs.Too
 	return loaded, loaded.Servers[at : at+1], nil
 }
 
-// ask asks a server for its tools.
-func ask(ctx context.Context, of discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
-	found, err := of.Discover(ctx, serverOf(s))
+// discover asks a server for its tools.
+func discover(ctx context.Context, of Discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
+	found, err := of.Discover(ctx, engineServer(s))
 	if err != nil {
 		return nil, err
 	}
-	return offersOf(found), nil
+	return offersFrom(found), nil
 }
 
-// look asks a server, and says how its tools stand. Of one that says what cannot be
+// List asks a server, and says how its tools stand. Of one that says what cannot be
 // read they are in quarantine; of one that is away that is not known.
-func look(ctx context.Context, of discoverer, s configs.ToolServer, pins []configs.Pin) ([]row, error) {
-	offers, err := ask(ctx, of, s)
+func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []configs.Pin) ([]Row, error) {
+	offers, err := discover(ctx, of, s)
 	switch {
 	case err == nil:
-		return rows(s, pins, offers), nil
-	case !garbles(err):
+		return compareRows(s, pins, offers), nil
+	case !unreadable(err):
 		return nil, err
 	}
-	var all []row
+	var all []Row
 	for _, p := range pins {
 		if s.Allows(p.Name) {
-			all = append(all, pinned(s, p, pinUnreadable))
+			all = append(all, pinnedRow(s, p, stateUnreadable))
 		}
 	}
 	return all, err
 }
 
-// pinned is the row of a tool of which its server says nothing.
-func pinned(s configs.ToolServer, p configs.Pin, state string) row {
-	return row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
+// pinnedRow is the row of a tool of which its server says nothing.
+func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
+	return Row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
 }
 
-// rows says how every tool stands that a server has, or that was accepted of it.
-func rows(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []row {
+// compareRows says how every tool stands that a server has, or that was accepted of it.
+func compareRows(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
 	says := statementOf(offers)
-	accepted := map[versioned]configs.Pin{}
-	var all []row
+	accepted := map[toolVersion]configs.Pin{}
+	var all []Row
 	for _, p := range pins {
-		accepted[versioned{p.Name, p.Version}] = p
+		accepted[toolVersion{p.Name, p.Version}] = p
 		if !s.Allows(p.Name) {
 			continue // it is listed as what it is now, below
 		}
-		if says.state(p) == pinGone {
-			all = append(all, pinned(s, p, pinGone))
+		if says.state(p) == stateGone {
+			all = append(all, pinnedRow(s, p, stateGone))
 		}
 	}
 	for _, o := range offers {
-		r := row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[versioned{o.Name, o.Version}], State: unaccepted, Description: o.Description}
-		pin, known := accepted[versioned{o.Name, o.Version}]
+		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[toolVersion{o.Name, o.Version}], State: stateNew, Description: o.Description}
+		pin, known := accepted[toolVersion{o.Name, o.Version}]
 		switch {
 		case !s.Allows(o.Name):
-			r.State = forbidden
+			r.State = stateNotAllowed
 		case known:
 			r.State = says.state(pin)
 		default:
 			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
-				r.State, r.Why = unusable, "("+alone.Refused[0].Message+")"
+				r.State, r.Why = stateUnusable, "("+alone.Refused[0].Message+")"
 			}
 		}
 		all = append(all, r)
@@ -227,7 +227,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			}
 			data, err := configs.EncodeLockfile(s.Name, pins)
 			if err != nil {
-				return internalError{err}
+				return InternalError{err}
 			}
 			_, err = e.stdout.Write(data)
 			return err

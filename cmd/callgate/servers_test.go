@@ -34,7 +34,7 @@ func hubConfig(t *testing.T, policy, tools string) string {
 }
 
 // accepting accepts what the hub says now, and tells what was printed.
-func accepting(t *testing.T, hub *stage, config string, how acceptance, names ...string) (stdout, stderr string, err error) {
+func accepting(t *testing.T, hub *stage, config string, how acceptOptions, names ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	loaded, err := configs.Load(config)
 	if err != nil {
@@ -77,27 +77,27 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 		return names
 	}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
-	stdout, _, err := accepting(t, hub, config, acceptance{dry: true})
+	stdout, _, err := accepting(t, hub, config, acceptOptions{DryRun: true})
 	if err != nil || len(pins()) != 0 {
 		t.Fatalf("a dry run: %v, %v", err, pins())
 	}
 	digest := digestIn(t, stdout)
 	hub.say("hub", defined("b", "1"), defined("a", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{expected: digestFlag(digest)}); err == nil || stdout != "" || len(pins()) != 0 {
+	if stdout, _, err := accepting(t, hub, config, acceptOptions{Expected: digestFlag(digest)}); err == nil || stdout != "" || len(pins()) != 0 {
 		t.Fatalf("what is not expected: %v, %q, %v", err, stdout, pins())
 	}
 	hub.say("hub", defined("b", "1"), defined("a", "1")) // the order is the server's own
-	if _, _, err := accepting(t, hub, config, acceptance{expected: digestFlag(digest)}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
+	if _, _, err := accepting(t, hub, config, acceptOptions{Expected: digestFlag(digest)}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
 		t.Fatalf("what is expected: %v, %v", err, pins())
 	}
 	hub.say("hub", defined("a", "2"), defined("c", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{}, "a"); err != nil || fates(t, stdout) != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
+	if stdout, _, err := accepting(t, hub, config, acceptOptions{}, "a"); err != nil || fates(t, stdout) != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
 		t.Fatalf("one by its name: %v, %q, %v", err, stdout, pins())
 	}
-	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || fates(t, stdout) != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
+	if stdout, _, err := accepting(t, hub, config, acceptOptions{}); err != nil || fates(t, stdout) != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
 		t.Fatalf("all: %v, %q, %v", err, stdout, pins())
 	}
-	if _, _, err := accepting(t, hub, config, acceptance{}, "b"); err == nil {
+	if _, _, err := accepting(t, hub, config, acceptOptions{}, "b"); err == nil {
 		t.Error("a tool that nobody has is accepted")
 	}
 }
@@ -109,7 +109,7 @@ func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
 	hub.say("hub", defined("own_search", "d"), defined("fine", "d"))
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "{name: hub_own.search, input_schema: {type: object}, run: {type: demo}}")
 	for _, dry := range []bool{true, false} {
-		_, stderr, err := accepting(t, hub, config, acceptance{dry: dry})
+		_, stderr, err := accepting(t, hub, config, acceptOptions{DryRun: dry})
 		if err == nil || !strings.Contains(err.Error(), `"hub_own.search"`) || !strings.Contains(stderr, "nothing is accepted") {
 			t.Errorf("%v, %q", err, stderr)
 		}
@@ -117,7 +117,7 @@ func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
 			t.Fatalf("after that: %v", err)
 		}
 	}
-	if _, _, err := accepting(t, hub, config, acceptance{}, "fine"); err != nil {
+	if _, _, err := accepting(t, hub, config, acceptOptions{}, "fine"); err != nil {
 		t.Errorf("one that fits: %v", err)
 	}
 }
@@ -140,12 +140,12 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
 	hub.say("hub", open, faulty, named, versioned)
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
-	stdout, stderr, _ := accepting(t, hub, config, acceptance{dry: true})
+	stdout, stderr, _ := accepting(t, hub, config, acceptOptions{DryRun: true})
 	if !strings.Contains(stderr, "changed: ") || strings.Count(stderr, "left out: ") < 3 {
 		t.Errorf("found %q", stderr)
 	}
 	listed := ""
-	for _, r := range rows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersOf(hub.says["hub"])) {
+	for _, r := range compareRows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersFrom(hub.says["hub"])) {
 		listed += strings.Join(r.cells(), " ")
 	}
 	for _, text := range []string{strings.ReplaceAll(stdout+stderr, "\n", ""), listed} {
@@ -175,7 +175,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 	bad := defined("b", "1")
 	bad.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`)
 	hub.say("hub", defined("a", "1"), bad)
-	if stdout, stderr, err := accepting(t, hub, config, acceptance{}); err == nil || stdout != "" || !strings.Contains(stderr, "additionalproperties") {
+	if stdout, stderr, err := accepting(t, hub, config, acceptOptions{}); err == nil || stdout != "" || !strings.Contains(stderr, "additionalproperties") {
 		t.Errorf("%v, %q, %q", err, stdout, stderr)
 	}
 	loaded, err := configs.Load(config)
@@ -183,7 +183,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 		t.Errorf("%v, %v", loaded.Pins, err)
 	}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
-	if stdout, _, err := accepting(t, hub, config, acceptance{}); err != nil || fates(t, stdout) != "accepted\thub.a\naccepted\thub.b\n" {
+	if stdout, _, err := accepting(t, hub, config, acceptOptions{}); err != nil || fates(t, stdout) != "accepted\thub.a\naccepted\thub.b\n" {
 		t.Errorf("%v, %q", err, stdout)
 	}
 }
@@ -210,22 +210,22 @@ func TestAcceptElsewhere(t *testing.T) {
 	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", here); code != exitUsage || stdout != "" || !strings.Contains(stderr, "nothing was accepted of hub") {
 		t.Errorf("of nothing: %d, %s%s", code, stdout, stderr)
 	}
-	stdout, _, err := accepting(t, hub, here, acceptance{})
+	stdout, _, err := accepting(t, hub, here, acceptOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := digestIn(t, stdout)
-	if _, _, err := accepting(t, hub, there, acceptance{expected: digestFlag(digest)}); err != nil || digestOfAll(there) != digestOfAll(here) {
+	if _, _, err := accepting(t, hub, there, acceptOptions{Expected: digestFlag(digest)}); err != nil || digestOfAll(there) != digestOfAll(here) {
 		t.Errorf("by its digest: %v", err)
 	}
-	for _, r := range rows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersOf(hub.says["hub"])) {
-		if want, err := offersOf([]engine.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
+	for _, r := range compareRows(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, offersFrom(hub.says["hub"])) {
+		if want, err := offersFrom([]engine.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
 			t.Errorf("%s is listed with the digest %q; expected %q: %v", r.Tool, r.Digest, want, err)
 		}
 	}
 
 	hub.say("hub", defined("a", "2"), defined("c", "1"))
-	if _, _, err := accepting(t, hub, here, acceptance{}); err != nil {
+	if _, _, err := accepting(t, hub, here, acceptOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	code, exported, stderr := command(t, nil, "servers", "export", "hub", "--config", here)

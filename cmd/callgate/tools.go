@@ -55,7 +55,7 @@ func newToolsList(e env) *cobra.Command {
 				if asJSON {
 					line, err := wrapper.Marshal(row)
 					if err != nil {
-						return internalError{err}
+						return InternalError{err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 					continue

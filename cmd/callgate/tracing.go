@@ -13,34 +13,34 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// tracing takes the traces of calls to where the configuration that is served
+// Tracing takes the traces of calls to where the configuration that is served
 // says. It is safe for concurrent use, but for follow.
-type tracing struct {
+type Tracing struct {
 	logger   *slog.Logger
 	replica  string
 	settings configs.Traces
-	now      atomic.Pointer[telemetry.Traces]
+	current  atomic.Pointer[telemetry.Traces]
 	closing  sync.WaitGroup
 }
 
 // Wants is the kernel's.
-func (t *tracing) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
-	return t.now.Load().Wants(traceID, parentID, sampled)
+func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
+	return t.current.Load().Wants(traceID, parentID, sampled)
 }
 
 // Trace is the kernel's.
-func (t *tracing) Trace(s gateway.Span) { t.now.Load().Trace(s) }
+func (t *Tracing) Trace(s gateway.Span) { t.current.Load().Trace(s) }
 
-// offer makes ready what a configuration says of traces; follow then begins with
+// prepare makes ready what a configuration says of traces; follow then begins with
 // it. Nothing of it can fail that the configuration has not been checked for.
-func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
+func (t *Tracing) prepare(c *configs.Config) (follow, drop func(), err error) {
 	if reflect.DeepEqual(c.Traces, t.settings) {
 		return func() {}, func() {}, nil
 	}
 	var next *telemetry.Traces
 	if c.Traces.Endpoint != "" {
 		o := c.Traces.Options()
-		o.RootCAs = roots(c.Traces.CA)
+		o.RootCAs = certPool(c.Traces.CA)
 		o.Version, _ = version()
 		o.Replica = t.replica
 		o.OnLoss = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
@@ -50,21 +50,21 @@ func (t *tracing) offer(c *configs.Config) (follow, drop func(), err error) {
 	}
 	follow = func() {
 		t.settings = c.Traces
-		t.end(t.now.Swap(next))
+		t.end(t.current.Swap(next))
 	}
 	return follow, func() { t.end(next) }, nil
 }
 
-// flushTime bounds how long traces that wait are still sent.
-const flushTime = 5 * time.Second
+// flushTimeout bounds how long traces that wait are still sent.
+const flushTimeout = 5 * time.Second
 
 // end sends what waits, beside whoever has it ended.
-func (t *tracing) end(old *telemetry.Traces) {
+func (t *Tracing) end(old *telemetry.Traces) {
 	if old == nil {
 		return
 	}
 	t.closing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		if err := old.Close(ctx); err != nil {
 			t.logger.Warn("traces were not all sent", "cause", err.Error())
@@ -73,7 +73,7 @@ func (t *tracing) end(old *telemetry.Traces) {
 }
 
 // Close sends what waits.
-func (t *tracing) Close() {
-	t.end(t.now.Swap(nil))
+func (t *Tracing) Close() {
+	t.end(t.current.Swap(nil))
 	t.closing.Wait()
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// callers tells who a credential is of. A verifier of tokens outlives the
+// Authn tells who a credential is of. A verifier of tokens outlives the
 // configurations that say the same of it, since it holds the issuer's keys. It is
 // safe for concurrent use, but for offers: those are made one after the other.
-type callers struct {
-	metrics *telemetry.Metrics
-	logger  *slog.Logger
+type Authn struct {
+	Metrics *telemetry.Metrics
+	Logger  *slog.Logger
 
 	mu       sync.Mutex
 	settings configs.JWT
@@ -29,58 +29,58 @@ type callers struct {
 	stop     func()
 }
 
-// offered is an authenticator that is not in use yet: one of keep and drop must
+// pendingAuthn is an authenticator that is not in use yet: one of keep and drop must
 // be called.
-type offered struct {
+type pendingAuthn struct {
 	gateway.Authenticator
-	keep, drop func()
+	commit, abort func()
 }
 
-// reloadTime bounds how long a reload waits for the keys of another issuer. The
+// reloadTimeout bounds how long a reload waits for the keys of another issuer. The
 // watch comes again while they cannot be had.
-const reloadTime = 5 * time.Second
+const reloadTimeout = 5 * time.Second
 
-// offer returns who is let in by a configuration: nobody is asked for a
+// prepare returns who is let in by a configuration: nobody is asked for a
 // credential in mode none.
-func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error) {
+func (k *Authn) prepare(ctx context.Context, c *configs.Config) (pendingAuthn, error) {
 	nothing := func() {}
 	switch {
 	case c.Auth.Mode == configs.AuthNone:
-		return offered{keep: nothing, drop: nothing}, nil
+		return pendingAuthn{commit: nothing, abort: nothing}, nil
 	case c.Auth.Mode == configs.AuthKeys:
-		return offered{c.Keys, nothing, nothing}, nil // without keys it lets nobody in
+		return pendingAuthn{c.Keys, nothing, nothing}, nil // without keys it lets nobody in
 	case c.Auth.JWT.Issuer == "":
 		// The mode is that of the start, and the file has another by now.
-		return offered{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
+		return pendingAuthn{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
 	}
-	before, same := k.serving(c.Auth.JWT)
+	before, same := k.current(c.Auth.JWT)
 	if same {
-		return offered{before, nothing, nothing}, nil
+		return pendingAuthn{before, nothing, nothing}, nil
 	}
 	first := before == nil
 	var inUse atomic.Bool // before that, what fails is the answer to the offer
 	inUse.Store(first)
 	options := c.Auth.JWT.TokenOptions
-	options.RootCAs = roots(c.Auth.JWT.CA)
-	options.OnRefused = func(r identity.Reason) { k.metrics.TokenRefused(string(r)) }
+	options.RootCAs = certPool(c.Auth.JWT.CA)
+	options.OnRefused = func(r identity.Reason) { k.Metrics.TokenRefused(string(r)) }
 	options.OnRefresh = k.reporter(&inUse)
 	if !first {
 		options.StartWithoutKeys = true // one attempt, whose success is asked for below
 	}
 	tokens, err := identity.NewTokenVerifier(options)
 	if err != nil {
-		return offered{}, fmt.Errorf("auth.jwt: %w", err)
+		return pendingAuthn{}, fmt.Errorf("auth.jwt: %w", err)
 	}
 	// Rules for keys that are known do not wait for their source.
 	if tokens.AdoptKeys(before); tokens.Ready() != nil {
 		if err := tokens.Start(ctx); err != nil {
-			return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+			return pendingAuthn{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
 		}
 	}
 	if !first {
 		// Who is let in now goes on being let in until others can be.
 		if err := tokens.Ready(); err != nil {
-			return offered{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
+			return pendingAuthn{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
 		}
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -92,13 +92,13 @@ func (k *callers) offer(ctx context.Context, c *configs.Config) (offered, error)
 	stop := func() { cancel(); <-ended }
 	keep := func() {
 		inUse.Store(true)
-		k.use(c.Auth.JWT, tokens, stop)
+		k.replace(c.Auth.JWT, tokens, stop)
 	}
-	return offered{tokens, keep, stop}, nil
+	return pendingAuthn{tokens, keep, stop}, nil
 }
 
-// use puts a verifier in the place of the one before.
-func (k *callers) use(settings configs.JWT, tokens *identity.TokenVerifier, stop func()) {
+// replace puts a verifier in the place of the one before.
+func (k *Authn) replace(settings configs.JWT, tokens *identity.TokenVerifier, stop func()) {
 	k.mu.Lock()
 	before := k.stop
 	k.settings, k.tokens, k.stop = settings, tokens, stop
@@ -108,23 +108,23 @@ func (k *callers) use(settings configs.JWT, tokens *identity.TokenVerifier, stop
 	}
 }
 
-// serving returns the verifier in use, or nil, and whether it is of these
+// current returns the verifier in use, or nil, and whether it is of these
 // settings.
-func (k *callers) serving(settings configs.JWT) (tokens *identity.TokenVerifier, same bool) {
+func (k *Authn) current(settings configs.JWT) (tokens *identity.TokenVerifier, same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tokens, k.tokens != nil && reflect.DeepEqual(settings, k.settings)
 }
 
 // issuer is that of the tokens that are taken; empty in the other modes.
-func (k *callers) issuer() string {
+func (k *Authn) issuer() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.settings.Issuer
 }
 
 // unready says why nobody can be let in now, or nil.
-func (k *callers) unready() error {
+func (k *Authn) unready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.tokens == nil {
@@ -134,26 +134,26 @@ func (k *callers) unready() error {
 }
 
 // reporter says what became of the keys, where that is news.
-func (k *callers) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
+func (k *Authn) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
 	told := "" // the failure; reports come one at a time
 	return func(r identity.RefreshResult) {
-		k.metrics.KeysFetched(r.Err == nil)
+		k.Metrics.KeysFetched(r.Err == nil)
 		if !inUse.Load() {
 			return
 		}
 		switch {
 		case r.Err == nil && told != "":
 			told = ""
-			k.logger.Info("the keys of tokens are fetched again", "keys", r.Keys)
+			k.Logger.Info("the keys of tokens are fetched again", "keys", r.Keys)
 		case r.Err != nil && r.Err.Error() != told:
 			told = r.Err.Error()
-			k.logger.Warn("the keys of tokens were not fetched; those from before serve on", "cause", told, "keys", r.Keys)
+			k.Logger.Warn("the keys of tokens were not fetched; those from before serve on", "cause", told, "keys", r.Keys)
 		}
 	}
 }
 
 // Close ends the fetching of keys.
-func (k *callers) Close() {
+func (k *Authn) Close() {
 	k.mu.Lock()
 	stop := k.stop
 	k.stop = nil

@@ -102,17 +102,17 @@ func TestUnreadableLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools := newTooling(engine.Options{}, nil)
+			tools := NewEngine(engine.Options{}, nil)
 			t.Cleanup(tools.Close)
-			k, err := newJudge(loaded)
+			k, err := NewChecker(loaded)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var log said
-			f := newFleet(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
-			t.Cleanup(f.close)
-			f.follow(loaded)
-			f.followed()
+			f := NewWatcher(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
+			t.Cleanup(f.Close)
+			f.Prepare(loaded)
+			f.Commit()
 
 			name := loaded.Tools.Entries()[0].Name()
 			code := func() string {
@@ -127,7 +127,7 @@ func TestUnreadableLists(t *testing.T) {
 			until := func(what string, holds func() bool) {
 				t.Helper()
 				eventually(t, what, func() bool {
-					f.changed("hub")
+					f.Changed("hub")
 					return holds()
 				})
 			}
@@ -135,12 +135,12 @@ func TestUnreadableLists(t *testing.T) {
 
 			for _, cut := range []bool{false, true} {
 				hub.leave(cut)
-				until("it is away", func() bool { return f.standings()[0].Fault != "" })
-				if s := f.standings()[0]; code() != "" || s.Unreadable || s.Tools != 1 {
+				until("it is away", func() bool { return f.Statuses()[0].Fault != "" })
+				if s := f.Statuses()[0]; code() != "" || s.Unreadable || s.Tools != 1 {
 					t.Errorf("while it is away: %q, %+v", code(), s)
 				}
 				hub.say(good)
-				until("it is back", func() bool { return f.standings()[0].Fault == "" })
+				until("it is back", func() bool { return f.Statuses()[0].Fault == "" })
 			}
 			for what, bad := range map[string]string{
 				"no JSON":       "<p>Not now.</p>",
@@ -153,7 +153,7 @@ func TestUnreadableLists(t *testing.T) {
 			} {
 				hub.say(bad)
 				until(what, func() bool { return code() == "tool_quarantined" })
-				if s := f.standings()[0]; !s.Unreadable || s.Tools != 0 || len(s.Quarantined) != 1 || s.Fault == "" || s.Heard == nil || f.quarantined() != 1 {
+				if s := f.Statuses()[0]; !s.Unreadable || s.Tools != 0 || len(s.Quarantined) != 1 || s.Fault == "" || s.Heard == nil || f.Quarantined() != 1 {
 					t.Errorf("%s: %+v", what, s)
 				}
 				if code, stdout, stderr := command(t, nil, "servers", "list", "--json", "--config", config); code != exitRefused || !strings.Contains(stdout, `"state":"unreadable"`) || stderr == "" {
@@ -164,14 +164,14 @@ func TestUnreadableLists(t *testing.T) {
 				}
 				// Going away then, it has still said it last.
 				hub.leave(false)
-				last := f.standings()[0].Fault
-				until("it is away after that", func() bool { return f.standings()[0].Fault != last })
+				last := f.Statuses()[0].Fault
+				until("it is away after that", func() bool { return f.Statuses()[0].Fault != last })
 				if code() != "tool_quarantined" {
 					t.Errorf("%s, and then nothing: %q", what, code())
 				}
 				// What can be read must also be what was accepted.
 				hub.say(with(strings.Replace(c.tool, `"description":"d"`, `"description":"e"`, 1)))
-				until("it can be read", func() bool { return !f.standings()[0].Unreadable })
+				until("it can be read", func() bool { return !f.Statuses()[0].Unreadable })
 				if code() != "tool_quarantined" {
 					t.Errorf("something else after %s: %q", what, code())
 				}
@@ -191,12 +191,12 @@ func TestUnreadableAtFirst(t *testing.T) {
 	hub := &stage{fault: &engine.UnreadableError{Err: errors.New("it is garbled")}, asked: map[string]int{}}
 	held := &apart{}
 	var log bytes.Buffer
-	f := newFleet(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))
-	f.follow(fleetConfig(t, nil, defined("search", "d")))
-	f.followed()
-	f.first(context.Background())
-	f.close()
-	s := f.standings()[0]
+	f := NewWatcher(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))
+	f.Prepare(fleetConfig(t, nil, defined("search", "d")))
+	f.Commit()
+	f.WaitFirst(context.Background())
+	f.Close()
+	s := f.Statuses()[0]
 	if !held.is("hub.search") || !s.Unreadable || s.Heard != nil || s.Fault != "it is garbled" {
 		t.Errorf("%v are in quarantine: %+v", held.names, s)
 	}

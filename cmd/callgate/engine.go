@@ -6,19 +6,19 @@ import (
 	"github.com/callgate/callgate/engine/mcp"
 )
 
-// tooling is the engine, with the transports that run what it does not run itself.
-type tooling struct {
+// Engine is the engine, with the transports that run what it does not run itself.
+type Engine struct {
 	*engine.Engine
 	outbound *engine.Outbound
 	mcp      *mcp.Client
 }
 
-// newTooling returns an engine. changed is told of servers that say that their
+// NewEngine returns an engine. changed is told of servers that say that their
 // tools have changed; it may be nil.
-func newTooling(options engine.Options, changed func(server string)) *tooling {
+func NewEngine(options engine.Options, changed func(server string)) *Engine {
 	options.ReadSecret = configs.ReadSecret
 	own, _ := version()
-	t := &tooling{outbound: engine.NewOutbound(options)}
+	t := &Engine{outbound: engine.NewOutbound(options)}
 	t.mcp = mcp.New(mcp.Options{Version: own, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)
@@ -27,13 +27,13 @@ func newTooling(options engine.Options, changed func(server string)) *tooling {
 
 // Keep ends the programs and sessions of servers that are none of these, each when the
 // last call that uses it has ended. It waits for nothing.
-func (t *tooling) Keep(servers []engine.Server) { t.mcp.RetainOnly(servers) }
+func (t *Engine) Keep(servers []engine.Server) { t.mcp.RetainOnly(servers) }
 
 // OpenBreakers is of how many tools the breaker is not closed.
-func (t *tooling) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
+func (t *Engine) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
 
 // Close gives up its connections, and ends the programs that it has started.
-func (t *tooling) Close() {
+func (t *Engine) Close() {
 	t.mcp.Close()
 	t.Engine.Close()
 	t.outbound.Close()

@@ -13,9 +13,9 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// lines judges one completion a line. Memory is bounded by the longest line
+// jsonl judges one completion a line. Memory is bounded by the longest line
 // that is allowed, whatever comes.
-func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
+func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 	reader := lineReader{r: bufio.NewReaderSize(in, 64<<10), limit: native.MaxBody(j.config.Output.MaxBytes)}
 	out := bufio.NewWriterSize(j.stdout, 64<<10)
 	progress := newProgress(j.stderr, "lines judged")
@@ -39,7 +39,7 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 		var answer any
 		if err != nil {
 			bad = true
-			answer = lineFault{number, err.Error()}
+			answer = lineError{number, err.Error()}
 		} else {
 			// How each ends stands in its answer, not in the exit code.
 			answer, _ = j.answer(ctx, body)
@@ -49,13 +49,13 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 		}
 		text, err := wrapper.Marshal(answer)
 		if err != nil {
-			return internalError{err}
+			return InternalError{err}
 		}
 		if _, err := out.Write(append(text, '\n')); err != nil {
 			return err
 		}
 		// What was executed is said at once; verdicts when nothing waits to be read.
-		if j.acts || reader.r.Buffered() == 0 {
+		if j.executes || reader.r.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
 				return err
 			}
@@ -71,8 +71,8 @@ func (j judge) lines(ctx context.Context, in io.Reader, name string) error {
 	return nil
 }
 
-// lineFault is the answer to a line that is no completion.
-type lineFault struct {
+// lineError is the answer to a line that is no completion.
+type lineError struct {
 	Line  int    `json:"line"`
 	Error string `json:"error"`
 }

@@ -18,56 +18,56 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// house is everything that executing calls needs. It holds the lock of its
+// Runtime is everything that executing calls needs. It holds the lock of its
 // data folder until it is closed.
-type house struct {
-	kernel *gateway.Kernel
+type Runtime struct {
+	Kernel *gateway.Kernel
 	log    *audit.Log
-	engine *tooling
-	// servers are where tools were found.
-	servers *fleet
-	limits  limits
-	calls   keeping
-	tender  *gateway.Reconciler
+	engine *Engine
+	// Servers are where tools were found.
+	Servers    *Watcher
+	limiter    limiter
+	store      callStore
+	reconciler *gateway.Reconciler
 	// callbacks are the addresses at which tools answer.
-	callbacks *callbacks
+	callbacks *Callbacks
 	models    atomic.Pointer[upstream.Set] // that can be asked now
-	// cut ends the calls that still run; that their outcome is not known is then
+	// cancelCalls ends the calls that still run; that their outcome is not known is then
 	// written down.
-	cut context.CancelFunc
+	cancelCalls context.CancelFunc
 }
 
-// stateOf is what a configuration gives to the kernel. Without somebody who
+// KernelConfig is what a configuration gives to the kernel. Without somebody who
 // knows credentials, nobody is asked for one: so it is on the command line, where
 // whoever may read the files of the configuration may ask what it says.
-func stateOf(c *configs.Config, who gateway.Authenticator) *gateway.Config {
+func KernelConfig(c *configs.Config, who gateway.Authenticator) *gateway.Config {
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: who, Digest: c.Digest,
 	}
 }
 
-// newJudge returns a kernel that can check, and nothing else: it has no journal
+// NewChecker returns a kernel that can check, and nothing else: it has no journal
 // and no engine.
-func newJudge(c *configs.Config) (*gateway.Kernel, error) {
-	k, err := gateway.New(stateOf(c, nil), gateway.Deps{})
+func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
+	k, err := gateway.New(KernelConfig(c, nil), gateway.Deps{})
 	if err != nil {
-		return nil, internalError{err}
+		return nil, InternalError{err}
 	}
 	return k, nil
 }
 
-// witnesses are told what goes on. All but the logger may be nil.
-type witnesses struct {
-	metrics *telemetry.Metrics
-	tracing *tracing
-	logger  *slog.Logger
+// Observers are told what goes on. All but the logger may be nil.
+type Observers struct {
+	Metrics *telemetry.Metrics
+	Tracing *Tracing
+	Logger  *slog.Logger
 }
 
-// openHouse opens the audit log of a configuration and makes the kernel that
+// openRuntime opens the audit log of a configuration and makes the kernel that
 // executes.
-func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.Config, w witnesses) (h *house, err error) {
-	limits, err := newLimits(ctx, c, w.metrics, w.logger, e.wait)
+func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.Config, w Observers) (h *Runtime, err error) {
+	limits, err := openLimiter(ctx, c, w.Metrics, w.Logger, e.wait)
 	if err != nil {
 		return nil, err
 	}
@@ -77,56 +77,56 @@ func (e env) openHouse(ctx context.Context, c *configs.Config, state *gateway.Co
 		}
 	}()
 	record := audit.Content(c.Record)
-	log, err := openLog(c, w.logger, e.wait)
+	log, err := openLog(c, w.Logger, e.wait)
 	if err != nil {
 		return nil, err
 	}
-	if err := unpack(c); err != nil {
+	if err := unpackDemo(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	calls, err := newKeeping(ctx, c, w.logger, e.wait)
+	calls, err := openStore(ctx, c, w.Logger, e.wait)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	past, err := pastOf(c.DataDir)
+	past, err := readBacklog(c.DataDir)
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
-	answers, err := newCallbacks(c, w.logger)
+	answers, err := NewCallbacks(c, w.Logger)
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
-	var servers *fleet
-	tools := newTooling(engine.Options{OnBreaker: w.breaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.changed(server) })
-	w.metrics.Breakers(tools.OpenBreakers)
+	var servers *Watcher
+	tools := NewEngine(engine.Options{OnBreaker: w.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
+	w.Metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Deps{
-		Limiter: limits.Limiter, Journal: log, Engine: runner{tools.Engine, running}, Store: calls,
-		Observer: w.metrics, RecordContent: record, Replica: replica(), Node: calls.node,
+		Limiter: limits.Limiter, Journal: log, Engine: engineAdapter{tools.Engine, running}, Store: calls,
+		Observer: w.Metrics, RecordContent: record, Replica: replicaName(), Node: calls.node,
 	}
-	if w.tracing != nil {
-		parts.Tracer = w.tracing
+	if w.Tracing != nil {
+		parts.Tracer = w.Tracing
 	}
-	if e.fit != nil {
-		parts = e.fit(parts)
+	if e.changeParts != nil {
+		parts = e.changeParts(parts)
 	}
 	k, err := gateway.New(state, parts)
 	if err != nil {
 		cut()
 		tools.Close()
-		return nil, errors.Join(internalError{err}, calls.close(), log.Close())
+		return nil, errors.Join(InternalError{err}, calls.close(), log.Close())
 	}
 	// Before anything is judged, what no server was asked for yet is in quarantine.
-	servers = newFleet(tools, k.Quarantine, tools.Keep, w.logger)
-	w.metrics.Quarantine(servers.quarantined)
-	servers.follow(c)
-	servers.followed()
-	tender := k.Reconcile(past, tending(w.logger))
-	return &house{kernel: k, log: log, engine: tools, servers: servers, limits: limits, calls: calls, tender: tender, callbacks: answers, cut: cut}, nil
+	servers = NewWatcher(tools, k.Quarantine, tools.Keep, w.Logger)
+	w.Metrics.Quarantine(servers.Quarantined)
+	servers.Prepare(c)
+	servers.Commit()
+	tender := k.Reconcile(past, logReconciled(w.Logger))
+	return &Runtime{Kernel: k, log: log, engine: tools, Servers: servers, limiter: limits, store: calls, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
 }
 
-// replica names this process beside others.
-func replica() string {
+// replicaName names this process beside others.
+func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {
 		return "unknown"
@@ -134,9 +134,9 @@ func replica() string {
 	return name
 }
 
-// unpack writes the bundled project to where the built-in configuration has its
+// unpackDemo writes the bundled project to where the built-in configuration has its
 // root.
-func unpack(c *configs.Config) error {
+func unpackDemo(c *configs.Config) error {
 	if !c.Embedded() {
 		return nil
 	}
@@ -148,40 +148,40 @@ func unpack(c *configs.Config) error {
 	return nil
 }
 
-// settleTime is how long closing waits for outcomes that are still owed.
-const settleTime = 5 * time.Second
+// settleTimeout is how long closing waits for outcomes that are still owed.
+const settleTimeout = 5 * time.Second
 
 // Close writes down what is owed and gives the data folder up.
-func (h *house) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+func (h *Runtime) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	h.servers.close()
-	h.tender.Stop(ctx)
-	h.cut()
+	h.Servers.Close()
+	h.reconciler.Stop(ctx)
+	h.cancelCalls()
 	err := h.settle()
 	h.engine.Close()
-	err = errors.Join(err, h.limits.Close(), h.calls.close())
+	err = errors.Join(err, h.limiter.Close(), h.store.close())
 	if err := errors.Join(err, h.log.Close()); err != nil {
-		return internalError{fmt.Errorf("not closed cleanly: %w", err)}
+		return InternalError{fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
 }
 
 // settle waits for what is owed.
-func (h *house) settle() error {
-	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+func (h *Runtime) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	return h.kernel.Flush(ctx)
+	return h.Kernel.Flush(ctx)
 }
 
-// runner hands tasks of the kernel to the engine: neither knows the other. It
+// engineAdapter hands tasks of the kernel to the engine: neither knows the other. It
 // runs them until running ends.
-type runner struct {
+type engineAdapter struct {
 	engine  *engine.Engine
 	running context.Context
 }
 
-func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) {
+func (r engineAdapter) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
@@ -212,7 +212,7 @@ func (r runner) Run(ctx context.Context, t gateway.Task) (gateway.Output, error)
 }
 
 // Authorization asks the server of a tool how an authorization stands.
-func (r runner) Authorization(ctx context.Context, run registry.Run, address string) (string, error) {
+func (r engineAdapter) Authorization(ctx context.Context, run registry.Run, address string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
@@ -220,7 +220,7 @@ func (r runner) Authorization(ctx context.Context, run registry.Run, address str
 }
 
 // Cancel tells the server of a tool that a call was called off.
-func (r runner) Cancel(ctx context.Context, t gateway.Task) {
+func (r engineAdapter) Cancel(ctx context.Context, t gateway.Task) {
 	r.engine.Cancel(ctx, engine.Call{
 		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), ID: t.CallID, Thread: t.Thread,
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/identity"
 )
 
-// keepKeys is how many keys stand beside a new one, unless it is said.
-const keepKeys = 7
+// defaultKeptKeys is how many keys stand beside a new one, unless it is said.
+const defaultKeptKeys = 7
 
 func newCallbackKeys(e env) *cobra.Command {
 	var config string
@@ -39,11 +39,11 @@ is not kept is not believed any more: keep them for as long as tools may take.`,
 			if err != nil {
 				return err
 			}
-			file, err := keyFile(loaded)
+			file, err := CallbackKeyFile(loaded)
 			if err != nil {
 				return err
 			}
-			keys, from, err := rotate(file, time.Now(), lead, keep)
+			keys, from, err := RotateCallbackKeys(file, time.Now(), lead, keep)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, reason(err))
 			}
@@ -52,13 +52,13 @@ is not kept is not believed any more: keep them for as long as tools may take.`,
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().DurationVar(&lead, "in", keysLead, "the `time` after which the new key signs")
-	c.Flags().IntVar(&keep, "keep", keepKeys, "how many older `keys` are kept")
+	c.Flags().DurationVar(&lead, "in", KeyLeadTime, "the `time` after which the new key signs")
+	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `keys` are kept")
 	return c
 }
 
-// keyFile is the file of the keys of a configuration.
-func keyFile(c *configs.Config) (string, error) {
+// CallbackKeyFile is the file of the keys of a configuration.
+func CallbackKeyFile(c *configs.Config) (string, error) {
 	place := c.Callbacks.Keys.String()
 	if place == "" {
 		return configs.CallbackKeysPath(c.DataDir), os.MkdirAll(c.DataDir, 0o700)
@@ -70,8 +70,8 @@ func keyFile(c *configs.Config) (string, error) {
 	return file, nil
 }
 
-// rotate adds a key to a file.
-func rotate(file string, now time.Time, lead time.Duration, keep int) (*identity.CallbackKeys, time.Time, error) {
+// RotateCallbackKeys adds a key to a file.
+func RotateCallbackKeys(file string, now time.Time, lead time.Duration, keep int) (*identity.CallbackKeys, time.Time, error) {
 	var keys *identity.CallbackKeys
 	text, err := os.ReadFile(file)
 	switch {
@@ -85,5 +85,5 @@ func rotate(file string, now time.Time, lead time.Duration, keep int) (*identity
 		}
 	}
 	keys = keys.Rotate(now.Add(lead), keep)
-	return keys, now.Add(lead), replace(file, keys.Encode())
+	return keys, now.Add(lead), replaceFile(file, keys.Encode())
 }

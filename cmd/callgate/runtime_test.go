@@ -31,7 +31,7 @@ func TestRunnerTellsAll(t *testing.T) {
 	e := engine.New(engine.Options{Transports: map[string]engine.Transport{"mcp": to}})
 	defer e.Close()
 	run := registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}
-	_, err := runner{e, t.Context()}.Run(t.Context(), gateway.Task{
+	_, err := engineAdapter{e, t.Context()}.Run(t.Context(), gateway.Task{
 		CallID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	})
@@ -52,11 +52,11 @@ func TestModeKeysLetsNobodyInWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Auth.Mode, c.Keys = configs.AuthKeys, nil
-	offer, err := (&callers{}).offer(context.Background(), c)
+	offer, err := (&Authn{}).prepare(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := gateway.New(stateOf(c, offer.Authenticator), gateway.Deps{})
+	k, err := gateway.New(KernelConfig(c, offer.Authenticator), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

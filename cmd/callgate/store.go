@@ -11,23 +11,23 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// keeping is where calls are kept.
-type keeping struct {
+// callStore is where calls are kept.
+type callStore struct {
 	gateway.Store
 	ready func() (bool, error)
 	close func() error
 	node  string // names the data folder, beside others
 }
 
-// newKeeping opens the store of a configuration in its data folder, which must be
+// openStore opens the store of a configuration in its data folder, which must be
 // locked. One that is shared is ready to refuse even while Redis is away.
-func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (keeping, error) {
+func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
 	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait})
 	if err != nil {
-		return keeping{}, fmt.Errorf("store: %w", err)
+		return callStore{}, fmt.Errorf("store: %w", err)
 	}
 	if c.Store.Kind != configs.StoreRedis {
-		return keeping{store.Spare(file), file.Ready, file.Close, file.Identity()}, nil
+		return callStore{store.Spare(file), file.Ready, file.Close, file.Identity()}, nil
 	}
 	from, err := redisOptions(c.Redis)
 	if err == nil {
@@ -42,35 +42,35 @@ func newKeeping(ctx context.Context, c *configs.Config, logger *slog.Logger, wai
 					logger.Info("calls are kept on Redis")
 					return
 				}
-				logger.Error("calls cannot be kept on Redis; none is executed", "cause", text(cause))
+				logger.Error("calls cannot be kept on Redis; none is executed", "cause", causeText(cause))
 			},
 		})
 		if err == nil {
-			return keeping{shared, shared.Ready, shared.Close, file.Identity()}, nil
+			return callStore{shared, shared.Ready, shared.Close, file.Identity()}, nil
 		}
 	}
 	_ = file.Close() // why it cannot be shared matters more
-	return keeping{}, fmt.Errorf("store: %w", err)
+	return callStore{}, fmt.Errorf("store: %w", err)
 }
 
-// away says why calls cannot be kept, or nothing.
-func (k keeping) away() string {
+// unavailable says why calls cannot be kept, or nothing.
+func (k callStore) unavailable() string {
 	if ready, cause := k.ready(); !ready {
-		return text(cause)
+		return causeText(cause)
 	}
 	return ""
 }
 
-func text(err error) string {
+func causeText(err error) string {
 	if err == nil {
 		return "the cause is not known"
 	}
 	return err.Error()
 }
 
-// tending tells what became of calls that were left. What cannot be done is told
+// logReconciled tells what became of calls that were left. What cannot be done is told
 // once.
-func tending(logger *slog.Logger) func(gateway.ReconcileStats) {
+func logReconciled(logger *slog.Logger) func(gateway.ReconcileStats) {
 	told := ""
 	return func(t gateway.ReconcileStats) {
 		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {

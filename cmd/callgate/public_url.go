@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// publicBase is the URL of this gateway as its clients see it. It is safe for concurrent
+// publicURL is the URL of this gateway as its clients see it. It is safe for concurrent
 // use.
-type publicBase struct {
+type publicURL struct {
 	stated string // by server.public_url
 	listen atomic.Pointer[net.TCPAddr]
 }
 
 // listening is told where the gateway listens.
-func (b *publicBase) listening(at net.Addr) {
+func (b *publicURL) listening(at net.Addr) {
 	if tcp, ok := at.(*net.TCPAddr); ok {
 		b.listen.Store(tcp)
 	}
@@ -21,7 +21,7 @@ func (b *publicBase) listening(at net.Addr) {
 
 // url is what is stated, or where the gateway listens if that is a loopback address:
 // nobody sees such a one elsewhere. It is empty where it is not known.
-func (b *publicBase) url() string {
+func (b *publicURL) url() string {
 	at := b.listen.Load()
 	switch {
 	case b.stated != "":

@@ -14,28 +14,28 @@ import (
 	"github.com/callgate/callgate/gateway"
 )
 
-// pastOf reads from the audit log of a folder what its processes have left. It is
+// readBacklog reads from the audit log of a folder what its processes have left. It is
 // read as it is: whether it was changed is for audit verify to tell.
-func pastOf(dir string) (gateway.Backlog, error) {
+func readBacklog(dir string) (gateway.Backlog, error) {
 	open := map[string][]byte{}
 	var order []string
-	err := eachCall(dir, func(decided bool, id string, line []byte) {
+	err := visitCalls(dir, func(decided bool, id string, line []byte) {
 		switch {
 		case !decided:
 			delete(open, id)
-		case bytes.Contains(line, verdictCall):
+		case bytes.Contains(line, verdictMark):
 			open[id] = bytes.Clone(line)
 			order = append(order, id)
 		}
 		if len(order) > 2*len(open)+4096 { // most of them have ended
-			order = standing(order, open)
+			order = stillOpen(order, open)
 		}
 	})
 	if err != nil {
 		return gateway.Backlog{}, fmt.Errorf("audit log: %w", err)
 	}
-	past := gateway.Backlog{Ended: func(ids []string) (map[string]bool, error) { return endedIn(dir, ids) }}
-	for _, id := range standing(order, open) {
+	past := gateway.Backlog{Ended: func(ids []string) (map[string]bool, error) { return endedCalls(dir, ids) }}
+	for _, id := range stillOpen(order, open) {
 		var r audit.Record
 		if err := json.Unmarshal(open[id], &r); err != nil {
 			return gateway.Backlog{}, fmt.Errorf("audit log: the decision of a call cannot be read: %w", err)
@@ -45,8 +45,8 @@ func pastOf(dir string) (gateway.Backlog, error) {
 	return past, nil
 }
 
-// standing are the ids that are still open, each once.
-func standing(order []string, open map[string][]byte) []string {
+// stillOpen are the ids that are still open, each once.
+func stillOpen(order []string, open map[string][]byte) []string {
 	kept := make([]string, 0, len(open))
 	seen := make(map[string]bool, len(open))
 	for _, id := range order {
@@ -57,23 +57,23 @@ func standing(order []string, open map[string][]byte) []string {
 	return kept
 }
 
-// mostLooks is how often the files are read that a rotation may move meanwhile.
-const mostLooks = 3
+// maxListings is how often the files are read that a rotation may move meanwhile.
+const maxListings = 3
 
-// endedIn tells which of some calls have an outcome.
-func endedIn(dir string, ids []string) (map[string]bool, error) {
+// endedCalls tells which of some calls have an outcome.
+func endedCalls(dir string, ids []string) (map[string]bool, error) {
 	asked, ended := make(map[string]bool, len(ids)), map[string]bool{}
 	for _, id := range ids {
 		asked[id] = true
 	}
 	// A rotation gives a file another name: one that took place meanwhile may have
 	// kept it from being read, or had it read twice, which does no harm.
-	for range mostLooks {
+	for range maxListings {
 		before, err := audit.Files(dir)
 		if err != nil {
 			return nil, err
 		}
-		err = eachCall(dir, func(decided bool, id string, _ []byte) {
+		err = visitCalls(dir, func(decided bool, id string, _ []byte) {
 			if !decided && asked[id] {
 				ended[id] = true
 			}
@@ -88,26 +88,26 @@ func endedIn(dir string, ids []string) (map[string]bool, error) {
 // A line has its members in one order, and a quotation mark within a value is
 // escaped: these stand only where they mean what they say.
 var (
-	ofDecision  = []byte(`,"event":"decision","mode":"call","call_id":"`)
-	ofOutcome   = []byte(`,"event":"outcome","mode":"call","call_id":"`)
-	verdictCall = []byte(`,"verdict":"tool_call",`)
+	decisionMark = []byte(`,"event":"decision","mode":"call","call_id":"`)
+	outcomeMark  = []byte(`,"event":"outcome","mode":"call","call_id":"`)
+	verdictMark  = []byte(`,"verdict":"tool_call",`)
 )
 
-// eachCall visits the decisions and outcomes of calls that are executed here.
-func eachCall(dir string, visit func(decided bool, id string, line []byte)) error {
+// visitCalls visits the decisions and outcomes of calls that are executed here.
+func visitCalls(dir string, visit func(decided bool, id string, line []byte)) error {
 	names, err := audit.Files(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := eachCallOf(name, visit); err != nil {
+		if err := visitFile(name, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func eachCallOf(name string, visit func(decided bool, id string, line []byte)) error {
+func visitFile(name string, visit func(decided bool, id string, line []byte)) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -125,10 +125,10 @@ func eachCallOf(name string, visit func(decided bool, id string, line []byte)) e
 			line = append(long, line...)
 			long = long[:0]
 		}
-		for _, mark := range [][]byte{ofDecision, ofOutcome} {
+		for _, mark := range [][]byte{decisionMark, outcomeMark} {
 			if _, rest, found := bytes.Cut(line, mark); found {
 				if id, _, whole := bytes.Cut(rest, []byte{'"'}); whole {
-					visit(&mark[0] == &ofDecision[0], string(id), line)
+					visit(&mark[0] == &decisionMark[0], string(id), line)
 				}
 				break
 			}

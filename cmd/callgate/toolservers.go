@@ -1,0 +1,393 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/registry"
+)
+
+// pollInterval is how often a server is asked what it has.
+const pollInterval = 30 * time.Second
+
+// Discoverer asks servers what they have.
+type Discoverer interface {
+	Discover(context.Context, engine.Server) ([]engine.Definition, error)
+}
+
+// Watcher keeps an eye on the servers of the configuration: what they say of their
+// tools must be what was accepted of it. A tool of which they say something else
+// may not be called, nor one of a server that has not been asked yet, or that says
+// what nobody can read.
+type Watcher struct {
+	discoverer Discoverer
+	quarantine func(names map[string]bool)   // puts tools into quarantine
+	keep       func(servers []engine.Server) // ends what was begun with any other
+	logger     *slog.Logger
+
+	mu           sync.Mutex
+	tools        *registry.Registry
+	servers      []*watchedServer // in the order of the configuration
+	acceptedHeld int              // tools in quarantine that were accepted
+	heldNames    map[string]bool  // the quarantine
+	previous     map[string]bool  // that of the configuration before, while both may judge
+	workers      sync.WaitGroup
+	closed       bool
+}
+
+// watchedServer is a server that is asked again and again.
+type watchedServer struct {
+	config    configs.ToolServer
+	pins      []configs.Pin
+	statement statement
+	answered  time.Time // when it said last what it has; zero is never
+	fault     string    // why it did not the last time
+	// unreadable says that the last that it said of its tools cannot be read.
+	unreadable bool
+	logged     []string // the tools that the log says are in quarantine
+	polled     chan struct{}
+	once       sync.Once // closes asked
+	wake       chan struct{}
+	stop       context.CancelFunc
+}
+
+// Status is how a server is, for operators.
+type Status struct {
+	Name  string     `json:"name"`
+	Type  string     `json:"type"`
+	Heard *time.Time `json:"heard,omitempty"` // when it last said what it has
+	Fault string     `json:"fault,omitempty"`
+	// Unreadable says that the last that it said of its tools cannot be read, so that
+	// all of them are in quarantine.
+	Unreadable bool `json:"unreadable,omitempty"`
+	Tools      int  `json:"tools"` // that may be called
+	// Quarantined are tools that were accepted and may not be called now, New how
+	// many were never accepted.
+	// A version beside those that were accepted is one.
+	Quarantined []string `json:"quarantined,omitempty"`
+	New         int      `json:"new,omitempty"`
+}
+
+// NewWatcher watches nothing until it follows a configuration.
+func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]engine.Server), logger *slog.Logger) *Watcher {
+	return &Watcher{discoverer: of, quarantine: apart, keep: keep, logger: logger}
+}
+
+// Prepare makes the servers those of a configuration. What is known of a server
+// that stays as it was is kept. It is called before the configuration judges, so
+// that no tool of a new server is called unseen; what was in quarantine stays there
+// until followed says that the configuration of before judges no more.
+func (f *Watcher) Prepare(c *configs.Config) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.tools = c.Tools
+	var next []*watchedServer
+	for _, s := range c.Servers {
+		at := slices.IndexFunc(f.servers, func(w *watchedServer) bool { return reflect.DeepEqual(w.config, s) })
+		if at >= 0 {
+			w := f.servers[at]
+			f.servers = slices.Delete(f.servers, at, at+1)
+			w.pins = c.Pins[s.Name]
+			next = append(next, w)
+			continue
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		w := &watchedServer{config: s, pins: c.Pins[s.Name], polled: make(chan struct{}), wake: make(chan struct{}, 1), stop: stop}
+		next = append(next, w)
+		f.workers.Go(func() { f.poll(ctx, w) })
+	}
+	for _, gone := range f.servers {
+		gone.stop()
+	}
+	f.servers, f.previous = next, f.heldNames
+	f.applyQuarantine()
+}
+
+// Commit ends what follow has begun. Programs and sessions of servers that are gone,
+// or that are reached otherwise now, end when the calls that still use them have.
+func (f *Watcher) Commit() {
+	f.mu.Lock()
+	f.previous = nil
+	f.applyQuarantine()
+	kept := make([]engine.Server, len(f.servers))
+	for i, w := range f.servers {
+		kept[i] = engineServer(w.config)
+	}
+	f.mu.Unlock()
+	f.keep(kept)
+}
+
+// poll asks a server until ctx ends.
+func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	for {
+		found, err := f.discoverer.Discover(ctx, engineServer(w.config))
+		if ctx.Err() != nil {
+			return
+		}
+		f.update(w, found, err)
+		w.once.Do(func() { close(w.polled) })
+		timer.Reset(pollInterval)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// Changed has a server asked at once.
+func (f *Watcher) Changed(server string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.servers {
+		if w.config.Name == server {
+			select {
+			case w.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// WaitFirst waits until every server was asked once, or ctx ends.
+func (f *Watcher) WaitFirst(ctx context.Context) {
+	f.mu.Lock()
+	servers := slices.Clone(f.servers)
+	f.mu.Unlock()
+	for _, w := range servers {
+		select {
+		case <-w.polled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// update takes in what a server said. One that says nothing leaves things as they
+// were: what it cannot be asked, it cannot change. One that says what cannot be read
+// has not said what was accepted of it.
+func (f *Watcher) update(w *watchedServer, found []engine.Definition, err error) {
+	says := statementOf(offersFrom(found)) // a long list holds nobody up
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.fail(w, err)
+		return
+	}
+	if w.fault != "" || w.answered.IsZero() {
+		f.logger.Info("a server says what tools it has", "server", w.config.Name, "tools", len(found))
+	}
+	w.statement, w.answered, w.fault, w.unreadable = says, time.Now(), "", false
+	f.applyQuarantine()
+}
+
+// fail takes in why a server said nothing, or nothing that can be read. One that
+// goes away after that has still said it last.
+func (f *Watcher) fail(w *watchedServer, err error) {
+	unreadable := unreadable(err)
+	if fault := err.Error(); w.fault != fault {
+		w.fault = fault
+		message := "a server does not say what tools it has"
+		if unreadable {
+			message = "what a server says of its tools cannot be read"
+		}
+		f.logger.Warn(message, "server", w.config.Name, "cause", fault)
+	}
+	if unreadable && !w.unreadable {
+		w.unreadable = true
+		f.applyQuarantine()
+	}
+}
+
+// unreadable tells an error of what a server said from that of a server that is away.
+func unreadable(err error) bool {
+	var unreadable *engine.UnreadableError
+	return errors.As(err, &unreadable)
+}
+
+// applyQuarantine puts into quarantine what may not be called.
+func (f *Watcher) applyQuarantine() {
+	apart, held := map[string]bool{}, 0
+	for _, w := range f.servers {
+		var changed []string
+		for name, fit := range w.matches() {
+			if !fit {
+				apart[name] = true
+				held++
+				changed = append(changed, name)
+			}
+		}
+		if slices.Sort(changed); (w.unreadable || !w.answered.IsZero()) && !slices.Equal(changed, w.logged) {
+			if w.logged = changed; len(changed) > 0 {
+				f.logger.Warn("tools in quarantine: their server does not say what was accepted of it", "server", w.config.Name, "tools", changed)
+			} else {
+				f.logger.Info("no tool in quarantine: the server says what was accepted of it", "server", w.config.Name)
+			}
+		}
+		for _, name := range w.newTools() {
+			// A server cannot take a tool away that others have.
+			if _, ok := f.tools.Lookup(name); !ok {
+				apart[name] = true
+			}
+		}
+	}
+	maps.Copy(apart, f.previous)
+	f.acceptedHeld, f.heldNames = held, apart
+	f.quarantine(apart)
+}
+
+// matches tells of every tool that was accepted, by its name in the registry, whether
+// the server says of it what it said then. Of several versions all must be so.
+func (w *watchedServer) matches() map[string]bool {
+	fit := map[string]bool{}
+	for _, p := range w.pins {
+		if !w.config.Allows(p.Name) {
+			continue
+		}
+		name := w.config.ToolName(p.Name)
+		same := !w.answered.IsZero() && !w.unreadable && w.statement.state(p) == stateAccepted
+		if before, seen := fit[name]; seen {
+			same = same && before
+		}
+		fit[name] = same
+	}
+	return fit
+}
+
+// newTools are the tools that may be accepted and were not, by their names in the
+// registry; where another version of a tool was, it is that name, @ and the version.
+func (w *watchedServer) newTools() []string {
+	pinned, exact := map[string]bool{}, map[toolVersion]bool{}
+	for _, p := range w.pins {
+		pinned[p.Name], exact[toolVersion{p.Name, p.Version}] = true, true
+	}
+	names := map[string]bool{} // of several versions, where none was accepted, one
+	for of := range w.statement {
+		name := w.config.ToolName(of.name)
+		switch {
+		case exact[of] || !w.config.Allows(of.name) || !registry.ValidName(name):
+		case pinned[of.name]:
+			names[name+"@"+of.version] = true
+		default:
+			names[name] = true
+		}
+	}
+	return slices.Collect(maps.Keys(names))
+}
+
+// The states of a tool that was accepted.
+const (
+	stateAccepted   = "accepted"
+	stateGone       = "gone"
+	stateChanged    = "changed"
+	stateUnreadable = "unreadable"
+)
+
+// statement is what a server says of its tools: of each version the digest, which is
+// empty where it cannot be called from here.
+type statement map[toolVersion]string
+
+type toolVersion struct{ name, version string }
+
+func statementOf(offers []configs.DiscoveredTool) statement {
+	says := make(statement, len(offers))
+	for _, o := range offers {
+		of := toolVersion{o.Name, o.Version}
+		digest, err := o.Digest()
+		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
+			digest = ""
+		}
+		says[of] = digest
+	}
+	return says
+}
+
+// state compares what was accepted with what is said.
+func (s statement) state(p configs.Pin) string {
+	digest, has := s[toolVersion{p.Name, p.Version}]
+	switch {
+	case !has:
+		return stateGone
+	case digest == "" || digest != p.Digest:
+		return stateChanged
+	}
+	return stateAccepted
+}
+
+// Statuses are how the servers are.
+func (f *Watcher) Statuses() []Status {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]Status, 0, len(f.servers))
+	for _, w := range f.servers {
+		s := Status{Name: w.config.Name, Type: w.config.Type, Fault: w.fault, Unreadable: w.unreadable, New: len(w.newTools())}
+		if !w.answered.IsZero() {
+			heard := w.answered
+			s.Heard = &heard
+		}
+		for name, fit := range w.matches() {
+			if fit {
+				s.Tools++
+			} else {
+				s.Quarantined = append(s.Quarantined, name)
+			}
+		}
+		slices.Sort(s.Quarantined)
+		all = append(all, s)
+	}
+	return all
+}
+
+// Quarantined counts the tools that were accepted and may not be called now.
+func (f *Watcher) Quarantined() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.acceptedHeld
+}
+
+// Close stops asking.
+func (f *Watcher) Close() {
+	f.mu.Lock()
+	f.closed = true
+	for _, w := range f.servers {
+		w.stop()
+	}
+	f.mu.Unlock()
+	f.workers.Wait()
+}
+
+// engineServer says to the engine where a server is.
+func engineServer(s configs.ToolServer) engine.Server {
+	return engine.Server{
+		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
+		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
+	}
+}
+
+func offersFrom(found []engine.Definition) []configs.DiscoveredTool {
+	offers := make([]configs.DiscoveredTool, len(found))
+	for i, d := range found {
+		offers[i] = configs.DiscoveredTool{
+			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
+			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
+		}
+	}
+	return offers
+}
