@@ -1,74 +1,63 @@
 package wrapper_test
 
 import (
-	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/callgate/callgate/wrapper"
 )
 
-// visibleFormat holds the format characters of Unicode (Cf) that draw a sign of their
-// own, so that they are not hidden: Arabic number and edition signs, the Kaithi number
-// signs.
-var visibleFormat = map[rune]bool{
-	0x600: true, 0x601: true, 0x602: true, 0x603: true, 0x604: true, 0x605: true, 0x6DD: true,
-	0x890: true, 0x891: true, 0x8E2: true, 0x110BD: true, 0x110CD: true,
-}
-
-// TestHiddenCodePoints walks the tables of Unicode: each control, format and
-// separator character, and each that renderers ignore by default, is written as an
-// escape, or is on the list of those that can be seen.
-func TestHiddenCodePoints(t *testing.T) {
-	tables := map[string]*unicode.RangeTable{
-		"Cc": unicode.Cc, "Cf": unicode.Cf, "Zl": unicode.Zl, "Zp": unicode.Zp,
-		"Other_Default_Ignorable_Code_Point": unicode.Other_Default_Ignorable_Code_Point,
-		"Variation_Selector":                 unicode.Variation_Selector,
-		"Bidi_Control":                       unicode.Bidi_Control,
-	}
-	seen, visible := 0, 0
-	for name, table := range tables {
-		for r := rune(0); r <= unicode.MaxRune; r++ {
-			if !unicode.Is(table, r) || r == '\t' || r == '\n' || r == '\r' {
-				continue
-			}
-			seen++
-			// Between letters, so that a variation selector chooses no emoji form.
-			text := "a" + string(r) + "b"
-			quoted, err := wrapper.Marshal(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if visibleFormat[r] {
-				visible++
-				if !strings.ContainsRune(string(quoted), r) || wrapper.EscapeText(text) != text {
-					t.Errorf("%s: %U can be seen, and is written as %s", name, r, quoted)
-				}
-				continue
-			}
-			if strings.ContainsRune(string(quoted), r) || strings.ContainsRune(wrapper.EscapeText(text), r) {
-				t.Errorf("%s: %U stands as it is in %q", name, r, quoted)
-			}
+func TestHidden(t *testing.T) {
+	for _, legible := range []string{
+		"", "plain é 漢 <&>", "tab\tline\nline\r\n",
+		"family 👨\u200d👩\u200d👧, flag 🏳\ufe0f\u200d🌈, heart \u2764\ufe0f\u200d🔥, skin 👩🏽\u200d🚀, key 1\ufe0f\u20e3", // emoji
+		"می\u200cخواهم", "क्\u200dष", "ශ්\u200dරී", // Persian, Hindi, Sinhala
+	} {
+		if r, found := wrapper.Hidden(legible); found {
+			t.Errorf("%q: found %U", legible, r)
 		}
 	}
-	if seen < 400 || visible != len(visibleFormat) {
-		t.Errorf("looked at %d code points, of which %d can be seen", seen, visible)
+	for text, want := range map[string]rune{
+		"zero\u200bwidth": 0x200B, "bidi \u202e": 0x202E, "isolate \u2066": 0x2066, "tag \U000e0041": 0xE0041,
+		"\ufeffstart": 0xFEFF, "soft\u00adhyphen": 0xAD, "esc \x1b[31m": 0x1B, "nul \x00": 0, "del \x7f": 0x7F, "c1 \u009b": 0x9B,
+		"alone\rx": '\r', "end\r": '\r', "line \u2028": 0x2028, "a\ufe0f": 0xFE0F, "\U00013430": 0x13430,
+		"latin\u200djoined": 0x200D, "latin\u200cjoined": 0x200C, "\u200d": 0x200D, "👨\u200d": 0x200D, "\u200d👩": 0x200D,
+		"👨\u200d\u200d👩": 0x200D, "1\u200d2": 0x200D, "👨\u200c👩": 0x200C,
+		"می\u200c\u200cخواهم": 0x200C, "می\u200c": 0x200C, "می\u200cabc": 0x200C, "ی\u200c\u061c": 0x200C,
+		"bad utf-8 \xff": 0xFFFD,
+	} {
+		if r, found := wrapper.Hidden(text); !found || r != want {
+			t.Errorf("%q: found %U, %v; expected %U", text, r, found, want)
+		}
 	}
 }
 
-// TestHiddenRanges names the code points that were passed on once, whatever version
-// of Unicode the tables above are.
-func TestHiddenRanges(t *testing.T) {
-	hidden := []rune{0x70F}
-	for r := rune(0x13430); r <= 0x1343F; r++ {
-		hidden = append(hidden, r)
-	}
-	for _, r := range hidden {
-		if got := wrapper.EscapeText("a" + string(r)); got == "a"+string(r) {
-			t.Errorf("%U stands as it is", r)
+func TestLegible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\t\r\n":            "plain\t\r\n",
+		"👨\u200d👩":               "👨\u200d👩",
+		"می\u200cخواهم":          "می\u200cخواهم",
+		"x \u202e\u200b":         `x \u202e\u200b`,
+		"a\rb\r\n":               `a\u000db` + "\r\n",
+		"tag \U000e0041👨\u200d👩": `tag \udb40\udc41👨` + "\u200d👩",
+	} {
+		if got := wrapper.EscapeHidden(in); got != want {
+			t.Errorf("%q: found %q; expected %q", in, got, want)
+		}
+		if r, found := wrapper.Hidden(want); found {
+			t.Errorf("%q still hides %U", want, r)
 		}
 	}
-	if got, want := wrapper.EscapeText("\U00013430\u070f"), `\ud80d\udc30\u070f`; got != want {
-		t.Errorf("found %s; expected %s", got, want)
-	}
+}
+
+func FuzzLegible(f *testing.F) {
+	f.Add("a\u200b\u202e👨\u200d👩\r\n\r می\u200cخ \U000e0041")
+	f.Fuzz(func(t *testing.T, s string) {
+		legible := wrapper.EscapeHidden(s)
+		if r, found := wrapper.Hidden(legible); found {
+			t.Fatalf("%q became %q, which hides %U", s, legible, r)
+		}
+		if _, found := wrapper.Hidden(s); !found && legible != s {
+			t.Fatalf("%q became %q", s, legible)
+		}
+	})
 }
