@@ -43,7 +43,7 @@ func adminGuard(s configs.Server, k *gateway.Kernel, next http.Handler) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			// server.origins and server.hosts are for the main listener.
-			refused := server.Pages{}.Check(r)
+			refused := server.AllowedOrigins{}.Check(r)
 			if refused == nil && s.AdminBeyondLoopback() {
 				refused = checkOperator(k, r)
 			}
@@ -76,7 +76,7 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdminHandler is the face for operators alone: metrics, and readiness in detail.
-func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Door) http.Handler {
+func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

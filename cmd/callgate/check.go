@@ -34,8 +34,8 @@ func (s *subject) bounded() error {
 	for _, flag := range []struct{ name, value string }{
 		{"agent", s.agent}, {"workspace", s.workspace}, {"project", s.project}, {"finish-reason", s.finish},
 	} {
-		if len(flag.value) > server.MaxText {
-			return fmt.Errorf("--%s is longer than %d bytes", flag.name, server.MaxText)
+		if len(flag.value) > server.MaxValueBytes {
+			return fmt.Errorf("--%s is longer than %d bytes", flag.name, server.MaxValueBytes)
 		}
 	}
 	return nil

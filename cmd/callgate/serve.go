@@ -99,22 +99,22 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Kernel.Identify, Unready: who.unready,
-		MostInFlight: loaded.Server.MaxInFlight, Pages: server.Pages{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Kernel.Identify, CheckReady: who.unready,
+		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	native.New(native.Options{Kernel: h.Kernel, Log: logger}).Mount(front)
 	built, _ := version()
 	base := &publicURL{stated: loaded.Server.PublicURL}
 	overMCP := mcp.Options{Kernel: h.Kernel, Version: built, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
 	if loaded.Auth.Mode == configs.AuthJWT {
-		overMCP.Protected = &mcp.Protected{Base: base.url, Issuer: who.issuer}
+		overMCP.ProtectedResource = &mcp.ProtectedResource{Base: base.url, Issuer: who.issuer}
 	}
 	mcp.New(overMCP).Mount(front)
 	h.models.Store(loaded.Upstreams)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Kernel: h.Kernel, Verify: h.callbacks.verify}).Mount(front)
-	oxp.New(oxp.Options{Kernel: h.Kernel, Log: logger, Unready: who.unready, URL: h.callbacks.publicURL}).Mount(front)
+	oxp.New(oxp.Options{Kernel: h.Kernel, Log: logger, CheckReady: who.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
 	watch := h.watch(path, loaded, who, traces, metrics, logger)
 	public := newHTTPServer(front)
@@ -151,7 +151,7 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 	defer signal.Stop(hangups)
 
 	failed := make(chan error, 2)
-	go func() { failed <- public.Serve(server.Framed(listener)) }()
+	go func() { failed <- public.Serve(server.StrictListener(listener)) }()
 	go func() { failed <- admin.Serve(adminListener) }()
 	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
 	metrics.Reloaded(loaded.Digest)
@@ -182,7 +182,7 @@ const drainDelay = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Those
 // that do not end in time are cut off, and answered and written down as that.
-func drain(logger *slog.Logger, front *server.Door, public, admin *http.Server, cut func(), longest time.Duration) error {
+func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server, cut func(), longest time.Duration) error {
 	logger.Info("draining", "in_flight", front.InFlight())
 	front.Drain()
 	time.Sleep(min(drainDelay, longest))

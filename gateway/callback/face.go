@@ -48,15 +48,15 @@ const (
 const beside = 1 << 20
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Door) {
+func (f *Face) Mount(d *server.Server) {
 	d.Mount(server.Route{
 		// Whatever is below the path is a token, if no good one.
-		Method: http.MethodPost, Path: "/v1/callbacks/*token", Lane: server.Reserved, Open: true,
+		Method: http.MethodPost, Path: "/v1/callbacks/*token", Pool: server.Reserved, Public: true,
 		// Every byte of a result may be an escape of six.
 		MaxBody: func() int { return int(6*f.options.Kernel.MaxCallbackBytes() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
 		// What answers the calls of one caller takes nothing from the calls of others.
-		Whose: func(c *gin.Context) string { return c.GetString(keyWhose) },
+		ClientKey: func(c *gin.Context) string { return c.GetString(keyWhose) },
 	})
 }
 
@@ -83,7 +83,7 @@ func unmatched() *refusal.Error {
 	return refusal.New(refusal.NotFound, "Nothing is waited for here.")
 }
 
-func (f *Face) serve(c *gin.Context, a server.Asked) {
+func (f *Face) serve(c *gin.Context, a server.Request) {
 	m, refused := read(a.Body, token(c))
 	if refused != nil {
 		refuse(c, refused)
@@ -103,7 +103,7 @@ const contentJSON = "application/json; charset=utf-8"
 // refuse answers with a code and what it means. What was answered otherwise before is
 // not told from what does not match: only the log does.
 func refuse(c *gin.Context, refused *refusal.Error) {
-	server.Note(c, refused)
+	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
 	if refused.Code == refusal.NotFound || refused.Code == refusal.IdempotencyConflict {
 		refused = unmatched() // whoever has refused it

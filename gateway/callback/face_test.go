@@ -52,7 +52,7 @@ func (e *taker) Cancel(_ context.Context, t gateway.Task) {
 
 // world is a gateway of three tools that call back, whose clock a test may move.
 type world struct {
-	*facetest.House
+	*facetest.Fixture
 	t      testing.TB
 	config *configs.Config
 	keys   *identity.CallbackKeys
@@ -104,11 +104,11 @@ func (w *world) again() *world {
 func (w *world) open() {
 	t := w.t
 	t.Helper()
-	w.House = facetest.Open(t, facetest.Plan{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *gateway.Deps) {
+	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *gateway.Deps) {
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
-	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Door)
-	callback.New(callback.Options{Kernel: w.Kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Door)
+	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Server)
+	callback.New(callback.Options{Kernel: w.Kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Server)
 	t.Cleanup(func() {
 		if err := w.Kernel.Flush(context.Background()); err != nil {
 			t.Error(err)
@@ -215,7 +215,7 @@ func (c waiting) pending() {
 	if s := c.state(); s.State != "pending" || s.Result != nil {
 		c.w.t.Errorf("the call stands as %s", s.raw)
 	}
-	if n := len(c.w.Ledger.Of(c.id, outcome)); n > 0 {
+	if n := len(c.w.Journal.Find(c.id, outcome)); n > 0 {
 		c.w.t.Errorf("the call has %d outcomes", n)
 	}
 }
@@ -231,7 +231,7 @@ func (c waiting) output() string {
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
-	if o := c.w.Ledger.Of(c.id, outcome); len(o) != 1 {
+	if o := c.w.Journal.Find(c.id, outcome); len(o) != 1 {
 		c.w.t.Errorf("the call has %d outcomes", len(o))
 	}
 	return string(b)
@@ -373,7 +373,7 @@ func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 		}
 	}
 	for i, want := range []int{4, 1} {
-		foreign := w.Ledger.Of(untouched[i].id, dispute)
+		foreign := w.Journal.Find(untouched[i].id, dispute)
 		for _, r := range foreign {
 			if r.Code != refusal.NotFound || r.Stage != refusal.Identity || len(r.InputSHA256) != 64 {
 				t.Errorf("%+v", r)
@@ -384,7 +384,7 @@ func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 		}
 	}
 	late := 0
-	for _, r := range w.Ledger.Records() {
+	for _, r := range w.Journal.Records() {
 		if dispute(r) && r.Code == refusal.NotFound && r.Stage != refusal.Identity {
 			late++
 		}
@@ -418,7 +418,7 @@ func TestTIR05Duplicates(t *testing.T) {
 	if got := c.output(); got != `{"n":1}` {
 		t.Errorf("found %s", got)
 	}
-	disputes := w.Ledger.Of(c.id, dispute)
+	disputes := w.Journal.Find(c.id, dispute)
 	digests := map[string]bool{}
 	for _, r := range disputes {
 		digests[r.InputSHA256] = true
@@ -436,13 +436,13 @@ func TestConflictWithoutAJournal(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
 	c.says(200, c.result("text", "x"))
-	w.Ledger.Fail(true)
+	w.Journal.SetFailing(true)
 	for range 20 {
 		c.says(503, c.result("text", "y"))
 	}
-	w.Ledger.Fail(false)
+	w.Journal.SetFailing(false)
 	c.says(404, c.result("text", "y"))
-	if d := w.Ledger.Of(c.id, dispute); len(d) != 1 || d[0].Code != refusal.IdempotencyConflict {
+	if d := w.Journal.Find(c.id, dispute); len(d) != 1 || d[0].Code != refusal.IdempotencyConflict {
 		t.Errorf("%+v", d)
 	}
 }
@@ -453,16 +453,16 @@ func TestConflictWithoutAJournal(t *testing.T) {
 func TestMessagesOfAnotherCallAreBounded(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
-	w.Ledger.Fail(true)
+	w.Journal.SetFailing(true)
 	c.says(503, c.result("text", "hunter2", "id", "call_of_nobody"))
-	w.Ledger.Fail(false)
+	w.Journal.SetFailing(false)
 	for i := range 10 {
 		c.says(404, c.result("text", fmt.Sprint("hunter2 ", i), "id", "call_of_nobody"))
 		c.says(404, c.message("oauth", "auth_url", fmt.Sprint("https://id.example/", i), "group_id", "other"))
 		c.says(404, c.message("subscription_event", "text", fmt.Sprint("hunter2 ", i), "group_id", "other"))
 	}
 	c.pending()
-	foreign := w.Ledger.Of(c.id, dispute)
+	foreign := w.Journal.Find(c.id, dispute)
 	digests := map[string]bool{}
 	for _, r := range foreign {
 		digests[r.InputSHA256] = true
@@ -598,7 +598,7 @@ func TestErrorTexts(t *testing.T) {
 		if got := c.output(); got != `{"error":{"code":"tool_failed","stage":"execute","message":"Error: it is full. Ask for less.","retryable":false}}` {
 			t.Errorf("found %s", got)
 		}
-		if o := w.Ledger.Of(c.id, outcome); o[0].Outcome != audit.Failed || o[0].Code != refusal.ToolFailed {
+		if o := w.Journal.Find(c.id, outcome); o[0].Outcome != audit.Failed || o[0].Code != refusal.ToolFailed {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -692,7 +692,7 @@ func TestTIR12NoTokenIsWrittenDown(t *testing.T) {
 	if w.ServeHTTP(answer, r); answer.Code != http.StatusNotFound {
 		t.Errorf("%d", answer.Code)
 	}
-	records, err := json.Marshal(w.Ledger.Records())
+	records, err := json.Marshal(w.Journal.Records())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // channel ends with the stream.
 func (c waiting) follow() <-chan string {
 	c.w.t.Helper()
-	server := httptest.NewServer(c.w.Door)
+	server := httptest.NewServer(c.w.Server)
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/calls/"+c.id+"/events", nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestTIR15LateAfterCancelling(t *testing.T) {
 	if got := c.output(); !strings.Contains(got, `"code":"outcome_unknown"`) || strings.Contains(got, "hunter2") {
 		t.Errorf("found %s", got)
 	}
-	if d := w.Ledger.Of(c.id, dispute); len(d) != 1 || d[0].Code != refusal.NotFound {
+	if d := w.Journal.Find(c.id, dispute); len(d) != 1 || d[0].Code != refusal.NotFound {
 		t.Errorf("%+v", d)
 	}
 }
@@ -372,7 +372,7 @@ func TestOAU01AuthorizationIsPassedOn(t *testing.T) {
 	if e := next(t, events); !strings.Contains(e, "again") {
 		t.Errorf("found %s", e)
 	}
-	if n := len(w.Ledger.Of(c.id, outcome)); n != 0 || len(w.engine.tasks) != 1 {
+	if n := len(w.Journal.Find(c.id, outcome)); n != 0 || len(w.engine.tasks) != 1 {
 		t.Errorf("%d outcomes, sent %d times", n, len(w.engine.tasks))
 	}
 	c.says(200, c.result("text", "done"))
@@ -407,7 +407,7 @@ func TestOAU02AuthorizationIsNotKept(t *testing.T) {
 			t.Errorf("%s: the call stands as %s", name, s.raw)
 		}
 	}
-	records, err := json.Marshal(w.Ledger.Records())
+	records, err := json.Marshal(w.Journal.Records())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +450,7 @@ func TestLIF02CallingOff(t *testing.T) {
 				t.Errorf("%d %s", status, said)
 			}
 		}
-		if o := w.Ledger.Of(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
+		if o := w.Journal.Find(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
 			t.Errorf("%+v", o)
 		}
 		w.told(t, c)

@@ -177,7 +177,7 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 		if got := c.output(); !strings.Contains(got, `"code":"`+string(code)+`"`) {
 			t.Errorf("found %s, expected %s", got, code)
 		}
-		if o := w.Ledger.Of(c.id, outcome); len(o) != 1 || o[0].Outcome != audit.Expired || o[0].Code != code {
+		if o := w.Journal.Find(c.id, outcome); len(o) != 1 || o[0].Outcome != audit.Expired || o[0].Code != code {
 			t.Errorf("%+v", o)
 		}
 	}

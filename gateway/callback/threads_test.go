@@ -34,7 +34,7 @@ func TestTIP20MessagesOfOneCall(t *testing.T) {
 	if got, want := c.output(), fmt.Sprintf(`{"n":%d}`, first); got != want {
 		t.Errorf("found %s; expected %s", got, want)
 	}
-	if ends := w.Ledger.Of(c.id, func(r audit.Record) bool { return r.Event == audit.Ending }); len(ends) != 1 {
+	if ends := w.Journal.Find(c.id, func(r audit.Record) bool { return r.Event == audit.Ending }); len(ends) != 1 {
 		t.Errorf("%d outcomes are written down", len(ends))
 	}
 }

@@ -208,8 +208,8 @@ func (h *host) withdraw(ctx context.Context, ids []string) {
 
 // answerTime is how long a client has for its answers.
 func (f *Face) answerTime() time.Duration {
-	if f.options.AnswerTime > 0 {
-		return f.options.AnswerTime
+	if f.options.AnswerTimeout > 0 {
+		return f.options.AnswerTimeout
 	}
 	return defaultAnswerTime
 }

@@ -70,11 +70,11 @@ func (e *events) write(event []byte, ending bool) error {
 
 // host is the client of a request over HTTP: it answers by requests of its own, and
 // while it is waited for nothing is taken from those.
-func (e *events) host(d *server.Door) *host {
+func (e *events) host(d *server.Server) *host {
 	return &host{
 		send: func(line []byte) error { return e.send(line, false) },
 		beat: e.beat,
-		wait: func(wait func(context.Context)) *refusal.Error { return d.Aside(e.c, wait) },
+		wait: func(wait func(context.Context)) *refusal.Error { return d.Park(e.c, wait) },
 	}
 }
 
@@ -83,6 +83,6 @@ func (e *events) answer(m *message, a *answer) {
 	if a.callID != "" {
 		e.c.Header(server.HeaderCallID, a.callID) // too late for the client; the log has it
 	}
-	server.Note(e.c, a.refused())
+	server.LogRefusal(e.c, a.refused())
 	_ = e.send(a.line(m), true)
 }

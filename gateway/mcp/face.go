@@ -20,15 +20,15 @@ type Options struct {
 	Kernel *gateway.Kernel
 	// Version is of this program, for clients that ask.
 	Version string
-	// AnswerTime is how long a client of before 2026-07-28 has for its answers to what
+	// AnswerTimeout is how long a client of before 2026-07-28 has for its answers to what
 	// a tool asks; 0 is five minutes.
-	AnswerTime time.Duration
+	AnswerTimeout time.Duration
 	// RegistryNames has tools listed and called by the names of the registry, dots
 	// included, instead of by their wire names.
 	RegistryNames bool
-	// Protected says where clients get the tokens that they are asked for; nil, where
+	// ProtectedResource says where clients get the tokens that they are asked for; nil, where
 	// they are asked for none.
-	Protected *Protected
+	ProtectedResource *ProtectedResource
 }
 
 // Face answers messages. It is safe for concurrent use.
@@ -50,10 +50,10 @@ const (
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Door) {
+func (f *Face) Mount(d *server.Server) {
 	d.Mount(server.Route{
-		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.post(d), Headers: []string{},
-		MaxBody: f.maxMessage, Forbid: f.forbid, Ends: mayRespond,
+		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.post(d), ExtraHeaders: []string{},
+		MaxBody: f.maxMessage, RefuseOrigin: f.forbid, Completes: mayRespond,
 	})
 	f.mountProtected(d)
 }
@@ -71,12 +71,12 @@ func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
 func (f *Face) maxMessage() int { return f.options.Kernel.ParserOptions().MaxBytes + around }
 
 // post answers the messages that come through a door.
-func (f *Face) post(d *server.Door) func(*gin.Context, server.Asked) {
-	return func(c *gin.Context, came server.Asked) { f.take(d, c, came) }
+func (f *Face) post(d *server.Server) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, came server.Request) { f.take(d, c, came) }
 }
 
 // take answers one message over HTTP.
-func (f *Face) take(d *server.Door, c *gin.Context, came server.Asked) {
+func (f *Face) take(d *server.Server, c *gin.Context, came server.Request) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
@@ -90,7 +90,7 @@ func (f *Face) take(d *server.Door, c *gin.Context, came server.Asked) {
 	stream := &events{c: c}
 	r := asked{admission: admission, headers: c.Request.Header}
 	if takes(accept, contentEvents) {
-		server.Keep(c) // a stream begins before the call has ended
+		server.KeepBody(c) // a stream begins before the call has ended
 		r.told = &reporter{ctx: c.Request.Context(), send: stream.send}
 		r.host = stream.host(d)
 	}
@@ -177,7 +177,7 @@ func (f *Face) write(c *gin.Context, m *message, a *answer) {
 	if a.session != "" {
 		c.Header(headerSession, a.session)
 	}
-	server.Note(c, a.refused())
+	server.LogRefusal(c, a.refused())
 	status := a.status()
 	switch {
 	case a.fault != nil && a.fault.refused != nil:

@@ -78,7 +78,7 @@ func echo(task gateway.Task) (gateway.Output, error) {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*server.Door
+	*server.Server
 	face   *mcp.Face
 	kernel *gateway.Kernel
 	ledger *ledger
@@ -91,9 +91,9 @@ type plan struct {
 	state   func(*gateway.Config, *gateway.Deps)
 	engine  tool
 	origins []string
-	guarded *mcp.Protected // says where tokens are had
-	dotted  bool           // tools have the names of the registry
-	time    time.Duration  // for answers; 0 is what it is by itself
+	guarded *mcp.ProtectedResource // says where tokens are had
+	dotted  bool                   // tools have the names of the registry
+	time    time.Duration          // for answers; 0 is what it is by itself
 }
 
 // open builds a house by the configuration of the vectors, without limits.
@@ -118,12 +118,12 @@ func open(t testing.TB, p plan) *house {
 	if h.kernel, err = gateway.New(state, parts); err != nil {
 		t.Fatal(err)
 	}
-	h.Door = server.New(server.Options{
+	h.Server = server.New(server.Options{
 		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
-		Identify: h.kernel.Identify, Pages: server.Pages{Origins: p.origins},
+		Identify: h.kernel.Identify, AllowedOrigins: server.AllowedOrigins{Origins: p.origins},
 	})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTime: p.time, RegistryNames: p.dotted, Protected: p.guarded})
-	h.face.Mount(h.Door)
+	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTimeout: p.time, RegistryNames: p.dotted, ProtectedResource: p.guarded})
+	h.face.Mount(h.Server)
 	return h
 }
 

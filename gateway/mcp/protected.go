@@ -12,9 +12,9 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Protected says where clients get the tokens that this face asks for (RFC 9728). Both
+// ProtectedResource says where clients get the tokens that this face asks for (RFC 9728). Both
 // are asked for at each request; where one is empty, clients are told nothing.
-type Protected struct {
+type ProtectedResource struct {
 	// Base is the URL of the gateway as its clients see it, without a path of its own.
 	// It is never taken from a request: whoever sends one could have others send their
 	// tokens elsewhere.
@@ -28,7 +28,7 @@ type Protected struct {
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // metadata is the document, or not ok.
-func (p *Protected) metadata() (document object, ok bool) {
+func (p *ProtectedResource) metadata() (document object, ok bool) {
 	if p == nil {
 		return nil, false
 	}
@@ -44,26 +44,26 @@ func (p *Protected) metadata() (document object, ok bool) {
 
 // mountProtected puts the document behind a door, where there ever is one. It needs no
 // credential.
-func (f *Face) mountProtected(d *server.Door) {
-	if f.options.Protected == nil {
+func (f *Face) mountProtected(d *server.Server) {
+	if f.options.ProtectedResource == nil {
 		return
 	}
 	for _, at := range []string{metadataPath, metadataPath + path} {
-		d.Mount(server.Route{Method: http.MethodGet, Path: at, Lane: server.Free, Open: true, Admit: f.protects, Serve: f.protected, Headers: []string{}})
+		d.Mount(server.Route{Method: http.MethodGet, Path: at, Pool: server.Free, Public: true, Admit: f.protects, Serve: f.protected, ExtraHeaders: []string{}})
 	}
 }
 
 // protects refuses a request for the document where there is none now.
 func (f *Face) protects(*gin.Context) *refusal.Error {
-	if _, ok := f.options.Protected.metadata(); !ok {
+	if _, ok := f.options.ProtectedResource.metadata(); !ok {
 		return refusal.New(refusal.NotFound, "There is nothing at this path.")
 	}
 	return nil
 }
 
 // protected answers with the document.
-func (f *Face) protected(c *gin.Context, _ server.Asked) {
-	document, _ := f.options.Protected.metadata()
+func (f *Face) protected(c *gin.Context, _ server.Request) {
+	document, _ := f.options.ProtectedResource.metadata()
 	body, err := wrapper.Marshal(document)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Any, err))
@@ -76,7 +76,7 @@ func (f *Face) protected(c *gin.Context, _ server.Asked) {
 // challenge is the header WWW-Authenticate of a request without a credential that is
 // known: it says where the document is.
 func (f *Face) challenge() string {
-	document, ok := f.options.Protected.metadata()
+	document, ok := f.options.ProtectedResource.metadata()
 	if !ok {
 		return "Bearer"
 	}

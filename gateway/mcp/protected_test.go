@@ -33,7 +33,7 @@ func TestProtectedResource(t *testing.T) {
 	base, issuer := "https://gateway.example/tools", "https://id.example/realm"
 	h := open(t, plan{
 		state:   func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} },
-		guarded: &mcp.Protected{Base: func() string { return base }, Issuer: func() string { return issuer }},
+		guarded: &mcp.ProtectedResource{Base: func() string { return base }, Issuer: func() string { return issuer }},
 	})
 	for _, path := range wellKnown {
 		for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}, {"Authorization", "nonsense"}, {"X-Forwarded-Host", "evil.example"}} {

@@ -26,7 +26,7 @@ func responds(object map[string]any) bool {
 
 // mayRespond tells whether a message that nobody has read yet can be nothing else than a
 // response, if it is a message: read finds these members, too.
-func mayRespond(came server.Asked) bool {
+func mayRespond(came server.Request) bool {
 	for _, name := range []string{"result", "error"} {
 		if from, to := parser.Span(came.Body, name); from < to {
 			return true

@@ -55,7 +55,7 @@ func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result []b
 
 // Refuse answers in the shape that models read.
 func Refuse(c *gin.Context, refused *refusal.Error) {
-	server.Note(c, refused)
+	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
 	body, err := wrapper.Refusal(nil, refused)
 	if err != nil {

@@ -149,8 +149,8 @@ func isText(name string, first byte) error {
 // textOf is what a string says that is kept, written down or echoed.
 func textOf(name string, raw []byte) (string, error) {
 	text, _ := parser.Decode(raw).(string)
-	if len(text) > server.MaxText {
-		return "", fmt.Errorf("%q is longer than %d bytes", name, server.MaxText)
+	if len(text) > server.MaxValueBytes {
+		return "", fmt.Errorf("%q is longer than %d bytes", name, server.MaxValueBytes)
 	}
 	return text, nil
 }
@@ -196,10 +196,10 @@ func (b *Body) readText(name string, raw []byte) (err error) {
 	return err
 }
 
-var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, server.MaxText)
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, server.MaxValueBytes)
 
 func (b *Body) readAncestors(raw []byte) error {
-	if len(raw) > MaxAncestors*(6*server.MaxText+64) { // however they are escaped, with some space between
+	if len(raw) > MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between
 		return errAncestors
 	}
 	list, _ := parser.Decode(raw).([]any)
@@ -208,7 +208,7 @@ func (b *Body) readAncestors(raw []byte) error {
 	}
 	for _, item := range list {
 		text, isText := item.(string)
-		if !isText || len(text) > server.MaxText {
+		if !isText || len(text) > server.MaxValueBytes {
 			return errAncestors
 		}
 		b.Ancestors = append(b.Ancestors, text)

@@ -118,7 +118,7 @@ func TestOrderOfMembers(t *testing.T) {
 // TestRecordsAreBounded: what stands in the log of a call is no longer than what may be
 // said of it, whatever a model writes.
 func TestRecordsAreBounded(t *testing.T) {
-	ledger := &facetest.Ledger{}
+	ledger := &facetest.Journal{}
 	f := faceOf(t, io.Discard, func(_ *gateway.Config, p *gateway.Deps) { p.Journal = ledger })
 	long := strings.Repeat("é", 20_000)
 	body, err := json.Marshal(map[string]string{"completion": `{"tool":{"name":"` + long + `","arguments":{}}}`, "agent": "Analyst"})

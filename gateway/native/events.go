@@ -29,7 +29,7 @@ var errBrokenOff = errors.New("following a call broke off")
 // events answers with how a call stands and, once it has ended, with what became
 // of it, as server-sent events. The stream ends with that, when the application
 // leaves, or when the door drains: whoever was not told comes again.
-func (f *Face) events(c *gin.Context, a server.Asked) {
+func (f *Face) events(c *gin.Context, a server.Request) {
 	ctx := c.Request.Context()
 	follower, err := f.options.Kernel.Follow(ctx, a.Request, c.Param("id"))
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Face) events(c *gin.Context, a server.Asked) {
 	for f.event(c, call) && call.Step != store.Ended {
 		if call, err = f.next(c, follower); err != nil {
 			if ctx.Err() == nil {
-				server.Note(c, refusal.From(refusal.Request, err))
+				server.LogRefusal(c, refusal.From(refusal.Request, err))
 			}
 			return
 		}
@@ -65,7 +65,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
-		server.Note(c, refusal.From(refusal.Request, err))
+		server.LogRefusal(c, refusal.From(refusal.Request, err))
 		return
 	}
 	beat := time.NewTicker(heartbeat)
@@ -83,7 +83,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 				return
 			}
 			if err := follower.CheckAccess(c.Request.Context()); err != nil {
-				server.Note(c, refusal.From(refusal.Request, err))
+				server.LogRefusal(c, refusal.From(refusal.Request, err))
 				return
 			}
 			data, err := wrapper.Marshal(e)
@@ -136,7 +136,7 @@ func (f *Face) event(c *gin.Context, call store.Call) (written bool) {
 			return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
 		}
 	}
-	server.Note(c, refusal.From(refusal.Wrap, err))
+	server.LogRefusal(c, refusal.From(refusal.Wrap, err))
 	return false
 }
 

@@ -28,13 +28,13 @@ type seen struct {
 
 // late is a door with tools that answer later, by the end of what until gives, and
 // the store to end their calls in.
-func late(t *testing.T, who gateway.Authenticator) (*server.Door, *store.Memory) {
+func late(t *testing.T, who gateway.Authenticator) (*server.Server, *store.Memory) {
 	t.Helper()
 	s := store.NewMemory(time.Now)
 	d := faceOf(t, io.Discard, func(state *gateway.Config, p *gateway.Deps) {
 		state.Identity = who
 		p.Store = s
-		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {
+		p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		})
 	})

@@ -37,7 +37,7 @@ type Face struct{ options Options }
 func New(options Options) *Face { return &Face{options: options} }
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Door) {
+func (f *Face) Mount(d *server.Server) {
 	for _, r := range f.routes() {
 		d.Mount(r)
 	}
@@ -47,17 +47,17 @@ func (f *Face) routes() []server.Route {
 	routes := []server.Route{
 		{Method: http.MethodPost, Path: "/v1/check", Serve: completion(f.check)},
 		{Method: http.MethodPost, Path: "/v1/calls", Serve: completion(f.calls)},
-		{Method: http.MethodGet, Path: "/v1/calls/:id", Lane: server.Reserved, Serve: f.lookup},
-		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Lane: server.Streams, Serve: f.events},
-		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Lane: server.Reserved, Serve: f.cancel},
+		{Method: http.MethodGet, Path: "/v1/calls/:id", Pool: server.Reserved, Serve: f.lookup},
+		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Pool: server.Streams, Serve: f.events},
+		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Pool: server.Reserved, Serve: f.cancel},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
 		r := &routes[i]
-		r.Refuse, r.Headers = Refuse, []string{headerFinish}
-		if r.Method == http.MethodPost && r.Lane == server.Calls {
+		r.Refuse, r.ExtraHeaders = Refuse, []string{headerFinish}
+		if r.Method == http.MethodPost && r.Pool == server.Calls {
 			r.MaxBody = func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }
-			r.Media, r.Expected = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
+			r.MediaTypes, r.ExpectedMedia = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
 	}
 	return routes
@@ -70,7 +70,7 @@ func (f *Face) check(c *gin.Context, a asked) {
 		Refuse(c, r)
 		return
 	}
-	server.Note(c, report.Refusal)
+	server.LogRefusal(c, report.Refusal)
 	f.answer(c, http.StatusOK, checked{ID: a.id, Report: report})
 }
 
@@ -82,7 +82,7 @@ func (f *Face) calls(c *gin.Context, a asked) {
 	}
 	o := f.options.Kernel.Handle(c.Request.Context(), a.Request, key)
 	c.Header(server.HeaderCallID, o.CallID)
-	server.Note(c, o.Refusal)
+	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
 	}
@@ -97,12 +97,12 @@ func (f *Face) calls(c *gin.Context, a asked) {
 	}
 }
 
-func (f *Face) lookup(c *gin.Context, a server.Asked) {
+func (f *Face) lookup(c *gin.Context, a server.Request) {
 	call, err := f.options.Kernel.Lookup(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
 
-func (f *Face) cancel(c *gin.Context, a server.Asked) {
+func (f *Face) cancel(c *gin.Context, a server.Request) {
 	call, err := f.options.Kernel.Cancel(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
@@ -122,7 +122,7 @@ func (f *Face) stands(c *gin.Context, call store.Call, err error) {
 	f.answer(c, http.StatusOK, s)
 }
 
-func (f *Face) tools(c *gin.Context, a server.Asked) {
+func (f *Face) tools(c *gin.Context, a server.Request) {
 	tools, err := f.options.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Identity, err))

@@ -26,16 +26,16 @@ func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
 // faceOf is a door with a face of the vectors' configuration without limits, as it may be
 // changed.
-func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.Deps)) *server.Door {
+func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.Deps)) *server.Server {
 	t.Helper()
-	h := facetest.Open(t, facetest.Plan{
+	h := facetest.New(t, facetest.Options{
 		Config: facetest.Vectors(t), Change: change, Log: log,
-		Engine: facetest.Tool(func(gateway.Task) (gateway.Output, error) {
+		Engine: facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true}, nil
 		}),
 	})
-	native.New(native.Options{Kernel: h.Kernel, Log: h.Logger}).Mount(h.Door)
-	return h.Door
+	native.New(native.Options{Kernel: h.Kernel, Log: h.Logger}).Mount(h.Server)
+	return h.Server
 }
 
 const timeNow = `{"tool":{"name":"time.now","arguments":{}}}`
@@ -71,7 +71,7 @@ func TestPanics(t *testing.T) {
 		status int
 	}{
 		"the engine": {func(_ *gateway.Config, p *gateway.Deps) {
-			p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) { panic("broken") })
+			p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) { panic("broken") })
 		}, "/v1/calls", 500},
 		"who knows the keys":  {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/calls", 500},
 		"that, for a verdict": {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/check", 500},
@@ -109,7 +109,7 @@ func TestChallenges(t *testing.T) {
 	const place = "https://accounts.example/authorize?state=\u202esecret"
 	f := faceOf(t, io.Discard, func(s *gateway.Config, p *gateway.Deps) {
 		s.Identity = named{}
-		p.Engine = facetest.Tool(func(gateway.Task) (gateway.Output, error) {
+		p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
 			return gateway.Output{Challenges: []gateway.Challenge{
 				{ID: "calendar", URL: place, CheckURL: "https://tool.internal/check"}, {ID: "mail", URL: "https://mail.example/"},
 			}}, refusal.New(refusal.ToolFailed, "A person has to authorize this first.")

@@ -36,8 +36,8 @@ func bad(format string, args ...any) *refusal.Error {
 }
 
 // completion reads the completion of a request before it is served.
-func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Asked) {
-	return func(c *gin.Context, came server.Asked) {
+func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, came server.Request) {
 		a, refused := read(c.Request.Header, came)
 		if refused != nil {
 			Refuse(c, refused)
@@ -48,7 +48,7 @@ func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Asked
 }
 
 // read reads a completion, in JSON or as it is.
-func read(header http.Header, came server.Asked) (asked, *refusal.Error) {
+func read(header http.Header, came server.Request) (asked, *refusal.Error) {
 	a := asked{Request: came.Request}
 	if came.Media == mediaText {
 		if a.ID != "" {

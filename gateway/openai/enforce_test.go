@@ -139,7 +139,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%s, %s: the journal has %q", name, streamed, record)
 				}
 			}
-			if len(h.Ledger.Lines()) == 0 {
+			if len(h.Journal.Lines()) == 0 {
 				t.Errorf("%s, %s: the journal is empty", name, streamed)
 			}
 		}
@@ -190,14 +190,14 @@ func TestRepair(t *testing.T) {
 			t.Errorf("%d %s, asked %d times", w.Code, w.Body, h.model.times())
 		}
 		trace := ""
-		for _, r := range h.Ledger.Records() {
+		for _, r := range h.Journal.Records() {
 			if trace != "" && r.TraceID != trace || r.TraceID == "" {
 				t.Errorf("the attempts are of the traces %s and %s", trace, r.TraceID)
 			}
 			trace = r.TraceID
 		}
-		if len(h.Ledger.Records()) != 3 {
-			t.Errorf("the journal has %v", h.Ledger.Lines())
+		if len(h.Journal.Records()) != 3 {
+			t.Errorf("the journal has %v", h.Journal.Lines())
 		}
 	}
 }
@@ -251,8 +251,8 @@ func TestRefusalOfTheModel(t *testing.T) {
 	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
 		for _, streamed := range []string{"", `"stream":true`} {
 			h := open(t, turns(says(`{"role":"assistant","content":null,"refusal":"I will not."}`, "stop")), plan{rules: rules})
-			if got := reads(t, h.post(asks(streamed))); got.text() != "" || got.Choices[0].Message.Refusal != "I will not." || len(h.Ledger.Lines()) != 1 {
-				t.Errorf("%s: %+v, %v", streamed, got, h.Ledger.Lines())
+			if got := reads(t, h.post(asks(streamed))); got.text() != "" || got.Choices[0].Message.Refusal != "I will not." || len(h.Journal.Lines()) != 1 {
+				t.Errorf("%s: %+v, %v", streamed, got, h.Journal.Lines())
 			}
 		}
 	}

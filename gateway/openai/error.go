@@ -120,7 +120,7 @@ func fail(c *gin.Context, f *failure) {
 			server.RetryAfter(c, retryAfter(f.said))
 		}
 	} else {
-		server.Note(c, f.refused)
+		server.LogRefusal(c, f.refused)
 		server.RetryAfter(c, f.refused)
 	}
 	if !f.again {

@@ -42,16 +42,16 @@ func New(options Options) *Face {
 }
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Door) {
+func (f *Face) Mount(d *server.Server) {
 	d.Mount(server.Route{
 		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,
-		MaxBody: func() int { return maxBody }, Headers: []string{headerMode},
+		MaxBody: func() int { return maxBody }, ExtraHeaders: []string{headerMode},
 	})
 	d.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
 }
 
 // models lists the models that can be asked for by their names.
-func (f *Face) models(c *gin.Context, asked server.Asked) {
+func (f *Face) models(c *gin.Context, asked server.Request) {
 	if _, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
 		fail(c, fails(err))
 		return

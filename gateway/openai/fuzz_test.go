@@ -75,12 +75,12 @@ func FuzzChat(f *testing.F) {
 		if ran.Load() != before && (cut && !strings.Contains(reply, "[DONE]") || how&1 == 0) {
 			t.Fatalf("a tool ran: %q", reply)
 		}
-		for _, r := range h.Ledger.Records() {
+		for _, r := range h.Journal.Records() {
 			if r.Code == "internal" {
 				t.Fatalf("%+v", r)
 			}
 		}
-		h.Ledger.Clear()
+		h.Journal.Clear()
 		h.model.mu.Lock()
 		h.model.asked, h.model.heads = nil, nil
 		h.model.mu.Unlock()

@@ -74,7 +74,7 @@ func (m *model) body(t testing.TB, n int) []byte {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*facetest.House
+	*facetest.Fixture
 	model *model
 	log   *bytes.Buffer
 }
@@ -83,7 +83,7 @@ type house struct {
 type plan struct {
 	state  func(*gateway.Config, *gateway.Deps)
 	rules  func(*upstream.Rules)
-	engine facetest.Tool
+	engine facetest.ToolFunc
 	// definition is the upstream, as a whole.
 	definition func(*upstream.Definition)
 	beat       time.Duration
@@ -104,7 +104,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 			return gateway.Output{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 		}
 	}
-	h.House = facetest.Open(t, facetest.Plan{Config: c, Engine: p.engine, Change: p.state, Log: h.log})
+	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: p.engine, Change: p.state, Log: h.log})
 	client := upstream.NewClient(upstream.Options{})
 	t.Cleanup(client.Close)
 	d := upstream.Defaults()
@@ -121,7 +121,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Door)
+	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
 	return h
 }
 
@@ -145,7 +145,7 @@ func (h *house) settled(t testing.TB) []string {
 	if err := h.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return h.Ledger.Lines()
+	return h.Journal.Lines()
 }
 
 // choice is one choice of an answer, as far as tests look at it.

@@ -200,8 +200,8 @@ func TestModes(t *testing.T) {
 			headers = []string{"Callgate-Mode", c.asked}
 		}
 		w := h.post(asks(""), headers...)
-		if w.Code != c.status || c.record != "" && string(h.Ledger.Records()[0].Mode) != c.record {
-			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.asked, w.Code, w.Body, h.Ledger.Lines())
+		if w.Code != c.status || c.record != "" && string(h.Journal.Records()[0].Mode) != c.record {
+			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.asked, w.Code, w.Body, h.Journal.Lines())
 		}
 	}
 }

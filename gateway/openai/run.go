@@ -50,14 +50,14 @@ const mostAlike = 3
 var errWallTime = errors.New("the run has taken its time")
 
 // chat answers a request for a completion.
-func (f *Face) chat(c *gin.Context, asked server.Asked) {
+func (f *Face) chat(c *gin.Context, asked server.Request) {
 	r, err := f.open(c, asked)
 	if err != nil {
 		fail(c, fails(err))
 		return
 	}
 	if r.request.stream {
-		server.Keep(c) // a stream may begin before the last turn is asked for
+		server.KeepBody(c) // a stream may begin before the last turn is asked for
 		r.out = &sink{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.turns(c.Request.Context())
@@ -84,7 +84,7 @@ func (r *run) head(c *gin.Context) {
 
 // open lets a request in, reads it, and settles how it is treated. Nothing of the
 // body is looked at before the caller was let in.
-func (f *Face) open(c *gin.Context, asked server.Asked) (*run, error) {
+func (f *Face) open(c *gin.Context, asked server.Request) (*run, error) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
 	if err != nil {
 		return nil, err

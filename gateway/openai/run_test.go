@@ -176,7 +176,7 @@ func TestAgain(t *testing.T) {
 // TestToolsThatFail: a tool that fails is told to the model, which goes on.
 func TestToolsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
-		engine facetest.Tool
+		engine facetest.ToolFunc
 		told   string
 	}{
 		"an error": {func(gateway.Task) (gateway.Output, error) {
@@ -251,7 +251,7 @@ func TestLeaving(t *testing.T) {
 		})
 		close(finish)
 		until(t, func() bool {
-			return strings.Contains(strings.Join(h.Ledger.Lines(), ","), "outcome call tool_call result")
+			return strings.Contains(strings.Join(h.Journal.Lines(), ","), "outcome call tool_call result")
 		})
 		until(t, func() bool { return h.InFlight() == 0 })
 	}
@@ -350,7 +350,7 @@ func (w *watched) Write(p []byte) (int, error) {
 func TestExecutedCallsAreKept(t *testing.T) {
 	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
 	h.post(asks(""))
-	kept, err := h.Kernel.Lookup(context.Background(), gateway.Request{}, h.Ledger.Records()[0].CallID)
+	kept, err := h.Kernel.Lookup(context.Background(), gateway.Request{}, h.Journal.Records()[0].CallID)
 	if err != nil || !json.Valid(kept.Answer.Result) {
 		t.Errorf("%+v, %v", kept, err)
 	}

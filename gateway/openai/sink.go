@@ -228,7 +228,7 @@ func (s *sink) choice(t *turn, j *judged, last bool) {
 // behind it.
 func (s *sink) fail(f *failure) {
 	if f.refused != nil {
-		server.Note(s.c, f.refused)
+		server.LogRefusal(s.c, f.refused)
 	}
 	s.buffer = append(append(append(s.buffer, "data: "...), f.body()...), "\n\n"...)
 	s.send()

@@ -230,8 +230,8 @@ func TestUpstreamFaults(t *testing.T) {
 					t.Errorf("%s, %s: the journal has %q", name, mode, record)
 				}
 			}
-			if c.text != "" && len(h.Ledger.Lines()) != 1 {
-				t.Errorf("%s, %s: what was shown is written down as %v", name, mode, h.Ledger.Lines())
+			if c.text != "" && len(h.Journal.Lines()) != 1 {
+				t.Errorf("%s, %s: what was shown is written down as %v", name, mode, h.Journal.Lines())
 			}
 		}
 	}

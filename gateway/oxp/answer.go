@@ -38,7 +38,7 @@ func (f *Face) answer(c *gin.Context, status int, value any) {
 
 // refuse answers what was refused before it was a call.
 func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
-	server.Note(c, refused)
+	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
 	raw, err := json.Marshal(refused)
 	var said members

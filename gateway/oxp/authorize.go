@@ -37,7 +37,7 @@ func (f *Face) challenges(o gateway.Outcome) []challenge {
 }
 
 // authorization says how one stands.
-func (f *Face) authorization(c *gin.Context, a server.Asked) {
+func (f *Face) authorization(c *gin.Context, a server.Request) {
 	nth, err := strconv.Atoi(c.Param("nth"))
 	if err != nil || strconv.Itoa(nth) != c.Param("nth") {
 		nth = -1 // none

@@ -69,7 +69,7 @@ func readBody(data []byte) (asked, error) {
 				err = errors.New(`"call_id" is empty`)
 			}
 		case "trace_id":
-			a.trace, err = text(name, v, server.MaxText)
+			a.trace, err = text(name, v, server.MaxValueBytes)
 		case "input":
 			a.input = data[from:to:to]
 		case "context":
@@ -117,7 +117,7 @@ func (a *asked) readContext(v any) (err error) {
 		}
 	}
 	if v, there := object["user_id"]; there {
-		a.user, err = text("context.user_id", v, server.MaxText)
+		a.user, err = text("context.user_id", v, server.MaxValueBytes)
 	}
 	return err
 }

@@ -57,8 +57,8 @@ import (
 type Options struct {
 	Kernel *gateway.Kernel
 	Log    *slog.Logger
-	// Unready says why nobody can be let in now, or nil. It may be nil itself.
-	Unready func() error
+	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
+	CheckReady func() error
 	// URL is that of this gateway, without a slash at its end, as those see it who
 	// ask how an authorization stands. Where it is empty, or nil, they are not told
 	// where to ask.
@@ -79,7 +79,7 @@ const (
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Door) {
+func (f *Face) Mount(d *server.Server) {
 	for _, r := range f.routes(d.Draining) {
 		d.Mount(r)
 	}
@@ -87,18 +87,18 @@ func (f *Face) Mount(d *server.Door) {
 
 func (f *Face) routes(draining func() bool) []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: pathHealth, Lane: server.Free, Open: true, Refuse: f.refuse, Serve: f.health(draining)},
+		{Method: http.MethodGet, Path: pathHealth, Pool: server.Free, Public: true, Refuse: f.refuse, Serve: f.health(draining)},
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.call,
 			MaxBody: func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }},
-		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Lane: server.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
+		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
 	}
 }
 
 // health says whether the gateway takes requests, to anybody.
-func (f *Face) health(draining func() bool) func(*gin.Context, server.Asked) {
-	return func(c *gin.Context, _ server.Asked) {
-		if draining() || f.options.Unready != nil && f.options.Unready() != nil {
+func (f *Face) health(draining func() bool) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, _ server.Request) {
+		if draining() || f.options.CheckReady != nil && f.options.CheckReady() != nil {
 			f.answer(c, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
 			return
 		}
@@ -118,7 +118,7 @@ type definition struct {
 
 // tools lists what the agent may use and what can be run here. A version that the
 // protocol has no words for is not listed.
-func (f *Face) tools(c *gin.Context, a server.Asked) {
+func (f *Face) tools(c *gin.Context, a server.Request) {
 	tools, err := f.options.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
@@ -134,7 +134,7 @@ func (f *Face) tools(c *gin.Context, a server.Asked) {
 }
 
 // call judges and executes.
-func (f *Face) call(c *gin.Context, a server.Asked) {
+func (f *Face) call(c *gin.Context, a server.Request) {
 	asked, err := readBody(a.Body)
 	if err != nil {
 		f.refuse(c, bad("The body is not a call: %v.", err))
@@ -159,7 +159,7 @@ func (f *Face) call(c *gin.Context, a server.Asked) {
 	start := time.Now()
 	o := f.options.Kernel.Handle(c.Request.Context(), request, key)
 	c.Header(server.HeaderCallID, o.CallID)
-	server.Note(c, o.Refusal)
+	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
 	}

@@ -158,7 +158,7 @@ func TestOXP07And22Input(t *testing.T) {
 	if ran := h.tool.ran()[2]; ran.User != "u-1" {
 		t.Errorf("for %q", ran.User)
 	}
-	if r := h.Ledger.Records()[len(h.Ledger.Records())-1]; r.RequestID != "t-1" {
+	if r := h.Journal.Records()[len(h.Journal.Records())-1]; r.RequestID != "t-1" {
 		t.Errorf("recorded %+v", r)
 	}
 	if r := h.call(`{"tool_id":"callgate.data"}`); r.status != 200 || string(h.tool.ran()[3].Arguments) != "{}" {
@@ -220,7 +220,7 @@ func TestInputsAreJudged(t *testing.T) {
 		if r.status != 400 || r.problem.Code != code || r.problem.Stage != "parse" || r.header.Get("Callgate-Call-Id") == "" {
 			t.Errorf("%.100s: %d %.300s", input, r.status, r.raw)
 		}
-		records := h.Ledger.Records()
+		records := h.Journal.Records()
 		if len(records) != 1 || records[0].Code != refusal.Code(code) || records[0].Verdict != "refused" || records[0].Tool != "web.search" || records[0].Agent != "Analyst" {
 			t.Errorf("%.100s: written down is %+v", input, records)
 		}
@@ -234,8 +234,8 @@ func TestInputsAreJudged(t *testing.T) {
 		`{"tool_id":"web.search","input":{"query":"x"}`, `{"tool_id":"web.search","input":}`, `{"tool_id":"web.search","input":{"query":["x"}}`,
 		`{"tool_id":"web.search","input":{"query":"x"},"input":{"query":"y"}}`, `{"input":{"query":NaN}}`, `{"tool_id":"web.search","input":{},"x":1}`,
 	} {
-		if r := h.call(body); r.status != 400 || r.problem.Code != "bad_request" || len(h.Ledger.Records()) != 0 {
-			t.Errorf("%s: %d %s, %+v", body, r.status, r.raw, h.Ledger.Records())
+		if r := h.call(body); r.status != 400 || r.problem.Code != "bad_request" || len(h.Journal.Records()) != 0 {
+			t.Errorf("%s: %d %s, %+v", body, r.status, r.raw, h.Journal.Records())
 		}
 	}
 }

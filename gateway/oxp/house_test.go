@@ -67,7 +67,7 @@ func fails(err error) func(gateway.Task) (gateway.Output, error) {
 
 // house is a face with all that stands behind it.
 type house struct {
-	*facetest.House
+	*facetest.Fixture
 	t       testing.TB
 	tool    *tool
 	log     *bytes.Buffer
@@ -101,10 +101,10 @@ func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n",
 	})
 	h := &house{t: t, log: &bytes.Buffer{}, tool: &tool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
-	h.House = facetest.Open(t, facetest.Plan{Config: c, Engine: h.tool, Change: change, Log: h.log})
+	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: h.tool, Change: change, Log: h.log})
 	oxp.New(oxp.Options{
-		Kernel: h.Kernel, Log: h.Logger, Unready: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
-	}).Mount(h.Door)
+		Kernel: h.Kernel, Log: h.Logger, CheckReady: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
+	}).Mount(h.Server)
 	return h
 }
 

@@ -14,7 +14,7 @@ const unreadTime = 500 * time.Millisecond
 const pieceSize = 256 << 10
 
 // answer is what a request is answered with, on its way to the client. A client that
-// does not take it holds its slot no longer than Options.TakeTime: then the connection
+// does not take it holds its slot no longer than Options.WriteTimeout: then the connection
 // is cut. A long answer has that time for each piece, and so has each event of a stream.
 // A face that sets deadlines of its own is left to it.
 type answer struct {
@@ -87,6 +87,6 @@ func (a *answer) begin() {
 	}
 }
 
-// Keep has the body of a request count until it is answered, and not only until its
+// KeepBody has the body of a request count until it is answered, and not only until its
 // answer begins: for faces that still need the body then.
-func Keep(c *gin.Context) { answerOf(c).begins = nil }
+func KeepBody(c *gin.Context) { answerOf(c).begins = nil }

@@ -19,8 +19,8 @@ import (
 // announced refuses a body by what its head says of it, and returns its type.
 func announced(r *http.Request, route Route, limit int) (media string, _ *refusal.Error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; err != nil || !slices.Contains(route.Media, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.Expected))
+	if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.ExpectedMedia))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", refusal.New(refusal.UnsupportedMediaType, "The Content-Encoding must be identity.")
@@ -36,10 +36,10 @@ func tooLarge(limit int) *refusal.Error {
 }
 
 // readAll reads a body of bounded size within bounded time.
-func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *refusal.Error) {
+func (d *Server) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *refusal.Error) {
 	// A connection that cannot bear a deadline is one that a test made.
 	// net/http lifts the deadline behind the body's end.
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(d.options.BodyTime))
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(d.options.BodyTimeout))
 	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, body, int64(limit)))
 	var size *http.MaxBytesError
 	switch {
@@ -62,7 +62,7 @@ func (d *Door) readAll(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *
 // has made of a body mostly points into it.
 type counted struct {
 	io.ReadCloser
-	held *pool
+	held *quota
 	who  string
 	more int64 // than others may hold
 	read int64

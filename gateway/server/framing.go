@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Framed wraps a listener so that no request reaches its server of which two
+// StrictListener wraps a listener so that no request reaches its server of which two
 // readers could see another end. net/http reads such heads in one of the ways
 // there are; whoever forwarded them may have read them in another (RFC 9112,
 // sections 5.2, 6.1, 6.3 and 11.2). These are at fault:
@@ -22,11 +22,11 @@ import (
 // refuses it as it refuses every head that it cannot read: with a bare 400, and
 // the connection ends. A request with Transfer-Encoding is not followed by
 // another one: the Door closes the connection behind it.
-func Framed(l net.Listener) net.Listener { return framed{l} }
+func StrictListener(l net.Listener) net.Listener { return strictListener{l} }
 
-type framed struct{ net.Listener }
+type strictListener struct{ net.Listener }
 
-func (f framed) Accept() (net.Conn, error) {
+func (f strictListener) Accept() (net.Conn, error) {
 	c, err := f.Listener.Accept()
 	if err != nil {
 		return nil, err

@@ -30,10 +30,10 @@ type once struct {
 
 func (o once) Accept() (net.Conn, error) { return o.c, nil }
 
-// framed reads what a server would read of a connection.
-func framed(t testing.TB, r io.Reader) string {
+// strictListener reads what a server would read of a connection.
+func strictListener(t testing.TB, r io.Reader) string {
 	t.Helper()
-	c, err := server.Framed(once{c: wire{Reader: r}}).Accept()
+	c, err := server.StrictListener(once{c: wire{Reader: r}}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func TestFramed(t *testing.T) {
 	}
 	for name, way := range ways {
 		for _, s := range sound {
-			if got := framed(t, way(s)); got != s {
+			if got := strictListener(t, way(s)); got != s {
 				t.Errorf("%s: %q arrives as %q", name, s, got)
 			}
 		}
 		for _, s := range faulty {
-			got := framed(t, way(s))
+			got := strictListener(t, way(s))
 			whole, _ := requests(s[:strings.LastIndex(s, "POST")])
 			if n, err := requests(got); n != whole || err == io.EOF || err == io.ErrUnexpectedEOF {
 				t.Errorf("%s: %q arrives as %q, of which %d requests can be read: %v", name, s, got, n, err)
@@ -119,8 +119,8 @@ func FuzzFramed(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got := framed(t, bytes.NewReader(data))
-		if by := framed(t, iotest.OneByteReader(bytes.NewReader(data))); by != got {
+		got := strictListener(t, bytes.NewReader(data))
+		if by := strictListener(t, iotest.OneByteReader(bytes.NewReader(data))); by != got {
 			t.Fatalf("%q arrives as %q or as %q", data, got, by)
 		}
 		rest := got

@@ -23,9 +23,9 @@ const (
 	keyWho     = "callgate.who"
 )
 
-// Note remembers why a request was refused, for its line in the log. Nil is no
+// LogRefusal remembers why a request was refused, for its line in the log. Nil is no
 // refusal.
-func Note(c *gin.Context, refused *refusal.Error) {
+func LogRefusal(c *gin.Context, refused *refusal.Error) {
 	if refused != nil {
 		c.Set(keyRefused, refused)
 	}
@@ -43,7 +43,7 @@ func RetryAfter(c *gin.Context, refused *refusal.Error) {
 }
 
 // observe continues the trace, counts the request, and writes its line.
-func (d *Door) observe(c *gin.Context) {
+func (d *Server) observe(c *gin.Context) {
 	start := time.Now()
 	route := c.FullPath()
 	if route == "" {
@@ -63,7 +63,7 @@ func (d *Door) observe(c *gin.Context) {
 
 // line writes what happened to one request: nothing in it is a value of the
 // model, a credential, or a name that a caller chose.
-func (d *Door) line(c *gin.Context, route string, status int, took time.Duration) {
+func (d *Server) line(c *gin.Context, route string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("method", method(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
@@ -105,7 +105,7 @@ func contain(r Route) gin.HandlerFunc {
 			}
 			refused := refusal.From(refusal.Any, fmt.Errorf("panic: %s", kindOf(p)))
 			if c.Writer.Written() {
-				Note(c, refused)
+				LogRefusal(c, refused)
 				panic(http.ErrAbortHandler)
 			}
 			r.Refuse(c, refused)

@@ -33,57 +33,57 @@ const (
 
 // headers are those of Callgate that mean something on a route.
 func headers(r Route) []string {
-	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.Headers, []string{HeaderID, HeaderThread, HeaderUser})
+	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders, []string{HeaderID, HeaderThread, HeaderUser})
 }
 
-// MaxText bounds what a header may say of a request, in bytes, and what a member of a body
+// MaxValueBytes bounds what a header may say of a request, in bytes, and what a member of a body
 // may that stands in its place.
-const MaxText = 1024
+const MaxValueBytes = 1024
 
 func bad(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
 }
 
 // readHead reads who asks, and for whom as far as headers say it.
-func readHead(c *gin.Context, route Route) (Asked, *refusal.Error) {
+func readHead(c *gin.Context, route Route) (Request, *refusal.Error) {
 	r, known := c.Request, headers(route)
-	if route.Open {
+	if route.Public {
 		r.Header.Del("Authorization")
 	}
 	// Two readers of two values might each take another.
 	for _, name := range slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}) {
 		if len(r.Header[name]) > 1 {
-			return Asked{}, bad("The header %s stands more than once; expected it at most once.", name)
+			return Request{}, bad("The header %s stands more than once; expected it at most once.", name)
 		}
 	}
 	if r.URL.RawQuery != "" {
-		return Asked{}, bad("The path has a query; nothing is said by one here.")
+		return Request{}, bad("The path has a query; nothing is said by one here.")
 	}
 	for name := range r.Header {
 		// A header that is misspelt must not leave what it says to the defaults. Some
 		// senders write underscores for the hyphens of a name, or have them written.
 		hyphened := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		if name != hyphened && hyphened == HeaderKey {
-			return Asked{}, bad("There is a header %s; expected %s.", name, HeaderKey)
+			return Request{}, bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
 		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && !slices.Contains(known, name) {
-			return Asked{}, bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(known, ", "))
+			return Request{}, bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(known, ", "))
 		}
 	}
 	for _, name := range known {
-		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > MaxText {
-			return Asked{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxText)
+		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > MaxValueBytes {
+			return Request{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxValueBytes)
 		}
 	}
 	t := traceOf(c)
-	a := Asked{Request: gateway.Request{
+	a := Request{Request: gateway.Request{
 		Subject: gateway.Subject{Agent: r.Header.Get(HeaderAgent), Workspace: r.Header.Get(HeaderWorkspace), Project: r.Header.Get(HeaderProject)},
 		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread), User: r.Header.Get(HeaderUser),
 		CallerAddress: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
 	}}
 	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
 		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" && !route.AnyScheme {
-			return Asked{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
+			return Request{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
 		}
 	}
 	return a, nil

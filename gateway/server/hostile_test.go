@@ -33,7 +33,7 @@ func (u untouched) Read([]byte) (int, error) {
 // that is open asks for no credential.
 func TestCredentialBeforeBody(t *testing.T) {
 	limited := refusal.New(refusal.CallerRateLimited, "Too many requests.")
-	open := server.Route{Method: http.MethodPost, Path: "/open", Open: true, Serve: echo, MaxBody: fixed(10)}
+	open := server.Route{Method: http.MethodPost, Path: "/open", Public: true, Serve: echo, MaxBody: fixed(10)}
 	d := doorOf(io.Discard, func(o *server.Options) {
 		o.Identify = func(ctx context.Context, r *gateway.Request) (string, error) {
 			if r.Credential == "limited" {
@@ -60,8 +60,8 @@ func TestCredentialBeforeBody(t *testing.T) {
 			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
 	}
-	if d.InFlight() != 0 || server.Held(d) != 0 {
-		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.Held(d))
+	if d.InFlight() != 0 || server.HeldBytes(d) != 0 {
+		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.HeldBytes(d))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestNobodyIdentifies(t *testing.T) {
 
 // served is a door behind a listener. Its connections have small buffers, so that what a
 // client does not read stops its sender soon.
-func served(t *testing.T, d *server.Door) *httptest.Server {
+func served(t *testing.T, d *server.Server) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(d)
 	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -111,7 +111,7 @@ func sends(t *testing.T, s *httptest.Server, raw string) net.Conn {
 // come, and the connection ends without it.
 func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTime = time.Hour }))
+	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
 	for _, length := range []string{"Content-Length: 100", "Content-Length: 190000", "Transfer-Encoding: chunked", "Content-Length: 100\r\nExpect: 100-continue"} {
 		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -126,7 +126,7 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 // moment, whoever sends it.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTime = time.Hour }))
+	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
 	for _, head := range []string{"GET /look/1", "GET /healthz", "POST /nowhere", "POST /talk?a=b"} {
 		c := sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -142,13 +142,13 @@ func TestUnreadBodies(t *testing.T) {
 func TestUnreadAnswers(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 8<<20)
 	begun, ended := make(chan int64, 1), make(chan error, 1)
-	var d *server.Door
-	d = doorOf(io.Discard, func(o *server.Options) { o.TakeTime = 200 * time.Millisecond }, server.Route{
+	var d *server.Server
+	d = doorOf(io.Discard, func(o *server.Options) { o.WriteTimeout = 200 * time.Millisecond }, server.Route{
 		Method: http.MethodPost, Path: "/long", MaxBody: fixed(1000),
-		Serve: func(c *gin.Context, _ server.Asked) {
-			before := server.Held(d)
+		Serve: func(c *gin.Context, _ server.Request) {
+			before := server.HeldBytes(d)
 			_, err := c.Writer.Write([]byte("begins"))
-			begun <- before - server.Held(d)
+			begun <- before - server.HeldBytes(d)
 			if err == nil {
 				_, err = c.Writer.Write(long)
 			}
@@ -170,17 +170,17 @@ func TestUnreadAnswers(t *testing.T) {
 		t.Fatal("the client still holds its slot")
 	}
 	s.Close()
-	if d.InFlight() != 0 || server.Held(d) != 0 {
-		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.Held(d))
+	if d.InFlight() != 0 || server.HeldBytes(d) != 0 {
+		t.Errorf("%d in flight, %d bytes held", d.InFlight(), server.HeldBytes(d))
 	}
 }
 
 // TestSlowReaders: a client that takes its answer slowly, but does, is told all of it.
 func TestSlowReaders(t *testing.T) {
 	const length = 4 << 20
-	d := doorOf(io.Discard, func(o *server.Options) { o.TakeTime = time.Minute }, server.Route{
+	d := doorOf(io.Discard, func(o *server.Options) { o.WriteTimeout = time.Minute }, server.Route{
 		Method: http.MethodGet, Path: "/long",
-		Serve: func(c *gin.Context, _ server.Asked) {
+		Serve: func(c *gin.Context, _ server.Request) {
 			c.Data(http.StatusOK, "text/plain", bytes.Repeat([]byte("x"), length))
 		},
 	})
@@ -197,29 +197,29 @@ func TestSlowReaders(t *testing.T) {
 // TestKeep: the body of a face that needs it beyond the beginning of its answer counts
 // until the end.
 func TestKeep(t *testing.T) {
-	var d *server.Door
+	var d *server.Server
 	d = doorOf(io.Discard, nil, server.Route{
 		Method: http.MethodPost, Path: "/keep", MaxBody: fixed(1000),
-		Serve: func(c *gin.Context, _ server.Asked) {
-			server.Keep(c)
+		Serve: func(c *gin.Context, _ server.Request) {
+			server.KeepBody(c)
 			c.String(http.StatusOK, "begun")
-			if server.Held(d) != 10 {
-				t.Errorf("%d bytes are held", server.Held(d))
+			if server.HeldBytes(d) != 10 {
+				t.Errorf("%d bytes are held", server.HeldBytes(d))
 			}
 		},
 	})
-	if w := ask(d, http.MethodPost, "/keep", strings.NewReader("0123456789"), "Content-Type", "application/json"); w.Code != 200 || server.Held(d) != 0 {
-		t.Errorf("%d, %d bytes held", w.Code, server.Held(d))
+	if w := ask(d, http.MethodPost, "/keep", strings.NewReader("0123456789"), "Content-Type", "application/json"); w.Code != 200 || server.HeldBytes(d) != 0 {
+		t.Errorf("%d, %d bytes held", w.Code, server.HeldBytes(d))
 	}
 }
 
 // TestFreeLane: what is answered to anybody takes no slot.
 func TestFreeLane(t *testing.T) {
 	inside := false
-	var d *server.Door
-	d = doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = 1 }, server.Route{
-		Method: http.MethodGet, Path: "/health", Lane: server.Free, Open: true,
-		Serve: func(c *gin.Context, _ server.Asked) {
+	var d *server.Server
+	d = doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{
+		Method: http.MethodGet, Path: "/health", Pool: server.Free, Public: true,
+		Serve: func(c *gin.Context, _ server.Request) {
 			inside = true
 			c.String(http.StatusOK, "%d", d.InFlight())
 		},

@@ -2,98 +2,154 @@ package server
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"errors"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/refusal"
 )
 
-// pool is a bound that everybody shares: of slots, or of bytes. Nobody ever holds more
-// than half of it, whether others are there or not: what is held cannot be taken back,
-// so that a bound which one caller may fill has nothing left for the next.
-type pool struct {
-	mu      sync.Mutex
-	most    int64
-	taken   int64
-	by      map[string]int64 // what each holds
-	waiting []*turn          // the first comes first
+// Pool says with what else a route shares its bound. Of every bound one caller has at
+// most half.
+type Pool int
+
+const (
+	// Calls are judged and executed. At most MaxInFlight of them are answered at
+	// the same time.
+	Calls Pool = iota
+	// Reserved is for what ends calls, or asks how they ended: it has a fifth of
+	// MaxInFlight, at least one, for itself, so that calls that saturate the
+	// gateway can still be completed and looked up. Where that is taken, it shares
+	// what calls leave free.
+	Reserved
+	// Streams wait for a call to end. They do little, and for long: there are as
+	// many of them as calls, and they take nothing from the others. Their context
+	// ends when the door drains.
+	Streams
+	// Free is for what is answered at once, to anybody: it takes nothing that others
+	// need, so that nobody is kept out by those who ask for it.
+	Free
+)
+
+// share is the part of a bound that is reserved.
+const share = 5
+
+// reserve is a fifth of a bound, at least one.
+func reserve(of int) int { return max(of/share, 1) }
+
+// pools are the slots of what is being answered.
+type pools struct{ calls, reserved, streams *quota }
+
+func newPools(most int) pools {
+	return pools{calls: newQuota(int64(most)), reserved: newQuota(int64(reserve(most))), streams: newQuota(int64(most))}
 }
 
-// turn is who waits for a slot.
-type turn struct {
-	who   string
-	taken chan struct{} // closed once it is theirs
-}
-
-func newPool(most int64) *pool { return &pool{most: most, by: map[string]int64{}} }
-
-// half is what one caller may hold of a bound; of a bound of one that is all.
-func half(most int64) int64 { return max(most/2, 1) }
-
-// take takes n for somebody, where the pool is larger by more than its bound. It takes
-// all or nothing.
-func (p *pool) take(who string, n, more int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fits(who, n, more)
-}
-
-// fits is take, under mu.
-func (p *pool) fits(who string, n, more int64) bool {
-	if p.taken+n > p.most+more || p.by[who]+n > half(p.most+more) {
-		return false
+// quotas are the slots that a lane may take, the first that is free before the
+// others.
+func (l pools) quotas(lane Pool) []*quota {
+	switch lane {
+	case Reserved:
+		return []*quota{l.reserved, l.calls}
+	case Streams:
+		return []*quota{l.streams}
 	}
-	p.taken += n
-	p.by[who] += n
-	return true
+	return []*quota{l.calls}
 }
 
-// give gives back what somebody holds. Those who wait come before those who come.
-func (p *pool) give(who string, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken -= n
-	if p.by[who] -= n; p.by[who] == 0 {
-		delete(p.by, who)
-	}
-	p.waiting = slices.DeleteFunc(p.waiting, func(t *turn) bool {
-		if !p.fits(t.who, 1, 0) {
-			return false
+func (l pools) inFlight() int { return int(l.calls.held() + l.reserved.held() + l.streams.held()) }
+
+// bound refuses what comes while too many requests are being answered, or too many of
+// the same caller. A body that drips must not keep others out: requests count once
+// they are there.
+func (d *Server) bound(r Route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if r.Pool == Free {
+			c.Next()
+			return
 		}
-		close(t.taken)
-		return true
-	})
+		who := c.GetString(keyWho)
+		in := d.pools.enter(r.Pool, who)
+		if in == nil && r.Completes != nil && r.Completes(c.MustGet(keyAsked).(Request)) {
+			in = d.pools.enter(Reserved, who)
+		}
+		if in == nil {
+			r.Refuse(c, d.shed())
+			return
+		}
+		defer func() { in.slots.give(who, 1) }()
+		c.Set(keyPlace, in)
+		if r.Pool == Streams {
+			ctx, done := d.untilDrained(c.Request.Context())
+			defer done()
+			c.Request = c.Request.WithContext(ctx)
+		}
+		c.Next()
+	}
 }
 
-// await takes one for somebody, as soon as it can be had. It is false where the context
-// ended before.
-func (p *pool) await(ctx context.Context, who string) bool {
-	p.mu.Lock()
-	if p.fits(who, 1, 0) {
-		p.mu.Unlock()
-		return true
+// enter takes a slot of a lane; nil where none is free.
+func (l pools) enter(lane Pool, who string) *place {
+	for _, slots := range l.quotas(lane) {
+		if slots.take(who, 1, 0) {
+			return &place{slots}
+		}
 	}
-	t := &turn{who, make(chan struct{})}
-	p.waiting = append(p.waiting, t)
-	p.mu.Unlock()
-	select {
-	case <-t.taken:
-		return true
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	at := slices.Index(p.waiting, t)
-	if at >= 0 {
-		p.waiting = slices.Delete(p.waiting, at, at+1)
-	}
-	p.mu.Unlock()
-	if at < 0 { // it was given at the same moment
-		p.give(who, 1)
-	}
-	return false
+	return nil
 }
 
-// held is how much of the pool is taken.
-func (p *pool) held() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken
+// place is where a request has its slot.
+type place struct{ slots *quota }
+
+// Park has a request of the lane Calls wait for something that its client brings by
+// another request. It waits in the lane Streams, so that it takes nothing from those
+// who bring it, and its context ends when the door drains; then it takes its turn among
+// calls again. A refusal says that there was no room to wait, or is no turn any more.
+func (d *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
+	in, who := c.MustGet(keyPlace).(*place), c.GetString(keyWho)
+	if !d.pools.streams.take(who, 1, 0) {
+		return d.shed()
+	}
+	in.slots.give(who, 1)
+	in.slots = d.pools.streams
+	ctx, done := d.untilDrained(c.Request.Context())
+	defer done()
+	wait(ctx)
+	if !d.pools.calls.await(ctx, who) {
+		if cause := c.Request.Context().Err(); errors.Is(cause, context.Canceled) {
+			return refusal.New(refusal.Canceled, "The client left while the request waited.").WithCause(cause)
+		}
+		return d.shed()
+	}
+	in.slots.give(who, 1)
+	in.slots = d.pools.calls
+	return nil
+}
+
+// untilDrained is a context that ends when the door drains, too.
+func (d *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-d.draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// moreHeld is how many bytes beyond MaxBodyBytes bodies of a route may hold.
+func (d *Server) moreHeld(r Route) int64 {
+	if r.Pool == Reserved {
+		return d.options.MaxBodyBytes / share
+	}
+	return 0
+}
+
+// shed is the refusal for what is too much.
+func (d *Server) shed() *refusal.Error {
+	d.options.Metrics.Shed()
+	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
+	refused.RetryAfterMS = 1000
+	return refused
 }

@@ -10,20 +10,20 @@ import (
 // Route is one path of a face.
 type Route struct {
 	Method, Path string
-	// Lane says with what else it shares its bound.
-	Lane Lane
-	// Ends tells whether a request of the lane Calls brings what a call waits for, and
+	// Pool says with what else it shares its bound.
+	Pool Pool
+	// Completes tells whether a request of the lane Calls brings what a call waits for, and
 	// is no call itself: where calls have all the room of theirs, it takes what is
 	// Reserved. It must be quick; nil is none.
-	Ends func(Asked) bool
+	Completes func(Request) bool
 	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
 	// and aborts; nil is the door's.
 	Refuse func(*gin.Context, *refusal.Error)
-	// Open says that nobody need say who asks: a header Authorization is for somebody
+	// Public says that nobody need say who asks: a header Authorization is for somebody
 	// else, and not looked at. Of the bounds, such a request is counted as Whose says;
 	// a nil one, by its address.
-	Open  bool
-	Whose func(*gin.Context) string
+	Public    bool
+	ClientKey func(*gin.Context) string
 	// AnyScheme says that a header Authorization of another form than a credential's
 	// is none, and no fault by itself: whether one is needed, the kernel asks.
 	AnyScheme bool
@@ -32,24 +32,24 @@ type Route struct {
 	// is not admitted is told nothing but that.
 	Admit func(*gin.Context) *refusal.Error
 	// Serve answers a request that was read.
-	Serve func(*gin.Context, Asked)
+	Serve func(*gin.Context, Request)
 	// MaxBody is how long a body may be, at this moment; nil reads none.
 	MaxBody func() int
-	// Media are the types that a body may be of, and Expected is what a refusal says
+	// MediaTypes are the types that a body may be of, and Expected is what a refusal says
 	// of them; both absent: application/json.
-	Media    []string
-	Expected string
-	// Forbid writes the refusal of a request by its Origin or its Host, and aborts;
+	MediaTypes    []string
+	ExpectedMedia string
+	// RefuseOrigin writes the refusal of a request by its Origin or its Host, and aborts;
 	// nil is Refuse.
-	Forbid func(*gin.Context, *refusal.Error)
-	// Headers are the headers of Callgate that mean something here beside those
+	RefuseOrigin func(*gin.Context, *refusal.Error)
+	// ExtraHeaders are the headers of Callgate that mean something here beside those
 	// that say for whom, as net/http writes their names.
-	Headers []string
+	ExtraHeaders []string
 }
 
-// Asked is a request as it was read: who asks, and for whom as far as its head
+// Request is a request as it was read: who asks, and for whom as far as its head
 // says it.
-type Asked struct {
+type Request struct {
 	gateway.Request
 	Body  []byte
 	Media string // of the body
@@ -58,19 +58,19 @@ type Asked struct {
 const mediaJSON = "application/json"
 
 // Mount adds a route. It must not be called once requests are served.
-func (d *Door) Mount(r Route) {
+func (d *Server) Mount(r Route) {
 	if r.Refuse == nil {
 		r.Refuse = d.options.Refuse
 	}
-	if r.Forbid == nil {
-		r.Forbid = r.Refuse
+	if r.RefuseOrigin == nil {
+		r.RefuseOrigin = r.Refuse
 	}
-	if len(r.Media) == 0 {
-		r.Media, r.Expected = []string{mediaJSON}, mediaJSON
+	if len(r.MediaTypes) == 0 {
+		r.MediaTypes, r.ExpectedMedia = []string{mediaJSON}, mediaJSON
 	}
 	d.refusals[r.Path] = r.Refuse
 	d.engine.Handle(r.Method, r.Path, d.observe, contain(r), d.receive(r), d.bound(r), func(c *gin.Context) {
-		asked := c.MustGet(keyAsked).(Asked)
+		asked := c.MustGet(keyAsked).(Request)
 		c.Set(keyAsked, nil) // the face alone holds the body from now on
 		r.Serve(c, asked)
 	})
@@ -79,10 +79,10 @@ func (d *Door) Mount(r Route) {
 // receive reads the request. Who asks is settled before anything of its body is read,
 // on every route that is not Open. What the body holds counts until it is answered, or
 // until the answer begins; see Keep.
-func (d *Door) receive(r Route) gin.HandlerFunc {
+func (d *Server) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if refused := d.options.Pages.Check(c.Request); refused != nil {
-			r.Forbid(c, refused)
+		if refused := d.options.AllowedOrigins.Check(c.Request); refused != nil {
+			r.RefuseOrigin(c, refused)
 			return
 		}
 		limit := 0
@@ -110,14 +110,14 @@ func (d *Door) receive(r Route) gin.HandlerFunc {
 
 // readHead reads the head of a request, and says who asks. A refusal that comes before
 // that is of the head alone.
-func (d *Door) readHead(c *gin.Context, r Route, limit int) (asked Asked, refused *refusal.Error) {
-	if r.Open && r.Admit != nil {
+func (d *Server) readHead(c *gin.Context, r Route, limit int) (asked Request, refused *refusal.Error) {
+	if r.Public && r.Admit != nil {
 		refused = r.Admit(c)
 	}
 	if refused == nil {
 		asked, refused = readHead(c, r)
 	}
-	if refused == nil && r.Admit != nil && !r.Open {
+	if refused == nil && r.Admit != nil && !r.Public {
 		refused = r.Admit(c)
 	}
 	if refused == nil && r.MaxBody != nil {
@@ -128,13 +128,13 @@ func (d *Door) readHead(c *gin.Context, r Route, limit int) (asked Asked, refuse
 	}
 	who := asked.CallerAddress
 	switch {
-	case !r.Open:
+	case !r.Public:
 		var err error
 		if who, err = d.options.Identify(c.Request.Context(), &asked.Request); err != nil {
 			return asked, refusal.From(refusal.Identity, err)
 		}
-	case r.Whose != nil:
-		who = r.Whose(c)
+	case r.ClientKey != nil:
+		who = r.ClientKey(c)
 	}
 	c.Set(keyWho, who)
 	return asked, nil

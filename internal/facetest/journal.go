@@ -11,15 +11,15 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Ledger is a journal that a test reads. It refuses while it is told to.
-type Ledger struct {
+// Journal is a journal that a test reads. It refuses while it is told to.
+type Journal struct {
 	mu      sync.Mutex
 	records []audit.Record
 	failing bool
 }
 
 // Append writes a record down.
-func (l *Ledger) Append(_ context.Context, r audit.Record) error {
+func (l *Journal) Append(_ context.Context, r audit.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failing {
@@ -29,22 +29,22 @@ func (l *Ledger) Append(_ context.Context, r audit.Record) error {
 	return nil
 }
 
-// Fail says whether it refuses from now on.
-func (l *Ledger) Fail(failing bool) {
+// SetFailing says whether it refuses from now on.
+func (l *Journal) SetFailing(failing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failing = failing
 }
 
 // Records are what was written down, in its order.
-func (l *Ledger) Records() []audit.Record {
+func (l *Journal) Records() []audit.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.records)
 }
 
-// Of are the records of a call that fit.
-func (l *Ledger) Of(id string, fit func(audit.Record) bool) (found []audit.Record) {
+// Find are the records of a call that fit.
+func (l *Journal) Find(id string, fit func(audit.Record) bool) (found []audit.Record) {
 	for _, r := range l.Records() {
 		if r.CallID == id && fit(r) {
 			found = append(found, r)
@@ -54,7 +54,7 @@ func (l *Ledger) Of(id string, fit func(audit.Record) bool) (found []audit.Recor
 }
 
 // Lines are the records in short.
-func (l *Ledger) Lines() []string {
+func (l *Journal) Lines() []string {
 	var lines []string
 	for _, r := range l.Records() {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", r.Event, r.Mode, r.Verdict, r.Outcome, r.Code), " "))
@@ -63,7 +63,7 @@ func (l *Ledger) Lines() []string {
 }
 
 // Clear forgets what was written down.
-func (l *Ledger) Clear() {
+func (l *Journal) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records = nil

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // they are.
 func refuseAs(word string) func(*gin.Context, *refusal.Error) {
 	return func(c *gin.Context, refused *refusal.Error) {
-		server.Note(c, refused)
+		server.LogRefusal(c, refused)
 		server.RetryAfter(c, refused)
 		c.String(refused.Status(), "%s %s: %s", word, refused.Code, refused.Message)
 		c.Abort()
@@ -39,7 +39,7 @@ func refuseAs(word string) func(*gin.Context, *refusal.Error) {
 }
 
 // echo answers with what it was asked.
-func echo(c *gin.Context, a server.Asked) {
+func echo(c *gin.Context, a server.Request) {
 	c.Header("Seen-Trace", a.TraceID)
 	c.Header("Seen-Caller", a.CallerAddress)
 	c.Header("Seen-Credential", a.Credential)
@@ -61,15 +61,15 @@ func byWord(_ context.Context, r *gateway.Request) (string, error) {
 }
 
 // doorOf is a door with a route of each kind.
-func doorOf(log io.Writer, change func(*server.Options), more ...server.Route) *server.Door {
+func doorOf(log io.Writer, change func(*server.Options), more ...server.Route) *server.Server {
 	o := server.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil)), Refuse: refuseAs("door"), Identify: byWord}
 	if change != nil {
 		change(&o)
 	}
 	d := server.New(o)
 	for _, r := range append(more,
-		server.Route{Method: http.MethodPost, Path: "/talk", Serve: echo, MaxBody: fixed(200_000), Refuse: refuseAs("talk"), Headers: []string{"Callgate-Mode"}},
-		server.Route{Method: http.MethodPost, Path: "/say", Serve: echo, MaxBody: fixed(10), Media: []string{"text/plain"}, Expected: "text/plain, as it is"},
+		server.Route{Method: http.MethodPost, Path: "/talk", Serve: echo, MaxBody: fixed(200_000), Refuse: refuseAs("talk"), ExtraHeaders: []string{"Callgate-Mode"}},
+		server.Route{Method: http.MethodPost, Path: "/say", Serve: echo, MaxBody: fixed(10), MediaTypes: []string{"text/plain"}, ExpectedMedia: "text/plain, as it is"},
 		server.Route{Method: http.MethodGet, Path: "/look/:id", Serve: echo},
 	) {
 		d.Mount(r)
@@ -159,7 +159,7 @@ func TestOpenRoutesAdmitFirst(t *testing.T) {
 		return refusal.New(refusal.NotFound, "Nobody is here.")
 	}
 	d := doorOf(io.Discard, nil,
-		server.Route{Method: http.MethodPost, Path: "/open/:name", Open: true, Admit: admit, MaxBody: fixed(10), Serve: echo},
+		server.Route{Method: http.MethodPost, Path: "/open/:name", Public: true, Admit: admit, MaxBody: fixed(10), Serve: echo},
 		server.Route{Method: http.MethodPost, Path: "/other/:name", Admit: admit, MaxBody: fixed(10), Serve: echo})
 	for path, headers := range map[string][]string{
 		"?x=1": nil, "": {"Callgate-Agnet", "A"}, "?": {"Callgate-Thread", "a", "Callgate-Thread", "b"}, "?y": {"Callgate-Agent", "\xff"},
@@ -263,7 +263,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 // TestHeldBodies: bodies that have not ended count among those that are held, so
 // memory is bounded however many there are.
 func TestHeldBodies(t *testing.T) {
-	d := doorOf(io.Discard, func(o *server.Options) { o.MostHeld = 200_000 })
+	d := doorOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200_000 })
 	say := func(body io.Reader) *httptest.ResponseRecorder {
 		return ask(d, http.MethodPost, "/talk", body, "Content-Type", "application/json")
 	}
@@ -304,7 +304,7 @@ func TestHeldBodies(t *testing.T) {
 // TestInFlight: what is beyond the bound is refused, and health is not.
 func TestInFlight(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	d := doorOf(io.Discard, func(o *server.Options) { o.MostInFlight = 1 }, server.Route{Method: http.MethodGet, Path: "/wait", Serve: func(*gin.Context, server.Asked) {
+	d := doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{Method: http.MethodGet, Path: "/wait", Serve: func(*gin.Context, server.Request) {
 		inside <- struct{}{}
 		<-leave
 	}})
@@ -329,8 +329,8 @@ func TestInFlight(t *testing.T) {
 func TestPanics(t *testing.T) {
 	var log bytes.Buffer
 	d := doorOf(&log, nil,
-		server.Route{Method: http.MethodGet, Path: "/before", Refuse: refuseAs("before"), Serve: func(*gin.Context, server.Asked) { panic("secret") }},
-		server.Route{Method: http.MethodGet, Path: "/within", Serve: func(c *gin.Context, _ server.Asked) {
+		server.Route{Method: http.MethodGet, Path: "/before", Refuse: refuseAs("before"), Serve: func(*gin.Context, server.Request) { panic("secret") }},
+		server.Route{Method: http.MethodGet, Path: "/within", Serve: func(c *gin.Context, _ server.Request) {
 			c.String(http.StatusOK, "half")
 			c.Writer.Flush()
 			panic(errors.New("secret"))
@@ -377,7 +377,7 @@ func TestBodyTime(t *testing.T) {
 // once has not arrived in time.
 func bodyTime(t *testing.T, bodyTime time.Duration) bool {
 	left := make(chan bool, 1)
-	d := doorOf(io.Discard, func(o *server.Options) { o.BodyTime = bodyTime }, server.Route{Method: http.MethodPost, Path: "/long", MaxBody: fixed(100), Serve: func(c *gin.Context, _ server.Asked) {
+	d := doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = bodyTime }, server.Route{Method: http.MethodPost, Path: "/long", MaxBody: fixed(100), Serve: func(c *gin.Context, _ server.Request) {
 		select {
 		case <-c.Request.Context().Done():
 			left <- true
@@ -435,10 +435,10 @@ func TestLine(t *testing.T) {
 		"broken":   {"GET", "/x", refusal.New(refusal.UpstreamUnavailable, "secret").WithCause(errors.New("the cause")), []string{`"level":"ERROR"`, `"status":200`, `"code":"upstream_unavailable","cause":"the cause"`}},
 	} {
 		var log bytes.Buffer
-		d := doorOf(&log, nil, server.Route{Method: http.MethodGet, Path: "/x", Serve: func(g *gin.Context, _ server.Asked) {
+		d := doorOf(&log, nil, server.Route{Method: http.MethodGet, Path: "/x", Serve: func(g *gin.Context, _ server.Request) {
 			g.Header(server.HeaderCallID, "call_1")
 			g.String(http.StatusOK, "streamed")
-			server.Note(g, c.refused)
+			server.LogRefusal(g, c.refused)
 		}})
 		ask(d, c.method, c.path, nil)
 		line := log.String()

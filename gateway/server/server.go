@@ -43,32 +43,32 @@ type Options struct {
 	// it is Kernel.Identify. The bounds are shared between those whom it names. Without
 	// it every request is refused, but for those of routes that are Open.
 	Identify func(context.Context, *gateway.Request) (name string, err error)
-	// Unready says why nobody can be let in now, or nil. It may be nil itself.
-	Unready func() error
-	// Pages are the web pages that may ask, and the names of the gateway.
-	Pages Pages
-	// MostInFlight bounds how many requests are answered at the same time, by their
+	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
+	CheckReady func() error
+	// AllowedOrigins are the web pages that may ask, and the names of the gateway.
+	AllowedOrigins AllowedOrigins
+	// MaxInFlight bounds how many requests are answered at the same time, by their
 	// Lane; beyond it, and beyond half of it for one caller, they are refused as
 	// overloaded. Health checks are not counted.
-	MostInFlight int
-	// MostHeld bounds the bytes of all bodies that are there, or on their way; 0 is
+	MaxInFlight int
+	// MaxBodyBytes bounds the bytes of all bodies that are there, or on their way; 0 is
 	// 256 MiB. Beyond it, and beyond half of it for one caller, they are refused as
 	// overloaded.
-	MostHeld int64
-	// BodyTime bounds how long the body of a request may take to arrive; 0 is 30 s.
-	BodyTime time.Duration
-	// TakeTime bounds how long a client may take nothing of its answer; 0 is 30 s.
-	TakeTime time.Duration
+	MaxBodyBytes int64
+	// BodyTimeout bounds how long the body of a request may take to arrive; 0 is 30 s.
+	BodyTimeout time.Duration
+	// WriteTimeout bounds how long a client may take nothing of its answer; 0 is 30 s.
+	WriteTimeout time.Duration
 }
 
-// Door answers requests. It is safe for concurrent use once everything is
+// Server answers requests. It is safe for concurrent use once everything is
 // mounted.
-type Door struct {
+type Server struct {
 	options  Options
 	engine   *gin.Engine
 	refusals map[string]func(*gin.Context, *refusal.Error) // by the path of a route
-	lanes    lanes
-	held     *pool         // bytes of bodies
+	pools    pools
+	held     *quota        // bytes of bodies
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 }
@@ -82,25 +82,25 @@ const (
 )
 
 // New returns a door that leads nowhere yet.
-func New(options Options) *Door {
-	if options.MostInFlight <= 0 {
-		options.MostInFlight = defaultInFlight
+func New(options Options) *Server {
+	if options.MaxInFlight <= 0 {
+		options.MaxInFlight = defaultInFlight
 	}
-	if options.MostHeld <= 0 {
-		options.MostHeld = defaultHeld
+	if options.MaxBodyBytes <= 0 {
+		options.MaxBodyBytes = defaultHeld
 	}
-	if options.BodyTime <= 0 {
-		options.BodyTime = defaultBodyTime
+	if options.BodyTimeout <= 0 {
+		options.BodyTimeout = defaultBodyTime
 	}
-	if options.TakeTime <= 0 {
-		options.TakeTime = defaultTakeTime
+	if options.WriteTimeout <= 0 {
+		options.WriteTimeout = defaultTakeTime
 	}
 	if options.Identify == nil {
 		options.Identify = nobody
 	}
-	d := &Door{
+	d := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
-		lanes: newLanes(options.MostInFlight), held: newPool(options.MostHeld),
+		pools: newPools(options.MaxInFlight), held: newQuota(options.MaxBodyBytes),
 	}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
@@ -137,7 +137,7 @@ func nobody(context.Context, *gateway.Request) (string, error) {
 }
 
 // ServeHTTP answers one request.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
 		// A body whose length its head did not state: whoever forwarded it may have
 		// seen another end of it, so nothing else is read from this connection
@@ -149,16 +149,16 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// is closed while its request is on the way.
 		w.Header().Set("Connection", "close")
 	}
-	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.TakeTime, unread: r.ContentLength != 0}, r)
+	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.WriteTimeout, unread: r.ContentLength != 0}, r)
 }
 
 // Drain makes the door say that it is not ready, for the time until it is shut
 // down. Requests are still answered, each as the last of its connection; those of
 // the lane Streams end.
-func (d *Door) Drain() { d.drain.Do(func() { close(d.draining) }) }
+func (d *Server) Drain() { d.drain.Do(func() { close(d.draining) }) }
 
 // Draining tells whether Drain was called.
-func (d *Door) Draining() bool {
+func (d *Server) Draining() bool {
 	select {
 	case <-d.draining:
 		return true
@@ -168,14 +168,14 @@ func (d *Door) Draining() bool {
 }
 
 // InFlight is how many requests are being answered.
-func (d *Door) InFlight() int { return d.lanes.inFlight() }
+func (d *Server) InFlight() int { return d.pools.inFlight() }
 
-func (d *Door) ready(c *gin.Context) {
+func (d *Server) ready(c *gin.Context) {
 	if d.Draining() {
 		c.String(http.StatusServiceUnavailable, "draining\n")
 		return
 	}
-	if unready := d.options.Unready; unready != nil && unready() != nil {
+	if unready := d.options.CheckReady; unready != nil && unready() != nil {
 		c.String(http.StatusServiceUnavailable, "not ready\n")
 		return
 	}

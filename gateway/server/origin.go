@@ -11,11 +11,11 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Pages says which web pages may ask, and by which names the gateway is reached. The
+// AllowedOrigins says which web pages may ask, and by which names the gateway is reached. The
 // zero value is for a gateway that no page asks but those of this machine, where the
 // connection does not leave it. It holds whether callers need a credential or not: a
 // browser may have one of its own to send.
-type Pages struct {
+type AllowedOrigins struct {
 	// Origins are those of web pages that may ask, as browsers write them.
 	Origins []string
 	// Hosts are names of the gateway, in lower case and without a port. Without any,
@@ -25,7 +25,7 @@ type Pages struct {
 
 // Check refuses requests from web pages that are not allowed, and requests to another
 // name than the gateway's.
-func (p Pages) Check(r *http.Request) *refusal.Error {
+func (p AllowedOrigins) Check(r *http.Request) *refusal.Error {
 	if refused := p.host(r); refused != nil {
 		return refused
 	}
@@ -35,7 +35,7 @@ func (p Pages) Check(r *http.Request) *refusal.Error {
 // origin refuses pages that are not allowed: a browser sends an Origin with every request
 // that could act. A page can send text across sites without asking first, and a gateway
 // that needs no credential would take the page for a caller of this machine.
-func (p Pages) origin(r *http.Request) *refusal.Error {
+func (p AllowedOrigins) origin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || onThisMachine(r) && local(origins[0])) {
 		return nil
@@ -45,7 +45,7 @@ func (p Pages) origin(r *http.Request) *refusal.Error {
 
 // host refuses requests to a name that its owner has pointed at this machine: a browser
 // takes the answer for one of the page's own site, and lets the page read it.
-func (p Pages) host(r *http.Request) *refusal.Error {
+func (p AllowedOrigins) host(r *http.Request) *refusal.Error {
 	here := onThisMachine(r)
 	if !here && len(p.Hosts) == 0 || here && loopback(nameOf(r.Host)) || p.hosts(r.Host) {
 		return nil
@@ -55,7 +55,7 @@ func (p Pages) host(r *http.Request) *refusal.Error {
 
 // hosts tells whether a Host is a name of the gateway, or that of an origin which may
 // ask.
-func (p Pages) hosts(host string) bool {
+func (p AllowedOrigins) hosts(host string) bool {
 	return slices.Contains(p.Hosts, nameOf(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
 		u, err := url.Parse(origin)
 		return err == nil && u.Host == host

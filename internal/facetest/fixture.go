@@ -29,14 +29,14 @@ func Main(m *testing.M) {
 	leaks.Main(m)
 }
 
-// Tool is an engine of one tool.
-type Tool func(gateway.Task) (gateway.Output, error)
+// ToolFunc is an engine of one tool.
+type ToolFunc func(gateway.Task) (gateway.Output, error)
 
 // Run runs it.
-func (f Tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+func (f ToolFunc) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
 
-// Plan is what a test chooses of a house.
-type Plan struct {
+// Options is what a test chooses of a house.
+type Options struct {
 	Config *configs.Config
 	Engine gateway.Engine
 	// Change has the last word on what the kernel is made of; nil leaves it as it is.
@@ -44,24 +44,24 @@ type Plan struct {
 	Log    io.Writer // of one line at a time
 }
 
-// House is what stands behind a face. The face is mounted on the door.
-type House struct {
-	*server.Door
-	Kernel *gateway.Kernel
-	Ledger *Ledger
-	Logger *slog.Logger
+// Fixture is what stands behind a face. The face is mounted on the door.
+type Fixture struct {
+	*server.Server
+	Kernel  *gateway.Kernel
+	Journal *Journal
+	Logger  *slog.Logger
 }
 
-// Open builds a house.
-func Open(t testing.TB, p Plan) *House {
+// New builds a house.
+func New(t testing.TB, p Options) *Fixture {
 	t.Helper()
 	c := p.Config
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
-	h := &House{Ledger: &Ledger{}, Logger: slog.New(slog.NewJSONHandler(&guarded{to: p.Log}, nil))}
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Ledger, Store: store.NewMemory(time.Now), Engine: p.Engine}
+	h := &Fixture{Journal: &Journal{}, Logger: slog.New(slog.NewJSONHandler(&lockedWriter{to: p.Log}, nil))}
+	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal, Store: store.NewMemory(time.Now), Engine: p.Engine}
 	if p.Change != nil {
 		p.Change(state, &parts)
 	}
@@ -70,24 +70,24 @@ func Open(t testing.TB, p Plan) *House {
 		t.Fatal(err)
 	}
 	h.Kernel = k
-	h.Door = newDoor(h.Logger, k)
+	h.Server = newServer(h.Logger, k)
 	return h
 }
 
-// Door is a door with nothing behind it, for a kernel that a test has made itself.
-func Door(k *gateway.Kernel) *server.Door { return newDoor(slog.New(slog.DiscardHandler), k) }
+// NewServer is a door with nothing behind it, for a kernel that a test has made itself.
+func NewServer(k *gateway.Kernel) *server.Server { return newServer(slog.New(slog.DiscardHandler), k) }
 
-func newDoor(log *slog.Logger, k *gateway.Kernel) *server.Door {
+func newServer(log *slog.Logger, k *gateway.Kernel) *server.Server {
 	return server.New(server.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
 }
 
-// guarded is a writer for several goroutines.
-type guarded struct {
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
 	mu sync.Mutex
 	to io.Writer
 }
 
-func (g *guarded) Write(p []byte) (int, error) {
+func (g *lockedWriter) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.to.Write(p)

@@ -20,17 +20,17 @@ import (
 // without asking first.
 func TestPages(t *testing.T) {
 	acted := 0
-	open := func(pages server.Pages) *httptest.Server {
-		d := doorOf(io.Discard, func(o *server.Options) { o.Pages = pages },
-			server.Route{Method: http.MethodPost, Path: "/act", MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: func(c *gin.Context, _ server.Asked) {
+	open := func(pages server.AllowedOrigins) *httptest.Server {
+		d := doorOf(io.Discard, func(o *server.Options) { o.AllowedOrigins = pages },
+			server.Route{Method: http.MethodPost, Path: "/act", MaxBody: fixed(10), MediaTypes: []string{"text/plain"}, Serve: func(c *gin.Context, _ server.Request) {
 				acted++
 				c.Status(http.StatusOK)
 			}},
-			server.Route{Method: http.MethodPost, Path: "/own", MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: echo, Forbid: func(c *gin.Context, _ *refusal.Error) {
+			server.Route{Method: http.MethodPost, Path: "/own", MaxBody: fixed(10), MediaTypes: []string{"text/plain"}, Serve: echo, RefuseOrigin: func(c *gin.Context, _ *refusal.Error) {
 				c.AbortWithStatus(http.StatusForbidden)
 			}},
 			server.Route{Method: http.MethodGet, Path: "/look", Serve: echo},
-			server.Route{Method: http.MethodPost, Path: "/open", Open: true, MaxBody: fixed(10), Media: []string{"text/plain"}, Serve: echo, Admit: func(*gin.Context) *refusal.Error {
+			server.Route{Method: http.MethodPost, Path: "/open", Public: true, MaxBody: fixed(10), MediaTypes: []string{"text/plain"}, Serve: echo, Admit: func(*gin.Context) *refusal.Error {
 				return refusal.New(refusal.NotFound, "m")
 			}})
 		server := httptest.NewServer(d)
@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 		answer.Body.Close()
 		return answer.StatusCode
 	}
-	ambient := open(server.Pages{Origins: []string{"https://app.example.com"}})
+	ambient := open(server.AllowedOrigins{Origins: []string{"https://app.example.com"}})
 	for _, origin := range []string{
 		"https://evil.example", "null", "", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "https://app.example.com.evil.example",
 		"https://app.example.com/", "https://APP.example.com", "http://app.example.com", "http://user@localhost", "file://", "http://0x7f.1", "http://[::ffff:8.8.8.8]",
@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 	if status := post(ambient, "/open"); status != http.StatusNotFound {
 		t.Errorf("a route that is open, without an origin: %d", status)
 	}
-	if status := post(open(server.Pages{}), "/act", "https://app.example.com"); status != http.StatusBadRequest || acted != want {
+	if status := post(open(server.AllowedOrigins{}), "/act", "https://app.example.com"); status != http.StatusBadRequest || acted != want {
 		t.Errorf("an origin that is not listed: %d", status)
 	}
 }
@@ -89,13 +89,13 @@ func TestPages(t *testing.T) {
 // where it only reads. Health checks may use any name.
 func TestHosts(t *testing.T) {
 	d := doorOf(io.Discard, func(o *server.Options) {
-		o.Pages = server.Pages{Origins: []string{"http://intern.example:8080"}, Hosts: []string{"gateway.example", "192.0.2.1"}}
+		o.AllowedOrigins = server.AllowedOrigins{Origins: []string{"http://intern.example:8080"}, Hosts: []string{"gateway.example", "192.0.2.1"}}
 	},
 		server.Route{Method: http.MethodGet, Path: "/look", Serve: echo},
-		server.Route{Method: http.MethodGet, Path: "/own", Serve: echo, Forbid: func(c *gin.Context, _ *refusal.Error) {
+		server.Route{Method: http.MethodGet, Path: "/own", Serve: echo, RefuseOrigin: func(c *gin.Context, _ *refusal.Error) {
 			c.AbortWithStatus(http.StatusForbidden)
 		}},
-		server.Route{Method: http.MethodGet, Path: "/open", Open: true, Serve: echo})
+		server.Route{Method: http.MethodGet, Path: "/open", Public: true, Serve: echo})
 	ask := func(local, path, host string) int {
 		t.Helper()
 		at, err := net.ResolveTCPAddr("tcp", local)
