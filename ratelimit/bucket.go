@@ -7,9 +7,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// moment is one point of the limiter's own time, which never runs backwards:
+// instant is one point of the limiter's own time, which never runs backwards:
 // as a time, and in nanoseconds since the limiter began.
-type moment struct {
+type instant struct {
 	at time.Time
 	ns int64
 }
@@ -23,7 +23,7 @@ type bucket struct {
 	// What follows from the budget.
 	limit    float64 // tokens a second
 	interval int64   // nanoseconds a token, rounded up
-	slack    int64   // plenty's bound, nanoseconds, rounded down
+	margin   int64   // plenty's bound, nanoseconds, rounded down
 
 	// full is when the bucket holds its burst again, in nanoseconds since the
 	// limiter began: never too early, and late by less than a nanosecond for
@@ -33,71 +33,71 @@ type bucket struct {
 
 	// granted are the tokens taken since it was last asked for, and whole is the
 	// budget that the bucket's is one replica's share of: see Redis.
-	granted int64
-	whole   Budget
+	granted   int64
+	undivided Budget
 }
 
-func newBucket(n name, to Budget, now moment) *bucket {
+func newBucket(n name, to Budget, now instant) *bucket {
 	b := &bucket{name: n, full: now.ns}
-	b.figure(to)
+	b.configure(to)
 	b.limiter = rate.NewLimiter(rate.Limit(b.limit), to.Burst)
 	return b
 }
 
-func (b *bucket) figure(to Budget) {
+func (b *bucket) configure(to Budget) {
 	b.budget, b.limit = to, to.Rate.perSecond()
 	b.interval = int64(math.Ceil(1e9 / b.limit))
-	b.slack = int64(math.Floor(float64(to.Burst-2) / b.limit * 1e9))
+	b.margin = int64(math.Floor(float64(to.Burst-2) / b.limit * 1e9))
 }
 
-// adapt goes on with other figures. Tokens are neither added nor, but for
+// reconfigure goes on with other figures. Tokens are neither added nor, but for
 // those above the new burst, lost.
-func (b *bucket) adapt(to Budget, now moment) {
-	b.figure(to)
+func (b *bucket) reconfigure(to Budget, now instant) {
+	b.configure(to)
 	b.limiter.SetLimitAt(now.at, rate.Limit(b.limit))
 	b.limiter.SetBurstAt(now.at, to.Burst)
-	b.refill(now)
+	b.updateFull(now)
 }
 
 // drain empties a new bucket as of a time before now.
-func (b *bucket) drain(at time.Time, now moment) {
+func (b *bucket) drain(at time.Time, now instant) {
 	b.limiter.AllowN(at, b.budget.Burst)
-	b.refill(now)
+	b.updateFull(now)
 }
 
-// refill finds anew when the bucket is full.
-func (b *bucket) refill(now moment) {
+// updateFull finds anew when the bucket is full.
+func (b *bucket) updateFull(now instant) {
 	missing := float64(b.budget.Burst) - b.limiter.TokensAt(now.at)
-	b.full = later(now.ns, int64(math.Ceil(missing/b.limit*1e9)))
+	b.full = addClamped(now.ns, int64(math.Ceil(missing/b.limit*1e9)))
 }
 
 // take takes a token, and reports whether there was one.
-func (b *bucket) take(now moment) bool {
+func (b *bucket) take(now instant) bool {
 	if !b.limiter.AllowN(now.at, 1) {
 		return false
 	}
-	b.full = later(max(b.full, now.ns), b.interval)
+	b.full = addClamped(max(b.full, now.ns), b.interval)
 	return true
 }
 
-// plenty tells, without asking the limiter, that the bucket holds a token, and
+// clearlyHasToken tells, without asking the limiter, that the bucket holds a token, and
 // has done so for the time of one token: the margin for rounding.
-func (b *bucket) plenty(now moment) bool { return b.full-now.ns <= b.slack }
+func (b *bucket) clearlyHasToken(now instant) bool { return b.full-now.ns <= b.margin }
 
-// short is the time until a bucket that holds so many tokens holds one, cut to
+// deficit is the time until a bucket that holds so many tokens holds one, cut to
 // whole nanoseconds: the comparison by which rate.Limiter itself admits.
-func (b *bucket) short(tokens float64) time.Duration {
+func (b *bucket) deficit(tokens float64) time.Duration {
 	return max(0, time.Duration((1-tokens)/b.limit*1e9))
 }
 
-// wait is the smallest number of milliseconds, at least 1, after which the
+// waitMillis is the smallest number of milliseconds, at least 1, after which the
 // bucket admits, if nothing is taken from it meanwhile. raw is the clock's
 // time, which may stand before now.
-func (b *bucket) wait(tokens float64, raw time.Time, now moment) int64 {
+func (b *bucket) waitMillis(tokens float64, raw time.Time, now instant) int64 {
 	admits := func(ms int64) bool {
-		return b.short(b.limiter.TokensAt(raw.Add(time.Duration(ms)*time.Millisecond))) == 0
+		return b.deficit(b.limiter.TokensAt(raw.Add(time.Duration(ms)*time.Millisecond))) == 0
 	}
-	ms := milliseconds(now.at.Sub(raw), b.short(tokens))
+	ms := ceilMillis(now.at.Sub(raw), b.deficit(tokens))
 	// The division may round across a millisecond; what counts is the answer
 	// that will be given then.
 	if ms > 1 && admits(ms-1) {
@@ -108,14 +108,14 @@ func (b *bucket) wait(tokens float64, raw time.Time, now moment) int64 {
 	return ms
 }
 
-// milliseconds is a sum of durations in milliseconds, rounded up, at least 1.
-func milliseconds(gap, d time.Duration) int64 {
-	ns := later(int64(gap), int64(d))
+// ceilMillis is a sum of durations in milliseconds, rounded up, at least 1.
+func ceilMillis(gap, d time.Duration) int64 {
+	ns := addClamped(int64(gap), int64(d))
 	return max(1, ns/int64(time.Millisecond)+min(1, ns%int64(time.Millisecond)))
 }
 
-// later adds nanoseconds, add at least 0, without running over.
-func later(ns, add int64) int64 {
+// addClamped adds nanoseconds, add at least 0, without running over.
+func addClamped(ns, add int64) int64 {
 	if ns > math.MaxInt64-add {
 		return math.MaxInt64
 	}

@@ -22,38 +22,38 @@ const (
 // name identifies a bucket within its kind.
 type name struct{ first, second string }
 
-// ask is one budget that a call must take from.
-type ask struct {
-	kind   kind
-	listed bool // the limits hold the name, so it is not made up
-	own    bool // the figures are the name's own, not the default's
-	name   name
-	budget Budget
-	whole  Budget // of which budget is one replica's share; zero: it is no share
+// charge is one budget that a call must take from.
+type charge struct {
+	kind      kind
+	listed    bool // the limits hold the name, so it is not made up
+	own       bool // the figures are the name's own, not the default's
+	name      name
+	budget    Budget
+	undivided Budget // of which budget is one replica's share; zero: it is no share
 
 	// Filled in while the buckets are locked: nil where there is no room for
 	// another bucket.
-	bucket  *bucket
-	cramped bool
+	bucket    *bucket
+	tableFull bool
 }
 
-// demand is all that one call must take, at most one budget of a kind.
-type demand struct {
-	asks  [callers]ask
+// charges is all that one call must take, at most one budget of a kind.
+type charges struct {
+	list  [callers]charge
 	count int
 	agent string // whose slot
 	slots *int   // nil: not limited
 }
 
-func (d *demand) add(k kind, listed, own bool, n name, b Budget) {
-	a := &d.asks[d.count]
+func (d *charges) add(k kind, listed, own bool, n name, b Budget) {
+	a := &d.list[d.count]
 	a.kind, a.listed, a.own, a.name, a.budget = k, listed, own, n, b
 	d.count++
 }
 
-// fill finds the budgets that apply to a key.
-func (d *demand) fill(l *Limits, key Key) {
-	d.agent = bounded(key.Agent)
+// collect finds the budgets that apply to a key.
+func (d *charges) collect(l *Limits, key Key) {
+	d.agent = boundedName(key.Agent)
 	agent, listed := l.Agents[key.Agent]
 	budget, own := agent.Budget, agent.Budget != nil
 	if !own {
@@ -77,24 +77,24 @@ func (d *demand) fill(l *Limits, key Key) {
 	}
 }
 
-// usable tells whether every figure can be counted with.
-func (d *demand) usable() bool {
+// valid tells whether every figure can be counted with.
+func (d *charges) valid() bool {
 	for i := range d.count {
-		if !d.asks[i].budget.usable() {
+		if !d.list[i].budget.valid() {
 			return false
 		}
 	}
 	return d.slots == nil || *d.slots >= 1
 }
 
-// share cuts a usable demand to what one of so many replicas may grant alone.
+// divide cuts a usable demand to what one of so many replicas may grant alone.
 // The rate is divided exactly. A bucket holds at least one token, since it
 // begins empty and one that holds none would never grant; slots round down,
 // also to none, since they would add up to more than the limit.
-func (d *demand) share(replicas int) {
+func (d *charges) divide(replicas int) {
 	for i := range d.count {
-		a := &d.asks[i]
-		a.whole = a.budget
+		a := &d.list[i]
+		a.undivided = a.budget
 		a.budget.Rate.per *= time.Duration(replicas)
 		a.budget.Burst = max(1, a.budget.Burst/replicas)
 	}
@@ -103,10 +103,10 @@ func (d *demand) share(replicas int) {
 	}
 }
 
-// bounded keeps names of agents and callers short, since they may be made up
+// boundedName keeps names of agents and callers short, since they may be made up
 // and are remembered. A digest, longer than any name that is kept as it is,
 // equals none of them.
-func bounded(s string) string {
+func boundedName(s string) string {
 	if len(s) <= sha256.Size*2 {
 		return s
 	}
@@ -120,7 +120,7 @@ func digest(s string) string {
 
 // path is the key of the budget in the limits, for the operator: names that
 // the limits do not hold are not in it.
-func (a *ask) path() string {
+func (a *charge) path() string {
 	switch a.kind {
 	case agents:
 		if !a.own {

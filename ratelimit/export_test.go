@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Capacity is how many buckets of a kind a Local remembers.
-const Capacity = capacity
+// MaxBuckets is how many buckets of a kind a Local remembers.
+const MaxBuckets = maxBuckets
 
 // NewLocalOf returns a Local that remembers so many buckets of a kind.
 func NewLocalOf(clock func() time.Time, capacity int) *Local { return newLocal(clock, capacity) }
@@ -15,7 +15,7 @@ func NewLocalOf(clock func() time.Time, capacity int) *Local { return newLocal(c
 // Check tells whether every table is in order: each bucket known by its name
 // and at its place, none full sooner than the one above it.
 func (l *Local) Check() error {
-	for _, s := range []*set{&l.calls, &l.callers} {
+	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		for k, t := range s.tables {
 			if len(t.byFull) != len(t.byName) {
 				return fmt.Errorf("kind %d: %d buckets in the heap, %d by name", k, len(t.byFull), len(t.byName))
@@ -36,14 +36,14 @@ func (l *Local) Sizes() (buckets [kinds]int, inFlight int) {
 	for k := range buckets {
 		buckets[k] = len(l.calls.tables[k].byName) + len(l.callers.tables[k].byName)
 	}
-	return buckets, len(l.calls.held)
+	return buckets, len(l.calls.inFlight)
 }
 
 // NewRedisOf returns a Redis that goes by a clock that the test moves, keeps
 // its buckets long beyond their time, and its leases as long as it runs.
 func NewRedisOf(ctx context.Context, o RedisOptions, standing func() time.Time) (*Redis, []string, error) {
-	o.Wait = Patient * decisionWait
-	return newRedis(ctx, o, seams{standing: standing, lease: 10_000 * time.Hour, keep: time.Hour})
+	o.Wait = Patient * callTimeout
+	return newRedis(ctx, o, testHooks{clock: standing, lease: 10_000 * time.Hour, extraTTL: time.Hour})
 }
 
 // How many times as long as in use Redis has for everything: where a test is not about
@@ -57,25 +57,25 @@ const (
 // SharedAgain bounds how long Redis is not shared after it has come back: a look at it
 // may have begun just before, the next one comes after a pause, and each takes so long
 // at most.
-const SharedAgain = reachTime + longPause + reachTime
+const SharedAgain = connectTimeout + maxPause + connectTimeout
 
 // NewRedisSlack returns a Redis that waits so many times as long as in use.
 func NewRedisSlack(ctx context.Context, o RedisOptions, slack int) (*Redis, []string, error) {
-	o.Wait = time.Duration(slack) * decisionWait
+	o.Wait = time.Duration(slack) * callTimeout
 	return NewRedis(ctx, o)
 }
 
 // NewRedisLeasing returns a Redis whose leases last so long.
 func NewRedisLeasing(ctx context.Context, o RedisOptions, lease time.Duration) (*Redis, []string, error) {
-	o.Wait = Patient * decisionWait
-	return newRedis(ctx, o, seams{lease: lease})
+	o.Wait = Patient * callTimeout
+	return newRedis(ctx, o, testHooks{lease: lease})
 }
 
 // InFlight is how many calls of an agent hold a slot through this gateway.
 func (r *Redis) InFlight(agent string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.held[agent])
+	return len(r.inFlight[agent])
 }
 
 // Debts are what is still owed to Redis.
@@ -87,15 +87,15 @@ func (r *Redis) Debts() int {
 
 // Answer reads a reply of the script that takes.
 func Answer(reply, id string, buckets int) (admitted bool, ms int64, by int, err error) {
-	out, ms, by, err := answer(reply, id, buckets)
+	out, ms, by, err := parseReply(reply, id, buckets)
 	return out == taken, ms, by, err
 }
 
 // KeyOf is the key of an agent's bucket.
 func KeyOf(prefix, agent string) string {
-	_, key := storeKey(prefix, agents, name{bounded(agent), ""})
+	_, key := bucketKey(prefix, agents, name{boundedName(agent), ""})
 	return key
 }
 
 // SlotsKeyOf is the key of an agent's slots.
-func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, bounded(agent)) }
+func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, boundedName(agent)) }

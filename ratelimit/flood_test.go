@@ -74,7 +74,7 @@ func TestAMillionNames(t *testing.T) {
 	}
 	buckets, inFlight := l.Sizes()
 	for kind, n := range buckets {
-		if n > ratelimit.Capacity {
+		if n > ratelimit.MaxBuckets {
 			t.Errorf("kind %d: %d buckets", kind, n)
 		}
 	}

@@ -37,7 +37,7 @@ type Project struct{ Workspace, Name string }
 func ParseProject(s string) (Project, error) {
 	workspace, name, _ := strings.Cut(s, "/")
 	p := Project{Workspace: workspace, Name: name}
-	if fault := p.fault(); fault != "" {
+	if fault := p.problem(); fault != "" {
 		return Project{}, fmt.Errorf("found %q, expected %s", s, fault)
 	}
 	return p, nil

@@ -17,57 +17,57 @@ import (
 	"github.com/callgate/callgate/internal/replies"
 )
 
-// link is one acquaintance with Redis: its nodes as they were found when it was
+// conn is one acquaintance with Redis: its nodes as they were found when it was
 // opened. When anything goes wrong it is closed, and another is opened.
-type link struct {
-	shards  map[string]*shard // by address; does not change
-	only    *shard            // where there is one node
-	cluster *redis.ClusterClient
-	wait    time.Duration // for each reply
-	close   func()
-	once    sync.Once
+type conn struct {
+	batchers map[string]*batcher // by address; does not change
+	single   *batcher            // where there is one node
+	cluster  *redis.ClusterClient
+	wait     time.Duration // for each reply
+	close    func()
+	once     sync.Once
 
 	mu        sync.Mutex
 	instances map[string]string // run id by address, once it is complete
 }
 
-// instance is what a node says of itself.
-type instance struct {
+// nodeInfo is what a node says of itself.
+type nodeInfo struct {
 	id, version string
 	now         int64 // microseconds
 }
 
-var errStranger = errors.New("another instance of Redis answers, which may not hold what was counted")
+var errOtherInstance = errors.New("another instance of Redis answers, which may not hold what was counted")
 
 // route is the node of a key.
-func (l *link) route(ctx context.Context, key string) (*shard, error) {
-	if l.only != nil {
-		return l.only, nil
+func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
+	if l.single != nil {
+		return l.single, nil
 	}
 	client, err := l.cluster.MasterForKey(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s := l.shards[client.Options().Addr]
+	s := l.batchers[client.Options().Addr]
 	if s == nil {
-		return nil, errStranger
+		return nil, errOtherInstance
 	}
 	return s, nil
 }
 
-// end closes the link. Jobs that wait in it fail.
-func (l *link) end() {
+// shutdown closes the link. Jobs that wait in it fail.
+func (l *conn) shutdown() {
 	l.once.Do(func() {
-		for _, s := range l.shards {
+		for _, s := range l.batchers {
 			close(s.stop)
 		}
 		go l.close() // may wait for what is under way
 	})
 }
 
-// greet runs for each new connection: an instance that is not the one that was
+// verifyInstance runs for each new connection: an instance that is not the one that was
 // found when the link was opened (a restart, a failover) ends the link.
-func (l *link) greet(ctx context.Context, c *redis.Conn) error {
+func (l *conn) verifyInstance(ctx context.Context, c *redis.Conn) error {
 	l.mu.Lock()
 	known := l.instances
 	l.mu.Unlock()
@@ -78,16 +78,16 @@ func (l *link) greet(ctx context.Context, c *redis.Conn) error {
 	if strings.Contains(info, "redis_mode:sentinel") {
 		return nil // greeted too, and nothing is counted there
 	}
-	id, _ := readInstance(info)
+	id, _ := parseInfo(info)
 	for _, of := range known {
 		if of == id {
 			return nil
 		}
 	}
-	return errStranger
+	return errOtherInstance
 }
 
-func readInstance(info string) (id, version string) {
+func parseInfo(info string) (id, version string) {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch name {
@@ -101,30 +101,30 @@ func readInstance(info string) (id, version string) {
 }
 
 // dial makes the client. Nothing is asked of Redis yet.
-func (o *RedisOptions) dial() (*link, error) {
-	wait := o.wait(replyWait)
-	l := &link{shards: map[string]*shard{}, wait: wait}
+func (o *RedisOptions) dial() (*conn, error) {
+	wait := o.wait(batchTimeout)
+	l := &conn{batchers: map[string]*batcher{}, wait: wait}
 	switch {
 	case len(o.Cluster.Addresses) > 0:
-		user, password := secret(o.Credentials)
+		user, password := credentials(o.Credentials)
 		l.cluster = redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
-			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
+			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
 		})
 		l.close = func() { _ = l.cluster.Close() }
 		return l, nil
 	case o.Sentinel.Master != "":
-		user, password := secret(o.Credentials)
-		su, sp := secret(o.Sentinel.Credentials)
+		user, password := credentials(o.Credentials)
+		su, sp := credentials(o.Sentinel.Credentials)
 		c := redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
 		})
-		l.single("sentinel "+o.Sentinel.Master, c)
+		l.setSingle("sentinel "+o.Sentinel.Master, c)
 		return l, nil
 	}
 	opt, err := o.parseURL()
@@ -138,44 +138,44 @@ func (o *RedisOptions) dial() (*link, error) {
 	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = wait, wait, wait, wait
 	opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(wait, opt.TLSConfig)
-	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
-	l.single(opt.Addr, redis.NewClient(opt))
+	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
+	l.setSingle(opt.Addr, redis.NewClient(opt))
 	return l, nil
 }
 
 // poolSize is small, since one goroutine sends to each node.
 const poolSize = 3
 
-func quiet() *maintnotifications.Config {
+func noMaintNotifications() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-func (l *link) single(address string, c *redis.Client) {
-	l.only = newShard(address, c, l.wait)
-	l.shards[address] = l.only
+func (l *conn) setSingle(address string, c *redis.Client) {
+	l.single = newBatcher(address, c, l.wait)
+	l.batchers[address] = l.single
 	l.close = func() { _ = c.Close() }
 }
 
-// fault is why Redis must not be used though it answers. It is the operator's
+// unfitError is why Redis must not be used though it answers. It is the operator's
 // to mend, and a gateway does not start with it.
-type fault string
+type unfitError string
 
-func (f fault) Error() string { return string(f) }
+func (f unfitError) Error() string { return string(f) }
 
 // inspect meets every node: it must be a master that can be written to, that
 // runs the scripts, and that forgets nothing to make room. Warnings are for
 // what could not be found out.
-func (l *link) inspect(ctx context.Context, prefix, id, standing string) (found map[string]instance, warnings []string, err error) {
+func (l *conn) inspect(ctx context.Context, prefix, id, standing string) (found map[string]nodeInfo, warnings []string, err error) {
 	if l.cluster != nil {
 		if err := l.findNodes(ctx, prefix); err != nil {
 			return nil, nil, err
 		}
 	} else {
-		l.only.tag = prefix + "{probe/0}"
+		l.single.tag = prefix + "{probe/0}"
 	}
-	found = map[string]instance{}
-	for _, address := range slices.Sorted(maps.Keys(l.shards)) {
-		s := l.shards[address]
+	found = map[string]nodeInfo{}
+	for _, address := range slices.Sorted(maps.Keys(l.batchers)) {
+		s := l.batchers[address]
 		in, more, err := s.inspect(ctx, id, standing)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", address, err)
@@ -189,7 +189,7 @@ func (l *link) inspect(ctx context.Context, prefix, id, standing string) (found 
 }
 
 // findNodes makes a shard of each master, and finds it a hash tag of its own.
-func (l *link) findNodes(ctx context.Context, prefix string) error {
+func (l *conn) findNodes(ctx context.Context, prefix string) error {
 	var mu sync.Mutex
 	var masters int
 	err := l.cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
@@ -202,38 +202,38 @@ func (l *link) findNodes(ctx context.Context, prefix string) error {
 		return err
 	}
 	const enough = 20_000 // slots are 16384; most clusters are done after a few
-	for i := 0; i < enough && len(l.shards) < masters; i++ {
+	for i := 0; i < enough && len(l.batchers) < masters; i++ {
 		tag := prefix + "{probe/" + strconv.Itoa(i) + "}"
 		c, err := l.cluster.MasterForKey(ctx, tag)
 		if err != nil {
 			return err
 		}
-		if address := c.Options().Addr; l.shards[address] == nil {
-			s := newShard(address, c, l.wait)
+		if address := c.Options().Addr; l.batchers[address] == nil {
+			s := newBatcher(address, c, l.wait)
 			s.tag = tag
-			s.moved = func(to string) *shard {
+			s.findMoved = func(to string) *batcher {
 				l.cluster.ReloadState(context.Background())
-				return l.shards[to]
+				return l.batchers[to]
 			}
-			l.shards[address] = s
+			l.batchers[address] = s
 		}
 	}
-	if len(l.shards) == 0 {
-		return fault("the cluster has no master with slots")
+	if len(l.batchers) == 0 {
+		return unfitError("the cluster has no master with slots")
 	}
 	return nil
 }
 
-func (s *shard) inspect(ctx context.Context, id, standing string) (in instance, warnings []string, err error) {
+func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo, warnings []string, err error) {
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return in, nil, err
 	}
 	info, err := s.client.Info(ctx, "server").Result()
 	switch {
 	case err == nil:
-		in.id, in.version = readInstance(info)
+		in.id, in.version = parseInfo(info)
 		if major, _, _ := strings.Cut(in.version, "."); in.version != "" && !atLeast(major, 6) {
-			return in, nil, fault(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
+			return in, nil, unfitError(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
 		}
 	case forbidden(err):
 		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
@@ -244,7 +244,7 @@ func (s *shard) inspect(ctx context.Context, id, standing string) (in instance, 
 	switch {
 	case err == nil && policy["maxmemory-policy"] == "noeviction":
 	case err == nil && policy["maxmemory-policy"] != "":
-		return in, nil, fault(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
+		return in, nil, unfitError(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
 	case err == nil || forbidden(err):
 		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
 	default:
@@ -259,19 +259,19 @@ func (s *shard) inspect(ctx context.Context, id, standing string) (in instance, 
 		return in, nil, err
 	}
 	in.now = now.Val().UnixMicro()
-	return in, warnings, s.try(ctx, id, standing)
+	return in, warnings, s.probe(ctx, id, standing)
 }
 
-// try runs the script that counts, as calls will: it must read, write and
+// probe runs the script that counts, as calls will: it must read, write and
 // answer.
-func (s *shard) try(ctx context.Context, id, standing string) error {
-	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, standing, "", "0", id, 0, 0, most*3600, most).Text()
+func (s *batcher) probe(ctx context.Context, id, standing string) error {
+	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, standing, "", "0", id, 0, 0, maxCount*3600, maxCount).Text()
 	if err != nil {
 		return err
 	}
-	out, _, _, err := answer(reply, id, 1)
+	out, _, _, err := parseReply(reply, id, 1)
 	if err == nil && out != taken {
-		err = errReply
+		err = errForeignReply
 	}
 	return err
 }
@@ -282,25 +282,25 @@ func atLeast(number string, least int) bool {
 }
 
 func forbidden(err error) bool {
-	return isReply(err, "NOPERM") || isReply(err, "ERR unknown command")
+	return isRedisError(err, "NOPERM") || isRedisError(err, "ERR unknown command")
 }
 
 // sinceKey remembers, for gateways that start later, since when buckets that
 // Redis does not hold began empty.
-func (s *shard) sinceKey() string { return s.tag + ":since" }
+func (s *batcher) sinceKey() string { return s.tag + ":since" }
 
-// acquaintance is what is remembered of a node from one link to the next.
-type acquaintance struct{ id, since string }
+// nodeState is what is remembered of a node from one link to the next.
+type nodeState struct{ id, since string }
 
-// resume finds since when the buckets of each node began empty, and returns
+// restoreSince finds since when the buckets of each node began empty, and returns
 // what to remember. An instance that is not the one known before may have lost
 // what was counted, so that its buckets begin empty now. On the first contact
 // of a gateway, Redis says whether that has happened.
-func (l *link) resume(ctx context.Context, found map[string]instance, known map[string]acquaintance) (map[string]acquaintance, error) {
-	next := map[string]acquaintance{}
+func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, known map[string]nodeState) (map[string]nodeState, error) {
+	next := map[string]nodeState{}
 	ids := map[string]string{}
 	for address, in := range found {
-		s := l.shards[address]
+		s := l.batchers[address]
 		before, seen := known[address]
 		switch {
 		case seen && in.id != "" && before.id == in.id:
@@ -311,7 +311,7 @@ func (l *link) resume(ctx context.Context, found map[string]instance, known map[
 				return nil, err
 			}
 			if _, err := strconv.ParseInt(since, 10, 64); since != "" && err != nil {
-				return nil, errReply
+				return nil, errForeignReply
 			}
 			s.since = since
 		default:
@@ -320,7 +320,7 @@ func (l *link) resume(ctx context.Context, found map[string]instance, known map[
 				return nil, err
 			}
 		}
-		next[address] = acquaintance{in.id, s.since}
+		next[address] = nodeState{in.id, s.since}
 		ids[address] = in.id
 	}
 	l.mu.Lock()

@@ -20,23 +20,23 @@ import (
 type Local struct {
 	clock    func() time.Time
 	capacity int
-	calls    set
-	callers  set
+	calls    bucketSet
+	callers  bucketSet
 }
 
 var _ Limiter = (*Local)(nil)
 
 // NewLocal returns a limiter whose buckets are full. Clock is time.Now but for
 // tests; without a clock every question is refused.
-func NewLocal(clock func() time.Time) *Local { return newLocal(clock, capacity) }
+func NewLocal(clock func() time.Time) *Local { return newLocal(clock, maxBuckets) }
 
 func newLocal(clock func() time.Time, capacity int) *Local {
 	l := &Local{clock: clock, capacity: capacity}
 	if clock != nil {
 		start := clock()
-		for _, s := range []*set{&l.calls, &l.callers} {
+		for _, s := range []*bucketSet{&l.calls, &l.callers} {
 			s.start, s.latest = start, start
-			s.held = make(map[string]int)
+			s.inFlight = make(map[string]int)
 		}
 	}
 	return l
@@ -45,24 +45,24 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 // Take is Limiter's. One lock covers all budgets of calls, so that nobody is
 // refused for a token that another call takes and hands back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	if err := l.ready(ctx, limits); err != nil {
+	if err := l.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	if key.Agent == "" || key.Tool == "" {
-		return Lease{}, unavailable(errNobody)
+		return Lease{}, unavailable(errNoNames)
 	}
-	var d demand
-	d.fill(limits, key)
-	if !d.usable() {
-		return Lease{}, unavailable(errFigures)
+	var d charges
+	d.collect(limits, key)
+	if !d.valid() {
+		return Lease{}, unavailable(errInvalidLimits)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
 	switch v.outcome {
 	case taken:
 		return Lease{slot}, nil
-	case spent:
+	case exhausted:
 		return Lease{}, rateLimited(v.ms, v.by)
-	case crowded:
+	case noSlot:
 		return Lease{}, concurrencyLimited(*d.slots)
 	}
 	return Lease{}, unavailable(errDisagree)
@@ -70,25 +70,25 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller is Limiter's. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
-	if err := l.ready(ctx, limits); err != nil {
+	if err := l.validate(ctx, limits); err != nil {
 		return unavailable(err)
 	}
 	if caller == "" {
-		return unavailable(errNobody)
+		return unavailable(errNoNames)
 	}
 	if limits.Caller == nil {
 		return nil
 	}
-	var d demand
-	d.add(callers, false, true, name{bounded(caller), ""}, *limits.Caller)
-	if !d.usable() {
-		return unavailable(errFigures)
+	var d charges
+	d.add(callers, false, true, name{boundedName(caller), ""}, *limits.Caller)
+	if !d.valid() {
+		return unavailable(errInvalidLimits)
 	}
 	_, v := l.callers.take(&d, l.clock(), l.capacity)
 	switch v.outcome {
 	case taken:
 		return nil
-	case spent:
+	case exhausted:
 		return callerRateLimited(v.ms, v.by)
 	}
 	return unavailable(errDisagree)
@@ -100,15 +100,15 @@ type cause string
 func (c cause) Error() string { return string(c) }
 
 const (
-	errNoLimiter cause = "there is no limiter, or it has no clock"
-	errNoContext cause = "there is no context"
-	errNoLimits  cause = "there are no limits"
-	errNobody    cause = "the question names no agent, no tool or no caller"
-	errFigures   cause = "the limits hold a budget or a concurrency that admits nothing"
-	errDisagree  cause = "a budget refused after it had agreed"
+	errNoLimiter     cause = "there is no limiter, or it has no clock"
+	errNoContext     cause = "there is no context"
+	errNoLimits      cause = "there are no limits"
+	errNoNames       cause = "the question names no agent, no tool or no caller"
+	errInvalidLimits cause = "the limits hold a budget or a concurrency that admits nothing"
+	errDisagree      cause = "a budget refused after it had agreed"
 )
 
-func (l *Local) ready(ctx context.Context, limits *Limits) error {
+func (l *Local) validate(ctx context.Context, limits *Limits) error {
 	switch {
 	case l == nil || l.clock == nil:
 		return errNoLimiter
@@ -126,9 +126,9 @@ type outcome uint8
 const (
 	failed outcome = iota
 	taken
-	spent
-	crowded
-	gone
+	exhausted
+	noSlot
+	closed
 )
 
 // verdict on a demand: for spent, how long to wait in milliseconds, and for
@@ -136,15 +136,15 @@ const (
 type verdict struct {
 	outcome outcome
 	ms      int64
-	by      *ask
+	by      *charge
 }
 
-// set is a set of buckets and slots under one lock, with its own time.
-type set struct {
+// bucketSet is a set of buckets and slots under one lock, with its own time.
+type bucketSet struct {
 	mu            sync.Mutex
 	start, latest time.Time
 	tables        [kinds]table
-	held          map[string]int // calls in flight, by agent; never 0
+	inFlight      map[string]int // calls in flight, by agent; never 0
 
 	// empty: buckets hold nothing at the start, and what the rate brought since.
 	// closed: nothing is taken any more.
@@ -153,33 +153,33 @@ type set struct {
 
 // take takes the whole demand or nothing. The slot is nil where the agent's
 // calls are not counted.
-func (s *set) take(d *demand, raw time.Time, capacity int) (*slot, verdict) {
+func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, verdict{outcome: gone}
+		return nil, verdict{outcome: closed}
 	}
 	if s.latest.Before(raw) {
 		s.latest = raw
 	}
-	now := moment{at: s.latest, ns: int64(s.latest.Sub(s.start))}
+	now := instant{at: s.latest, ns: int64(s.latest.Sub(s.start))}
 
 	v := verdict{outcome: taken}
 	for i := range d.count {
-		a := &d.asks[i]
-		if ms := s.consult(a, raw, now, capacity); ms > v.ms {
-			v = verdict{outcome: spent, ms: ms, by: a}
+		a := &d.list[i]
+		if ms := s.check(a, raw, now, capacity); ms > v.ms {
+			v = verdict{outcome: exhausted, ms: ms, by: a}
 		}
 	}
-	if v.outcome == spent {
+	if v.outcome == exhausted {
 		return nil, v
 	}
-	if d.slots != nil && s.held[d.agent] >= *d.slots {
-		return nil, verdict{outcome: crowded}
+	if d.slots != nil && s.inFlight[d.agent] >= *d.slots {
+		return nil, verdict{outcome: noSlot}
 	}
 	for i := range d.count {
-		a := &d.asks[i]
-		if !s.tables[a.kind].spend(a.bucket, now) {
+		a := &d.list[i]
+		if !s.tables[a.kind].take(a.bucket, now) {
 			return nil, verdict{outcome: failed}
 		}
 		a.bucket.granted++
@@ -187,55 +187,55 @@ func (s *set) take(d *demand, raw time.Time, capacity int) (*slot, verdict) {
 	if d.slots == nil {
 		return nil, v
 	}
-	s.held[d.agent]++
-	return &slot{owner: s, agent: d.agent}, v
+	s.inFlight[d.agent]++
+	return &slot{holder: s, agent: d.agent}, v
 }
 
-// beginning is since when new buckets fill; nil where they begin full.
-func (s *set) beginning() *time.Time {
+// emptySince is since when new buckets fill; nil where they begin full.
+func (s *bucketSet) emptySince() *time.Time {
 	if !s.empty {
 		return nil
 	}
 	return &s.start
 }
 
-// consult finds the bucket and what it holds, and takes nothing. It returns
+// check finds the bucket and what it holds, and takes nothing. It returns
 // how many milliseconds the bucket is short of a token; 0 if it has one.
-func (s *set) consult(a *ask, raw time.Time, now moment, capacity int) int64 {
+func (s *bucketSet) check(a *charge, raw time.Time, now instant, capacity int) int64 {
 	t := &s.tables[a.kind]
-	a.bucket = t.find(a, now, capacity, s.beginning())
+	a.bucket = t.find(a, now, capacity, s.emptySince())
 	if a.bucket == nil {
-		a.cramped = true
-		return t.room(raw, now)
+		a.tableFull = true
+		return t.waitForRoom(raw, now)
 	}
-	if a.bucket.plenty(now) {
+	if a.bucket.clearlyHasToken(now) {
 		return 0
 	}
 	tokens := a.bucket.limiter.TokensAt(now.at)
-	if a.bucket.short(tokens) == 0 {
+	if a.bucket.deficit(tokens) == 0 {
 		return 0
 	}
-	return a.bucket.wait(tokens, raw, now)
+	return a.bucket.waitMillis(tokens, raw, now)
 }
 
 // slot is one call in flight of an agent.
 type slot struct {
-	owner     interface{ leave(agent, id string) }
+	holder    interface{ release(agent, id string) }
 	agent, id string
 	released  atomic.Bool
 }
 
 func (s *slot) release() {
 	if s.released.CompareAndSwap(false, true) {
-		s.owner.leave(s.agent, s.id)
+		s.holder.release(s.agent, s.id)
 	}
 }
 
-// leave ends one call in flight of an agent.
-func (s *set) leave(agent, _ string) {
+// release ends one call in flight of an agent.
+func (s *bucketSet) release(agent, _ string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[agent]--; s.held[agent] == 0 {
-		delete(s.held, agent)
+	if s.inFlight[agent]--; s.inFlight[agent] == 0 {
+		delete(s.inFlight, agent)
 	}
 }

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	firstPause = 50 * time.Millisecond
-	longPause  = time.Second
-	reachTime  = 2 * time.Second
+	minPause       = 50 * time.Millisecond
+	maxPause       = time.Second
+	connectTimeout = 2 * time.Second
 )
 
 // debt is what was granted of a budget while Redis was away.
@@ -20,19 +20,19 @@ type debt struct {
 	tokens int64
 }
 
-// owed returns what was granted since it was last asked; closing, it grants
+// takeDebts returns what was granted since it was last asked; closing, it grants
 // nothing any more. A bucket that is full again owes nothing: the shared one
 // would be full too.
-func (l *Local) owed(closing bool) []debt {
+func (l *Local) takeDebts(closing bool) []debt {
 	var all []debt
-	for _, s := range []*set{&l.calls, &l.callers} {
+	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		s.mu.Lock()
 		s.closed = s.closed || closing
 		now := int64(l.clock().Sub(s.start))
 		for k := range s.tables {
 			for _, b := range s.tables[k].byFull {
 				if b.granted > 0 && b.full > now {
-					all = append(all, debt{kind(k), b.name, b.whole, b.granted})
+					all = append(all, debt{kind(k), b.name, b.undivided, b.granted})
 				}
 				b.granted = 0
 			}
@@ -42,44 +42,44 @@ func (l *Local) owed(closing bool) []debt {
 	return all
 }
 
-// enter counts a call in flight that began elsewhere.
-func (s *set) enter(agent string) {
+// addInFlight counts a call in flight that began elsewhere.
+func (s *bucketSet) addInFlight(agent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[agent]++
+	s.inFlight[agent]++
 }
 
-// away is the phase of a loss that begins now. r.mu is held.
-func (r *Redis) away(cause error) *phase {
+// newFallback is the phase of a loss that begins now. r.mu is held.
+func (r *Redis) newFallback(cause error) *connState {
 	l := NewLocal(r.options.Clock)
-	for _, s := range []*set{&l.calls, &l.callers} {
+	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		s.empty = true
 	}
-	for agent, ids := range r.held {
-		l.calls.held[agent] = len(ids)
+	for agent, ids := range r.inFlight {
+		l.calls.inFlight[agent] = len(ids)
 	}
-	return &phase{local: l, cause: cause}
+	return &connState{local: l, cause: cause}
 }
 
-// lose ends a link that failed.
-func (r *Redis) lose(p *phase, why error) {
+// disconnect ends a link that failed.
+func (r *Redis) disconnect(p *connState, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.phase.Load() != p || p.link == nil {
+	if r.state.Load() != p || p.conn == nil {
 		return
 	}
-	r.phase.Store(r.away(operator(why)))
-	p.link.end()
+	r.state.Store(r.newFallback(sanitized(why)))
+	p.conn.shutdown()
 	select {
 	case r.lost <- struct{}{}:
 	default:
 	}
 }
 
-// tend looks for Redis whenever it is away.
-func (r *Redis) tend() {
+// maintain looks for Redis whenever it is away.
+func (r *Redis) maintain() {
 	began := r.options.Clock()
-	beat := time.NewTicker(longPause)
+	beat := time.NewTicker(maxPause)
 	defer beat.Stop()
 	var asked uint64
 	for missed := 0; ; missed = 0 {
@@ -94,13 +94,13 @@ func (r *Redis) tend() {
 					asked, missed = now, 0 // whoever asked knows
 					continue
 				}
-				missed = r.feel(missed)
+				missed = r.healthcheck(missed)
 			}
 		}
-		r.tell(false)
-		pause := firstPause
-		if r.options.Clock().Sub(began) < longPause {
-			pause = longPause // it comes and goes
+		r.reportChange(false)
+		pause := minPause
+		if r.options.Clock().Sub(began) < maxPause {
+			pause = maxPause // it comes and goes
 		}
 		for {
 			select {
@@ -108,39 +108,39 @@ func (r *Redis) tend() {
 				return
 			case <-time.After(r.jitter(pause)):
 			}
-			_, err := r.reach(r.ctx)
+			_, err := r.connect(r.ctx)
 			if err == nil {
 				break
 			}
-			r.still(err)
-			pause = min(2*pause, longPause)
+			r.updateCause(err)
+			pause = min(2*pause, maxPause)
 		}
 		began = r.options.Clock()
-		r.tell(true)
+		r.reportChange(true)
 	}
 }
 
-// feel asks each node whether it is there, so that a gateway that nobody calls
+// healthcheck asks each node whether it is there, so that a gateway that nobody calls
 // knows too. A node that misses two questions in a row is lost: one may be a
 // machine that is out of breath. It returns how many were missed now.
-func (r *Redis) feel(missed int) int {
-	p := r.phase.Load()
-	if p.link == nil {
+func (r *Redis) healthcheck(missed int) int {
+	p := r.state.Load()
+	if p.conn == nil {
 		return 0
 	}
-	for _, s := range p.link.shards {
-		g := group{shard: s, job: &job{args: []any{"ping"}, done: make(chan struct{})}}
-		if !s.put(g.job) {
+	for _, s := range p.conn.batchers {
+		g := group{batcher: s, job: &job{args: []any{"ping"}, done: make(chan struct{})}}
+		if !s.enqueue(g.job) {
 			continue // it is busy: its calls tell
 		}
-		over := time.NewTimer(r.options.wait(decisionWait))
+		over := time.NewTimer(r.options.wait(callTimeout))
 		_, err := g.await(r.ctx, over.C)
 		over.Stop()
 		if err == nil {
 			continue
 		}
 		if missed++; missed > 1 {
-			r.lose(p, err)
+			r.disconnect(p, err)
 		}
 		return missed
 	}
@@ -157,7 +157,7 @@ func (r *Redis) jitter(d time.Duration) time.Duration {
 	return d - d/4*time.Duration(b[0])/255
 }
 
-func (r *Redis) tell(shared bool) {
+func (r *Redis) reportChange(shared bool) {
 	if r.options.OnChange == nil {
 		return
 	}
@@ -168,18 +168,18 @@ func (r *Redis) tell(shared bool) {
 	r.options.OnChange(shared, cause)
 }
 
-// still says anew why Redis is away.
-func (r *Redis) still(why error) {
+// updateCause says anew why Redis is away.
+func (r *Redis) updateCause(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.phase.Load(); p.link == nil && p.local != nil {
-		r.phase.Store(&phase{local: p.local, cause: operator(why)})
+	if p := r.state.Load(); p.conn == nil && p.local != nil {
+		r.state.Store(&connState{local: p.local, cause: sanitized(why)})
 	}
 }
 
-// reach opens a link, settles what was granted meanwhile, and shares again.
-func (r *Redis) reach(ctx context.Context) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.wait(reachTime))
+// connect opens a link, settles what was granted meanwhile, and shares again.
+func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.wait(connectTimeout))
 	defer cancel()
 	l, err := r.options.dial()
 	if err != nil {
@@ -187,87 +187,87 @@ func (r *Redis) reach(ctx context.Context) (warnings []string, err error) {
 	}
 	defer func() {
 		if err != nil {
-			l.end()
+			l.shutdown()
 		}
 	}()
-	found, warnings, err := l.inspect(ctx, r.prefix, r.id+"probe", r.standing())
+	found, warnings, err := l.inspect(ctx, r.prefix, r.id+"probe", r.testTime())
 	if err != nil {
 		return nil, err
 	}
-	known, err := l.resume(ctx, found, r.known)
+	known, err := l.restoreSince(ctx, found, r.nodes)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range l.shards {
+	for _, s := range l.batchers {
 		go s.run()
 	}
 	// Much may be owed. Most of it is paid before, so that little remains for
 	// the moment of the change.
-	local := r.phase.Load().local
+	local := r.state.Load().local
 	for range 2 {
 		r.mu.Lock()
-		r.debts = append(r.debts, local.owed(false)...)
+		r.debts = append(r.debts, local.takeDebts(false)...)
 		r.mu.Unlock()
-		if err := r.pay(ctx, l); err != nil {
+		if err := r.payDebts(ctx, l); err != nil {
 			return nil, err
 		}
 	}
-	r.known = known
-	return warnings, r.share(ctx, l, local)
+	r.nodes = known
+	return warnings, r.resumeSharing(ctx, l, local)
 }
 
-// share makes the link the place where calls are judged. What is still owed is
+// resumeSharing makes the link the place where calls are judged. What is still owed is
 // queued before them.
-func (r *Redis) share(ctx context.Context, l *link, local *Local) error {
+func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
-	p := &phase{link: l}
-	for _, d := range local.owed(true) {
-		j, s, err := r.debit(ctx, l, d)
+	p := &connState{conn: l}
+	for _, d := range local.takeDebts(true) {
+		j, s, err := r.debitJob(ctx, l, d)
 		if err != nil {
 			r.debts = append(r.debts, d)
 			continue
 		}
-		j.then = func(reply string, err error) {
-			if err != nil && !onlyThisCall(err) {
+		j.onDone = func(reply string, err error) {
+			if err != nil && !affectsOneCall(err) {
 				r.mu.Lock()
 				r.debts = append(r.debts, d)
 				r.mu.Unlock()
-				r.lose(p, err)
+				r.disconnect(p, err)
 			}
 		}
-		if !s.put(j) {
+		if !s.enqueue(j) {
 			r.debts = append(r.debts, d)
 		}
 	}
 	r.renewAll(p)
-	r.phase.Store(p)
+	r.state.Store(p)
 	return nil
 }
 
-func (r *Redis) debit(ctx context.Context, l *link, d debt) (*job, *shard, error) {
-	_, key := storeKey(r.prefix, d.kind, d.name)
+func (r *Redis) debitJob(ctx context.Context, l *conn, d debt) (*job, *batcher, error) {
+	_, key := bucketKey(r.prefix, d.kind, d.name)
 	s, err := l.route(ctx, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := append(r.head(s, r.next(), 3), d.budget.Rate.speed(), d.budget.Burst, min(d.tokens, most))
+	args := append(r.scriptArgs(s, r.nextID(), 3), d.budget.Rate.unitsPerMicrosecond(), d.budget.Burst, min(d.tokens, maxCount))
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 
-// pay debits what is owed, in portions. What may not have been debited stays
+// payDebts debits what is owed, in portions. What may not have been debited stays
 // owed: to debit twice is less than the limit, never more.
-func (r *Redis) pay(ctx context.Context, l *link) error {
+func (r *Redis) payDebts(ctx context.Context, l *conn) error {
 	r.mu.Lock()
 	debts := r.debts
 	r.debts = nil
 	r.mu.Unlock()
 	for len(debts) > 0 {
-		portion := debts[:min(len(debts), batchLength)]
-		if err := r.payPortion(ctx, l, portion); err != nil {
+		portion := debts[:min(len(debts), maxBatch)]
+		if err := r.payBatch(ctx, l, portion); err != nil {
 			r.mu.Lock()
 			r.debts = append(r.debts, debts...)
 			r.mu.Unlock()
@@ -278,12 +278,12 @@ func (r *Redis) pay(ctx context.Context, l *link) error {
 	return nil
 }
 
-func (r *Redis) payPortion(ctx context.Context, l *link, debts []debt) error {
+func (r *Redis) payBatch(ctx context.Context, l *conn, debts []debt) error {
 	jobs := make([]*job, 0, len(debts))
 	var failed error
 	for _, d := range debts {
-		j, s, err := r.debit(ctx, l, d)
-		if err == nil && !s.put(j) {
+		j, s, err := r.debitJob(ctx, l, d)
+		if err == nil && !s.enqueue(j) {
 			err = errQueueFull
 		}
 		if err != nil {
@@ -295,7 +295,7 @@ func (r *Redis) payPortion(ctx context.Context, l *link, debts []debt) error {
 	for _, j := range jobs {
 		select {
 		case <-j.done:
-			if j.err != nil && !onlyThisCall(j.err) {
+			if j.err != nil && !affectsOneCall(j.err) {
 				failed = j.err
 			}
 		case <-ctx.Done():

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// most is the highest rate per second, burst, concurrency and number of
+// maxCount is the highest rate per second, burst, concurrency and number of
 // replicas. Far above what one gateway can serve, it keeps the arithmetic of
 // the buckets exact to the nanosecond.
-const most = 1_000_000
+const maxCount = 1_000_000
 
 // Rate is a number of calls per second, minute or hour. The zero Rate is no
 // rate: it admits nothing.
@@ -47,8 +47,8 @@ func ParseRate(s string) (Rate, error) {
 		return Rate{}, fmt.Errorf("found %q, %s: the number is at least 1, without leading zeros", s, expected)
 	}
 	count, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || count > most*int64(per/time.Second) {
-		return Rate{}, fmt.Errorf("found %q, %s: the rate is at most %d/s", s, expected, most)
+	if err != nil || count > maxCount*int64(per/time.Second) {
+		return Rate{}, fmt.Errorf("found %q, %s: the rate is at most %d/s", s, expected, maxCount)
 	}
 	return Rate{count: count, per: per}, nil
 }

@@ -61,11 +61,11 @@ const (
 	leaseTime     = 15 * time.Second
 )
 
-// seams are what tests of this package replace.
-type seams struct {
-	standing func() time.Time // instead of Redis' clock
+// testHooks are what tests of this package replace.
+type testHooks struct {
+	clock    func() time.Time // instead of Redis' clock
 	lease    time.Duration
-	keep     time.Duration
+	extraTTL time.Duration
 }
 
 // wait is how long Redis has for something that it usually has so long for.
@@ -73,7 +73,7 @@ func (o *RedisOptions) wait(usual time.Duration) time.Duration {
 	if o.Wait <= 0 {
 		return usual
 	}
-	return time.Duration(float64(usual) * float64(o.Wait) / float64(decisionWait))
+	return time.Duration(float64(usual) * float64(o.Wait) / float64(callTimeout))
 }
 
 // Redis is the limiter that replicas share.
@@ -111,26 +111,26 @@ func (o *RedisOptions) wait(usual time.Duration) time.Duration {
 type Redis struct {
 	options RedisOptions
 	prefix  string
-	seams   seams
+	hooks   testHooks
 	id      string // of this gateway; begins the ids of its requests
 	count   atomic.Uint64
-	phase   atomic.Pointer[phase]
+	state   atomic.Pointer[connState]
 	lost    chan struct{}
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	known   map[string]acquaintance // only for the goroutine that tends
+	nodes   map[string]nodeState // only for the goroutine that tends
 
-	mu    sync.Mutex                     // guards changes of phase too
-	held  map[string]map[string]struct{} // ids of calls in flight, by agent
-	debts []debt                         // not yet debited
+	mu       sync.Mutex                     // guards changes of phase too
+	inFlight map[string]map[string]struct{} // ids of calls in flight, by agent
+	debts    []debt                         // not yet debited
 }
 
 var _ Limiter = (*Redis)(nil)
 
-// phase is where calls are judged: a link, or, while Redis is away, a Local.
-type phase struct {
-	link  *link
+// connState is where calls are judged: a link, or, while Redis is away, a Local.
+type connState struct {
+	conn  *conn
 	local *Local
 	cause error // why Redis is away
 }
@@ -141,14 +141,14 @@ type phase struct {
 // a version before 6.0, or a maxmemory-policy other than noeviction. No text
 // holds a secret. Close ends the limiter.
 func NewRedis(ctx context.Context, options RedisOptions) (r *Redis, warnings []string, err error) {
-	return newRedis(ctx, options, seams{lease: leaseTime})
+	return newRedis(ctx, options, testHooks{lease: leaseTime})
 }
 
-func newRedis(ctx context.Context, options RedisOptions, seams seams) (*Redis, []string, error) {
-	if err := options.check(); err != nil {
+func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redis, []string, error) {
+	if err := options.validate(); err != nil {
 		return nil, nil, err
 	}
-	silence()
+	disableClientLog()
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
@@ -157,38 +157,38 @@ func newRedis(ctx context.Context, options RedisOptions, seams seams) (*Redis, [
 		return nil, nil, fmt.Errorf("no random bytes: %w", err)
 	}
 	r := &Redis{
-		options: options, prefix: options.Prefix, seams: seams, id: hex.EncodeToString(id[:]) + "-",
-		lost: make(chan struct{}, 1), held: map[string]map[string]struct{}{},
+		options: options, prefix: options.Prefix, hooks: seams, id: hex.EncodeToString(id[:]) + "-",
+		lost: make(chan struct{}, 1), inFlight: map[string]map[string]struct{}{},
 	}
 	if r.prefix == "" {
 		r.prefix = defaultPrefix
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.phase.Store(r.away(errors.New("Redis has not been reached yet")))
-	warnings, err := r.reach(ctx)
-	var unfit fault
+	r.state.Store(r.newFallback(errors.New("Redis has not been reached yet")))
+	warnings, err := r.connect(ctx)
+	var unfit unfitError
 	if errors.As(err, &unfit) {
 		r.cancel()
 		return nil, nil, err
 	}
 	if err != nil {
-		r.still(err)
-		warnings = append(warnings, "Redis cannot be reached yet: "+operator(err).Error())
+		r.updateCause(err)
+		warnings = append(warnings, "Redis cannot be reached yet: "+sanitized(err).Error())
 		r.lost <- struct{}{}
 	}
-	r.group.Go(r.tend)
-	r.group.Go(r.renew)
+	r.group.Go(r.maintain)
+	r.group.Go(r.renewLeases)
 	return r, warnings, nil
 }
 
-// silence keeps the library from writing to standard error.
-var silence = sync.OnceFunc(func() { redis.SetLogger(mute{}) })
+// disableClientLog keeps the library from writing to standard error.
+var disableClientLog = sync.OnceFunc(func() { redis.SetLogger(discardLogger{}) })
 
-type mute struct{}
+type discardLogger struct{}
 
-func (mute) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
-func (o *RedisOptions) check() error {
+func (o *RedisOptions) validate() error {
 	ways := 0
 	for _, given := range []bool{o.URL != nil, o.Sentinel.Master != "" || len(o.Sentinel.Addresses) > 0, len(o.Cluster.Addresses) > 0} {
 		if given {
@@ -225,7 +225,7 @@ func (o *RedisOptions) parseURL() (*redis.Options, error) {
 	return opt, nil
 }
 
-func secret(f func() (string, string)) (user, password string) {
+func credentials(f func() (string, string)) (user, password string) {
 	if f == nil {
 		return "", ""
 	}
@@ -235,8 +235,8 @@ func secret(f func() (string, string)) (user, password string) {
 // Shared tells whether the budgets are counted in Redis now; if not, cause is
 // why, for the operator.
 func (r *Redis) Shared() (shared bool, cause error) {
-	p := r.phase.Load()
-	return p.link != nil, p.cause
+	p := r.state.Load()
+	return p.conn != nil, p.cause
 }
 
 // Close ends the limiter: its questions are refused from then on, and leases
@@ -246,17 +246,17 @@ func (r *Redis) Close() error {
 	r.group.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.phase.Load()
-	r.phase.Store(&phase{cause: errClosed})
-	if p.link != nil {
-		p.link.end()
+	p := r.state.Load()
+	r.state.Store(&connState{cause: errClosed})
+	if p.conn != nil {
+		p.conn.shutdown()
 	}
 	return nil
 }
 
 const errClosed cause = "the limiter is closed"
 
-func (r *Redis) ready(ctx context.Context, limits *Limits) error {
+func (r *Redis) validate(ctx context.Context, limits *Limits) error {
 	switch {
 	case r == nil || r.options.Clock == nil:
 		return errNoLimiter
@@ -270,26 +270,26 @@ func (r *Redis) ready(ctx context.Context, limits *Limits) error {
 
 // Take is Limiter's.
 func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	if err := r.ready(ctx, limits); err != nil {
+	if err := r.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	if key.Agent == "" || key.Tool == "" {
-		return Lease{}, unavailable(errNobody)
+		return Lease{}, unavailable(errNoNames)
 	}
-	var d demand
-	d.fill(limits, key)
-	if !d.usable() {
-		return Lease{}, unavailable(errFigures)
+	var d charges
+	d.collect(limits, key)
+	if !d.valid() {
+		return Lease{}, unavailable(errInvalidLimits)
 	}
-	lease, v, err := r.judge(ctx, limits, &d)
+	lease, v, err := r.decide(ctx, limits, &d)
 	switch {
 	case err != nil:
 		return Lease{}, unavailable(err)
 	case v.outcome == taken:
 		return lease, nil
-	case v.outcome == spent:
+	case v.outcome == exhausted:
 		return Lease{}, rateLimited(v.ms, v.by)
-	case v.outcome == crowded:
+	case v.outcome == noSlot:
 		return Lease{}, concurrencyLimited(*d.slots)
 	}
 	return Lease{}, unavailable(errDisagree)
@@ -297,74 +297,74 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller is Limiter's.
 func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
-	if err := r.ready(ctx, limits); err != nil {
+	if err := r.validate(ctx, limits); err != nil {
 		return unavailable(err)
 	}
 	if caller == "" {
-		return unavailable(errNobody)
+		return unavailable(errNoNames)
 	}
 	if limits.Caller == nil {
 		return nil
 	}
-	var d demand
-	d.add(callers, false, true, name{bounded(caller), ""}, *limits.Caller)
-	if !d.usable() {
-		return unavailable(errFigures)
+	var d charges
+	d.add(callers, false, true, name{boundedName(caller), ""}, *limits.Caller)
+	if !d.valid() {
+		return unavailable(errInvalidLimits)
 	}
-	_, v, err := r.judge(ctx, limits, &d)
+	_, v, err := r.decide(ctx, limits, &d)
 	switch {
 	case err != nil:
 		return unavailable(err)
 	case v.outcome == taken:
 		return nil
-	case v.outcome == spent:
+	case v.outcome == exhausted:
 		return callerRateLimited(v.ms, v.by)
 	}
 	return unavailable(errDisagree)
 }
 
-// judge asks Redis, or the Local that stands in for it.
-func (r *Redis) judge(ctx context.Context, limits *Limits, d *demand) (Lease, verdict, error) {
+// decide asks Redis, or the Local that stands in for it.
+func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, verdict, error) {
 	if d.count == 0 && d.slots == nil {
 		return Lease{}, verdict{outcome: taken}, nil
 	}
-	id := r.next()
+	id := r.nextID()
 	// Between the question and the answer Redis may go, or come back. It is
 	// asked once: what was asked may have been counted.
 	var asked error
 	for range 3 {
-		p := r.phase.Load()
-		if p.link != nil {
+		p := r.state.Load()
+		if p.conn != nil {
 			if asked != nil {
 				return Lease{}, verdict{}, asked
 			}
-			v, err := r.ask(ctx, p.link, d, id)
+			v, err := r.query(ctx, p.conn, d, id)
 			if err == nil {
 				return r.lease(p, v, d, id), v, nil
 			}
 			if ctx.Err() != nil {
 				return Lease{}, verdict{}, ctx.Err()
 			}
-			if asked = operator(err); errors.Is(err, errQueueFull) || onlyThisCall(err) {
+			if asked = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
 				return Lease{}, verdict{}, asked
 			}
-			r.lose(p, err)
+			r.disconnect(p, err)
 			continue
 		}
 		if p.local == nil || limits.OnStoreLoss != LossLocal {
 			return Lease{}, verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
 		}
-		if limits.Replicas < 1 || limits.Replicas > most {
-			return Lease{}, verdict{}, errFigures
+		if limits.Replicas < 1 || limits.Replicas > maxCount {
+			return Lease{}, verdict{}, errInvalidLimits
 		}
 		part := *d
-		part.share(limits.Replicas)
+		part.divide(limits.Replicas)
 		set := &p.local.calls
-		if d.count > 0 && d.asks[0].kind == callers {
+		if d.count > 0 && d.list[0].kind == callers {
 			set = &p.local.callers
 		}
 		_, v := set.take(&part, p.local.clock(), p.local.capacity)
-		if v.outcome != gone {
+		if v.outcome != closed {
 			return r.lease(p, v, d, id), v, nil
 		}
 	}

@@ -6,30 +6,30 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// crowdedMS is the hint to wait for a slot. When a call in flight ends is not
+// slotRetryMS is the hint to wait for a slot. When a call in flight ends is not
 // known; a second keeps a caller from spinning, is short beside the tool
 // calls that it waits for, and is the least that Retry-After can say.
-const crowdedMS = 1000
+const slotRetryMS = 1000
 
 // The messages say how long to wait and nothing about whose budget it is:
 // budgets of tools and projects are spent by others too. The cause says it to
 // the operator.
 
-func rateLimited(ms int64, by *ask) error {
+func rateLimited(ms int64, by *charge) error {
 	e := refusal.New(refusal.RateLimited, fmt.Sprintf("Too many calls for the moment: wait %d ms, then send the same call again.", ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
 
-func callerRateLimited(ms int64, by *ask) error {
+func callerRateLimited(ms int64, by *charge) error {
 	e := refusal.New(refusal.CallerRateLimited, fmt.Sprintf("Too many requests for the moment: wait %d ms, then send the same request again.", ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
 
 func concurrencyLimited(slots int) error {
-	e := refusal.New(refusal.ConcurrencyLimited, fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.", crowdedMS))
-	e.RetryAfterMS, e.Cause = crowdedMS, fmt.Errorf("all %d slots of the agent are in use", slots)
+	e := refusal.New(refusal.ConcurrencyLimited, fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.", slotRetryMS))
+	e.RetryAfterMS, e.Cause = slotRetryMS, fmt.Errorf("all %d slots of the agent are in use", slots)
 	return e
 }
 
@@ -38,8 +38,8 @@ func unavailable(cause error) error {
 }
 
 // cause names the budget, or the want of room for it, by its key.
-func (a *ask) cause() error {
-	if a.cramped {
+func (a *charge) cause() error {
+	if a.tableFull {
 		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.path())
 	}
 	return fmt.Errorf("%s (%s) is spent", a.path(), a.budget)

@@ -19,12 +19,12 @@ func newScript(body string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// speed is the rate in units a microsecond. A bucket counts in units, of which
+// unitsPerMicrosecond is the rate in units a microsecond. A bucket counts in units, of which
 // 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
 // brings 3600 N units each microsecond, N/m 60 N and N/h N. So every figure is
 // a whole number, and up to the highest burst below 2^53, to which the numbers
 // of Lua are exact.
-func (r Rate) speed() int64 { return r.count * int64(time.Hour/r.per) }
+func (r Rate) unitsPerMicrosecond() int64 { return r.count * int64(time.Hour/r.per) }
 
 // A bucket is a string, "at level speed burst": the microsecond that it was
 // last counted at, the units it held then, and the figures it had. It expires
@@ -134,10 +134,10 @@ end
 return id .. ' taken'
 `)
 
-// giveBackScript returns what one take got and its call could not use. KEYS
+// refundScript returns what one take got and its call could not use. KEYS
 // are as in takeScript; ARGV[4] is the id, [5] the number of buckets. A bucket
 // that is gone is full: there is nothing to give back.
-var giveBackScript = newScript(`
+var refundScript = newScript(`
 local n = tonumber(ARGV[5])
 for i = 1, n do
   local state = call('GET', KEYS[i])
@@ -175,63 +175,63 @@ call('PEXPIRE', KEYS[1], format('%.0f', ceil(lease / 1000) + keep + 1))
 return ARGV[4] .. ' renewed'
 `)
 
-var scripts = []*script{takeScript, giveBackScript, debitScript, renewScript}
+var scripts = []*script{takeScript, refundScript, debitScript, renewScript}
 
-var errReply = errors.New("the reply is not one to this request")
+var errForeignReply = errors.New("the reply is not one to this request")
 
-// answer reads what takeScript returned; by counts from 1, among so many
+// parseReply reads what takeScript returned; by counts from 1, among so many
 // buckets. Whatever is not exactly an answer to this request is an error.
-func answer(reply, id string, buckets int) (out outcome, ms int64, by int, err error) {
+func parseReply(reply, id string, buckets int) (out outcome, ms int64, by int, err error) {
 	rest, ok := strings.CutPrefix(reply, id+" ")
 	if !ok {
-		return failed, 0, 0, errReply
+		return failed, 0, 0, errForeignReply
 	}
 	switch rest {
 	case "taken":
 		return taken, 0, 0, nil
 	case "crowded":
-		return crowded, 0, 0, nil
+		return noSlot, 0, 0, nil
 	}
 	figures, ok := strings.CutPrefix(rest, "spent ")
 	first, second, two := strings.Cut(figures, " ")
 	if !ok || !two {
-		return failed, 0, 0, errReply
+		return failed, 0, 0, errForeignReply
 	}
 	ms, err1 := strconv.ParseInt(first, 10, 64)
 	by, err2 := strconv.Atoi(second)
 	if err1 != nil || err2 != nil || ms < 1 || by < 1 || by > buckets {
-		return failed, 0, 0, errReply
+		return failed, 0, 0, errForeignReply
 	}
-	return spent, ms, by, nil
+	return exhausted, ms, by, nil
 }
 
-// storeKey is the key of a bucket. What belongs to one agent shares a hash tag,
+// bucketKey is the key of a bucket. What belongs to one agent shares a hash tag,
 // so that on a cluster it lies on one node.
-func storeKey(prefix string, k kind, n name) (tag, key string) {
+func bucketKey(prefix string, k kind, n name) (tag, key string) {
 	switch k {
 	case agents:
-		tag = prefix + "{a/" + part(n.first) + "}"
+		tag = prefix + "{a/" + keyPart(n.first) + "}"
 	case agentTools:
-		tag = prefix + "{a/" + part(n.first) + "}"
-		return tag, tag + ":tool:" + part(n.second)
+		tag = prefix + "{a/" + keyPart(n.first) + "}"
+		return tag, tag + ":tool:" + keyPart(n.second)
 	case tools:
-		tag = prefix + "{t/" + part(n.first) + "}"
+		tag = prefix + "{t/" + keyPart(n.first) + "}"
 	case projects:
-		tag = prefix + "{p/" + part(n.first) + "/" + part(n.second) + "}"
+		tag = prefix + "{p/" + keyPart(n.first) + "/" + keyPart(n.second) + "}"
 	case callers:
-		tag = prefix + "{c/" + part(n.first) + "}"
+		tag = prefix + "{c/" + keyPart(n.first) + "}"
 	default:
 		panic(fmt.Sprintf("kind %d", k))
 	}
 	return tag, tag + ":bucket"
 }
 
-func slotsKey(prefix, agent string) string { return prefix + "{a/" + part(agent) + "}:slots" }
+func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(agent) + "}:slots" }
 
-// part writes a name within a key. Names that are long, or hold a byte that
+// keyPart writes a name within a key. Names that are long, or hold a byte that
 // has a meaning in a key, stand there as their digest, which is too long to be
 // a name itself.
-func part(s string) string {
+func keyPart(s string) string {
 	if len(s) > 64 {
 		return digest(s)
 	}

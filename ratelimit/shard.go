@@ -13,40 +13,40 @@ import (
 )
 
 const (
-	// replyWait is how long Redis has for one batch, and decisionWait how long a
+	// batchTimeout is how long Redis has for one batch, and callTimeout how long a
 	// call waits in all, queue included.
-	replyWait    = 100 * time.Millisecond
-	decisionWait = 150 * time.Millisecond
+	batchTimeout = 100 * time.Millisecond
+	callTimeout  = 150 * time.Millisecond
 	queueLength  = 8192
-	batchLength  = 512
+	maxBatch     = 512
 )
 
 var (
 	errQueueFull = errors.New("the queue to Redis is full")
-	errSlow      = errors.New("Redis did not answer in time")
+	errTimeout   = errors.New("Redis did not answer in time")
 )
 
 // stages of a job.
 const (
-	queued int32 = iota
-	sent         // in a batch: from here on it may have run
-	left         // nobody waits for it any more
+	queued    int32 = iota
+	sent            // in a batch: from here on it may have run
+	abandoned       // nobody waits for it any more
 	answered
 )
 
 // job is one script, or one plain command, for one node. It is sent at most
 // once: only where Redis says that it did not run is it sent again.
 type job struct {
-	script *script // nil: args are a plain command
-	args   []any   // of a script: from the number of keys on
-	stage  atomic.Int32
-	moved  bool
-	reply  string
-	err    error
-	done   chan struct{} // closed when reply and err are set
-	// then, if not nil, is told of the end; late only of the end of a job that
+	script     *script // nil: args are a plain command
+	args       []any   // of a script: from the number of keys on
+	stage      atomic.Int32
+	redirected bool
+	reply      string
+	err        error
+	done       chan struct{} // closed when reply and err are set
+	// onDone, if not nil, is told of the end; late only of the end of a job that
 	// nobody waits for any more.
-	then, late func(reply string, err error)
+	onDone, onLateReply func(reply string, err error)
 }
 
 func newJob(s *script, keys []string, args ...any) *job {
@@ -62,25 +62,25 @@ func newJob(s *script, keys []string, args ...any) *job {
 func (j *job) finish(reply string, err error) {
 	j.reply, j.err = reply, err
 	waited := j.stage.CompareAndSwap(sent, answered) || j.stage.CompareAndSwap(queued, answered)
-	if !waited && j.late != nil {
-		j.late(reply, err)
+	if !waited && j.onLateReply != nil {
+		j.onLateReply(reply, err)
 	}
-	if j.then != nil {
-		j.then(reply, err)
+	if j.onDone != nil {
+		j.onDone(reply, err)
 	}
 	close(j.done)
 }
 
-// leave is for the one who waits, and no longer does. It reports false where
+// abandon is for the one who waits, and no longer does. It reports false where
 // the answer has just come.
-func (j *job) leave() bool {
-	return j.stage.CompareAndSwap(queued, left) || j.stage.CompareAndSwap(sent, left)
+func (j *job) abandon() bool {
+	return j.stage.CompareAndSwap(queued, abandoned) || j.stage.CompareAndSwap(sent, abandoned)
 }
 
-// shard is one node of Redis with its queue. One goroutine sends whatever is
+// batcher is one node of Redis with its queue. One goroutine sends whatever is
 // queued as one pipeline and waits for the replies, so that jobs run in the
 // order of the queue and a busy gateway needs few round trips.
-type shard struct {
+type batcher struct {
 	address string
 	client  *redis.Client
 	queue   chan *job
@@ -88,16 +88,16 @@ type shard struct {
 	wait    time.Duration // for the replies to a batch
 	since   string        // takeScript's ARGV[2]
 	tag     string        // a hash tag of this node
-	// moved finds the shard that a MOVED reply names; nil where there is none.
-	moved func(address string) *shard
+	// findMoved finds the shard that a MOVED reply names; nil where there is none.
+	findMoved func(address string) *batcher
 }
 
-func newShard(address string, client *redis.Client, wait time.Duration) *shard {
-	return &shard{address: address, client: client, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
+func newBatcher(address string, client *redis.Client, wait time.Duration) *batcher {
+	return &batcher{address: address, client: client, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
 }
 
-// put queues a job. A job that finds the queue full is not sent.
-func (s *shard) put(j *job) bool {
+// enqueue queues a job. A job that finds the queue full is not sent.
+func (s *batcher) enqueue(j *job) bool {
 	select {
 	case s.queue <- j:
 		return true
@@ -107,12 +107,12 @@ func (s *shard) put(j *job) bool {
 }
 
 // run sends batches until the shard is stopped; what is queued then fails.
-func (s *shard) run() {
-	batch := make([]*job, 0, batchLength)
+func (s *batcher) run() {
+	batch := make([]*job, 0, maxBatch)
 	for {
 		select {
 		case <-s.stop:
-			s.drain()
+			s.failQueued()
 			return
 		case j := <-s.queue:
 			batch = s.gather(append(batch[:0], j))
@@ -122,8 +122,8 @@ func (s *shard) run() {
 	}
 }
 
-func (s *shard) gather(batch []*job) []*job {
-	for len(batch) < batchLength {
+func (s *batcher) gather(batch []*job) []*job {
+	for len(batch) < maxBatch {
 		select {
 		case j := <-s.queue:
 			batch = append(batch, j)
@@ -134,18 +134,18 @@ func (s *shard) gather(batch []*job) []*job {
 	return batch
 }
 
-func (s *shard) drain() {
+func (s *batcher) failQueued() {
 	for {
 		select {
 		case j := <-s.queue:
-			j.finish("", errSlow)
+			j.finish("", errTimeout)
 		default:
 			return
 		}
 	}
 }
 
-func (s *shard) send(batch []*job) {
+func (s *batcher) send(batch []*job) {
 	live := batch[:0]
 	for _, j := range batch {
 		if j.stage.CompareAndSwap(queued, sent) {
@@ -176,7 +176,7 @@ func (s *shard) send(batch []*job) {
 // exec sends jobs as one pipeline and hands out the replies. It returns the
 // jobs that Redis did not run since it does not know the script, unless they
 // were sent whole.
-func (s *shard) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*job) {
+func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*job) {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -193,15 +193,15 @@ func (s *shard) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*j
 		value, err := replies[i].Result()
 		text, isText := value.(string)
 		switch {
-		case err != nil && !whole && j.script != nil && isReply(err, "NOSCRIPT"):
+		case err != nil && !whole && j.script != nil && isRedisError(err, "NOSCRIPT"):
 			unknown = append(unknown, j)
-		case err != nil && isReply(err, "MOVED") && s.redirect(j, err):
+		case err != nil && isRedisError(err, "MOVED") && s.redirect(j, err):
 		case err != nil:
 			j.finish("", err)
 		case value == nil && all != nil:
 			j.finish("", all)
 		case !isText && j.script != nil:
-			j.finish("", errReply)
+			j.finish("", errForeignReply)
 		default:
 			j.finish(text, nil)
 		}
@@ -211,16 +211,16 @@ func (s *shard) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*j
 
 // redirect queues a job that did not run, since its key has moved, at the node
 // that has the key now, once.
-func (s *shard) redirect(j *job, err error) bool {
-	if j.moved || s.moved == nil {
+func (s *batcher) redirect(j *job, err error) bool {
+	if j.redirected || s.findMoved == nil {
 		return false
 	}
 	text := err.Error()
-	to := s.moved(text[strings.LastIndexByte(text, ' ')+1:])
+	to := s.findMoved(text[strings.LastIndexByte(text, ' ')+1:])
 	if to == nil {
 		return false
 	}
-	j.moved = true
+	j.redirected = true
 	if !j.stage.CompareAndSwap(sent, queued) {
 		close(j.done)
 		return true
@@ -228,32 +228,32 @@ func (s *shard) redirect(j *job, err error) bool {
 	if j.script != nil {
 		j.args[0], j.args[1] = "evalsha", j.script.sha
 	}
-	if !to.put(j) {
+	if !to.enqueue(j) {
 		j.finish("", errQueueFull)
 	}
 	return true
 }
 
-// isReply tells whether Redis itself answered with this error.
-func isReply(err error, code string) bool {
+// isRedisError tells whether Redis itself answered with this error.
+func isRedisError(err error, code string) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), code)
 }
 
-// onlyThisCall tells whether an error says that Redis is there and judged this
+// affectsOneCall tells whether an error says that Redis is there and judged this
 // one call: it is then the call that is refused, and the store is not away.
-func onlyThisCall(err error) bool {
+func affectsOneCall(err error) bool {
 	for _, code := range []string{"WRONGTYPE", "BADBUCKET", "ASK", "TRYAGAIN", "CROSSSLOT"} {
-		if isReply(err, code) {
+		if isRedisError(err, code) {
 			return true
 		}
 	}
-	return isReply(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
+	return isRedisError(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// operator is an error in words that hold nothing of a call's content: the
+// sanitized is an error in words that hold nothing of a call's content: the
 // network's, or the code with which Redis answered.
-func operator(err error) error {
+func sanitized(err error) error {
 	var reply redis.Error
 	var wire net.Error
 	switch {
@@ -261,7 +261,7 @@ func operator(err error) error {
 		code, _, _ := strings.Cut(reply.Error(), " ")
 		return fmt.Errorf("Redis answered %s", strings.TrimSuffix(code, ":"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &wire) && wire.Timeout():
-		return errSlow
+		return errTimeout
 	}
 	return err
 }

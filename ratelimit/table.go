@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// capacity is how many buckets of one kind are remembered: about 7 MiB of them
+// maxBuckets is how many buckets of one kind are remembered: about 7 MiB of them
 // with the longest names.
-const capacity = 1 << 14
+const maxBuckets = 1 << 14
 
 // table holds the buckets of one kind, bounded. Only a bucket that is full
 // again is ever forgotten, since that changes nothing for anybody. Where none
@@ -22,11 +22,11 @@ type table struct {
 // find returns the bucket that is asked for, with the figures of the ask, made
 // where there was none; nil where there is no room. One that is made is full,
 // or, if empty is not nil, was empty then.
-func (t *table) find(a *ask, now moment, capacity int, empty *time.Time) *bucket {
+func (t *table) find(a *charge, now instant, capacity int, empty *time.Time) *bucket {
 	if found, ok := t.byName[a.name]; ok {
 		if found.budget != a.budget {
-			found.adapt(a.budget, now)
-			found.whole = a.whole
+			found.reconfigure(a.budget, now)
+			found.undivided = a.undivided
 			heap.Fix(&t.byFull, found.index)
 		}
 		return found
@@ -43,7 +43,7 @@ func (t *table) find(a *ask, now moment, capacity int, empty *time.Time) *bucket
 	}
 	// The name may be a small part of a large body, which it would keep alive.
 	made := newBucket(name{strings.Clone(a.name.first), strings.Clone(a.name.second)}, a.budget, now)
-	made.whole = a.whole
+	made.undivided = a.undivided
 	if empty != nil {
 		made.drain(*empty, now)
 	}
@@ -52,8 +52,8 @@ func (t *table) find(a *ask, now moment, capacity int, empty *time.Time) *bucket
 	return made
 }
 
-// spend takes a token from a bucket, and reports whether there was one.
-func (t *table) spend(b *bucket, now moment) bool {
+// take takes a token from a bucket, and reports whether there was one.
+func (t *table) take(b *bucket, now instant) bool {
 	ok := b.take(now)
 	// A bucket that is full later than before can only sink.
 	if hasChildren := 2*b.index+1 < len(t.byFull); hasChildren {
@@ -62,10 +62,10 @@ func (t *table) spend(b *bucket, now moment) bool {
 	return ok
 }
 
-// room is the smallest number of milliseconds after which a table that is
+// waitForRoom is the smallest number of milliseconds after which a table that is
 // full of busy buckets has room for a new name.
-func (t *table) room(raw time.Time, now moment) int64 {
-	return milliseconds(now.at.Sub(raw), time.Duration(t.byFull[0].full-now.ns))
+func (t *table) waitForRoom(raw time.Time, now instant) int64 {
+	return ceilMillis(now.at.Sub(raw), time.Duration(t.byFull[0].full-now.ns))
 }
 
 // byFull is a heap with the bucket that is full soonest at its root.

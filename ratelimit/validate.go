@@ -38,7 +38,7 @@ func (l *Limits) Validate() []FieldError {
 	v.tools(l.Tools, "tools")
 	byText := func(a, b Project) int { return strings.Compare(a.String(), b.String()) }
 	for _, project := range slices.SortedFunc(maps.Keys(l.Projects), byText) {
-		if fault := project.fault(); fault != "" {
+		if fault := project.problem(); fault != "" {
 			v.add(fmt.Sprintf("found %q, expected %s", project, fault), "projects", project.String())
 		}
 		budget := l.Projects[project]
@@ -61,17 +61,17 @@ func (v *validation) add(message string, path ...string) {
 func (v *validation) allowance(a Allowance, path ...string) {
 	v.budget(a.Budget, path...)
 	if a.Concurrency != nil {
-		v.count(*a.Concurrency, below(path, "concurrency")...)
+		v.count(*a.Concurrency, appendKey(path, "concurrency")...)
 	}
 }
 
 func (v *validation) tools(budgets map[string]Budget, path ...string) {
 	for _, name := range slices.Sorted(maps.Keys(budgets)) {
 		if !toolName(name) {
-			v.add(fmt.Sprintf("found %q, expected a tool's name such as web.search (no patterns)", name), below(path, name)...)
+			v.add(fmt.Sprintf("found %q, expected a tool's name such as web.search (no patterns)", name), appendKey(path, name)...)
 		}
 		budget := budgets[name]
-		v.budget(&budget, below(path, name)...)
+		v.budget(&budget, appendKey(path, name)...)
 	}
 }
 
@@ -80,28 +80,28 @@ func (v *validation) budget(b *Budget, path ...string) {
 		return
 	}
 	if b.Rate == (Rate{}) {
-		v.add("found no rate, expected one such as 5/s (a burst alone limits nothing)", below(path, "rate")...)
+		v.add("found no rate, expected one such as 5/s (a burst alone limits nothing)", appendKey(path, "rate")...)
 	}
-	v.count(b.Burst, below(path, "burst")...)
+	v.count(b.Burst, appendKey(path, "burst")...)
 }
 
 func (v *validation) count(n int, path ...string) {
-	if n < 1 || n > most {
-		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, most), path...)
+	if n < 1 || n > maxCount {
+		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, maxCount), path...)
 	}
 }
 
-// below returns a path of its own: paths of siblings must not share memory.
-func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+// appendKey returns a path of its own: paths of siblings must not share memory.
+func appendKey(path []string, key string) []string { return append(slices.Clip(path), key) }
 
-// usable is what a bucket needs. Validate says more, and once; this guards
+// valid is what a bucket needs. Validate says more, and once; this guards
 // each call against limits that nobody validated.
-func (b Budget) usable() bool {
-	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= most
+func (b Budget) valid() bool {
+	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= maxCount
 }
 
-// fault says what was expected of a project's name, or "".
-func (p Project) fault() string {
+// problem says what was expected of a project's name, or "".
+func (p Project) problem() string {
 	if p.Workspace == "" || p.Name == "" || strings.Contains(p.Workspace, "/") || strings.Contains(p.Name, "/") {
 		return "workspace/project"
 	}
