@@ -100,7 +100,7 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 		m.onSync = func() error {
 			m.onSync = nil
 			for i, e := range batch {
-				if leavers>>i&1 == 1 && !l.takeBack(e, true) {
+				if leavers>>i&1 == 1 && !l.withdraw(e, true) {
 					t.Fatalf("record %d could not be taken back", i)
 				}
 			}
@@ -114,7 +114,7 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 		want = append(want, "newcomer")
 		l.opts.batch = size + 1
 		l.commit(batch)
-		l.commit(l.take())
+		l.commit(l.nextBatch())
 		for i, e := range batch {
 			if left := leavers>>i&1 == 1; left != (e.state == abandoned) || left != (len(e.done) == 0) {
 				t.Errorf("leavers %05b: record %d: state %d with %d answers", leavers, i, e.state, len(e.done))

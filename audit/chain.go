@@ -15,13 +15,13 @@ const (
 	// none that is longer, and readers hold no more than one.
 	maxLine = 64 << 20
 
-	hexLen    = 2 * sha256.Size
-	seqHead   = `{"seq":`
-	prevHead  = `,"prev":"`
-	hashHead  = `","hash":"`
-	lineTail  = `"}`
-	sealLen   = len(prevHead) + hexLen + len(hashHead) + hexLen + len(lineTail)
-	hashedCut = len(hashHead) - 1 + hexLen + len(lineTail) // from `,"hash"` to the end
+	hexLen     = 2 * sha256.Size
+	seqPrefix  = `{"seq":`
+	prevPrefix = `,"prev":"`
+	hashPrefix = `","hash":"`
+	lineSuffix = `"}`
+	sealLen    = len(prevPrefix) + hexLen + len(hashPrefix) + hexLen + len(lineSuffix)
+	hashedCut  = len(hashPrefix) - 1 + hexLen + len(lineSuffix) // from `,"hash"` to the end
 )
 
 // genesis stands for the hash before the first record.
@@ -37,36 +37,36 @@ type link struct {
 func (l link) seal(dst, body []byte) ([]byte, link) {
 	start := len(dst)
 	next := link{seq: l.seq + 1}
-	dst = strconv.AppendUint(append(dst, seqHead...), next.seq, 10)
+	dst = strconv.AppendUint(append(dst, seqPrefix...), next.seq, 10)
 	dst = append(append(dst, ','), body...)
-	dst = append(append(dst, prevHead...), l.hash...)
+	dst = append(append(dst, prevPrefix...), l.hash...)
 	dst = append(dst, '"')
 	sum := sha256.Sum256(dst[start:])
 	next.hash = hex.EncodeToString(sum[:])
-	dst = append(append(dst, hashHead[1:]...), next.hash...)
-	return append(append(dst, lineTail...), '\n'), next
+	dst = append(append(dst, hashPrefix[1:]...), next.hash...)
+	return append(append(dst, lineSuffix...), '\n'), next
 }
 
-// read checks a line (without its line end) by itself: its form, and its own
+// parseLine checks a line (without its line end) by itself: its form, and its own
 // hash. It returns the line's place and the hash that it names as the one
 // before. The error is a sentence for the operator and quotes nothing.
-func read(line []byte) (at link, prev string, err error) {
-	rest, ok := bytes.CutPrefix(line, []byte(seqHead))
+func parseLine(line []byte) (at link, prev string, err error) {
+	rest, ok := bytes.CutPrefix(line, []byte(seqPrefix))
 	digits, _, found := bytes.Cut(rest, []byte(","))
 	if !ok || !found {
-		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqHead)
+		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqPrefix)
 	}
 	at.seq, err = strconv.ParseUint(string(digits), 10, 64)
 	if err != nil || digits[0] == '0' || digits[0] == '+' {
-		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqHead)
+		return at, "", fmt.Errorf("is not a record: it does not begin with %s and a number", seqPrefix)
 	}
-	if len(line) < len(seqHead)+sealLen {
+	if len(line) < len(seqPrefix)+sealLen {
 		return at, "", fmt.Errorf("is not a record: it does not end with prev and hash")
 	}
 	tail := line[len(line)-sealLen:]
-	prev = string(tail[len(prevHead) : len(prevHead)+hexLen])
-	at.hash = string(tail[sealLen-len(lineTail)-hexLen : sealLen-len(lineTail)])
-	if string(tail) != prevHead+prev+hashHead+at.hash+lineTail {
+	prev = string(tail[len(prevPrefix) : len(prevPrefix)+hexLen])
+	at.hash = string(tail[sealLen-len(lineSuffix)-hexLen : sealLen-len(lineSuffix)])
+	if string(tail) != prevPrefix+prev+hashPrefix+at.hash+lineSuffix {
 		return at, "", fmt.Errorf("is not a record: it does not end with prev and hash")
 	}
 	sum := sha256.Sum256(line[:len(line)-hashedCut])
@@ -81,7 +81,7 @@ func read(line []byte) (at link, prev string, err error) {
 
 // next checks that line follows l and returns its link.
 func (l link) next(line []byte) (link, error) {
-	at, prev, err := read(line)
+	at, prev, err := parseLine(line)
 	switch {
 	case err != nil:
 		return l, err

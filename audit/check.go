@@ -51,14 +51,14 @@ func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	case len(c.Keys) == 0 && (c.Partial || c.CheckpointFile != ""):
 		return nil, errors.New("without a public key no head can be believed")
 	}
-	chains := sorted(files)
+	chains := groupByChain(files)
 	if len(chains) > 1 && c.CheckpointFile != "" {
 		return nil, fmt.Errorf("%s is a file of one chain, and the files are of %d: verify each by itself", c.CheckpointFile, len(chains))
 	}
 	for i := range chains {
 		err := c.verify(&chains[i])
 		if err == nil {
-			err = copied(chains[:i], &chains[i])
+			err = findCopy(chains[:i], &chains[i])
 		}
 		if err != nil && !errors.As(err, &chains[i].Corruption) {
 			return nil, err
@@ -67,12 +67,12 @@ func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	return chains, nil
 }
 
-// sorted tells the chains apart. What cannot be read here is found, and told,
+// groupByChain tells the chains apart. What cannot be read here is found, and told,
 // when its chain is verified.
-func sorted(files []string) []Chain {
+func groupByChain(files []string) []Chain {
 	var chains []Chain
 	for _, name := range files {
-		before, first := start(name)
+		before, first := firstLink(name)
 		at := chainOf(chains, name, before, first)
 		if at < 0 {
 			chains = append(chains, Chain{Files: []string{name}, before: before, first: first})
@@ -87,9 +87,9 @@ func sorted(files []string) []Chain {
 	return chains
 }
 
-// start returns the first record of a file, and the link that it follows, as
+// firstLink returns the first record of a file, and the link that it follows, as
 // far as there is one that can be read.
-func start(name string) (before, first link) {
+func firstLink(name string) (before, first link) {
 	before = link{hash: genesis}
 	f, err := openRead(name)
 	if err != nil {
@@ -98,7 +98,7 @@ func start(name string) (before, first link) {
 	defer f.Close()
 	enough := errors.New("one is enough")
 	_, _, _ = eachLine(f, func(line []byte, _ int64) error {
-		if at, prev, err := read(line); err == nil {
+		if at, prev, err := parseLine(line); err == nil {
 			before, first = link{seq: at.seq - 1, hash: prev}, at
 		}
 		return enough
@@ -115,20 +115,20 @@ func chainOf(chains []Chain, name string, before, first link) int {
 	if first.seq < 2 {
 		return -1
 	}
-	return slices.IndexFunc(chains, func(o Chain) bool { return lastOf(o.Files) == before })
+	return slices.IndexFunc(chains, func(o Chain) bool { return lastLinkOf(o.Files) == before })
 }
 
-// lastOf returns the last record of the files, as far as it can be read.
-func lastOf(files []string) (end link) {
+// lastLinkOf returns the last record of the files, as far as it can be read.
+func lastLinkOf(files []string) (end link) {
 	for _, name := range slices.Backward(files) {
-		if end = last(name); end.seq > 0 {
+		if end = lastLink(name); end.seq > 0 {
 			break
 		}
 	}
 	return end
 }
 
-func last(name string) (end link) {
+func lastLink(name string) (end link) {
 	f, err := openRead(name)
 	if err != nil {
 		return end
@@ -156,37 +156,37 @@ func last(name string) (end link) {
 // verify checks one chain, against its heads where they are to be believed.
 func (c Verifier) verify(chain *Chain) (err error) {
 	from := link{hash: genesis}
-	var heads *headReader
+	var heads *checkpointReader
 	if len(c.Keys) > 0 {
 		name := c.CheckpointFile
 		if name == "" {
-			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), headsName)
+			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), checkpointsName)
 		}
-		if heads, err = openHeads(name, c.Keys); err != nil {
+		if heads, err = openCheckpoints(name, c.Keys); err != nil {
 			return err
 		}
 		defer heads.close()
 		if c.Partial {
 			from = chain.before
 		}
-		if err := heads.reach(from, chain.Files[0]); err != nil {
+		if err := heads.skipTo(from, chain.Files[0]); err != nil {
 			return err
 		}
 	}
 	report, line, err := scanFrom(from, func(_ []byte, at link) error { return heads.compare(at) }, chain.Files)
 	chain.Report = report
 	if err == nil {
-		err = heads.exhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
+		err = heads.checkExhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
 	}
 	if heads != nil {
-		chain.ID, chain.Checkpoints, chain.SignedSeq = heads.next.Chain, heads.held, heads.upTo
+		chain.ID, chain.Checkpoints, chain.SignedSeq = heads.next.Chain, heads.verified, heads.signedSeq
 	}
 	return err
 }
 
-// copied finds a chain that begins as one before it does: one process writes
+// findCopy finds a chain that begins as one before it does: one process writes
 // one chain, so one of the two is a copy, or what was cut from it.
-func copied(before []Chain, chain *Chain) error {
+func findCopy(before []Chain, chain *Chain) error {
 	for _, other := range before {
 		if chain.first.seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
 			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.seq, Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}

@@ -42,7 +42,7 @@ type held struct {
 // replicaOf lets a log write n records over several files, with many heads.
 func replicaOf(t testing.TB, dir string, key byte, n int) *held {
 	t.Helper()
-	l := open(t, dir, Options{SignKey: testKey(key), RotateBytes: 6000, every: 5, Record: Arguments})
+	l := open(t, dir, Options{SignKey: testKey(key), RotateBytes: 6000, checkpointEvery: 5, Record: Arguments})
 	for i, id := range ids(n) {
 		r := sample(fmt.Sprintf("%s-%d-%s", filepath.Base(dir), key, id))
 		r.Arguments = []byte(fmt.Sprintf(`{"hash":%d,"prev":"é"}`, i))
@@ -66,10 +66,10 @@ func replicaOf(t testing.TB, dir string, key byte, n int) *held {
 		h.base = append(h.base, before)
 		before += uint64(len(lines) - 1)
 	}
-	heads := bytes.SplitAfter(contents(t, filepath.Join(dir, headsName)), []byte("\n"))
+	heads := bytes.SplitAfter(contents(t, filepath.Join(dir, checkpointsName)), []byte("\n"))
 	h.heads = heads[:len(heads)-1]
 	for _, line := range h.heads {
-		at, _, _, err := readHead(line[:len(line)-1])
+		at, _, _, err := parseCheckpoint(line[:len(line)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func (h *held) restore(t testing.TB) {
 	for i, f := range h.files {
 		put(t, f, bytes.Join(h.lines[i], nil))
 	}
-	put(t, filepath.Join(h.dir, headsName), bytes.Join(h.heads, nil))
+	put(t, filepath.Join(h.dir, checkpointsName), bytes.Join(h.heads, nil))
 }
 
 // without returns lines without the one at i.
@@ -320,7 +320,7 @@ func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 // Every change to the file of heads but a cut at its end is found there.
 func TestEveryChangeToHeadsIsFound(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
-	name := filepath.Join(r.dir, headsName)
+	name := filepath.Join(r.dir, checkpointsName)
 	foreign := replicaOf(t, filepath.Join(t.TempDir(), "other"), 1, 40)
 	random := rand.New(rand.NewPCG(7, 8))
 	for i := range 500 {
@@ -403,7 +403,7 @@ func TestHeadsOfAnotherKey(t *testing.T) {
 func TestAForgedHead(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 30)
 	last := len(r.heads) - 1
-	h, _, _, err := readHead(r.heads[last][:len(r.heads[last])-1])
+	h, _, _, err := parseCheckpoint(r.heads[last][:len(r.heads[last])-1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestAForgedHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(r.dir, headsName), bytes.Join(with(r.heads, last, forged), nil))
+	put(t, filepath.Join(r.dir, checkpointsName), bytes.Join(with(r.heads, last, forged), nil))
 	chains, err := checked(1, 2).Verify(r.files...)
 	if err != nil || chains[0].Corruption == nil || chains[0].Corruption.Line != int64(last+1) || !strings.Contains(chains[0].Corruption.Reason, "does not have its signature") {
 		t.Errorf("%+v, %v", chains, err)
@@ -424,7 +424,7 @@ func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 	var heads [][]byte
 	for _, line := range r.heads[1:] {
-		h, _, _, err := readHead(line[:len(line)-1])
+		h, _, _, err := parseCheckpoint(line[:len(line)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,7 +435,7 @@ func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 		}
 		heads = append(heads, again)
 	}
-	name := filepath.Join(r.dir, headsName)
+	name := filepath.Join(r.dir, checkpointsName)
 	put(t, name, bytes.Join(heads, nil))
 	partial := checked(1)
 	partial.Partial = true
@@ -499,7 +499,7 @@ func TestAPartialChain(t *testing.T) {
 func TestCheckRefusesWhatMakesNoSense(t *testing.T) {
 	root := t.TempDir()
 	a, b := replicaOf(t, filepath.Join(root, "a"), 1, 40), replicaOf(t, filepath.Join(root, "b"), 1, 40)
-	heads := filepath.Join(a.dir, headsName)
+	heads := filepath.Join(a.dir, checkpointsName)
 	one := checked(1)
 	one.CheckpointFile = heads
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ import (
 func appender(dir string) int {
 	o := Options{Wait: patient}
 	if os.Getenv("CALLGATE_AUDIT_SIGNED") != "" {
-		o.SignKey, o.RotateBytes, o.every = testKey(1), 20_000, 10
+		o.SignKey, o.RotateBytes, o.checkpointEvery = testKey(1), 20_000, 10
 	}
 	if os.Getenv("CALLGATE_AUDIT_PINNED") != "" {
 		o.open = pinnedTo(oneThread())

@@ -30,13 +30,13 @@ func openDisk(path string, flags int) (*disk, error) {
 	f, err := os.OpenFile(path, flags|strictOpen, 0o600)
 	if err != nil {
 		if info, statErr := os.Lstat(path); statErr == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s: %s, expected a regular file", path, kindOf(info.Mode()))
+			return nil, fmt.Errorf("%s: %s, expected a regular file", path, fileKind(info.Mode()))
 		}
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %s, expected a regular file", path, kindOf(info.Mode()))
+		err = fmt.Errorf("%s: %s, expected a regular file", path, fileKind(info.Mode()))
 	}
 	if err != nil {
 		f.Close()
@@ -82,7 +82,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func kindOf(m fs.FileMode) string {
+func fileKind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
 		return "a directory"

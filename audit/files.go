@@ -21,7 +21,7 @@ const (
 // take them: in the order of their first records, those without one last. A
 // file that does not begin with a record is a *Broken.
 func Files(dir string) ([]string, error) {
-	for range filesTries {
+	for range maxListTries {
 		names, err := filesOf(dir)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return names, err
@@ -30,9 +30,9 @@ func Files(dir string) ([]string, error) {
 	return filesOf(dir)
 }
 
-// filesTries is how often a file may be gone that was just listed: a log that
+// maxListTries is how often a file may be gone that was just listed: a log that
 // is written meanwhile moves one aside now and then.
-const filesTries = 3
+const maxListTries = 3
 
 func filesOf(dir string) ([]string, error) {
 	names, err := logNames(dir)
@@ -72,7 +72,7 @@ func firstSeq(name string) (uint64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	before, err := beginning(name, f)
+	before, err := linkBeforeFirst(name, f)
 	if errors.Is(err, errEmpty) {
 		return math.MaxUint64, nil
 	}
@@ -81,12 +81,12 @@ func firstSeq(name string) (uint64, error) {
 
 var errEmpty = errors.New("has no record")
 
-// beginning returns the link that the first record of a file follows, or
+// linkBeforeFirst returns the link that the first record of a file follows, or
 // errEmpty. A file that does not begin with a record is a *Broken.
-func beginning(name string, from io.Reader) (link, error) {
+func linkBeforeFirst(name string, from io.Reader) (link, error) {
 	before, found := link{}, errors.New("one is enough")
 	_, line, err := eachLine(from, func(line []byte, _ int64) error {
-		at, prev, err := read(line)
+		at, prev, err := parseLine(line)
 		if err != nil {
 			return err
 		}
@@ -102,9 +102,9 @@ func beginning(name string, from io.Reader) (link, error) {
 	return link{}, errEmpty
 }
 
-// newest returns the last link among the files of the log in dir other than
+// newestLink returns the last link among the files of the log in dir other than
 // the one that is written: a log whose file was moved aside goes on from there.
-func newest(dir string) (link, error) {
+func newestLink(dir string) (link, error) {
 	at := link{hash: genesis}
 	names, err := logNames(dir)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	headsName = "heads.jsonl"
-	// headContext is signed before the line, so that no signature of a head can
+	checkpointsName = "heads.jsonl"
+	// signingContext is signed before the line, so that no signature of a head can
 	// stand for anything else that the key ever signs.
-	headContext   = "callgate audit head\n"
-	signatureHead = `,"signature":"`
-	signatureLen  = (ed25519.SignatureSize + 2) / 3 * 4
-	signatureTail = len(signatureHead) + signatureLen + len(lineTail)
-	// maxHead bounds a line of heads.
-	maxHead = 1 << 10
+	signingContext     = "callgate audit head\n"
+	signaturePrefix    = `,"signature":"`
+	signatureLen       = (ed25519.SignatureSize + 2) / 3 * 4
+	signatureSuffixLen = len(signaturePrefix) + signatureLen + len(lineSuffix)
+	// maxCheckpointLine bounds a line of heads.
+	maxCheckpointLine = 1 << 10
 )
 
-// head says of one record of a chain which hash it has.
-type head struct {
+// checkpoint says of one record of a chain which hash it has.
+type checkpoint struct {
 	Number uint64    `json:"head"`  // from 1, one more each line
 	Chain  string    `json:"chain"` // drawn at random with head 1, the same in all that follow
 	Seq    uint64    `json:"seq"`   // 0, with 64 zeros as hash, in head 1
@@ -32,50 +32,50 @@ type head struct {
 	Key    string    `json:"key"`  // KeyID
 }
 
-func (h head) link() link { return link{seq: h.Seq, hash: h.Hash} }
+func (h checkpoint) link() link { return link{seq: h.Seq, hash: h.Hash} }
 
 // sign returns the line of h, with its line end.
-func (h head) sign(key ed25519.PrivateKey) ([]byte, error) {
+func (h checkpoint) sign(key ed25519.PrivateKey) ([]byte, error) {
 	body, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}
 	body = bytes.TrimSuffix(body, []byte("}"))
-	signature := ed25519.Sign(key, append([]byte(headContext), body...))
-	line := base64.StdEncoding.AppendEncode(append(body, signatureHead...), signature)
-	return append(append(line, lineTail...), '\n'), nil
+	signature := ed25519.Sign(key, append([]byte(signingContext), body...))
+	line := base64.StdEncoding.AppendEncode(append(body, signaturePrefix...), signature)
+	return append(append(line, lineSuffix...), '\n'), nil
 }
 
-var errNoHead = errors.New("is not a signed head")
+var errNoCheckpoint = errors.New("is not a signed head")
 
-// readHead reads a line (without its line end), whose every byte must be as
+// parseCheckpoint reads a line (without its line end), whose every byte must be as
 // sign writes it, and returns what was signed and the signature. It does not
 // check the signature. The error is a clause for the operator and quotes nothing.
-func readHead(line []byte) (h head, signed, signature []byte, err error) {
-	if len(line) > maxHead || len(line) < signatureTail {
-		return h, nil, nil, errNoHead
+func parseCheckpoint(line []byte) (h checkpoint, signed, signature []byte, err error) {
+	if len(line) > maxCheckpointLine || len(line) < signatureSuffixLen {
+		return h, nil, nil, errNoCheckpoint
 	}
-	signed, tail := line[:len(line)-signatureTail], line[len(line)-signatureTail:]
-	encoded, ok := bytes.CutPrefix(tail, []byte(signatureHead))
-	encoded, closed := bytes.CutSuffix(encoded, []byte(lineTail))
+	signed, tail := line[:len(line)-signatureSuffixLen], line[len(line)-signatureSuffixLen:]
+	encoded, ok := bytes.CutPrefix(tail, []byte(signaturePrefix))
+	encoded, closed := bytes.CutSuffix(encoded, []byte(lineSuffix))
 	signature, err = base64.StdEncoding.Strict().DecodeString(string(encoded))
 	if !ok || !closed || err != nil {
-		return h, nil, nil, errNoHead
+		return h, nil, nil, errNoCheckpoint
 	}
 	if err := json.Unmarshal(append(bytes.Clone(signed), '}'), &h); err != nil {
-		return h, nil, nil, errNoHead
+		return h, nil, nil, errNoCheckpoint
 	}
 	again, err := json.Marshal(h)
 	if err != nil || !bytes.Equal(bytes.TrimSuffix(again, []byte("}")), signed) {
-		return h, nil, nil, errNoHead
+		return h, nil, nil, errNoCheckpoint
 	}
 	return h, signed, signature, nil
 }
 
-// readSigned is readHead that also checks the signature, by the key that the
+// verifyCheckpoint is parseCheckpoint that also checks the signature, by the key that the
 // head names.
-func readSigned(line []byte, keys map[string]ed25519.PublicKey) (head, error) {
-	h, signed, signature, err := readHead(line)
+func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoint, error) {
+	h, signed, signature, err := parseCheckpoint(line)
 	if err != nil {
 		return h, err
 	}
@@ -83,14 +83,14 @@ func readSigned(line []byte, keys map[string]ed25519.PublicKey) (head, error) {
 	if !known {
 		return h, errors.New("is signed with another key than those that are believed")
 	}
-	if !ed25519.Verify(key, append([]byte(headContext), signed...), signature) {
+	if !ed25519.Verify(key, append([]byte(signingContext), signed...), signature) {
 		return h, errors.New("was altered: it does not have its signature")
 	}
 	return h, nil
 }
 
 // follows checks that h stands behind the head before it in their file.
-func (h head) follows(before head) error {
+func (h checkpoint) follows(before checkpoint) error {
 	switch {
 	case h.Number != before.Number+1:
 		return fmt.Errorf("has head %d, expected %d: a head was removed, added or moved", h.Number, before.Number+1)

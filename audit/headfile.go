@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// headFile is the file of heads, open for one more. What stands in it is kept
+// checkpointStore is the file of heads, open for one more. What stands in it is kept
 // by the same rules as the log: cut back to the last confirmed head after a
 // failure, and never repaired where another has changed it.
-type headFile struct {
+type checkpointStore struct {
 	path string
 	key  ed25519.PrivateKey
 	open func(path string, flags int) (file, error)
 	now  func() time.Time
 
-	file file // nil after a failure
-	at   head // the last confirmed one
-	line []byte
-	end  int64 // of that line
+	file      file       // nil after a failure
+	confirmed checkpoint // the last confirmed one
+	line      []byte
+	end       int64 // of that line
 }
 
 // resume finds the last head, and cuts off an incomplete line behind it. Where
 // there is none it writes the first, which only an empty log may have: signing
 // records whose heads were removed would vouch for whatever was put there.
-func (f *headFile) resume(log link) error {
+func (f *checkpointStore) resume(log link) error {
 	opened, err := f.open(f.path, writeFlags|os.O_CREATE)
 	if err != nil {
 		return err
@@ -44,57 +44,57 @@ func (f *headFile) resume(log link) error {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	if f.end == 0 {
-		return f.begin(log)
+		return f.create(log)
 	}
 	start, err := lineStart(f.file, f.end-1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	if f.end-start > maxHead {
-		return fmt.Errorf("%s: the last line %w", f.path, errNoHead)
+	if f.end-start > maxCheckpointLine {
+		return fmt.Errorf("%s: the last line %w", f.path, errNoCheckpoint)
 	}
 	f.line = make([]byte, f.end-start)
 	if _, err := f.file.ReadAt(f.line, start); err != nil {
 		return err
 	}
-	if f.at, err = f.last(); err != nil {
+	if f.confirmed, err = f.parseLast(); err != nil {
 		return fmt.Errorf("%s: the last line %w", f.path, err)
 	}
-	return f.cut()
+	return f.truncate()
 }
 
-// last reads the last line. One that an earlier key signed is Check's to verify.
-func (f *headFile) last() (head, error) {
+// parseLast reads the last line. One that an earlier key signed is Check's to verify.
+func (f *checkpointStore) parseLast() (checkpoint, error) {
 	line := f.line[:len(f.line)-1]
-	h, _, _, err := readHead(line)
+	h, _, _, err := parseCheckpoint(line)
 	public := f.public()
 	if err == nil && h.Key == KeyID(public) {
-		h, err = readSigned(line, map[string]ed25519.PublicKey{h.Key: public})
+		h, err = verifyCheckpoint(line, map[string]ed25519.PublicKey{h.Key: public})
 	}
 	return h, err
 }
 
-func (f *headFile) public() ed25519.PublicKey {
+func (f *checkpointStore) public() ed25519.PublicKey {
 	return ed25519.PublicKey(f.key[len(f.key)-ed25519.PublicKeySize:])
 }
 
-func (f *headFile) begin(log link) error {
+func (f *checkpointStore) create(log link) error {
 	if log.seq > 0 {
 		return fmt.Errorf("%s has no signed head, and the log holds records: bring it back, or move heads.jsonl and audit*.jsonl away to begin a new chain", f.path)
 	}
-	if err := f.cut(); err != nil {
+	if err := f.truncate(); err != nil {
 		return err
 	}
 	var chain [16]byte
 	if _, err := rand.Read(chain[:]); err != nil {
 		return err
 	}
-	f.at.Chain = hex.EncodeToString(chain[:])
-	return f.add(link{hash: genesis})
+	f.confirmed.Chain = hex.EncodeToString(chain[:])
+	return f.append(link{hash: genesis})
 }
 
-// add brings a head for each link to disk. After an error none of them counts.
-func (f *headFile) add(links ...link) error {
+// append brings a head for each link to disk. After an error none of them counts.
+func (f *checkpointStore) append(links ...link) error {
 	if f.file == nil {
 		if err := f.reopen(); err != nil {
 			return err
@@ -110,9 +110,9 @@ func (f *headFile) add(links ...link) error {
 	return err
 }
 
-func (f *headFile) write(links []link) error {
+func (f *checkpointStore) write(links []link) error {
 	var buf, line []byte
-	at := f.at
+	at := f.confirmed
 	for _, l := range links {
 		at.Number, at.Seq, at.Hash, at.Time, at.Key = at.Number+1, l.seq, l.hash, f.now().UTC(), KeyID(f.public())
 		var err error
@@ -121,7 +121,7 @@ func (f *headFile) write(links []link) error {
 		}
 		buf = append(buf, line...)
 	}
-	if err := f.endsAt(f.end); err != nil {
+	if err := f.checkSize(f.end); err != nil {
 		return err
 	}
 	if _, err := f.file.Write(buf); err != nil {
@@ -131,14 +131,14 @@ func (f *headFile) write(links []link) error {
 		return err
 	}
 	end := f.end + int64(len(buf))
-	if err := f.endsAt(end); err != nil {
+	if err := f.checkSize(end); err != nil {
 		return err
 	}
-	f.at, f.line, f.end = at, line, end
+	f.confirmed, f.line, f.end = at, line, end
 	return nil
 }
 
-func (f *headFile) endsAt(size int64) error {
+func (f *checkpointStore) checkSize(size int64) error {
 	found, err := f.file.Size()
 	if err == nil && found != size {
 		err = fmt.Errorf("%s: has %d bytes, expected %d: it was changed by another", f.path, found, size)
@@ -148,7 +148,7 @@ func (f *headFile) endsAt(size int64) error {
 
 // reopen opens the file anew, reads the last confirmed head back, and cuts off
 // what stands behind it.
-func (f *headFile) reopen() error {
+func (f *checkpointStore) reopen() error {
 	return guard(func() error {
 		fresh, err := f.open(f.path, writeFlags)
 		if err != nil {
@@ -164,26 +164,26 @@ func (f *headFile) reopen() error {
 	})
 }
 
-func (f *headFile) readBack() error {
+func (f *checkpointStore) readBack() error {
 	line := make([]byte, len(f.line))
 	if _, err := f.file.ReadAt(line, f.end-int64(len(line))); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if !bytes.Equal(line, f.line) {
-		return fmt.Errorf("%s: the last confirmed head, of seq %d, is not the one that was written", f.path, f.at.Seq)
+		return fmt.Errorf("%s: the last confirmed head, of seq %d, is not the one that was written", f.path, f.confirmed.Seq)
 	}
-	return f.cut()
+	return f.truncate()
 }
 
-// cut ends the file at the last confirmed head, durably.
-func (f *headFile) cut() error {
+// truncate ends the file at the last confirmed head, durably.
+func (f *checkpointStore) truncate() error {
 	if err := f.file.Truncate(f.end); err != nil {
 		return err
 	}
 	return f.file.Sync()
 }
 
-func (f *headFile) close() error {
+func (f *checkpointStore) close() error {
 	if f.file == nil {
 		return nil
 	}

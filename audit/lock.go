@@ -15,8 +15,8 @@ const (
 	// lockSize is the fixed length of the lock file: it is written over in
 	// place, so that a full disk does not keep a process from starting.
 	lockSize = 512
-	// awaitPause is how often a folder is looked at that is waited for.
-	awaitPause = 20 * time.Millisecond
+	// lockPollInterval is how often a folder is looked at that is waited for.
+	lockPollInterval = 20 * time.Millisecond
 )
 
 // LockedError says that another process has the folder. PID is 0 where the holder
@@ -96,7 +96,7 @@ func (l *Log) AnnounceShutdown() error {
 // not say so, it returns a *Held.
 func AwaitUnlock(ctx context.Context, dir string) error {
 	for {
-		held, err := glance(dir)
+		held, err := readLock(dir)
 		if err != nil || held == nil {
 			return err
 		}
@@ -106,13 +106,13 @@ func AwaitUnlock(ctx context.Context, dir string) error {
 		select {
 		case <-ctx.Done():
 			return held
-		case <-time.After(awaitPause):
+		case <-time.After(lockPollInterval):
 		}
 	}
 }
 
-// glance tells who has a folder; nil is nobody.
-func glance(dir string) (*LockedError, error) {
+// readLock tells who has a folder; nil is nobody.
+func readLock(dir string) (*LockedError, error) {
 	f, err := openDisk(filepath.Join(dir, lockName), os.O_RDWR)
 	if err != nil {
 		return nil, err

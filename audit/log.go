@@ -102,10 +102,10 @@ type Options struct {
 	// between repairs; nil is time.Now.
 	Now func() time.Time
 
-	open  func(path string, flags int) (file, error)
-	move  func(from, to string) error
-	batch int    // most records in one write; 0 is batchRecords
-	every uint64 // most records without a head; 0 is headRecords
+	open            func(path string, flags int) (file, error)
+	move            func(from, to string) error
+	batch           int    // most records in one write; 0 is batchRecords
+	checkpointEvery uint64 // most records without a head; 0 is checkpointRecords
 }
 
 // Component is what of a log Report tells about.
@@ -124,14 +124,14 @@ type Log struct {
 	opts Options
 	lock *disk
 	// started is when the lock was taken.
-	started time.Time
-	torn    int64
-	wake    chan struct{} // holds a token while the writer has something to see
-	ended   chan struct{} // closed when the writer has given up file and lock
+	started   time.Time
+	truncated int64
+	wake      chan struct{} // holds a token while the writer has something to see
+	ended     chan struct{} // closed when the writer has given up file and lock
 
-	mu     sync.Mutex
-	queue  []*entry // oldest first
-	serves bool
+	mu        sync.Mutex
+	queue     []*entry // oldest first
+	accepting bool
 
 	writer writer
 	signer *signer // nil where no heads are signed
@@ -182,8 +182,8 @@ func Open(dir string, opts Options) (*Log, error) {
 	if opts.batch <= 0 {
 		opts.batch = batchRecords
 	}
-	if opts.every == 0 {
-		opts.every = headRecords
+	if opts.checkpointEvery == 0 {
+		opts.checkpointEvery = checkpointRecords
 	}
 	if n := len(opts.SignKey); n != 0 && n != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("audit log: the signing key has %d bytes, expected %d", n, ed25519.PrivateKeySize)
@@ -197,7 +197,7 @@ func Open(dir string, opts Options) (*Log, error) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	l := &Log{
-		path: filepath.Join(dir, fileName), opts: opts, lock: lock, started: started, serves: true,
+		path: filepath.Join(dir, fileName), opts: opts, lock: lock, started: started, accepting: true,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if err := l.resume(dir); err != nil {
@@ -215,15 +215,15 @@ func (l *Log) resume(dir string) error {
 	}
 	t, torn, err := findTail(l.path, f)
 	if err == nil && t.end == 0 {
-		t.link, err = newest(dir)
+		t.link, err = newestLink(dir)
 	}
-	l.torn = torn
+	l.truncated = torn
 	l.writer = writer{tail: t, file: f, before: t.link}
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
-		l.writer.before, err = beginning(l.path, io.NewSectionReader(f, 0, t.end))
+		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))
 	}
 	if err == nil {
-		err = l.writer.cut()
+		err = l.writer.truncate()
 	}
 	if err == nil {
 		err = syncDir(dir)
@@ -239,7 +239,7 @@ func (l *Log) resume(dir string) error {
 
 // TruncatedBytes returns the length in bytes of the incomplete last line that Open cut
 // off; 0 where there was none.
-func (l *Log) TruncatedBytes() int64 { return l.torn }
+func (l *Log) TruncatedBytes() int64 { return l.truncated }
 
 // Append writes r as the next record and returns nil once it is on disk. Every
 // other answer is a *refusal.Error of the stage log, and the record does not
@@ -274,7 +274,7 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 		return err
 	case <-late.C:
 	case <-ctx.Done():
-		if l.takeBack(e, false) {
+		if l.withdraw(e, false) {
 			return unavailable(ctx.Err())
 		}
 		// It is with the disk: taking it back now would cost every other record
@@ -285,7 +285,7 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 		case <-late.C:
 		}
 	}
-	if l.takeBack(e, true) {
+	if l.withdraw(e, true) {
 		return unavailable(errBlocked)
 	}
 	return <-e.done
@@ -299,7 +299,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.mu.Lock()
-	l.serves = false
+	l.accepting = false
 	l.mu.Unlock()
 	l.signal()
 	// Twice: for the batch that is with the disk, and for the one behind it. Once
@@ -318,7 +318,7 @@ func (l *Log) Close() error {
 	}
 }
 
-func (o Options) tell(p Component, err error) {
+func (o Options) reportDegraded(p Component, err error) {
 	if o.OnDegraded != nil {
 		o.OnDegraded(p, err)
 	}
@@ -340,7 +340,7 @@ func (l *Log) signal() {
 func (l *Log) enqueue(e *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.serves {
+	if !l.accepting {
 		return false
 	}
 	l.queue = append(l.queue, e)
@@ -348,9 +348,9 @@ func (l *Log) enqueue(e *entry) bool {
 	return true
 }
 
-// takeBack makes the caller's refusal of e final and tells whether it did: not
+// withdraw makes the caller's refusal of e final and tells whether it did: not
 // where the answer is there, nor, unless late, where the writer has e.
-func (l *Log) takeBack(e *entry, late bool) bool {
+func (l *Log) withdraw(e *entry, late bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// bearsOut checks that the log in dir, which ends at the link end, holds what
+// confirms checks that the log in dir, which ends at the link end, holds what
 // the last head signs. A log that was cut or written anew below it is not
 // continued: the next head would vouch for what was put there.
-func bearsOut(dir, heads string, signed, end link) error {
+func confirms(dir, heads string, signed, end link) error {
 	switch {
 	case signed.seq > end.seq:
 		return fmt.Errorf("the log ends at seq %d, and %s signs seq %d: records are missing", end.seq, heads, signed.seq)
@@ -53,12 +53,12 @@ func lookup(dir string, seq uint64) (link, string, error) {
 		return link{}, "", err
 	}
 	defer f.Close()
-	at, err := halve(name, f, seq)
+	at, err := searchFile(name, f, seq)
 	return at, name, err
 }
 
-// halve looks for a record by halving the file: seq grows from line to line.
-func halve(name string, f source, seq uint64) (link, error) {
+// searchFile looks for a record by halving the file: seq grows from line to line.
+func searchFile(name string, f source, seq uint64) (link, error) {
 	high, err := f.Size()
 	if err == nil {
 		high, err = lineStart(f, high) // what follows is incomplete
@@ -91,7 +91,7 @@ func lineAt(f io.ReaderAt, start, end int64) (at link, size int64, err error) {
 	found := errors.New("one is enough")
 	_, _, err = eachLine(io.NewSectionReader(f, start, end-start), func(line []byte, _ int64) error {
 		var err error
-		if at, _, err = read(line); err != nil {
+		if at, _, err = parseLine(line); err != nil {
 			return err
 		}
 		size = int64(len(line)) + 1

@@ -119,8 +119,8 @@ type wire struct {
 // unsealed is what encoding leaves around the members that callers own, in
 // place of those that the log owns.
 const (
-	unsealedHead = `{"seq":0,`
-	unsealedTail = `,"prev":"","hash":""}` + "\n"
+	unsealedPrefix = `{"seq":0,`
+	unsealedSuffix = `,"prev":"","hash":""}` + "\n"
 )
 
 // validate refuses what only a fault in the program can produce.
@@ -169,8 +169,8 @@ func encode(r Record, content Content) ([]byte, error) {
 		// The encoder's words may quote the arguments.
 		return nil, errors.New("the record cannot be written as JSON")
 	}
-	body, headed := bytes.CutPrefix(b.Bytes(), []byte(unsealedHead))
-	body, tailed := bytes.CutSuffix(body, []byte(unsealedTail))
+	body, headed := bytes.CutPrefix(b.Bytes(), []byte(unsealedPrefix))
+	body, tailed := bytes.CutSuffix(body, []byte(unsealedSuffix))
 	if !headed || !tailed {
 		return nil, errors.New("the record was not encoded in the order of its members")
 	}

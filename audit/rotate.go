@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// asideName is where a file goes whose first record has the seq: in the order
+// rotatedName is where a file goes whose first record has the seq: in the order
 // of names, before the one that follows it and before the one that is written.
-const asideName = "audit-%020d.jsonl"
+const rotatedName = "audit-%020d.jsonl"
 
 // rotate moves a file that has grown enough aside; the next record begins
 // another. A file that cannot be moved grows on: that endangers no record, so
@@ -21,24 +21,24 @@ func (l *Log) rotate() error {
 	if l.opts.RotateBytes <= 0 || w.end < l.opts.RotateBytes || l.opts.Now().Before(w.moveAt) {
 		return nil
 	}
-	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(asideName, w.before.seq+1))
+	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.seq+1))
 	if err := guard(func() error { return l.opts.move(l.path, aside) }); err != nil {
-		w.moveAt = l.opts.Now().Add(longestWait)
-		if !w.stuck {
-			w.stuck = true
-			l.opts.tell(Rotation, fmt.Errorf("%s cannot be moved aside and grows on: %w", l.path, err))
+		w.moveAt = l.opts.Now().Add(maxPause)
+		if !w.moveFailed {
+			w.moveFailed = true
+			l.opts.reportDegraded(Rotation, fmt.Errorf("%s cannot be moved aside and grows on: %w", l.path, err))
 		}
 		return nil
 	}
-	if w.stuck {
-		w.stuck = false
-		l.opts.tell(Rotation, nil)
+	if w.moveFailed {
+		w.moveFailed = false
+		l.opts.reportDegraded(Rotation, nil)
 	}
 	// All that was written is synced: closing has nothing to say about it.
 	_ = guard(w.file.Close)
 	w.file, w.pause = nil, 0
-	w.tail, w.before, w.fresh = tail{link: w.link}, w.link, true
-	l.signer.fileEnds(w.link)
+	w.tail, w.before, w.needsCreate = tail{link: w.link}, w.link, true
+	l.signer.signFileEnd(w.link)
 	err := l.reopen()
 	w.cause = err
 	return err

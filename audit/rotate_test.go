@@ -22,7 +22,7 @@ import (
 func TestRotationUnderLoad(t *testing.T) {
 	const writers, each, size = 8, 150, 20_000
 	dir := t.TempDir()
-	l := open(t, dir, Options{RotateBytes: size, SignKey: testKey(1), every: 50, batch: 16})
+	l := open(t, dir, Options{RotateBytes: size, SignKey: testKey(1), checkpointEvery: 50, batch: 16})
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -94,10 +94,10 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 			if files, err := Files(dir); err != nil || len(files) != 1 {
 				t.Errorf("%q, %v", files, err)
 			}
-			clock = clock.Add(longestWait)
+			clock = clock.Add(maxPause)
 			mustAppend(t, l, names[6])
 			broken = false
-			clock = clock.Add(longestWait)
+			clock = clock.Add(maxPause)
 			mustAppend(t, l, names[7])
 			mustClose(t, l)
 			if got := heard.heard(); tries != 3 || !slices.Equal(got, []string{"rotation true", "rotation false"}) {
@@ -147,7 +147,7 @@ func TestANewFileThatCannotBeMade(t *testing.T) {
 			broken = true
 			for range 3 {
 				wantUnavailable(t, l.Append(context.Background(), sample("refused")))
-				passed.Add(int64(longestWait))
+				passed.Add(int64(maxPause))
 			}
 			broken = false
 			if err := c.after(logFile(dir)); err != nil {
@@ -175,7 +175,7 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 			t.Run(fmt.Sprint(name, " signed ", signed), func(t *testing.T) {
 				r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 				last := r.files[len(r.files)-1]
-				aside := filepath.Join(r.dir, fmt.Sprintf(asideName, r.base[len(r.base)-1]+1))
+				aside := filepath.Join(r.dir, fmt.Sprintf(rotatedName, r.base[len(r.base)-1]+1))
 				if err := os.Rename(last, aside); err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 					put(t, last, left)
 				}
 				if !signed {
-					put(t, filepath.Join(r.dir, headsName), bytes.Join(r.heads[:len(r.heads)-1], nil))
+					put(t, filepath.Join(r.dir, checkpointsName), bytes.Join(r.heads[:len(r.heads)-1], nil))
 				}
 				l := open(t, r.dir, Options{SignKey: testKey(1), RotateBytes: 6000})
 				mustAppend(t, l, "new")
@@ -243,7 +243,7 @@ func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
 	})
 	ballast := filepath.Join(dir, "ballast")
 	put(t, ballast, make([]byte, 128<<10))
-	l := open(t, dir, Options{SignKey: testKey(1), RotateBytes: 9000, every: 5})
+	l := open(t, dir, Options{SignKey: testKey(1), RotateBytes: 9000, checkpointEvery: 5})
 	var accepted []string
 	full := 0
 	for _, id := range ids(2000) {
@@ -263,7 +263,7 @@ func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
 			if err := os.Remove(ballast); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(longestWait) // a rotation that failed is tried again after its pause
+			time.Sleep(maxPause) // a rotation that failed is tried again after its pause
 		}
 	}
 	if full == 0 {
@@ -289,7 +289,7 @@ func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
 }
 
 func TestAsideNamesSortBeforeTheFileThatIsWritten(t *testing.T) {
-	names := []string{fileName, fmt.Sprintf(asideName, 1), fmt.Sprintf(asideName, uint64(1<<63)), fmt.Sprintf(asideName, 99)}
+	names := []string{fileName, fmt.Sprintf(rotatedName, 1), fmt.Sprintf(rotatedName, uint64(1<<63)), fmt.Sprintf(rotatedName, 99)}
 	slices.Sort(names)
 	if names[3] != fileName || !strings.Contains(names[1], "099") {
 		t.Errorf("%q", names)

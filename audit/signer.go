@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// headRecords and headPause are the most records, and the longest time, that
+	// checkpointRecords and checkpointInterval are the most records, and the longest time, that
 	// a disk which works leaves without a head.
-	headRecords = 1024
-	headPause   = 5 * time.Second
-	// headGrace is how long records may stay without a head while heads cannot be
+	checkpointRecords  = 1024
+	checkpointInterval = 5 * time.Second
+	// checkpointGrace is how long records may stay without a head while heads cannot be
 	// written; then every record is refused.
-	headGrace = 30 * time.Second
+	checkpointGrace = 30 * time.Second
 )
 
 // signer writes heads of the log on a goroutine of its own, so that no record
 // waits for one. It signs nothing but what is durable. A nil signer signs
 // nothing and is never late.
 type signer struct {
-	heads headFile // the goroutine's, once it runs
+	store checkpointStore // the goroutine's, once it runs
 	opts  Options
 
 	wake chan struct{} // holds a token while there is something to see
@@ -30,12 +30,12 @@ type signer struct {
 	done chan struct{} // closed when that is over
 	left error         // why something is left; set before done is closed
 
-	mu     sync.Mutex
-	last   link      // the last durable record
-	ends   []link    // what is to have a head at once, oldest first: ends of files
-	signed uint64    // seq of the last head
-	since  time.Time // since when a durable record has no head; zero where each has one
-	cause  error     // why the last attempt failed
+	mu      sync.Mutex
+	last    link      // the last durable record
+	pending []link    // what is to have a head at once, oldest first: ends of files
+	signed  uint64    // seq of the last head
+	since   time.Time // since when a durable record has no head; zero where each has one
+	cause   error     // why the last attempt failed
 }
 
 // newSigner takes up the heads in dir for a log that ends at the link, and
@@ -43,23 +43,23 @@ type signer struct {
 // leaves are signed at once; one that the log does not bear out is refused.
 func newSigner(dir string, opts Options, before, end link) (*signer, error) {
 	s := &signer{
-		heads: headFile{path: filepath.Join(dir, headsName), key: opts.SignKey, open: opts.open, now: opts.Now},
+		store: checkpointStore{path: filepath.Join(dir, checkpointsName), key: opts.SignKey, open: opts.open, now: opts.Now},
 		opts:  opts, last: end,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	err := guard(func() error { return s.heads.resume(end) })
+	err := guard(func() error { return s.store.resume(end) })
 	if err == nil {
 		err = syncDir(dir)
 	}
 	if err == nil {
-		err = bearsOut(dir, s.heads.path, s.heads.at.link(), end)
+		err = confirms(dir, s.store.path, s.store.confirmed.link(), end)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.heads.close())
+		return nil, errors.Join(err, s.store.close())
 	}
-	s.signed = s.heads.at.Seq
-	s.fileEnds(before)
-	if s.fileEnds(end); len(s.ends) > 0 {
+	s.signed = s.store.confirmed.Seq
+	s.signFileEnd(before)
+	if s.signFileEnd(end); len(s.pending) > 0 {
 		s.since = s.opts.Now()
 	}
 	go s.run()
@@ -81,40 +81,40 @@ func (s *signer) durable(at link) {
 	if first {
 		s.since = s.opts.Now()
 	}
-	if first || at.seq-s.signed >= s.opts.every {
+	if first || at.seq-s.signed >= s.opts.checkpointEvery {
 		s.signal()
 	}
 }
 
-// fileEnds asks for a head of the last record of a file, so that those behind
+// signFileEnd asks for a head of the last record of a file, so that those behind
 // it can be verified without the file.
-func (s *signer) fileEnds(at link) {
+func (s *signer) signFileEnd(at link) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at.seq > max(s.signed, lastSeq(s.ends)) {
-		s.ends = append(s.ends, at)
+	if at.seq > max(s.signed, lastSeq(s.pending)) {
+		s.pending = append(s.pending, at)
 		s.signal()
 	}
 }
 
-// late returns an error where records have been without a head for too long.
-func (s *signer) late() error {
+// overdue returns an error where records have been without a head for too long.
+func (s *signer) overdue() error {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since.IsZero() || s.opts.Now().Sub(s.since) <= headGrace {
+	if s.since.IsZero() || s.opts.Now().Sub(s.since) <= checkpointGrace {
 		return nil
 	}
 	cause := s.cause
 	if cause == nil {
 		cause = errBlocked
 	}
-	return fmt.Errorf("no head could be signed for more than %v: %w", headGrace, cause)
+	return fmt.Errorf("no head could be signed for more than %v: %w", checkpointGrace, cause)
 }
 
 // finish signs what is left and gives the file up.
@@ -149,20 +149,20 @@ func (s *signer) run() {
 		case <-s.quit:
 			over = true
 		}
-		wait, err := s.turn(over)
+		wait, err := s.signDue(over)
 		if over {
-			s.left = errors.Join(err, guard(s.heads.close))
+			s.left = errors.Join(err, guard(s.store.close))
 			return
 		}
 		if again = nil; err != nil {
 			if pause == 0 {
-				s.opts.tell(Checkpoints, err)
+				s.opts.reportDegraded(Checkpoints, err)
 			}
-			pause = min(max(firstPause, 2*pause), longestWait)
+			pause = min(max(minPause, 2*pause), maxPause)
 			wait = pause
 		} else if pause > 0 {
 			pause = 0
-			s.opts.tell(Checkpoints, nil)
+			s.opts.reportDegraded(Checkpoints, nil)
 		}
 		if wait > 0 {
 			again = time.After(wait)
@@ -170,26 +170,26 @@ func (s *signer) run() {
 	}
 }
 
-// turn signs what is due, or all there is, and returns after what time
+// signDue signs what is due, or all there is, and returns after what time
 // something will be due: 0 where nothing is left.
-func (s *signer) turn(all bool) (time.Duration, error) {
+func (s *signer) signDue(all bool) (time.Duration, error) {
 	links, began, wait := s.due(all)
 	if len(links) == 0 {
 		return wait, nil
 	}
-	err := guard(func() error { return s.heads.add(links...) })
+	err := guard(func() error { return s.store.append(links...) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause = err; err != nil {
 		return 0, fmt.Errorf("records behind seq %d have no signed head: %w", s.signed, err)
 	}
 	s.signed = lastSeq(links)
-	for len(s.ends) > 0 && s.ends[0].seq <= s.signed {
-		s.ends = s.ends[1:]
+	for len(s.pending) > 0 && s.pending[0].seq <= s.signed {
+		s.pending = s.pending[1:]
 	}
 	if s.since = (time.Time{}); s.last.seq > s.signed {
 		s.since = began
-		return headPause, nil
+		return checkpointInterval, nil
 	}
 	return 0, nil
 }
@@ -203,11 +203,11 @@ func (s *signer) due(all bool) (links []link, now time.Time, wait time.Duration)
 	if s.since.IsZero() {
 		return nil, now, 0
 	}
-	wait = headPause - now.Sub(s.since)
-	if !all && len(s.ends) == 0 && s.last.seq-s.signed < s.opts.every && wait > 0 {
+	wait = checkpointInterval - now.Sub(s.since)
+	if !all && len(s.pending) == 0 && s.last.seq-s.signed < s.opts.checkpointEvery && wait > 0 {
 		return nil, now, wait
 	}
-	links = append(links, s.ends...)
+	links = append(links, s.pending...)
 	if s.last.seq > lastSeq(links) {
 		links = append(links, s.last)
 	}

@@ -37,7 +37,7 @@ func (s *signer) reached() uint64 {
 type disks struct{ log, heads memory }
 
 func (d *disks) open(path string, flags int) (file, error) {
-	if filepath.Base(path) == headsName {
+	if filepath.Base(path) == checkpointsName {
 		return d.heads.open(path, flags)
 	}
 	return d.log.open(path, flags)
@@ -49,7 +49,7 @@ func (d *disks) saved(t testing.TB) string {
 	name := d.log.saved(t)
 	d.heads.mu.Lock()
 	defer d.heads.mu.Unlock()
-	put(t, filepath.Join(filepath.Dir(name), headsName), d.heads.content)
+	put(t, filepath.Join(filepath.Dir(name), checkpointsName), d.heads.content)
 	return name
 }
 
@@ -84,7 +84,7 @@ func mustHold(t testing.TB, files ...string) Chain {
 func TestHeadsAreWrittenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 4})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 4})
 		written := func(heads int, signed uint64) {
 			t.Helper()
 			synctest.Wait()
@@ -94,7 +94,7 @@ func TestHeadsAreWrittenInTime(t *testing.T) {
 		}
 		written(1, 0)
 		mustAppend(t, l, "1")
-		time.Sleep(headPause - time.Millisecond)
+		time.Sleep(checkpointInterval - time.Millisecond)
 		written(1, 0)
 		time.Sleep(time.Millisecond)
 		written(2, 1)
@@ -147,11 +147,11 @@ func TestHeadsThatFail(t *testing.T) {
 				d, heard := &disks{}, &told{}
 				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: heard.report})
 				mustAppend(t, l, "before")
-				time.Sleep(headPause)
+				time.Sleep(checkpointInterval)
 				synctest.Wait()
 				c.inject(d)
 				mustAppend(t, l, "a")
-				time.Sleep(headGrace)
+				time.Sleep(checkpointGrace)
 				synctest.Wait()
 				mustAppend(t, l, "b")
 				time.Sleep(time.Second)
@@ -169,7 +169,7 @@ func TestHeadsThatFail(t *testing.T) {
 				synctest.Wait()
 				d.heads.onWrite, d.heads.onSync, d.heads.onOpen = nil, nil, nil
 				l.signer.reached() // its lock shows the signer that they are
-				time.Sleep(longestWait)
+				time.Sleep(maxPause)
 				synctest.Wait()
 				mustAppend(t, l, "c")
 				mustClose(t, l)
@@ -193,7 +193,7 @@ func TestHeadsThatFail(t *testing.T) {
 func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, Wait: defaultWait})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, Wait: defaultWait})
 		goOn := make(chan struct{})
 		d.log.onSync = func() error { <-goOn; return nil }
 		var wg sync.WaitGroup
@@ -230,7 +230,7 @@ func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 func TestHeadsThatAnotherChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, heard := &disks{}, &told{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1, OnDegraded: heard.report})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, OnDegraded: heard.report})
 		d.heads.onSync = func() error {
 			d.heads.onSync = nil
 			d.heads.content[20] ^= 1
@@ -242,7 +242,7 @@ func TestHeadsThatAnotherChanged(t *testing.T) {
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
 		d.heads.content[20] ^= 1
 		l.signer.reached() // its lock shows the signer that they are
-		time.Sleep(longestWait)
+		time.Sleep(maxPause)
 		synctest.Wait()
 		mustAppend(t, l, "b")
 		mustClose(t, l)
@@ -259,7 +259,7 @@ func TestHeadsThatAnotherChanged(t *testing.T) {
 func TestAttemptsAtHeadsAreSpacedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 1})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1})
 		d.heads.onSync = func() error { return syscall.EIO }
 		d.heads.onOpen = func() error { return syscall.EIO }
 		for range 1000 {
@@ -287,13 +287,13 @@ func TestHeadsThatBlock(t *testing.T) {
 		d.heads.onSync = func() error { <-goOn; return nil }
 		began := time.Now()
 		mustAppend(t, l, "a")
-		time.Sleep(headPause)
+		time.Sleep(checkpointInterval)
 		synctest.Wait()
 		mustAppend(t, l, "b", "c")
-		if took := time.Since(began); took != headPause {
-			t.Errorf("the records took %v", took-headPause)
+		if took := time.Since(began); took != checkpointInterval {
+			t.Errorf("the records took %v", took-checkpointInterval)
 		}
-		time.Sleep(headGrace)
+		time.Sleep(checkpointGrace)
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
 		began = time.Now()
 		if err := l.Close(); !errors.Is(err, errBlocked) {
@@ -349,15 +349,15 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 		durable := bytes.Clone(d.log.durable)
 		d.log.mu.Unlock()
 		for line := range bytes.Lines(p) {
-			h, _, _, err := readHead(line[:len(line)-1])
-			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(hashHead[1:]+h.Hash+lineTail)) {
+			h, _, _, err := parseCheckpoint(line[:len(line)-1])
+			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(hashPrefix[1:]+h.Hash+lineSuffix)) {
 				t.Errorf("a head signs seq %d, which is not durable (%v)", h.Seq, err)
 			}
 			claims++
 		}
 		return len(p), nil
 	}
-	l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), every: 3, batch: 4})
+	l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 3, batch: 4})
 	setWhole(false)
 	var wg sync.WaitGroup
 	var accepted [4]int
@@ -373,7 +373,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 	wg.Wait()
 	setWhole(true)
 	for l.Append(context.Background(), sample("last")) != nil {
-		time.Sleep(firstPause)
+		time.Sleep(minPause)
 	}
 	mustClose(t, l)
 	c := mustHold(t, d.saved(t))
@@ -389,12 +389,12 @@ func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 		spoil func(t *testing.T, r *held)
 		says  string
 	}{
-		"heads removed":            {func(t *testing.T, r *held) { os.Remove(filepath.Join(r.dir, headsName)) }, "no signed head"},
-		"heads emptied":            {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, headsName), nil) }, "no signed head"},
-		"the last head altered":    {func(t *testing.T, r *held) { flipLast(t, filepath.Join(r.dir, headsName), 150) }, "the last line"},
-		"heads are something else": {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, headsName), []byte("{}\n")) }, "is not a signed head"},
+		"heads removed":            {func(t *testing.T, r *held) { os.Remove(filepath.Join(r.dir, checkpointsName)) }, "no signed head"},
+		"heads emptied":            {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpointsName), nil) }, "no signed head"},
+		"the last head altered":    {func(t *testing.T, r *held) { flipLast(t, filepath.Join(r.dir, checkpointsName), 150) }, "the last line"},
+		"heads are something else": {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpointsName), []byte("{}\n")) }, "is not a signed head"},
 		"a line without end": {func(t *testing.T, r *held) {
-			put(t, filepath.Join(r.dir, headsName), append(bytes.Repeat([]byte("x"), 5000), '\n'))
+			put(t, filepath.Join(r.dir, checkpointsName), append(bytes.Repeat([]byte("x"), 5000), '\n'))
 		}, "is not a signed head"},
 		"the log cut": {func(t *testing.T, r *held) {
 			last := len(r.files) - 1
@@ -409,7 +409,7 @@ func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 			r.rewrite(t, 0, 3)
 		}, "is not the record"},
 		"a pipe": {func(t *testing.T, r *held) {
-			name := filepath.Join(r.dir, headsName)
+			name := filepath.Join(r.dir, checkpointsName)
 			os.Remove(name)
 			if err := syscall.Mkfifo(name, 0o600); err != nil {
 				t.Fatal(err)
@@ -450,7 +450,7 @@ func removeAll(names []string) {
 // after a crash, and after a time without the key.
 func TestALogIsSignedFromWhereItsHeadsEnd(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
-	heads := filepath.Join(r.dir, headsName)
+	heads := filepath.Join(r.dir, checkpointsName)
 	for kept := 1; kept <= len(r.heads); kept++ {
 		r.restore(t)
 		torn := append(bytes.Join(r.heads[:kept], nil), r.heads[0][:kept]...)
@@ -517,7 +517,7 @@ func TestKeysAreReadStrictly(t *testing.T) {
 }
 
 func FuzzReadHead(f *testing.F) {
-	line, err := head{Number: 1, Chain: strings.Repeat("a", 32), Hash: genesis, Time: noon, Key: KeyID(publicOf(testKey(1)))}.sign(testKey(1))
+	line, err := checkpoint{Number: 1, Chain: strings.Repeat("a", 32), Hash: genesis, Time: noon, Key: KeyID(publicOf(testKey(1)))}.sign(testKey(1))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -525,7 +525,7 @@ func FuzzReadHead(f *testing.F) {
 	f.Add(bytes.Replace(line[:len(line)-1], []byte(`"seq":0`), []byte(`"seq": 0`), 1))
 	f.Add([]byte(`{"head":1,"signature":""}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		h, signed, signature, err := readHead(line)
+		h, signed, signature, err := parseCheckpoint(line)
 		if err != nil {
 			return
 		}

@@ -11,8 +11,8 @@ import (
 // strictOpen makes an open follow no symbolic link and wait for nobody.
 const strictOpen = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// unwaiting makes an open wait for nobody.
-const unwaiting = syscall.O_NONBLOCK
+// nonBlocking makes an open wait for nobody.
+const nonBlocking = syscall.O_NONBLOCK
 
 // flock takes an exclusive lock; held tells that another has it.
 func flock(f *os.File) (held bool, err error) {

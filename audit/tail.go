@@ -43,7 +43,7 @@ func findTail(name string, f source) (t tail, torn int64, err error) {
 	}
 	known := false
 	_, number, err := eachLine(io.NewSectionReader(f, from, end-from), func(line []byte, _ int64) error {
-		at, _, err := read(line)
+		at, _, err := parseLine(line)
 		if err == nil && known {
 			at, err = t.next(line)
 		}

@@ -61,13 +61,13 @@ func Read(visit func(Record) error, files ...string) (Report, error) {
 	}, files)
 }
 
-var errShape = flaw("has a member of the wrong type")
+var errShape = corruption("has a member of the wrong type")
 
-// flaw is what is wrong with a line that follows the one before it: a clause
+// corruption is what is wrong with a line that follows the one before it: a clause
 // that the line is the subject of.
-type flaw string
+type corruption string
 
-func (f flaw) Error() string { return string(f) }
+func (f corruption) Error() string { return string(f) }
 
 func scan(visit func(line []byte) error, files []string) (Report, error) {
 	if len(files) == 0 {
@@ -102,13 +102,13 @@ func scanFrom(from link, visit func(line []byte, at link) error, files []string)
 	return report, line, nil
 }
 
-// torn is an incomplete last line.
-type torn struct{ line, bytes int64 }
+// partialLine is an incomplete last line.
+type partialLine struct{ line, bytes int64 }
 
-func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
+func readFile(name string, at *link, visit func([]byte) error) (partialLine, error) {
 	f, err := openRead(name)
 	if err != nil {
-		return torn{}, err
+		return partialLine{}, err
 	}
 	defer f.Close()
 	rest, line, err := eachLine(f, func(line []byte, number int64) error {
@@ -118,7 +118,7 @@ func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
 		}
 		*at = next
 		err = visit(line)
-		if found := flaw(""); errors.As(err, &found) {
+		if found := corruption(""); errors.As(err, &found) {
 			return &CorruptionError{File: name, Line: number, Seq: at.seq, Reason: err.Error()}
 		}
 		return err
@@ -126,19 +126,19 @@ func readFile(name string, at *link, visit func([]byte) error) (torn, error) {
 	if errors.Is(err, errLong) {
 		err = &CorruptionError{File: name, Line: line, Seq: at.seq + 1, Reason: err.Error()}
 	}
-	return torn{line: line, bytes: rest}, err
+	return partialLine{line: line, bytes: rest}, err
 }
 
 // openRead opens a regular file and nothing else.
 func openRead(name string) (*os.File, error) {
 	// Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
-	f, err := os.OpenFile(name, os.O_RDONLY|unwaiting, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %s, expected a regular file", name, kindOf(info.Mode()))
+		err = fmt.Errorf("%s: %s, expected a regular file", name, fileKind(info.Mode()))
 	}
 	if err != nil {
 		f.Close()

@@ -17,8 +17,8 @@ const (
 	// lineOverhead is the most that seq, prev, hash and the line end add.
 	lineOverhead = 256
 
-	firstPause  = 10 * time.Millisecond
-	longestWait = time.Second
+	minPause = 10 * time.Millisecond
+	maxPause = time.Second
 
 	writeFlags = os.O_RDWR | os.O_APPEND
 )
@@ -33,35 +33,35 @@ type writer struct {
 	pause   time.Duration
 	buf     []byte
 
-	before link      // the one that the file's first record follows
-	fresh  bool      // the file is to be made: the one before was moved aside
-	moveAt time.Time // before which moving is not tried again
-	stuck  bool      // moving failed, and the operator was told
+	before      link      // the one that the file's first record follows
+	needsCreate bool      // the file is to be made: the one before was moved aside
+	moveAt      time.Time // before which moving is not tried again
+	moveFailed  bool      // moving failed, and the operator was told
 }
 
 // run writes batch after batch until the log is closed and its queue empty.
 func (l *Log) run() {
 	defer close(l.ended)
 	for range l.wake {
-		for batch := l.take(); len(batch) > 0; batch = l.take() {
+		for batch := l.nextBatch(); len(batch) > 0; batch = l.nextBatch() {
 			l.commit(batch)
 		}
 		l.mu.Lock()
-		over := !l.serves && len(l.queue) == 0
+		over := !l.accepting && len(l.queue) == 0
 		l.mu.Unlock()
 		if over {
 			break
 		}
 	}
-	l.failed = guard(l.giveUp)
+	l.failed = guard(l.closeFile)
 	l.failed = errors.Join(l.failed, l.signer.finish(), l.lock.Close())
 }
 
-// giveUp closes the file, after a last attempt to leave nothing behind the
+// closeFile closes the file, after a last attempt to leave nothing behind the
 // tail that was refused.
-func (l *Log) giveUp() error {
+func (l *Log) closeFile() error {
 	w := &l.writer
-	if w.fresh {
+	if w.needsCreate {
 		return nil // the file is not there, so nothing is in it
 	}
 	if w.file == nil {
@@ -72,8 +72,8 @@ func (l *Log) giveUp() error {
 	return w.file.Close()
 }
 
-// take moves the next batch from the queue to the writer.
-func (l *Log) take() []*entry {
+// nextBatch moves the next batch from the queue to the writer.
+func (l *Log) nextBatch() []*entry {
 	// Those who were just answered come back with their next record: let them
 	// run first, or every other batch is nearly empty.
 	runtime.Gosched()
@@ -101,7 +101,7 @@ func (l *Log) commit(batch []*entry) {
 	if err == nil {
 		err = guard(func() error { return l.write(batch) })
 		if err != nil {
-			err = l.doubt(err)
+			err = l.recoverFile(err)
 		}
 	}
 	if err == nil {
@@ -134,17 +134,17 @@ func (l *Log) ready() error {
 			return err
 		}
 	}
-	if err := w.endsAt(l.path, w.end); err != nil {
+	if err := w.checkSize(l.path, w.end); err != nil {
 		return err
 	}
-	if err := l.signer.late(); err != nil {
+	if err := l.signer.overdue(); err != nil {
 		return err
 	}
 	return l.rotate()
 }
 
-// endsAt checks that the file is still the one under its name and has size bytes.
-func (w *writer) endsAt(name string, size int64) error {
+// checkSize checks that the file is still the one under its name and has size bytes.
+func (w *writer) checkSize(name string, size int64) error {
 	found, err := w.file.Size()
 	if err == nil && found != size {
 		err = fmt.Errorf("%s: has %d bytes, expected %d: it was changed by another", name, found, size)
@@ -178,13 +178,13 @@ func (l *Log) write(batch []*entry) error {
 	}
 	// A short write shows here. So does a file that was moved away meanwhile, or
 	// has another's bytes among these: no reader would find the records.
-	if err := w.endsAt(l.path, at.end); err != nil {
+	if err := w.checkSize(l.path, at.end); err != nil {
 		return err
 	}
 	if l.confirm(batch, tails) {
 		return nil
 	}
-	return w.cut()
+	return w.truncate()
 }
 
 // confirm answers the records before the first that was abandoned, and tells
@@ -216,19 +216,19 @@ func (l *Log) requeue(batch []*entry) {
 	l.queue = append(again, l.queue...)
 }
 
-// cut ends the file at the tail, durably: bytes behind a cut that is not on
+// truncate ends the file at the tail, durably: bytes behind a cut that is not on
 // disk could mix with the next write in a crash.
-func (w *writer) cut() error {
+func (w *writer) truncate() error {
 	if err := w.file.Truncate(w.end); err != nil {
 		return err
 	}
 	return w.file.Sync()
 }
 
-// doubt gives the file up after a failure and tries at once to get it back, so
+// recoverFile gives the file up after a failure and tries at once to get it back, so
 // that what is refused is off the disk before the refusal is told. It returns
 // what the operator is to know.
-func (l *Log) doubt(cause error) error {
+func (l *Log) recoverFile(cause error) error {
 	w := &l.writer
 	f := w.file
 	w.file, w.cause, w.pause, w.retryAt = nil, cause, 0, time.Time{}
@@ -245,10 +245,10 @@ func (l *Log) doubt(cause error) error {
 // off what stands behind it.
 func (l *Log) reopen() (err error) {
 	w := &l.writer
-	w.pause = min(max(firstPause, 2*w.pause), longestWait)
+	w.pause = min(max(minPause, 2*w.pause), maxPause)
 	w.retryAt = l.opts.Now().Add(w.pause)
 	flags := writeFlags
-	if w.fresh {
+	if w.needsCreate {
 		flags |= os.O_CREATE
 	}
 	f, err := l.opts.open(l.path, flags)
@@ -256,8 +256,8 @@ func (l *Log) reopen() (err error) {
 		return err
 	}
 	again := *w
-	again.file, again.cause, again.retryAt, again.pause, again.fresh = f, nil, time.Time{}, 0, false
-	if err := guard(func() error { return again.settle(l.path, w.fresh) }); err != nil {
+	again.file, again.cause, again.retryAt, again.pause, again.needsCreate = f, nil, time.Time{}, 0, false
+	if err := guard(func() error { return again.settle(l.path, w.needsCreate) }); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	*w = again
@@ -270,9 +270,9 @@ func (w *writer) settle(name string, fresh bool) error {
 		if err := w.readBack(name); err != nil {
 			return err
 		}
-		return w.cut()
+		return w.truncate()
 	}
-	if err := w.endsAt(name, 0); err != nil {
+	if err := w.checkSize(name, 0); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(name))
@@ -294,7 +294,7 @@ func (w *writer) readBack(name string) error {
 	if _, err := w.file.ReadAt(line, w.end-w.last); err != nil {
 		return err
 	}
-	at, _, err := read(line[:len(line)-1])
+	at, _, err := parseLine(line[:len(line)-1])
 	if err == nil && (at != w.link || line[len(line)-1] != '\n') {
 		err = errors.New("is not the one that was written")
 	}
