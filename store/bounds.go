@@ -8,10 +8,10 @@ type Bounds struct {
 	PrincipalPercent int
 }
 
-const defaultPart = 25
+const defaultPrincipalPercent = 25
 
-// or fills in what is not given.
-func (b Bounds) or(calls int, bytes int64) Bounds {
+// withDefaults fills in what is not given.
+func (b Bounds) withDefaults(calls int, bytes int64) Bounds {
 	if b.Calls <= 0 {
 		b.Calls = calls
 	}
@@ -19,13 +19,13 @@ func (b Bounds) or(calls int, bytes int64) Bounds {
 		b.Bytes = bytes
 	}
 	if b.PrincipalPercent <= 0 || b.PrincipalPercent > 100 {
-		b.PrincipalPercent = defaultPart
+		b.PrincipalPercent = defaultPrincipalPercent
 	}
 	return b
 }
 
-// share is what one principal may have: at least one call.
-func (b Bounds) share() Bounds {
+// perPrincipal is what one principal may have: at least one call.
+func (b Bounds) perPrincipal() Bounds {
 	return Bounds{Calls: max(1, b.Calls*b.PrincipalPercent/100), Bytes: max(1, b.Bytes/100*int64(b.PrincipalPercent))}
 }
 
@@ -35,80 +35,80 @@ type amount struct {
 	bytes int64
 }
 
-// load is what is kept, and how much of it may make room.
-type load struct{ all, spare amount }
+// usage is what is kept, and how much of it may make room.
+type usage struct{ total, evictable amount }
 
-func (a amount) less(b amount) amount { return amount{a.calls - b.calls, a.bytes - b.bytes} }
-func (a amount) plus(b amount) amount { return amount{a.calls + b.calls, a.bytes + b.bytes} }
+func (a amount) minus(b amount) amount { return amount{a.calls - b.calls, a.bytes - b.bytes} }
+func (a amount) plus(b amount) amount  { return amount{a.calls + b.calls, a.bytes + b.bytes} }
 
 // full tells that what must be kept fills the bounds.
-func (l load) full(b Bounds) bool {
-	must := l.all.less(l.spare)
+func (l usage) full(b Bounds) bool {
+	must := l.total.minus(l.evictable)
 	return must.calls >= b.Calls || must.bytes >= b.Bytes
 }
 
-// excess tells that something is to make room.
-func (l load) excess(b Bounds) bool {
-	return l.spare.calls > 0 && (l.all.calls > b.Calls || l.all.bytes > b.Bytes)
+// overflows tells that something is to make room.
+func (l usage) overflows(b Bounds) bool {
+	return l.evictable.calls > 0 && (l.total.calls > b.Calls || l.total.bytes > b.Bytes)
 }
 
-// tally counts what is kept, in all and for each principal that has anything.
-type tally struct {
-	bounds Bounds
-	all    load
-	of     map[string]load
-	// crowded are the principals that have more than their share, and could make
+// quota counts what is kept, in all and for each principal that has anything.
+type quota struct {
+	bounds      Bounds
+	total       usage
+	byPrincipal map[string]usage
+	// overShare are the principals that have more than their share, and could make
 	// room.
-	crowded map[string]bool
+	overShare map[string]bool
 }
 
-func newTally(b Bounds) tally {
-	return tally{bounds: b, of: map[string]load{}, crowded: map[string]bool{}}
+func newQuota(b Bounds) quota {
+	return quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
 }
 
-// room refuses another call of a principal, where there is none for it.
-func (t *tally) room(principal string) error {
-	if t.all.full(t.bounds) || t.of[principal].full(t.bounds.share()) {
+// admit refuses another call of a principal, where there is none for it.
+func (t *quota) admit(principal string) error {
+	if t.total.full(t.bounds) || t.byPrincipal[principal].full(t.bounds.perPrincipal()) {
 		return ErrFull
 	}
 	return nil
 }
 
-// change counts a call that was as before says and is as after says; nil is a
+// update counts a call that was as before says and is as after says; nil is a
 // call that is not there.
-func (t *tally) change(principal string, before, after *weight) {
-	l := t.of[principal]
-	for _, of := range []*load{&l, &t.all} {
+func (t *quota) update(principal string, before, after *footprint) {
+	l := t.byPrincipal[principal]
+	for _, of := range []*usage{&l, &t.total} {
 		if before != nil {
-			of.all = of.all.less(before.all())
-			of.spare = of.spare.less(before.free())
+			of.total = of.total.minus(before.amount())
+			of.evictable = of.evictable.minus(before.evictableAmount())
 		}
 		if after != nil {
-			of.all = of.all.plus(after.all())
-			of.spare = of.spare.plus(after.free())
+			of.total = of.total.plus(after.amount())
+			of.evictable = of.evictable.plus(after.evictableAmount())
 		}
 	}
-	if t.of[principal] = l; l.all.calls == 0 {
-		delete(t.of, principal)
+	if t.byPrincipal[principal] = l; l.total.calls == 0 {
+		delete(t.byPrincipal, principal)
 	}
-	if t.crowded[principal] = true; !l.excess(t.bounds.share()) {
-		delete(t.crowded, principal)
+	if t.overShare[principal] = true; !l.overflows(t.bounds.perPrincipal()) {
+		delete(t.overShare, principal)
 	}
 }
 
-// weight is what one call counts for.
-type weight struct {
-	bytes int64
-	spare bool
+// footprint is what one call counts for.
+type footprint struct {
+	bytes     int64
+	evictable bool
 }
 
-func (c *Call) weight() *weight { return &weight{c.size(), c.spare()} }
+func (c *Call) footprint() *footprint { return &footprint{c.size(), c.evictable()} }
 
-func (w *weight) all() amount { return amount{1, w.bytes} }
+func (w *footprint) amount() amount { return amount{1, w.bytes} }
 
-func (w *weight) free() amount {
-	if !w.spare {
+func (w *footprint) evictableAmount() amount {
+	if !w.evictable {
 		return amount{}
 	}
-	return w.all()
+	return w.amount()
 }

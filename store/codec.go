@@ -23,20 +23,20 @@ const (
 )
 
 var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	errRecord  = errors.New("a record does not hold: the file was changed or damaged")
+	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
+	errCorruptRecord = errors.New("a record does not hold: the file was changed or damaged")
 )
 
-// fields is one pass over the fields of a call: it writes them to out, or reads
+// fieldCodec is one pass over the fields of a call: it writes them to out, or reads
 // them from in. The same list serves both, so that they cannot disagree.
-type fields struct {
+type fieldCodec struct {
 	reading bool
 	out, in []byte
 	version byte
 	bad     bool
 }
 
-func (f *fields) bytes(b *[]byte) {
+func (f *fieldCodec) bytes(b *[]byte) {
 	if !f.reading {
 		f.out = binary.AppendUvarint(f.out, uint64(len(*b)))
 		f.out = append(f.out, *b...)
@@ -51,13 +51,13 @@ func (f *fields) bytes(b *[]byte) {
 	f.in = f.in[used+int(n):]
 }
 
-func (f *fields) text(s *string) {
+func (f *fieldCodec) text(s *string) {
 	b := []byte(*s)
 	f.bytes(&b)
 	*s = string(b)
 }
 
-func (f *fields) number(n *int64) {
+func (f *fieldCodec) number(n *int64) {
 	b := binary.AppendVarint(nil, *n)
 	f.bytes(&b)
 	if !f.reading {
@@ -67,7 +67,7 @@ func (f *fields) number(n *int64) {
 	*n, f.bad = value, f.bad || used != len(b) || used <= 0
 }
 
-func (f *fields) time(t *time.Time) {
+func (f *fieldCodec) time(t *time.Time) {
 	var ms int64
 	if !t.IsZero() {
 		ms = t.UnixMilli()
@@ -78,7 +78,7 @@ func (f *fields) time(t *time.Time) {
 	}
 }
 
-func (f *fields) flag(b *bool) {
+func (f *fieldCodec) flag(b *bool) {
 	var n int64
 	if *b {
 		n = 1
@@ -87,13 +87,13 @@ func (f *fields) flag(b *bool) {
 	*b = n == 1
 }
 
-func (f *fields) count(c *int) {
+func (f *fieldCodec) count(c *int) {
 	n := int64(*c)
 	f.number(&n)
 	*c = int(n)
 }
 
-func (f *fields) call(c *Call) {
+func (f *fieldCodec) call(c *Call) {
 	state, step := string(c.State), string(c.Step)
 	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.attempt} {
 		f.text(s)
@@ -114,60 +114,60 @@ func (f *fields) call(c *Call) {
 	c.State, c.Step = State(state), Step(step)
 }
 
-func (f *fields) task(t *Task) {
+func (f *fieldCodec) task(t *Task) {
 	for _, s := range []*string{&t.Tool, &t.Version, &t.Agent, &t.Effect, &t.Caller, &t.RequestID, &t.Trace, &t.Thread, &t.Input, &t.Config} {
 		f.text(s)
 	}
 	f.bytes(&t.Arguments)
 }
 
-func seal(f fields) []byte {
+func appendChecksum(f fieldCodec) []byte {
 	return binary.LittleEndian.AppendUint32(f.out, crc32.Checksum(f.out, castagnoli))
 }
 
-func unseal(b []byte) (fields, error) {
+func verifyChecksum(b []byte) (fieldCodec, error) {
 	if len(b) < 5 || b[0] < codecVersion || b[0] > callVersion {
-		return fields{}, errRecord
+		return fieldCodec{}, errCorruptRecord
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
-		return fields{}, errRecord
+		return fieldCodec{}, errCorruptRecord
 	}
-	return fields{reading: true, in: body[1:], version: b[0]}, nil
+	return fieldCodec{reading: true, in: body[1:], version: b[0]}, nil
 }
 
 func encodeCall(c Call) []byte {
-	f := fields{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
+	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
 	f.call(&c)
-	return seal(f)
+	return appendChecksum(f)
 }
 
 func decodeCall(b []byte) (c Call, err error) {
-	f, err := unseal(b)
+	f, err := verifyChecksum(b)
 	if err != nil {
 		return c, err
 	}
 	f.call(&c)
 	if f.bad || len(f.in) > 0 || c.Step.rank() == 0 {
-		return Call{}, errRecord
+		return Call{}, errCorruptRecord
 	}
 	return c, nil
 }
 
 func encodeTask(t Task) []byte {
-	f := fields{out: []byte{codecVersion}}
+	f := fieldCodec{out: []byte{codecVersion}}
 	f.task(&t)
-	return seal(f)
+	return appendChecksum(f)
 }
 
 func decodeTask(b []byte) (t Task, err error) {
-	f, err := unseal(b)
+	f, err := verifyChecksum(b)
 	if err != nil {
 		return t, err
 	}
 	f.task(&t)
 	if f.bad || len(f.in) > 0 {
-		return Task{}, errRecord
+		return Task{}, errCorruptRecord
 	}
 	return t, nil
 }

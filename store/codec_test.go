@@ -31,7 +31,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	flat := []string{"id", "1"}
-	if _, err := callOf(flat); err == nil {
+	if _, err := parseCall(flat); err == nil {
 		t.Error("a call without a step is believed")
 	}
 }
@@ -40,9 +40,9 @@ func TestEveryFieldIsKept(t *testing.T) {
 func TestRecordOfVersion1(t *testing.T) {
 	c := sample()
 	c.Metadata = nil
-	f := fields{out: []byte{codecVersion}, version: codecVersion}
+	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
-	if got, err := decodeCall(seal(f)); err != nil || !reflect.DeepEqual(got, c) {
+	if got, err := decodeCall(appendChecksum(f)); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -65,7 +65,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(encodeCall(sample()))
 	f.Add(encodeTask(sample().Task))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		sealed := seal(fields{out: bytes.Clone(b)})
+		sealed := appendChecksum(fieldCodec{out: bytes.Clone(b)})
 		for _, in := range [][]byte{b, sealed} {
 			c, err := decodeCall(in)
 			if err != nil {

@@ -10,19 +10,19 @@ func NewMemoryOf(now func() time.Time, bounds Bounds) *Memory { return newMemory
 
 // Before makes a File call f before each commit.
 func (o FileOptions) Before(f func() error) FileOptions {
-	o.before = f
+	o.beforeCommit = f
 	return o
 }
 
 // NewRedisOf is NewRedis with a clock in place of Redis' own, unless it is nil,
-// and another lease; standIn tells that no Redis answers, but what stands in for
+// and another lease; fake tells that no Redis answers, but what stands in for
 // one. It waits longer than NewRedis does: a machine that is busy with other tests
 // is not what is tested.
 func NewRedisOf(ctx context.Context, o RedisOptions, now func() time.Time, lease time.Duration, standIn bool) (*Redis, error) {
 	if lease == 0 {
 		lease = leaseTime
 	}
-	return newRedis(ctx, o, seams{now: now, lease: lease, standIn: standIn, waits: usualWaits().of(10 * decisionWait)})
+	return newRedis(ctx, o, testHooks{now: now, lease: lease, fake: standIn, timeouts: defaultTimeouts().scaledTo(10 * decisionWait)})
 }
 
 // SpareOf is Spare with bounds for its memory.
@@ -32,9 +32,9 @@ func SpareOf(f *File, b Bounds) *Sparing {
 	return s
 }
 
-// Orphans is how many calls are to be given back.
-func (r *Redis) Orphans() int {
+// Retractions is how many calls are to be given back.
+func (r *Redis) Retractions() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.orphans)
+	return len(r.retractions)
 }

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// errReply says that Redis answered with something that is not ours.
-var errReply = errors.New("Redis holds, or answers, something that is not ours")
+// errForeignReply says that Redis answered with something that is not ours.
+var errForeignReply = errors.New("Redis holds, or answers, something that is not ours")
 
-// born are the fields of a call in Redis that do not change.
-func born(c *Call) []any {
+// identityFields are the fields of a call in Redis that do not change.
+func identityFields(c *Call) []any {
 	return []any{"id", c.ID, "principal", c.Scope.Principal, "workspace", c.Scope.Workspace, "project", c.Scope.Project, "key", c.Key, "digest", c.Digest}
 }
 
 // done are those of what is dispatched. The arguments stand for themselves,
 // since they are given up earlier.
-func given(t Task) []any {
+func taskFields(t Task) []any {
 	arguments, effect := t.Arguments, t.Effect
 	t.Arguments = nil
 	return []any{"task", encodeTask(t), "effect", effect, "arguments", arguments}
 }
 
-// all are the fields of a call as a journal holds it.
-func all(c *Call) []any {
-	f := append(born(c), given(c.Task)...)
+// journalFields are the fields of a call as a journal holds it.
+func journalFields(c *Call) []any {
+	f := append(identityFields(c), taskFields(c.Task)...)
 	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
 	if c.Step.rank() >= Waiting.rank() {
-		f = append(f, "until", milliseconds(c.Until))
+		f = append(f, "until", unixMilli(c.Until))
 	}
 	if c.Step == Ended {
 		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.attempt)
@@ -42,24 +42,24 @@ func all(c *Call) []any {
 	return f
 }
 
-func milliseconds(t time.Time) int64 {
+func unixMilli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
 }
 
-// hashes are where the key and the principal of a call stand. A call without a
+// keyAndPrincipalHash are where the key and the principal of a call stand. A call without a
 // key has none.
-func hashes(c *Call) (key, principal string) {
+func keyAndPrincipalHash(c *Call) (key, principal string) {
 	if c.Key != "" {
 		key = hex.EncodeToString(keyHash(c.Scope, c.Key))
 	}
 	return key, hex.EncodeToString(principalHash(c.Scope.Principal))
 }
 
-// has tells whether a call in Redis has a field.
-func has(flat []string, name string) bool {
+// hasField tells whether a call in Redis has a field.
+func hasField(flat []string, name string) bool {
 	for i := 0; i < len(flat); i += 2 {
 		if flat[i] == name {
 			return true
@@ -68,10 +68,10 @@ func has(flat []string, name string) bool {
 	return false
 }
 
-// callOf reads a call from the names and values that Redis answers with.
-func callOf(flat []string) (c Call, err error) {
+// parseCall reads a call from the names and values that Redis answers with.
+func parseCall(flat []string) (c Call, err error) {
 	if len(flat)%2 != 0 {
-		return c, errReply
+		return c, errForeignReply
 	}
 	f := map[string]string{}
 	for i := 0; i < len(flat); i += 2 {
@@ -99,7 +99,7 @@ func callOf(flat []string) (c Call, err error) {
 	}
 	if c.Step.rank() > Opened.rank() {
 		if c.Task, err = decodeTask([]byte(f["task"])); err != nil {
-			return Call{}, errReply
+			return Call{}, errForeignReply
 		}
 		if f["arguments"] != "" {
 			c.Task.Arguments = []byte(f["arguments"])
@@ -112,9 +112,9 @@ func callOf(flat []string) (c Call, err error) {
 		c.State, c.Answer = State(f["state"]), Answer{Result: []byte(f["result"]), Status: int(number("status"))}
 		bad = bad || c.State != Done && c.State != Unknown || c.Ended.IsZero()
 	}
-	key, principal := hashes(&c)
+	key, principal := keyAndPrincipalHash(&c)
 	if bad || c.ID == "" || c.Step.rank() == 0 || f["k"] != key || f["p"] != principal {
-		return Call{}, errReply
+		return Call{}, errForeignReply
 	}
 	return c, nil
 }

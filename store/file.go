@@ -24,7 +24,7 @@ type FileOptions struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 
-	before func() error // of each commit
+	beforeCommit func() error // of each commit
 }
 
 // FileName is the file of a store in its folder.
@@ -36,8 +36,8 @@ const (
 	// The bounds of a File, by default.
 	fileCalls = 1_000_000
 	fileBytes = 4 << 30
-	// scavenged bounds how many calls make room in one transaction.
-	scavenged = 128
+	// evictBatch bounds how many calls make room in one transaction.
+	evictBatch = 128
 )
 
 var (
@@ -64,14 +64,14 @@ type File struct {
 	identity string
 	epoch    string
 	writer   *writer
-	watched  watched
+	watchers watchers
 	closing  sync.Once
 
-	mu     sync.Mutex
-	tally  tally
-	opened opening
-	left   []string // calls without an outcome of the processes before, not yet recovered
-	owing  []string // calls of theirs whose outcome is not yet settled
+	mu          sync.Mutex
+	quota       quota
+	opened      openedCalls
+	unrecovered []string // calls without an outcome of the processes before, not yet recovered
+	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
 
 // OpenFile opens the store in a folder, or makes one. An error says what is
@@ -86,25 +86,25 @@ func OpenFile(dir string, options FileOptions) (*File, error) {
 		return nil, err
 	}
 	f := &File{
-		now: options.Now, epoch: rand.Text(), opened: opening{},
-		tally: newTally(options.Bounds.or(fileCalls, fileBytes)),
+		now: options.Now, epoch: rand.Text(), opened: openedCalls{},
+		quota: newQuota(options.Bounds.withDefaults(fileCalls, fileBytes)),
 	}
 	if f.now == nil {
 		f.now = time.Now
 	}
 	w := &writer{
-		db: db, wait: options.Wait, before: options.before, crowd: f.crowd,
-		jobs: make(chan *job, mostJobs), stop: make(chan struct{}), ended: make(chan struct{}),
+		db: db, wait: options.Wait, beforeCommit: options.beforeCommit, evict: f.evict,
+		jobs: make(chan *job, maxJobs), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if w.wait <= 0 {
 		w.wait = defaultWait
 	}
 	f.writer = w
-	if err := f.begin(); err != nil {
+	if err := f.initialize(); err != nil {
 		_ = db.Close() // what is wrong with it was found before
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	go w.serve()
+	go w.run()
 	return f, nil
 }
 
@@ -127,22 +127,22 @@ func openDB(path string) (db *bbolt.DB, err error) {
 	return db, nil
 }
 
-// begin makes the tables where they are missing, and reads the file once.
-func (f *File) begin() (err error) {
+// initialize makes the tables where they are missing, and reads the file once.
+func (f *File) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the file is damaged: put it aside to begin anew, which forgets every idempotency key")
 		}
 	}()
-	if err := f.writer.db.Update(f.create); err != nil {
+	if err := f.writer.db.Update(f.createTables); err != nil {
 		return err
 	}
-	return f.writer.db.View(f.survey)
+	return f.writer.db.View(f.scan)
 }
 
-func (f *File) create(tx *bbolt.Tx) error {
-	if about := tx.Bucket(aboutTable); about != nil {
+func (f *File) createTables(tx *bbolt.Tx) error {
+	if about := tx.Bucket(metaTable); about != nil {
 		if v := string(about.Get(versionKey)); v != fileVersion {
 			return fmt.Errorf("found version %.20q of the store, expected %s", v, fileVersion)
 		}
@@ -157,36 +157,36 @@ func (f *File) create(tx *bbolt.Tx) error {
 		}
 	}
 	t := &tables{tx: tx}
-	t.put(aboutTable, versionKey, []byte(fileVersion))
-	t.put(aboutTable, identityKey, []byte(rand.Text()))
-	t.put(aboutTable, sequenceKey, number(0))
+	t.put(metaTable, versionKey, []byte(fileVersion))
+	t.put(metaTable, identityKey, []byte(rand.Text()))
+	t.put(metaTable, sequenceKey, number(0))
 	return t.err
 }
 
-// survey reads every record, and counts.
-func (f *File) survey(tx *bbolt.Tx) error {
+// scan reads every record, and counts.
+func (f *File) scan(tx *bbolt.Tx) error {
 	t := &tables{tx: tx}
 	for _, name := range allTables {
 		b := tx.Bucket(name)
 		if b == nil {
 			return fmt.Errorf("the table %s is missing", name)
 		}
-		if err := b.ForEach(func(k, v []byte) error { return f.see(t, name, k) }); err != nil {
+		if err := b.ForEach(func(k, v []byte) error { return f.scanRow(t, name, k) }); err != nil {
 			return err
 		}
 	}
-	about := tx.Bucket(aboutTable)
+	about := tx.Bucket(metaTable)
 	f.identity = string(about.Get(identityKey))
 	var err error
 	if f.writer.sequence, err = readNumber(about.Get(sequenceKey)); err == nil && f.identity == "" {
-		err = errRecord
+		err = errCorruptRecord
 	}
 	return err
 }
 
-// see takes one row into account. That what points at a call finds it is checked
+// scanRow takes one row into account. That what points at a call finds it is checked
 // too: a key that points nowhere would be free again.
-func (f *File) see(t *tables, table, key []byte) error {
+func (f *File) scanRow(t *tables, table, key []byte) error {
 	switch string(table) {
 	case string(callsTable):
 		c, err := t.load(string(key))
@@ -194,17 +194,17 @@ func (f *File) see(t *tables, table, key []byte) error {
 			return err
 		}
 		if c.Key != "" && t.holder(c.Scope, c.Key) != c.ID {
-			return errRecord
+			return errCorruptRecord
 		}
-		f.tally.change(c.Scope.Principal, nil, c.weight())
+		f.quota.update(c.Scope.Principal, nil, c.footprint())
 		if c.Step != Ended {
-			f.left = append(f.left, c.ID)
+			f.unrecovered = append(f.unrecovered, c.ID)
 		}
 	case string(keysTable):
 		_, err := t.load(string(t.tx.Bucket(keysTable).Get(key)))
 		return err
-	case string(owedTable):
-		f.owing = append(f.owing, string(key))
+	case string(unsettledTable):
+		f.unsettled = append(f.unsettled, string(key))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (f *File) view(read func(*tables) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = unavailable(errRecord)
+			err = unavailable(errCorruptRecord)
 		}
 	}()
 	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })

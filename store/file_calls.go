@@ -25,21 +25,21 @@ func (f *File) Open(_ context.Context, call Call) (prior *Call, err error) {
 		return &found, nil
 	}
 	// What leaves opened stands in the file by then.
-	prior, err = f.prior(call)
+	prior, err = f.findPrior(call)
 	if prior != nil || err != nil {
 		return prior, err
 	}
-	if err := f.tally.room(call.Scope.Principal); err != nil {
+	if err := f.quota.admit(call.Scope.Principal); err != nil {
 		return nil, err
 	}
-	c := opened(call, f.now())
+	c := newOpenedCall(call, f.now())
 	f.opened.add(&c)
-	f.tally.change(c.Scope.Principal, nil, c.weight())
+	f.quota.update(c.Scope.Principal, nil, c.footprint())
 	return nil, nil
 }
 
-// prior finds what the file holds of a call or of its key.
-func (f *File) prior(call Call) (prior *Call, err error) {
+// findPrior finds what the file holds of a call or of its key.
+func (f *File) findPrior(call Call) (prior *Call, err error) {
 	err = f.view(func(t *tables) error {
 		if same, err := t.load(call.ID); !errors.Is(err, ErrNotFound) {
 			if err == nil {
@@ -56,9 +56,9 @@ func (f *File) prior(call Call) (prior *Call, err error) {
 		}
 		c, err := t.load(id)
 		if err != nil {
-			return unavailable(errRecord) // a key that points nowhere is not free
+			return unavailable(errCorruptRecord) // a key that points nowhere is not free
 		}
-		if !c.over(f.now()) {
+		if !c.outlived(f.now()) {
 			prior = &c
 		}
 		return nil
@@ -72,19 +72,19 @@ func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 	held := f.opened.byID[id]
 	if held == nil {
 		f.mu.Unlock()
-		return f.late(id)
+		return f.dispatchError(id)
 	}
 	c := *held
 	f.mu.Unlock()
-	before := c.weight()
+	before := c.footprint()
 	if err := c.dispatch(task, f.epoch); err != nil {
 		return err
 	}
-	return f.writer.do(ctx, func(t *tables) (func(), error) {
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		if _, err := t.load(id); !errors.Is(err, ErrNotFound) {
 			return nil, errors.Join(ErrDispatched, err)
 		}
-		old, err := f.stale(t, &c)
+		old, err := f.expiredHolder(t, &c)
 		if err != nil {
 			return nil, err
 		}
@@ -94,46 +94,46 @@ func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 		t.save(nil, &c)
 		return func() {
 			if old != nil {
-				f.uncount(old)
+				f.subtract(old)
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if f.opened.remove(id) == nil { // dropped meanwhile
 				before = nil
 			}
-			f.tally.change(c.Scope.Principal, before, c.weight())
+			f.quota.update(c.Scope.Principal, before, c.footprint())
 		}, nil
-	}, f.forget(id))
+	}, f.deletion(id))
 }
 
-// stale is the call that holds the key of another, and is over. A key that is
+// expiredHolder is the call that holds the key of another, and is over. A key that is
 // held by one which is not, is lost.
-func (f *File) stale(t *tables, c *Call) (*Call, error) {
+func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
 	id := t.holder(c.Scope, c.Key)
 	if c.Key == "" || id == "" {
 		return nil, nil
 	}
 	old, err := t.load(id)
-	if err != nil || !old.over(f.now()) {
+	if err != nil || !old.outlived(f.now()) {
 		return nil, errors.Join(ErrNotOwner, err)
 	}
 	return &old, nil
 }
 
-// uncount takes a call that was removed out of the tally.
-func (f *File) uncount(c *Call) {
+// subtract takes a call that was removed out of the tally.
+func (f *File) subtract(c *Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tally.change(c.Scope.Principal, c.weight(), nil)
+	f.quota.update(c.Scope.Principal, c.footprint(), nil)
 }
 
-// late says why a call that is not opened cannot be dispatched.
-func (f *File) late(id string) error {
+// dispatchError says why a call that is not opened cannot be dispatched.
+func (f *File) dispatchError(id string) error {
 	c, err := f.load(id)
 	if err != nil {
 		return err
 	}
-	return c.at(Opened)
+	return c.requireStep(Opened)
 }
 
 func (f *File) load(id string) (c Call, err error) {
@@ -144,24 +144,24 @@ func (f *File) load(id string) (c Call, err error) {
 	return c, err
 }
 
-// forget removes a call, however far it has come.
-func (f *File) forget(id string) change {
+// deletion removes a call, however far it has come.
+func (f *File) deletion(id string) mutation {
 	return func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil {
 			return nil, err
 		}
 		t.remove(&c)
-		return func() { f.uncount(&c) }, nil
+		return func() { f.subtract(&c) }, nil
 	}
 }
 
-// change makes one transition of a call that was dispatched.
-func (f *File) change(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
-	if f.early(id) {
-		return errEarly
+// update makes one transition of a call that was dispatched.
+func (f *File) update(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
+	if f.isOpened(id) {
+		return errTooEarly
 	}
-	return f.writer.do(ctx, func(t *tables) (func(), error) {
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil {
 			return nil, err
@@ -175,12 +175,12 @@ func (f *File) change(ctx context.Context, id string, transition func(*Call) (un
 		return func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.tally.change(c.Scope.Principal, was.weight(), c.weight())
+			f.quota.update(c.Scope.Principal, was.footprint(), c.footprint())
 		}, nil
 	}, nil)
 }
 
-func (f *File) early(id string) bool {
+func (f *File) isOpened(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opened.byID[id] != nil
@@ -190,8 +190,8 @@ func (f *File) early(id string) bool {
 // returns for which time. A call whose effect is once is refused.
 func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	result := make(chan int, 1)
-	err = f.change(ctx, id, func(c *Call) (bool, error) {
-		err := c.again()
+	err = f.update(ctx, id, func(c *Call) (bool, error) {
+		err := c.redispatch()
 		result <- c.Attempts
 		return false, err
 	})
@@ -203,9 +203,9 @@ func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err erro
 
 // Defer notes that the tool answers later, and until when that is waited for.
 func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return false, c.pend(until) })
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return false, c.deferUntil(until) })
 	if err == nil {
-		f.watched.tell(id)
+		f.watchers.notify(id)
 	}
 	return err
 }
@@ -214,7 +214,7 @@ func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 // the call as another has finished it.
 func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
 	result := make(chan Call, 1)
-	err := f.change(ctx, id, func(c *Call) (bool, error) {
+	err := f.update(ctx, id, func(c *Call) (bool, error) {
 		before, err := c.finish(ending, f.now())
 		result <- *c
 		return before, err
@@ -223,7 +223,7 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 		return Call{}, err
 	}
 	if err == nil {
-		f.watched.tell(id)
+		f.watchers.notify(id)
 	}
 	return <-result, err
 }
@@ -232,9 +232,9 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 // whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
 func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, was, note) })
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, was, note) })
 	if err == nil {
-		f.watched.tell(id)
+		f.watchers.notify(id)
 	}
 	return err
 }
@@ -242,8 +242,8 @@ func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []
 // Settle notes that the outcome of a call stands in the audit log. A crash may
 // lose that.
 func (f *File) Settle(id string) {
-	f.writer.later(func(t *tables) (func(), error) {
-		t.delete(owedTable, []byte(id))
+	f.writer.applyLater(func(t *tables) (func(), error) {
+		t.delete(unsettledTable, []byte(id))
 		return nil, nil
 	})
 }
@@ -254,7 +254,7 @@ func (f *File) Drop(_ context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.opened.remove(id); c != nil {
-		f.tally.change(c.Scope.Principal, c.weight(), nil)
+		f.quota.update(c.Scope.Principal, c.footprint(), nil)
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func (f *File) Find(_ context.Context, id string) (Call, error) {
 	}
 	f.mu.Unlock()
 	c, err := f.load(id)
-	if err == nil && c.over(f.now()) {
+	if err == nil && c.outlived(f.now()) {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -291,7 +291,7 @@ func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) 
 		return false, err
 	}
 	result := make(chan bool, 1)
-	err = f.change(ctx, id, func(c *Call) (bool, error) {
+	err = f.update(ctx, id, func(c *Call) (bool, error) {
 		first, err := c.deliver()
 		result <- first
 		return !first, err

@@ -6,21 +6,21 @@ import (
 )
 
 // Watch waits for a change of a call.
-func (f *File) Watch(id string) (*Watch, error) { return f.watched.add(id) }
+func (f *File) Watch(id string) (*Watch, error) { return f.watchers.add(id) }
 
 // Recover returns calls without an outcome of the processes that had the file
 // before, a limited number at once, each one time.
 func (f *File) Recover(_ context.Context, limit int) ([]Call, error) {
-	return f.once(&f.left, limit, func(c *Call) bool { return c.Step != Ended })
+	return f.drain(&f.unrecovered, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
 // Unsettled returns calls that ended before this process began and whose outcome may
 // not stand in the audit log, a limited number at once, each one time.
 func (f *File) Unsettled(_ context.Context, limit int) ([]Call, error) {
-	return f.once(&f.owing, limit, func(c *Call) bool { return c.Step == Ended })
+	return f.drain(&f.unsettled, limit, func(c *Call) bool { return c.Step == Ended })
 }
 
-func (f *File) once(of *[]string, limit int, fit func(*Call) bool) (calls []Call, err error) {
+func (f *File) drain(of *[]string, limit int, fit func(*Call) bool) (calls []Call, err error) {
 	f.mu.Lock()
 	n := min(max(limit, 0), len(*of))
 	ids := (*of)[:n:n]
@@ -61,8 +61,8 @@ func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 // Sweep forgets calls that ended a day ago, a limited number at once.
 func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 	result := make(chan int, 1)
-	err := f.writer.do(ctx, func(t *tables) (func(), error) {
-		after, n := f.removeAll(t, t.upTo(endedTable, nil, f.now().Add(-Retention), limit))
+	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
+		after, n := f.removeCalls(t, t.upTo(endedTable, nil, f.now().Add(-Retention), limit))
 		result <- n
 		return after, nil
 	}, nil)
@@ -72,25 +72,25 @@ func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 	return <-result, nil
 }
 
-// crowd makes room while more is kept than should be: of a principal that has
+// evict makes room while more is kept than should be: of a principal that has
 // too much, its own; else the oldest.
-func (f *File) crowd(t *tables) (func(), error) {
+func (f *File) evict(t *tables) (func(), error) {
 	f.mu.Lock()
 	var ids []string
-	if f.tally.all.excess(f.tally.bounds) {
-		ids = t.upTo(spareTable, nil, f.now(), scavenged)
+	if f.quota.total.overflows(f.quota.bounds) {
+		ids = t.upTo(evictableTable, nil, f.now(), evictBatch)
 	} else {
-		for principal := range f.tally.crowded {
-			ids = append(ids, t.upTo(ownTable, principalHash(principal), f.now(), scavenged)...)
+		for principal := range f.quota.overShare {
+			ids = append(ids, t.upTo(evictableByPrincipalTable, principalHash(principal), f.now(), evictBatch)...)
 		}
 	}
 	f.mu.Unlock()
-	after, _ := f.removeAll(t, ids)
+	after, _ := f.removeCalls(t, ids)
 	return after, nil
 }
 
-// removeAll forgets calls.
-func (f *File) removeAll(t *tables, ids []string) (after func(), n int) {
+// removeCalls forgets calls.
+func (f *File) removeCalls(t *tables, ids []string) (after func(), n int) {
 	var gone []Call
 	for _, id := range ids {
 		if c, err := t.load(id); err == nil {
@@ -100,7 +100,7 @@ func (f *File) removeAll(t *tables, ids []string) (after func(), n int) {
 	}
 	return func() {
 		for i := range gone {
-			f.uncount(&gone[i])
+			f.subtract(&gone[i])
 		}
 	}, len(gone)
 }

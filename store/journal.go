@@ -11,13 +11,13 @@ import (
 // it holds what that process has dispatched and finished, as Redis knew it. What
 // is decided, is decided in Redis; the journal is read when Redis has lost it.
 
-// note writes a call down as it stands, and returns once that is durable.
-func (f *File) note(ctx context.Context, c Call) error {
-	return f.writer.do(ctx, f.noting(c), nil)
+// record writes a call down as it stands, and returns once that is durable.
+func (f *File) record(ctx context.Context, c Call) error {
+	return f.writer.apply(ctx, f.recording(c), nil)
 }
 
-// noting writes a call down, unless it has come further there.
-func (f *File) noting(c Call) change {
+// recording writes a call down, unless it has come further there.
+func (f *File) recording(c Call) mutation {
 	return func(t *tables) (func(), error) {
 		was, err := t.load(c.ID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -34,50 +34,50 @@ func (f *File) noting(c Call) change {
 		return func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			var w *weight
+			var w *footprint
 			if before != nil {
-				w = before.weight()
+				w = before.footprint()
 			}
-			f.tally.change(c.Scope.Principal, w, c.weight())
+			f.quota.update(c.Scope.Principal, w, c.footprint())
 		}, nil
 	}
 }
 
-// annotate is Note, where this journal has the call. What Redis has decided holds,
+// recordMetadata is Note, where this journal has the call. What Redis has decided holds,
 // whatever note stands here.
-func (f *File) annotate(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.change(ctx, id, func(c *Call) (bool, error) { return c.note(at, c.Metadata, note) })
-	if errors.Is(err, ErrNotFound) || errors.Is(err, errEarly) {
+func (f *File) recordMetadata(ctx context.Context, id string, at Step, note []byte) error {
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, c.Metadata, note) })
+	if errors.Is(err, ErrNotFound) || errors.Is(err, errTooEarly) {
 		return nil
 	}
 	return err
 }
 
-// settled is Settle, after which a call without a key is not needed where its answer
+// recordSettled is Settle, after which a call without a key is not needed where its answer
 // was handed over, unless another journal holds an earlier step of it.
-func (f *File) settled(id string) {
-	f.writer.later(func(t *tables) (func(), error) {
+func (f *File) recordSettled(id string) {
+	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
-		if err == nil && c.Delivered && f.brief(&c) {
+		if err == nil && c.Delivered && f.disposable(&c) {
 			t.remove(&c)
-			return func() { f.uncount(&c) }, nil
+			return func() { f.subtract(&c) }, nil
 		}
-		t.delete(owedTable, []byte(id))
+		t.delete(unsettledTable, []byte(id))
 		return nil, nil
 	})
 }
 
-// delivered notes that a result has entered its thread. Where it is settled, a call
+// recordDelivered notes that a result has entered its thread. Where it is settled, a call
 // without a key is not needed any more.
-func (f *File) delivered(id string) {
-	f.writer.later(func(t *tables) (func(), error) {
+func (f *File) recordDelivered(id string) {
+	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil || c.Step != Ended {
 			return nil, err
 		}
-		if f.brief(&c) && t.tx.Bucket(owedTable).Get([]byte(id)) == nil {
+		if f.disposable(&c) && t.tx.Bucket(unsettledTable).Get([]byte(id)) == nil {
 			t.remove(&c)
-			return func() { f.uncount(&c) }, nil
+			return func() { f.subtract(&c) }, nil
 		}
 		was := c
 		c.Delivered = true
@@ -86,10 +86,10 @@ func (f *File) delivered(id string) {
 	})
 }
 
-// brief tells whether a call can be forgotten once nobody waits for it: nobody comes
+// disposable tells whether a call can be forgotten once nobody waits for it: nobody comes
 // back for it with a key, and it was dispatched here.
-func (f *File) brief(c *Call) bool {
-	return c.spare() && strings.HasPrefix(c.Owner, f.identity+"/")
+func (f *File) disposable(c *Call) bool {
+	return c.evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
 }
 
 // unfinished returns calls without an outcome, a limited number in the order of
@@ -125,7 +125,7 @@ func (f *File) page(after string, limit int, now time.Time) (calls []Call, last 
 			if err != nil {
 				return unavailable(err)
 			}
-			if !call.over(now) {
+			if !call.outlived(now) {
 				calls = append(calls, call)
 			}
 		}
@@ -139,17 +139,17 @@ func (f *File) page(after string, limit int, now time.Time) (calls []Call, last 
 
 func epochName(key string) []byte { return []byte("epoch " + key) }
 
-func (f *File) seededInto(key string) (epoch string, err error) {
+func (f *File) restoredEpoch(key string) (epoch string, err error) {
 	err = f.view(func(t *tables) error {
-		epoch = string(t.tx.Bucket(aboutTable).Get(epochName(key)))
+		epoch = string(t.tx.Bucket(metaTable).Get(epochName(key)))
 		return nil
 	})
 	return epoch, err
 }
 
-func (f *File) noteEpoch(ctx context.Context, key, epoch string) error {
-	return f.writer.do(ctx, func(t *tables) (func(), error) {
-		t.put(aboutTable, epochName(key), []byte(epoch))
+func (f *File) recordEpoch(ctx context.Context, key, epoch string) error {
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+		t.put(metaTable, epochName(key), []byte(epoch))
 		return nil, nil
 	}, nil)
 }

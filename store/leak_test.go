@@ -19,7 +19,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		must(t, err)
 		ended(t, f, newCall("1", "k"))
 		must(t, f.Close())
-		g := join(t, at(s.Address()), seams{})
+		g := join(t, at(s.Address()), testHooks{})
 		ended(t, g, newCall("1", "k"))
 		w, err := g.Watch("1")
 		must(t, err)

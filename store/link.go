@@ -36,83 +36,83 @@ const (
 	// those who wait ten times a second only, so it answers within ackReplyWait.
 	ackWait      = 60 * time.Millisecond
 	ackReplyWait = 200 * time.Millisecond
-	// clusterParts is into how many slots calls are spread on a cluster.
-	clusterParts = 16
-	poolSize     = 32
+	// clusterPartitions is into how many slots calls are spread on a cluster.
+	clusterPartitions = 16
+	poolSize          = 32
 )
 
-// link is one acquaintance with Redis: its nodes as they were found. When one
+// conn is one acquaintance with Redis: its nodes as they were found. When one
 // of them is not what it was, or does not answer, the link is closed and another
 // is opened.
-type link struct {
-	client redis.UniversalClient
-	parts  []part
-	once   sync.Once
+type conn struct {
+	client     redis.UniversalClient
+	partitions []partition
+	once       sync.Once
 
-	mu   sync.Mutex
-	runs map[string]bool // of the instances that were found; nil while they are looked for
+	mu    sync.Mutex
+	known map[string]bool // of the instances that were found; nil while they are looked for
 }
 
-// part is where the calls of some principals are: a slot, and its node.
-type part struct {
+// partition is where the calls of some principals are: a slot, and its node.
+type partition struct {
 	epochKey string
 	client   *redis.Client
-	run      string // which instance, and which history of its data
+	instance string // which instance, and which history of its data
 	epoch    string
 }
 
-// fault is why Redis must not be used though it answers. It is the operator's
+// unfitError is why Redis must not be used though it answers. It is the operator's
 // to mend, and a gateway does not start with it.
-type fault string
+type unfitError string
 
-func (f fault) Error() string { return string(f) }
+func (f unfitError) Error() string { return string(f) }
 
-var errStranger = errors.New("another instance of Redis answers, which may not hold every call")
+var errOtherInstance = errors.New("another instance of Redis answers, which may not hold every call")
 
-// end closes the link. That may wait for what is under way.
-func (l *link) end() {
+// close closes the link. That may wait for what is under way.
+func (l *conn) close() {
 	l.once.Do(func() {
 		go func() { _ = l.client.Close() }()
 	})
 }
 
-// waits are how long what is asked may take.
-type waits struct{ decision, reply, ackReply time.Duration }
+// timeouts are how long what is asked may take.
+type timeouts struct{ decision, reply, ackReply time.Duration }
 
-func usualWaits() waits { return waits{decisionWait, replyWait, ackReplyWait} }
+func defaultTimeouts() timeouts { return timeouts{decisionWait, replyWait, ackReplyWait} }
 
-// of are waits of which a decision takes so long; 0 changes nothing.
-func (w waits) of(decision time.Duration) waits {
+// scaledTo are waits of which a decision takes so long; 0 changes nothing.
+func (w timeouts) scaledTo(decision time.Duration) timeouts {
 	if decision <= 0 {
 		return w
 	}
 	scaled := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(decision) / float64(w.decision))
 	}
-	return waits{decision, scaled(w.reply), scaled(w.ackReply)}
+	return timeouts{decision, scaled(w.reply), scaled(w.ackReply)}
 }
 
 // dial makes the client. Nothing is asked of Redis yet. It repeats nothing by
 // itself: a question that was sent twice must be one that may be.
-func (o *RedisOptions) dial(w waits) (*link, error) {
-	l := &link{}
-	user, password := secret(o.Credentials)
+func (o *RedisOptions) dial(w timeouts) (*conn, error) {
+	l := &conn{}
+	user, password := credentials(o.Credentials)
 	switch {
 	case len(o.Cluster.Addresses) > 0:
 		l.client = redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet(), OnConnect: l.greet,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
 		})
 	case o.Sentinel.Master != "":
-		su, sp := secret(o.Sentinel.Credentials)
+		su, sp := credentials(o.Sentinel.Credentials)
 		l.client = redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
 			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.greet,
+			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
 		})
 	default:
 		opt, err := o.parseURL()
@@ -125,17 +125,17 @@ func (o *RedisOptions) dial(w waits) (*link, error) {
 		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
 		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = w.reply, w.ackReply, w.reply, w.reply
 		opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(w.reply, opt.TLSConfig)
-		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, quiet(), l.greet
+		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
 		l.client = redis.NewClient(opt)
 	}
 	return l, nil
 }
 
-func quiet() *maintnotifications.Config {
+func noMaintNotifications() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-func secret(f func() (string, string)) (user, password string) {
+func credentials(f func() (string, string)) (user, password string) {
 	if f == nil {
 		return "", ""
 	}
@@ -158,7 +158,7 @@ func (o *RedisOptions) parseURL() (*redis.Options, error) {
 	return opt, nil
 }
 
-func (o *RedisOptions) check() error {
+func (o *RedisOptions) validate() error {
 	ways := 0
 	for _, given := range []bool{o.URL != nil, o.Sentinel.Master != "" || len(o.Sentinel.Addresses) > 0, len(o.Cluster.Addresses) > 0} {
 		if given {
@@ -181,11 +181,11 @@ func (o *RedisOptions) check() error {
 	return nil
 }
 
-// greet runs for each new connection: an instance that is not one of those that
+// verifyInstance runs for each new connection: an instance that is not one of those that
 // were found when the link was opened (a restart, a failover) is not spoken to.
-func (l *link) greet(ctx context.Context, c *redis.Conn) error {
+func (l *conn) verifyInstance(ctx context.Context, c *redis.Conn) error {
 	l.mu.Lock()
-	runs := l.runs
+	runs := l.known
 	l.mu.Unlock()
 	if runs == nil {
 		return nil
@@ -194,14 +194,14 @@ func (l *link) greet(ctx context.Context, c *redis.Conn) error {
 	if err != nil {
 		return err
 	}
-	said := lines(info)
+	said := parseInfo(info)
 	if said["redis_mode"] == "sentinel" || runs[said["run_id"]] {
 		return nil
 	}
-	return errStranger
+	return errOtherInstance
 }
 
-func lines(info string) map[string]string {
+func parseInfo(info string) map[string]string {
 	said := map[string]string{}
 	for line := range strings.Lines(info) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
@@ -213,15 +213,15 @@ func lines(info string) map[string]string {
 
 // inspect finds the node of each part. It must be a master, forget nothing to
 // make room, and say which instance it is.
-func (l *link) inspect(ctx context.Context, prefix string, standIn bool) error {
+func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 	n := 1
 	cluster, spread := l.client.(*redis.ClusterClient)
 	if spread {
-		n = clusterParts
+		n = clusterPartitions
 	}
 	runs, seen := map[string]bool{}, map[*redis.Client]string{}
 	for i := range n {
-		p := part{epochKey: prefix + "{store/" + strconv.Itoa(i) + "}:epoch"}
+		p := partition{epochKey: prefix + "{store/" + strconv.Itoa(i) + "}:epoch"}
 		if spread {
 			var err error
 			if p.client, err = cluster.MasterForKey(ctx, p.epochKey); err != nil {
@@ -230,29 +230,29 @@ func (l *link) inspect(ctx context.Context, prefix string, standIn bool) error {
 		} else {
 			p.client = l.client.(*redis.Client)
 		}
-		if p.run = seen[p.client]; p.run == "" {
-			run, history, err := instance(ctx, p.client, standIn)
+		if p.instance = seen[p.client]; p.instance == "" {
+			run, history, err := inspectNode(ctx, p.client, standIn)
 			if err != nil {
 				return err
 			}
 			runs[run] = true
-			p.run = run + history
-			seen[p.client] = p.run
+			p.instance = run + history
+			seen[p.client] = p.instance
 		}
-		l.parts = append(l.parts, p)
+		l.partitions = append(l.partitions, p)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.runs = runs; standIn {
-		l.runs = nil
+	if l.known = runs; standIn {
+		l.known = nil
 	}
 	return nil
 }
 
-// instance is what a node says of itself: which process it is, and, where it has
+// inspectNode is what a node says of itself: which process it is, and, where it has
 // followed another, which history of its data it goes by since. That its replicas come
 // and go is no other history. One that stands in for Redis in tests says nothing.
-func instance(ctx context.Context, c *redis.Client, standIn bool) (run, history string, err error) {
+func inspectNode(ctx context.Context, c *redis.Client, standIn bool) (run, history string, err error) {
 	if standIn {
 		return "standin", "", c.Ping(ctx).Err()
 	}
@@ -262,16 +262,16 @@ func instance(ctx context.Context, c *redis.Client, standIn bool) (run, history 
 		if err != nil {
 			return "", "", err
 		}
-		for name, value := range lines(info) {
+		for name, value := range parseInfo(info) {
 			said[name] = value
 		}
 	}
 	major, _, _ := strings.Cut(said["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 6 {
-		return "", "", fault(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
+		return "", "", unfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
 	}
 	if policy := said["maxmemory_policy"]; policy != "noeviction" {
-		return "", "", fault(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
+		return "", "", unfitError(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
 	}
 	if said["role"] != "master" || said["run_id"] == "" {
 		return "", "", errors.New("the node is no master")

@@ -10,17 +10,17 @@ import (
 // Memory keeps calls in this process alone: they end with it, so there is
 // nothing to recover. It is safe for concurrent use.
 type Memory struct {
-	now     func() time.Time
-	watched watched
+	now      func() time.Time
+	watchers watchers
 
-	mu      sync.Mutex
-	tally   tally
-	byID    map[string]*kept
-	byKey   map[scopedKey]*kept
-	waiting map[string]*kept
-	ended   *list.List            // of *kept, in the order that they ended
-	spare   *list.List            // of *kept that may make room, in that order
-	spareOf map[string]*list.List // the same, by principal
+	mu          sync.Mutex
+	quota       quota
+	byID        map[string]*entry
+	byKey       map[scopedKey]*entry
+	waiting     map[string]*entry
+	ended       *list.List            // of *kept, in the order that they ended
+	evictable   *list.List            // of *kept that may make room, in that order
+	evictableOf map[string]*list.List // the same, by principal
 }
 
 type scopedKey struct {
@@ -28,9 +28,9 @@ type scopedKey struct {
 	key   string
 }
 
-type kept struct {
-	call                  Call
-	ended, spare, spareOf *list.Element
+type entry struct {
+	call                          Call
+	ended, evictable, ofPrincipal *list.Element
 }
 
 // The bounds of a Memory, by default.
@@ -44,8 +44,8 @@ func NewMemory(now func() time.Time) *Memory { return newMemory(now, Bounds{}) }
 
 func newMemory(now func() time.Time, bounds Bounds) *Memory {
 	return &Memory{
-		now: now, tally: newTally(bounds.or(memoryCalls, memoryBytes)), byID: map[string]*kept{}, byKey: map[scopedKey]*kept{},
-		waiting: map[string]*kept{}, ended: list.New(), spare: list.New(), spareOf: map[string]*list.List{},
+		now: now, quota: newQuota(bounds.withDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},
+		waiting: map[string]*entry{}, ended: list.New(), evictable: list.New(), evictableOf: map[string]*list.List{},
 	}
 }
 
@@ -57,9 +57,9 @@ func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sweep(sweepAtOnce)
+	m.sweep(sweepBatch)
 	if k := m.byKey[scopedKey{call.Scope, call.Key}]; call.Key != "" && k != nil && k.call.ID != call.ID {
-		if !k.call.over(m.now()) {
+		if !k.call.outlived(m.now()) {
 			found := k.call
 			return &found, nil
 		}
@@ -68,51 +68,51 @@ func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 	if k := m.byID[call.ID]; k != nil {
 		return nil, k.call.reopen(call)
 	}
-	if err := m.tally.room(call.Scope.Principal); err != nil {
+	if err := m.quota.admit(call.Scope.Principal); err != nil {
 		return nil, err
 	}
-	k := &kept{call: opened(call, m.now())}
+	k := &entry{call: newOpenedCall(call, m.now())}
 	m.byID[call.ID] = k
 	if call.Key != "" {
 		m.byKey[scopedKey{call.Scope, call.Key}] = k
 	}
-	m.tally.change(call.Scope.Principal, nil, k.call.weight())
+	m.quota.update(call.Scope.Principal, nil, k.call.footprint())
 	m.makeRoom(call.Scope.Principal)
 	return nil, nil
 }
 
-// opened is a call at its start.
-func opened(c Call, now time.Time) Call {
+// newOpenedCall is a call at its start.
+func newOpenedCall(c Call, now time.Time) Call {
 	return Call{ID: c.ID, Scope: c.Scope, Key: c.Key, Digest: c.Digest, State: Pending, Step: Opened, Opened: now}
 }
 
 // change makes one transition of a call.
-func (m *Memory) change(id string, transition func(*kept) error) error {
+func (m *Memory) change(id string, transition func(*entry) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.byID[id]
 	if k == nil {
 		return ErrNotFound
 	}
-	before := k.call.weight()
+	before := k.call.footprint()
 	if err := transition(k); err != nil {
 		return err
 	}
-	m.tally.change(k.call.Scope.Principal, before, k.call.weight())
+	m.quota.update(k.call.Scope.Principal, before, k.call.footprint())
 	m.makeRoom(k.call.Scope.Principal)
 	return nil
 }
 
 // Dispatch notes that the tool of an opened call is about to be called.
 func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
-	return m.change(id, func(k *kept) error { return k.call.dispatch(task, "") })
+	return m.change(id, func(k *entry) error { return k.call.dispatch(task, "") })
 }
 
 // Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
 func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err error) {
-	err = m.change(id, func(k *kept) error {
-		err := k.call.again()
+	err = m.change(id, func(k *entry) error {
+		err := k.call.redispatch()
 		attempt = k.call.Attempts
 		return err
 	})
@@ -121,15 +121,15 @@ func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err erro
 
 // Defer notes that the tool answers later, and until when that is waited for.
 func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
-	err := m.change(id, func(k *kept) error {
-		err := k.call.pend(until)
+	err := m.change(id, func(k *entry) error {
+		err := k.call.deferUntil(until)
 		if err == nil {
 			m.waiting[id] = k
 		}
 		return err
 	})
 	if err == nil {
-		m.watched.tell(id)
+		m.watchers.notify(id)
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 // Finish ends a call, and returns it as it stands then. With ErrEnded that is
 // the call as another has finished it.
 func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call, err error) {
-	err = m.change(id, func(k *kept) error {
+	err = m.change(id, func(k *entry) error {
 		before, err := k.call.finish(ending, m.now())
 		call = k.call
 		if err != nil || before {
@@ -145,18 +145,18 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 		}
 		delete(m.waiting, id)
 		k.ended = m.ended.PushBack(k)
-		if k.call.spare() {
-			of := m.spareOf[k.call.Scope.Principal]
+		if k.call.evictable() {
+			of := m.evictableOf[k.call.Scope.Principal]
 			if of == nil {
 				of = list.New()
-				m.spareOf[k.call.Scope.Principal] = of
+				m.evictableOf[k.call.Scope.Principal] = of
 			}
-			k.spare, k.spareOf = m.spare.PushBack(k), of.PushBack(k)
+			k.evictable, k.ofPrincipal = m.evictable.PushBack(k), of.PushBack(k)
 		}
 		return nil
 	})
 	if err == nil {
-		m.watched.tell(id)
+		m.watchers.notify(id)
 	}
 	return call, err
 }
@@ -165,12 +165,12 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 // whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
 func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []byte) error {
-	err := m.change(id, func(k *kept) error {
-		_, err := k.call.note(at, was, note)
+	err := m.change(id, func(k *entry) error {
+		_, err := k.call.setMetadata(at, was, note)
 		return err
 	})
 	if err == nil {
-		m.watched.tell(id)
+		m.watchers.notify(id)
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.byID[id]
-	if k == nil || k.call.over(m.now()) {
+	if k == nil || k.call.outlived(m.now()) {
 		return Call{}, ErrNotFound
 	}
 	return k.call, nil
@@ -222,7 +222,7 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 // Deliver notes that the result of a principal's call enters its thread, and
 // tells whether it does so for the first time.
 func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, err error) {
-	err = m.change(id, func(k *kept) error {
+	err = m.change(id, func(k *entry) error {
 		if k.call.Scope.Principal != principal {
 			return ErrNotFound
 		}
@@ -233,7 +233,7 @@ func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, e
 }
 
 // Watch waits for a change of a call.
-func (m *Memory) Watch(id string) (*Watch, error) { return m.watched.add(id) }
+func (m *Memory) Watch(id string) (*Watch, error) { return m.watchers.add(id) }
 
 // Recover returns calls whose process has gone: here there are none.
 func (*Memory) Recover(context.Context, int) ([]Call, error) { return nil, nil }
@@ -256,8 +256,8 @@ func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
 	return due, nil
 }
 
-// sweepAtOnce is how many calls are swept along with another transition.
-const sweepAtOnce = 16
+// sweepBatch is how many calls are swept along with another transition.
+const sweepBatch = 16
 
 // Sweep forgets calls that ended a day ago, a limited number at once.
 func (m *Memory) Sweep(_ context.Context, limit int) (swept int, err error) {
@@ -268,8 +268,8 @@ func (m *Memory) Sweep(_ context.Context, limit int) (swept int, err error) {
 
 func (m *Memory) sweep(limit int) (swept int) {
 	now := m.now()
-	for e := m.ended.Front(); e != nil && swept < limit && e.Value.(*kept).call.over(now); e = m.ended.Front() {
-		m.remove(e.Value.(*kept))
+	for e := m.ended.Front(); e != nil && swept < limit && e.Value.(*entry).call.outlived(now); e = m.ended.Front() {
+		m.remove(e.Value.(*entry))
 		swept++
 	}
 	return swept
@@ -278,15 +278,15 @@ func (m *Memory) sweep(limit int) (swept int) {
 // makeRoom forgets what may be forgotten, until the bounds hold: a principal's
 // own first.
 func (m *Memory) makeRoom(principal string) {
-	for m.tally.crowded[principal] {
-		m.remove(m.spareOf[principal].Front().Value.(*kept))
+	for m.quota.overShare[principal] {
+		m.remove(m.evictableOf[principal].Front().Value.(*entry))
 	}
-	for m.tally.all.excess(m.tally.bounds) {
-		m.remove(m.spare.Front().Value.(*kept))
+	for m.quota.total.overflows(m.quota.bounds) {
+		m.remove(m.evictable.Front().Value.(*entry))
 	}
 }
 
-func (m *Memory) remove(k *kept) {
+func (m *Memory) remove(k *entry) {
 	delete(m.byID, k.call.ID)
 	delete(m.waiting, k.call.ID)
 	if k.call.Key != "" {
@@ -295,12 +295,12 @@ func (m *Memory) remove(k *kept) {
 	if k.ended != nil {
 		m.ended.Remove(k.ended)
 	}
-	if k.spare != nil {
-		m.spare.Remove(k.spare)
-		of := m.spareOf[k.call.Scope.Principal]
-		if of.Remove(k.spareOf); of.Len() == 0 {
-			delete(m.spareOf, k.call.Scope.Principal)
+	if k.evictable != nil {
+		m.evictable.Remove(k.evictable)
+		of := m.evictableOf[k.call.Scope.Principal]
+		if of.Remove(k.ofPrincipal); of.Len() == 0 {
+			delete(m.evictableOf, k.call.Scope.Principal)
 		}
 	}
-	m.tally.change(k.call.Scope.Principal, k.call.weight(), nil)
+	m.quota.update(k.call.Scope.Principal, k.call.footprint(), nil)
 }

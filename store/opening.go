@@ -1,13 +1,13 @@
 package store
 
-// opening are the opened calls that a process keeps in memory.
-type opening struct {
+// openedCalls are the opened calls that a process keeps in memory.
+type openedCalls struct {
 	byID  map[string]*Call
 	byKey map[scopedKey]*Call
 }
 
 // holder is the call that has the id or the key of another.
-func (o *opening) holder(c Call) *Call {
+func (o *openedCalls) holder(c Call) *Call {
 	if held := o.byID[c.ID]; held != nil {
 		return held
 	}
@@ -17,7 +17,7 @@ func (o *opening) holder(c Call) *Call {
 	return o.byKey[scopedKey{c.Scope, c.Key}]
 }
 
-func (o *opening) add(c *Call) {
+func (o *openedCalls) add(c *Call) {
 	if o.byID == nil {
 		o.byID, o.byKey = map[string]*Call{}, map[scopedKey]*Call{}
 	}
@@ -28,7 +28,7 @@ func (o *opening) add(c *Call) {
 }
 
 // remove forgets a call, and returns it where it was there.
-func (o *opening) remove(id string) *Call {
+func (o *openedCalls) remove(id string) *Call {
 	c := o.byID[id]
 	if c == nil {
 		return nil

@@ -38,7 +38,7 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	t.Helper()
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
-	g := join(t, o, seams{})
+	g := join(t, o, testHooks{})
 	const calls = 10
 	for i := range calls {
 		id := fmt.Sprint("call ", i)
@@ -131,7 +131,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 	c := s.Client()
 	defer c.Close()
 
-	opened(t, g, newCall("1", "k"))
+	newOpenedCall(t, g, newCall("1", "k"))
 	armed.Store(true)
 	dispatch := make(chan error, 1)
 	go func() { dispatch <- g.Dispatch(ctx, "1", once) }()
@@ -162,7 +162,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 func TestTheEndOfWhatRedisHasLost(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	g := join(t, o, seams{})
+	g := join(t, o, testHooks{})
 	c := s.Client()
 	defer c.Close()
 	for _, key := range []string{"", "k"} {

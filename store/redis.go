@@ -51,19 +51,19 @@ type RedisOptions struct {
 }
 
 const (
-	defaultPrefix = "callgate:"
-	leaseTime     = 10 * time.Second
-	lookAgain     = 200 * time.Millisecond
-	mostOpened    = 65_536
-	mostOrphans   = 65_536
+	defaultPrefix     = "callgate:"
+	leaseTime         = 10 * time.Second
+	reconnectInterval = 200 * time.Millisecond
+	maxOpened         = 65_536
+	maxRetractions    = 65_536
 )
 
-// seams are what tests of this package replace.
-type seams struct {
-	now     func() time.Time // instead of Redis' clock
-	lease   time.Duration
-	standIn bool // it is no Redis, but stands in for one
-	waits   waits
+// testHooks are what tests of this package replace.
+type testHooks struct {
+	now      func() time.Time // instead of Redis' clock
+	lease    time.Duration
+	fake     bool // it is no Redis, but stands in for one
+	timeouts timeouts
 }
 
 // Redis keeps calls for gateways that share them: in one Redis, under Sentinel,
@@ -102,39 +102,39 @@ type seams struct {
 // ended, Recover gives its calls to one other. A process that starts with the
 // journal of another takes its calls over at once.
 type Redis struct {
-	options RedisOptions
-	prefix  string
-	seams   seams
-	journal *File
-	owner   string
-	bounds  [4]any
-	watched watched
+	options  RedisOptions
+	prefix   string
+	hooks    testHooks
+	journal  *File
+	owner    string
+	bounds   [4]any
+	watchers watchers
 
-	phase atomic.Pointer[phase]
-	// readings is how often this process has begun to read its journal in.
-	readings atomic.Uint64
+	state atomic.Pointer[connState]
+	// restores is how often this process has begun to read its journal in.
+	restores atomic.Uint64
 	lost     chan struct{}
 	ctx      context.Context
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
 
-	mu         sync.Mutex
-	opened     opening
-	asking     map[string]bool   // ids of calls that are being opened in Redis
-	mine       map[string]string // principals of the calls that this process runs, by id
-	orphans    []orphan
-	dirty      bool   // calls may have been taken over without being told
-	reconciled string // how far the journal was compared
+	mu              sync.Mutex
+	opened          openedCalls
+	opening         map[string]bool   // ids of calls that are being opened in Redis
+	running         map[string]string // principals of the calls that this process runs, by id
+	retractions     []retraction
+	unreported      bool   // calls may have been taken over without being told
+	reconcileCursor string // how far the journal was compared
 }
 
-// phase is how it stands with Redis: a link, or why there is none.
-type phase struct {
-	link  *link
+// connState is how it stands with Redis: a link, or why there is none.
+type connState struct {
+	conn  *conn
 	cause error
 }
 
-// orphan is a call that is to be given back.
-type orphan struct{ id, principal, nonce string }
+// retraction is a call that is to be given back.
+type retraction struct{ id, principal, nonce string }
 
 // NewRedis returns a store that is connected, or that looks for Redis while it
 // refuses. The journal is restored into Redis where that is needed. An error
@@ -142,55 +142,55 @@ type orphan struct{ id, principal, nonce string }
 // before 6.0, or a maxmemory-policy other than noeviction. No text holds a
 // secret.
 func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	return newRedis(ctx, options, seams{lease: leaseTime, waits: usualWaits().of(options.Wait)})
+	return newRedis(ctx, options, testHooks{lease: leaseTime, timeouts: defaultTimeouts().scaledTo(options.Wait)})
 }
 
-func newRedis(ctx context.Context, options RedisOptions, s seams) (*Redis, error) {
-	if err := options.check(); err != nil {
+func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, error) {
+	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	silence()
-	b := options.Bounds.or(fileCalls, fileBytes)
+	disableClientLog()
+	b := options.Bounds.withDefaults(fileCalls, fileBytes)
 	if len(options.Cluster.Addresses) > 0 {
-		b.Calls, b.Bytes = max(1, b.Calls/clusterParts), max(1, b.Bytes/clusterParts)
+		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
 	}
 	r := &Redis{
-		options: options, prefix: options.Prefix, seams: s, journal: options.Journal,
+		options: options, prefix: options.Prefix, hooks: s, journal: options.Journal,
 		owner:  options.Journal.identity + "/" + options.Journal.epoch,
-		bounds: [4]any{b.Calls, b.Bytes, b.share().Calls, b.share().Bytes},
-		lost:   make(chan struct{}, 1), asking: map[string]bool{}, mine: map[string]string{},
+		bounds: [4]any{b.Calls, b.Bytes, b.perPrincipal().Calls, b.perPrincipal().Bytes},
+		lost:   make(chan struct{}, 1), opening: map[string]bool{}, running: map[string]string{},
 	}
 	if r.prefix == "" {
 		r.prefix = defaultPrefix
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.phase.Store(&phase{cause: errors.New("Redis has not been reached yet")})
-	err := r.reach(ctx)
-	var unfit fault
+	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})
+	err := r.connect(ctx)
+	var unfit unfitError
 	if errors.As(err, &unfit) {
 		r.cancel()
 		return nil, err
 	}
 	if err != nil {
-		r.phase.Store(&phase{cause: err})
+		r.state.Store(&connState{cause: err})
 		r.lost <- struct{}{}
 	}
-	r.group.Go(r.tend)
+	r.group.Go(r.maintain)
 	return r, nil
 }
 
-// silence keeps the library from writing to standard error.
-var silence = sync.OnceFunc(func() { redis.SetLogger(mute{}) })
+// disableClientLog keeps the library from writing to standard error.
+var disableClientLog = sync.OnceFunc(func() { redis.SetLogger(discardLogger{}) })
 
-type mute struct{}
+type discardLogger struct{}
 
-func (mute) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
 // Ready tells whether the store can be relied on now; if not, cause is why, for
 // the operator.
 func (r *Redis) Ready() (ready bool, cause error) {
-	p := r.phase.Load()
-	if p.link == nil {
+	p := r.state.Load()
+	if p.conn == nil {
 		return false, p.cause
 	}
 	if err := r.journal.writer.ready(); err != nil {
@@ -204,105 +204,105 @@ func (r *Redis) Ready() (ready bool, cause error) {
 func (r *Redis) Close() error {
 	r.cancel()
 	r.group.Wait()
-	if p := r.phase.Swap(&phase{cause: errClosed}); p.link != nil {
-		p.link.end()
+	if p := r.state.Swap(&connState{cause: errClosed}); p.conn != nil {
+		p.conn.close()
 	}
 	return r.journal.Close()
 }
 
-// partOf is where a principal's calls are.
-func (l *link) partOf(principal string) int {
+// partitionOf is where a principal's calls are.
+func (l *conn) partitionOf(principal string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(principal)) // a hash takes everything
-	return int(h.Sum32() % uint32(len(l.parts)))
+	return int(h.Sum32() % uint32(len(l.partitions)))
 }
 
 // refusals are what scripts say when they refuse.
 var refusals = map[string]error{
-	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": errEarly, "changed": ErrConflict,
+	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": errTooEarly, "changed": ErrConflict,
 }
 
 var (
-	errEpoch = errors.New("Redis was emptied, or holds another state")
-	errToken = errors.New("Redis answers something else than it was asked")
-	errAck   = errors.New("too few replicas of Redis have confirmed")
+	errStaleEpoch = errors.New("Redis was emptied, or holds another state")
+	errWrongToken = errors.New("Redis answers something else than it was asked")
+	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
 
-	errEmptied = errors.New("Redis was emptied while the journal was read in")
-	errHistory = errors.New("Redis has followed another instance while the journal was read in")
-	errReading = errors.New("the journal was read in meanwhile, perhaps without this call")
+	errEmptied           = errors.New("Redis was emptied while the journal was read in")
+	errFailedOver        = errors.New("Redis has followed another instance while the journal was read in")
+	errRestoredMeanwhile = errors.New("the journal was read in meanwhile, perhaps without this call")
 )
 
-// ask runs a script for a principal. What it says with a refusal is returned
+// run runs a script for a principal. What it says with a refusal is returned
 // too.
-func (r *Redis) ask(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
-	l, err := r.linked()
+func (r *Redis) run(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
+	l, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
-	return r.askAt(ctx, l, l.partOf(principal), 0, s, args...)
+	return r.runAt(ctx, l, l.partitionOf(principal), 0, s, args...)
 }
 
-func (r *Redis) linked() (*link, error) {
-	p := r.phase.Load()
-	if p.link == nil {
+func (r *Redis) connection() (*conn, error) {
+	p := r.state.Load()
+	if p.conn == nil {
 		return nil, unavailable(p.cause)
 	}
-	return p.link, nil
+	return p.conn, nil
 }
 
-// askAt asks one node, and once more where it was not heard. Both are the same
+// runAt asks one node, and once more where it was not heard. Both are the same
 // question, and every script is made for that.
-func (r *Redis) askAt(ctx context.Context, l *link, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
+func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, r.seams.waits.decision)
+	ctx, cancel := context.WithTimeout(ctx, r.hooks.timeouts.decision)
 	defer cancel()
 	for range 2 {
 		var code string
-		code, rest, err = r.question(ctx, &l.parts[at], acknowledged, s, args)
+		code, rest, err = r.eval(ctx, &l.partitions[at], acknowledged, s, args)
 		switch refusal := refusals[code]; {
 		case err == nil && code == "ok":
 			return rest, nil
 		case err == nil && refusal != nil:
 			return rest, refusal
 		case err == nil && code == "epoch":
-			err = errEpoch
+			err = errStaleEpoch
 		case err == nil && code == "prior":
 			return append(rest, "prior"), nil
 		case err == nil:
-			err = errReply
+			err = errForeignReply
 		}
-		if ctx.Err() != nil || errors.Is(err, errReply) || errors.Is(err, errToken) || errors.Is(err, errEpoch) || errors.Is(err, errAck) || answered(err) {
+		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) || errors.Is(err, errTooFewAcks) || isReply(err) {
 			break
 		}
 	}
-	if !errors.Is(err, errReply) && !errors.Is(err, errAck) && !busy(err) && caller.Err() == nil {
-		r.lose(l, err)
+	if !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !isOverload(err) && caller.Err() == nil {
+		r.disconnect(l, err)
 	}
 	return nil, unavailable(err)
 }
 
-// answered tells that Redis has refused, and did nothing.
-func answered(err error) bool {
+// isReply tells that Redis has refused, and did nothing.
+func isReply(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
 }
 
-// busy tells refusals of Redis that say nothing about its state.
-func busy(err error) bool {
+// isOverload tells refusals of Redis that say nothing about its state.
+func isOverload(err error) bool {
 	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "NOREPLICAS") || redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
-// question sends a script once. The answer repeats a token: one that belongs to
+// eval sends a script once. The answer repeats a token: one that belongs to
 // another question is none.
-func (r *Redis) question(ctx context.Context, p *part, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
-	wait := r.seams.waits.reply
+func (r *Redis) eval(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
+	wait := r.hooks.timeouts.reply
 	if acknowledged > 0 {
-		wait = r.seams.waits.ackReply
+		wait = r.hooks.timeouts.ackReply
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	token := rand.Text()
-	full := append([]any{p.epoch, r.standing(), token, Retention.Milliseconds()}, args...)
+	full := append([]any{p.epoch, r.testTime(), token, Retention.Milliseconds()}, args...)
 	reply, acks, err := send(ctx, p, acknowledged, s, full, true)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, acks, err = send(ctx, p, acknowledged, s, full, false)
@@ -311,16 +311,16 @@ func (r *Redis) question(ctx context.Context, p *part, acknowledged int, s *redi
 		return "", nil, err
 	}
 	if len(reply) < 2 || reply[1] != token {
-		return "", nil, errToken
+		return "", nil, errWrongToken
 	}
 	if reply[0] == "ok" && acks < int64(acknowledged) {
-		return "", nil, errAck
+		return "", nil, errTooFewAcks
 	}
 	return reply[0], reply[2:], nil
 }
 
 // send sends the script and, on the same connection, waits for the replicas.
-func send(ctx context.Context, p *part, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
+func send(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
 	run := s.EvalSha
 	if !known {
 		run = s.Eval
@@ -342,27 +342,27 @@ func send(ctx context.Context, p *part, acknowledged int, s *redis.Script, args 
 	return reply, acks, err
 }
 
-func (r *Redis) standing() string {
-	if r.seams.now == nil {
+func (r *Redis) testTime() string {
+	if r.hooks.now == nil {
 		return ""
 	}
-	return strconv.FormatInt(r.seams.now().UnixMilli(), 10)
+	return strconv.FormatInt(r.hooks.now().UnixMilli(), 10)
 }
 
 func (r *Redis) now() time.Time {
-	if r.seams.now == nil {
+	if r.hooks.now == nil {
 		return time.Now()
 	}
-	return r.seams.now()
+	return r.hooks.now()
 }
 
-// lose ends a link; tend looks for another.
-func (r *Redis) lose(l *link, cause error) {
-	p := r.phase.Load()
-	if p.link != l || !r.phase.CompareAndSwap(p, &phase{cause: fmt.Errorf("Redis is away: %w", cause)}) {
+// disconnect ends a link; tend looks for another.
+func (r *Redis) disconnect(l *conn, cause error) {
+	p := r.state.Load()
+	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is away: %w", cause)}) {
 		return
 	}
-	l.end()
+	l.close()
 	select {
 	case r.lost <- struct{}{}:
 	default:

@@ -17,9 +17,9 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	if ready, cause := r.Ready(); !ready {
 		return nil, unavailable(cause)
 	}
-	c := opened(call, r.now())
+	c := newOpenedCall(call, r.now())
 	r.mu.Lock()
-	held, crowded := r.opened.holder(call), len(r.opened.byID) >= mostOpened
+	held, crowded := r.opened.holder(call), len(r.opened.byID) >= maxOpened
 	if held == nil && !crowded && call.Key == "" {
 		// Without a key there is nothing to claim before the call is dispatched.
 		r.opened.add(&c)
@@ -36,36 +36,36 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	case call.Key == "":
 		return nil, nil
 	}
-	return r.openKey(ctx, &c)
+	return r.claimKey(ctx, &c)
 }
 
-// openKey claims the key of a call in Redis.
-func (r *Redis) openKey(ctx context.Context, c *Call) (prior *Call, err error) {
+// claimKey claims the key of a call in Redis.
+func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) {
 	r.mu.Lock()
-	r.asking[c.ID] = true
+	r.opening[c.ID] = true
 	r.mu.Unlock()
 	claimed := false
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.asking, c.ID)
+		delete(r.opening, c.ID)
 		if claimed {
 			r.opened.add(c)
 		}
 	}()
-	key, principal := hashes(c)
-	args := append([]any{c.ID, key, principal, r.owner, r.seams.lease.Milliseconds(), c.size()}, r.bounds[:]...)
-	said, err := r.ask(ctx, c.Scope.Principal, openScript, append(args, born(c)...)...)
+	key, principal := keyAndPrincipalHash(c)
+	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), c.size()}, r.bounds[:]...)
+	said, err := r.run(ctx, c.Scope.Principal, openScript, append(args, identityFields(c)...)...)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		r.giveBack(orphan{c.ID, c.Scope.Principal, ""})
+		r.retractLater(retraction{c.ID, c.Scope.Principal, ""})
 		return nil, err
 	case err != nil:
 		return nil, err
 	case len(said) > 0:
-		found, err := callOf(said[:len(said)-1])
+		found, err := parseCall(said[:len(said)-1])
 		if err != nil || found.Scope != c.Scope || found.Key != c.Key {
-			return nil, unavailable(errReply)
+			return nil, unavailable(errForeignReply)
 		}
 		return &found, nil
 	}
@@ -73,13 +73,13 @@ func (r *Redis) openKey(ctx context.Context, c *Call) (prior *Call, err error) {
 	return nil, nil
 }
 
-// giveBack takes a call back when Redis answers. What is too much is taken over
+// retractLater takes a call back when Redis answers. What is too much is taken over
 // by others when this process has gone.
-func (r *Redis) giveBack(o orphan) {
+func (r *Redis) retractLater(o retraction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.orphans) < mostOrphans {
-		r.orphans = append(r.orphans, o)
+	if len(r.retractions) < maxRetractions {
+		r.retractions = append(r.retractions, o)
 	}
 }
 
@@ -94,7 +94,7 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 		if err != nil {
 			return err
 		}
-		return c.at(Opened)
+		return c.requireStep(Opened)
 	}
 	c := *held
 	r.mu.Unlock()
@@ -102,53 +102,53 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	if err := c.dispatch(task, r.owner); err != nil {
 		return err
 	}
-	readings := r.readings.Load()
+	readings := r.restores.Load()
 	noted := make(chan error, 1)
-	go func() { noted <- r.journal.note(ctx, c) }()
+	go func() { noted <- r.journal.record(ctx, c) }()
 	nonce := rand.Text()
-	err := errors.Join(r.claim(ctx, &c, size, nonce), <-noted)
-	if err == nil && r.readings.Load() != readings {
+	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-noted)
+	if err == nil && r.restores.Load() != readings {
 		// Redis has lost something since. The journal was perhaps read before the call
 		// stood there: then Redis has neither the call nor its key any more.
-		err = unavailable(errReading)
+		err = unavailable(errRestoredMeanwhile)
 	}
 	if err != nil {
 		if errors.Is(err, ErrUnavailable) {
-			r.giveBack(orphan{c.ID, c.Scope.Principal, nonce})
+			r.retractLater(retraction{c.ID, c.Scope.Principal, nonce})
 		}
-		r.journal.writer.later(r.journal.forget(id))
+		r.journal.writer.applyLater(r.journal.deletion(id))
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened.remove(id)
-	r.mine[id] = c.Scope.Principal
+	r.running[id] = c.Scope.Principal
 	return nil
 }
 
-// claim makes a dispatch stand in Redis.
-func (r *Redis) claim(ctx context.Context, c *Call, size int64, nonce string) error {
-	l, err := r.linked()
+// claimDispatch makes a dispatch stand in Redis.
+func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce string) error {
+	l, err := r.connection()
 	if err != nil {
 		return err
 	}
-	key, principal := hashes(c)
-	args := append([]any{c.ID, key, principal, r.owner, r.seams.lease.Milliseconds(), size}, r.bounds[:]...)
+	key, principal := keyAndPrincipalHash(c)
+	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), size}, r.bounds[:]...)
 	args = append(args, nonce, c.Task.size())
-	args = append(append(args, born(c)...), given(c.Task)...)
-	_, err = r.askAt(ctx, l, l.partOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
+	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
+	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
 	return err
 }
 
-// home is whose a call is.
-func (r *Redis) home(ctx context.Context, id string) (principal string, err error) {
+// principalOf is whose a call is.
+func (r *Redis) principalOf(ctx context.Context, id string) (principal string, err error) {
 	r.mu.Lock()
-	principal, known := r.mine[id]
+	principal, known := r.running[id]
 	early := r.opened.byID[id] != nil
 	r.mu.Unlock()
 	switch {
 	case early:
-		return "", errEarly
+		return "", errTooEarly
 	case known:
 		return principal, nil
 	}
@@ -159,52 +159,52 @@ func (r *Redis) home(ctx context.Context, id string) (principal string, err erro
 // Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
 func (r *Redis) Redispatch(ctx context.Context, id string) (attempt int, err error) {
-	principal, err := r.home(ctx, id)
+	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	said, err := r.ask(ctx, principal, againScript, id, r.owner, rand.Text())
+	said, err := r.run(ctx, principal, againScript, id, r.owner, rand.Text())
 	if err != nil {
 		return 0, err
 	}
-	return figure(said)
+	return parseCount(said)
 }
 
-// figure reads an answer that is one number.
-func figure(said []string) (int, error) {
+// parseCount reads an answer that is one number.
+func parseCount(said []string) (int, error) {
 	if len(said) == 1 {
 		if n, err := strconv.Atoi(said[0]); err == nil {
 			return n, nil
 		}
 	}
-	return 0, unavailable(errReply)
+	return 0, unavailable(errForeignReply)
 }
 
-// step makes a transition whose answer is the call, and writes it down.
-func (r *Redis) step(id string, said []string, err error) (Call, error) {
+// parseReply makes a transition whose answer is the call, and writes it down.
+func (r *Redis) parseReply(id string, said []string, err error) (Call, error) {
 	if err != nil && !errors.Is(err, ErrEnded) || len(said) == 0 {
 		return Call{}, err
 	}
-	c, bad := callOf(said)
+	c, bad := parseCall(said)
 	if bad != nil || c.ID != id {
-		return Call{}, unavailable(errReply)
+		return Call{}, unavailable(errForeignReply)
 	}
 	return c, err
 }
 
 // Defer notes that the tool answers later, and until when that is waited for.
 func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
-	principal, err := r.home(ctx, id)
+	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	said, err := r.ask(ctx, principal, pendScript, id, r.owner, milliseconds(until))
-	c, err := r.step(id, said, err)
+	said, err := r.run(ctx, principal, pendScript, id, r.owner, unixMilli(until))
+	c, err := r.parseReply(id, said, err)
 	if err != nil {
 		return err
 	}
-	r.watched.tell(id)
-	return r.journal.note(ctx, c)
+	r.watchers.notify(id)
+	return r.journal.record(ctx, c)
 }
 
 // Finish ends a call, and returns it as it stands then. With ErrEnded that is
@@ -213,7 +213,7 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	if _, err := (&Call{Step: Dispatched}).finish(ending, time.Time{}); err != nil {
 		return Call{}, err
 	}
-	principal, err := r.home(ctx, id)
+	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return Call{}, err
 	}
@@ -223,27 +223,27 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	}
 	args := append([]any{id, ending.Attempt, string(ending.State), ending.Answer.Status, ending.Answer.Result, delivered}, r.bounds[:]...)
 	args = append(args, ending.Metadata)
-	said, err := r.ask(ctx, principal, finishScript, args...)
-	c, err := r.step(id, said, err)
+	said, err := r.run(ctx, principal, finishScript, args...)
+	c, err := r.parseReply(id, said, err)
 	if errors.Is(err, ErrNotFound) {
-		c, err = r.finishLost(ctx, id, ending)
+		c, err = r.finishFromJournal(ctx, id, ending)
 	}
 	if err != nil && !errors.Is(err, ErrEnded) {
 		return Call{}, err
 	}
-	if noted := r.journal.note(ctx, c); noted != nil && err == nil {
+	if noted := r.journal.record(ctx, c); noted != nil && err == nil {
 		return Call{}, noted
 	}
 	r.mu.Lock()
-	delete(r.mine, id)
+	delete(r.running, id)
 	r.mu.Unlock()
-	r.watched.tell(id)
+	r.watchers.notify(id)
 	return c, err
 }
 
-// finishLost ends a call that Redis does not have and the journal has, in the journal
+// finishFromJournal ends a call that Redis does not have and the journal has, in the journal
 // first: else Redis would be told, after the next loss, that it still runs.
-func (r *Redis) finishLost(ctx context.Context, id string, ending Ending) (Call, error) {
+func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending) (Call, error) {
 	c, err := r.journal.Find(ctx, id)
 	if err != nil {
 		return Call{}, err
@@ -251,14 +251,14 @@ func (r *Redis) finishLost(ctx context.Context, id string, ending Ending) (Call,
 	if _, err := c.finish(ending, r.now()); err != nil {
 		return c, err
 	}
-	if err := r.journal.note(ctx, c); err != nil {
+	if err := r.journal.record(ctx, c); err != nil {
 		return Call{}, err
 	}
-	l, err := r.linked()
+	l, err := r.connection()
 	if err != nil {
 		return Call{}, err
 	}
-	if err := r.restore(ctx, &l.parts[l.partOf(c.Scope.Principal)], &c); err != nil {
+	if err := r.restoreCall(ctx, &l.partitions[l.partitionOf(c.Scope.Principal)], &c); err != nil {
 		return Call{}, unavailable(err)
 	}
 	return c, nil
@@ -269,23 +269,23 @@ func (r *Redis) finishLost(ctx context.Context, id string, ending Ending) (Call,
 // have read the same note, one replaces it.
 func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	if at.rank() < Waiting.rank() {
-		return errEarly
+		return errTooEarly
 	}
-	principal, err := r.home(ctx, id)
+	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	said, err := r.ask(ctx, principal, noteScript, id, string(at), was, note)
-	if _, err := r.step(id, said, err); err != nil {
+	said, err := r.run(ctx, principal, noteScript, id, string(at), was, note)
+	if _, err := r.parseReply(id, said, err); err != nil {
 		return err
 	}
-	r.watched.tell(id)
-	return r.journal.annotate(ctx, id, at, note)
+	r.watchers.notify(id)
+	return r.journal.recordMetadata(ctx, id, at, note)
 }
 
 // Settle notes that the outcome of a call stands in the audit log. A crash may
 // lose that.
-func (r *Redis) Settle(id string) { r.journal.settled(id) }
+func (r *Redis) Settle(id string) { r.journal.recordSettled(id) }
 
 // Drop forgets a call that was not dispatched; its key is free again. Others
 // stay.
@@ -296,8 +296,8 @@ func (r *Redis) Drop(ctx context.Context, id string) error {
 	if c == nil || c.Key == "" {
 		return nil
 	}
-	if _, err := r.ask(ctx, c.Scope.Principal, retractScript, id, r.owner, ""); err != nil {
-		r.giveBack(orphan{id, c.Scope.Principal, ""})
+	if _, err := r.run(ctx, c.Scope.Principal, retractScript, id, r.owner, ""); err != nil {
+		r.retractLater(retraction{id, c.Scope.Principal, ""})
 		return err
 	}
 	return nil
@@ -309,15 +309,15 @@ func (r *Redis) Get(ctx context.Context, id, principal string) (Call, error) {
 }
 
 func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
-	if c, ok := r.held(id); ok {
+	if c, ok := r.openedCall(id); ok {
 		return c, nil
 	}
-	said, err := r.ask(ctx, principal, getScript, id)
-	return r.step(id, said, err)
+	said, err := r.run(ctx, principal, getScript, id)
+	return r.parseReply(id, said, err)
 }
 
-// held is a call that this process has opened.
-func (r *Redis) held(id string) (Call, bool) {
+// openedCall is a call that this process has opened.
+func (r *Redis) openedCall(id string) (Call, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held := r.opened.byID[id]; held != nil {
@@ -329,21 +329,21 @@ func (r *Redis) held(id string) (Call, bool) {
 // Find returns a call, whosever it is. On a cluster it asks at each place, until
 // the call is found.
 func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
-	if c, ok := r.held(id); ok {
+	if c, ok := r.openedCall(id); ok {
 		return c, nil
 	}
-	l, err := r.linked()
+	l, err := r.connection()
 	if err != nil {
 		return Call{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.seams.waits.decision)
+	ctx, cancel := context.WithTimeout(ctx, r.hooks.timeouts.decision)
 	defer cancel()
-	for i := range l.parts {
-		said, err := r.askAt(ctx, l, i, 0, getScript, id)
+	for i := range l.partitions {
+		said, err := r.runAt(ctx, l, i, 0, getScript, id)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
-		return r.step(id, said, err)
+		return r.parseReply(id, said, err)
 	}
 	return Call{}, ErrNotFound
 }
@@ -351,20 +351,20 @@ func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 // Deliver notes that the result of a principal's call enters its thread, and
 // tells whether it does so for the first time.
 func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error) {
-	if _, early := r.held(id); early {
-		return false, errEarly
+	if _, early := r.openedCall(id); early {
+		return false, errTooEarly
 	}
-	said, err := r.ask(ctx, principal, deliverScript, id, principal, rand.Text())
+	said, err := r.run(ctx, principal, deliverScript, id, principal, rand.Text())
 	if err != nil {
 		return false, err
 	}
-	n, err := figure(said)
+	n, err := parseCount(said)
 	if n == 1 && err == nil {
-		r.journal.delivered(id)
+		r.journal.recordDelivered(id)
 	}
 	return n == 1, err
 }
 
 // Watch waits for a change of a call. What another process does is seen within a
 // second.
-func (r *Redis) Watch(id string) (*Watch, error) { return r.watched.add(id) }
+func (r *Redis) Watch(id string) (*Watch, error) { return r.watchers.add(id) }

@@ -8,28 +8,28 @@ import (
 // Recover returns calls without an outcome whose process has gone, a limited
 // number at once. They are this process's then.
 func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error) {
-	l, err := r.linked()
+	l, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
-	dirty := r.dirty
-	r.dirty = true // until all that was taken over has been told
+	dirty := r.unreported
+	r.unreported = true // until all that was taken over has been told
 	r.mu.Unlock()
 	whole := true
-	for i := range l.parts {
-		said, err := r.askAt(ctx, l, i, 0, takeScript, r.owner, r.journal.identity+"/", max(0, limit))
+	for i := range l.partitions {
+		said, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.identity+"/", max(0, limit))
 		if err != nil {
 			return calls, err
 		}
-		n, err := figure(said)
+		n, err := parseCount(said)
 		if err != nil {
 			return calls, err
 		}
 		if n == 0 && !dirty {
 			continue
 		}
-		some, all, err := r.taken(ctx, l, i, limit-len(calls))
+		some, all, err := r.takenOver(ctx, l, i, limit-len(calls))
 		calls = append(calls, some...)
 		if err != nil {
 			return calls, err
@@ -38,44 +38,44 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dirty = !whole
+	r.unreported = !whole
 	return calls, nil
 }
 
-// taken lists calls that this process has taken over, and not told of yet.
-func (r *Redis) taken(ctx context.Context, l *link, at, limit int) (calls []Call, all bool, err error) {
-	ids, err := r.askAt(ctx, l, at, 0, openedScript, r.owner)
+// takenOver lists calls that this process has taken over, and not told of yet.
+func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []Call, all bool, err error) {
+	ids, err := r.runAt(ctx, l, at, 0, unfinishedScript, r.owner)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, id := range ids {
-		if r.runs(id) {
+		if r.isRunning(id) {
 			continue
 		}
 		if len(calls) >= limit {
 			return calls, false, nil
 		}
-		said, err := r.askAt(ctx, l, at, 0, getScript, id)
-		c, err := r.step(id, said, err)
+		said, err := r.runAt(ctx, l, at, 0, getScript, id)
+		c, err := r.parseReply(id, said, err)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return calls, false, err
 		}
-		if c.Owner != r.owner || !has(said, "taken") || c.Step == Ended || !r.adopt(&c) {
+		if c.Owner != r.owner || !hasField(said, "taken") || c.Step == Ended || !r.adopt(&c) {
 			continue
 		}
-		r.journal.writer.later(r.journal.noting(c))
+		r.journal.writer.applyLater(r.journal.recording(c))
 		calls = append(calls, c)
 	}
 	return calls, true, nil
 }
 
-func (r *Redis) runs(id string) bool {
+func (r *Redis) isRunning(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, mine := r.mine[id]
+	_, mine := r.running[id]
 	return mine || r.opened.byID[id] != nil
 }
 
@@ -83,10 +83,10 @@ func (r *Redis) runs(id string) bool {
 func (r *Redis) adopt(c *Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, mine := r.mine[c.ID]; mine || c.Step == Opened {
+	if _, mine := r.running[c.ID]; mine || c.Step == Opened {
 		return false
 	}
-	r.mine[c.ID] = c.Scope.Principal
+	r.running[c.ID] = c.Scope.Principal
 	return true
 }
 
@@ -99,18 +99,18 @@ func (r *Redis) Unsettled(ctx context.Context, limit int) ([]Call, error) {
 // Expired returns waiting calls whose time is over, a limited number at once,
 // whosever they are: of those that finish them, one does.
 func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) {
-	l, err := r.linked()
+	l, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
-	for i := range l.parts {
-		ids, err := r.askAt(ctx, l, i, 0, dueScript, max(0, limit-len(due)))
+	for i := range l.partitions {
+		ids, err := r.runAt(ctx, l, i, 0, dueScript, max(0, limit-len(due)))
 		if err != nil {
 			return due, err
 		}
 		for _, id := range ids {
-			said, err := r.askAt(ctx, l, i, 0, getScript, id)
-			c, err := r.step(id, said, err)
+			said, err := r.runAt(ctx, l, i, 0, getScript, id)
+			c, err := r.parseReply(id, said, err)
 			if errors.Is(err, ErrNotFound) {
 				continue
 			}
@@ -126,16 +126,16 @@ func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) 
 // Sweep forgets calls that ended a day ago, a limited number at once, and
 // compares a part of the journal with what others have done.
 func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
-	l, err := r.linked()
+	l, err := r.connection()
 	if err != nil {
 		return 0, err
 	}
-	for i := range l.parts {
-		said, err := r.askAt(ctx, l, i, 0, sweepScript, max(0, limit-swept))
+	for i := range l.partitions {
+		said, err := r.runAt(ctx, l, i, 0, sweepScript, max(0, limit-swept))
 		if err != nil {
 			return swept, err
 		}
-		n, err := figure(said)
+		n, err := parseCount(said)
 		if swept += n; err != nil {
 			return swept, err
 		}
@@ -150,7 +150,7 @@ func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
 // others may have finished them.
 func (r *Redis) reconcile(ctx context.Context, limit int) error {
 	r.mu.Lock()
-	from := r.reconciled
+	from := r.reconcileCursor
 	r.mu.Unlock()
 	calls, err := r.journal.unfinished(from, limit)
 	if err != nil {
@@ -159,26 +159,26 @@ func (r *Redis) reconcile(ctx context.Context, limit int) error {
 	next := ""
 	for _, c := range calls {
 		next = c.ID
-		if c.Step == Dispatched && r.runs(c.ID) {
+		if c.Step == Dispatched && r.isRunning(c.ID) {
 			continue
 		}
 		now, err := r.get(ctx, c.ID, c.Scope.Principal)
 		if errors.Is(err, ErrNotFound) || now.Step == Ended {
 			r.mu.Lock()
-			delete(r.mine, c.ID)
+			delete(r.running, c.ID)
 			r.mu.Unlock()
 		}
 		switch {
 		case errors.Is(err, ErrNotFound):
-			r.journal.writer.later(r.journal.forget(c.ID))
+			r.journal.writer.applyLater(r.journal.deletion(c.ID))
 		case err != nil:
 			return err
 		case now.Step.rank() > c.Step.rank():
-			r.journal.writer.later(r.journal.noting(now))
+			r.journal.writer.applyLater(r.journal.recording(now))
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reconciled = next
+	r.reconcileCursor = next
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *slowest) check(t testing.TB) {
 func TestALostReply(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
-	g := join(t, at(p.Address()), seams{})
+	g := join(t, at(p.Address()), testHooks{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
 		p.Set(func(h *lossy.Faults) { h.CutNextReply = i%2 == 0 })
@@ -149,14 +149,14 @@ func TestRepliesVanish(t *testing.T) {
 func TestALostClaim(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	g, other := join(t, o, seams{}), join(t, o, seams{})
+	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	c := s.Client()
 	defer c.Close()
-	opened(t, g, newCall("1", "k"))
+	newOpenedCall(t, g, newCall("1", "k"))
 	keys, err := c.Keys(ctx, "*key:*").Result()
 	must(t, err)
 	must(t, c.Del(ctx, keys...).Err())
-	opened(t, other, newCall("2", "k"))
+	newOpenedCall(t, other, newCall("2", "k"))
 	refused(t, g.Dispatch(ctx, "1", once), store.ErrNotOwner)
 	must(t, other.Dispatch(ctx, "2", once))
 }
@@ -165,7 +165,7 @@ func TestALostClaim(t *testing.T) {
 func TestAPause(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	g, other := join(t, o, seams{}), join(t, o, seams{})
+	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	ended(t, g, newCall("before", "before"))
 	c := s.Client()
 	defer c.Close()
@@ -192,11 +192,11 @@ func TestARestart(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Journals = 2
-	a := joining(t, t.TempDir(), o, seams{})
+	a := joining(t, t.TempDir(), o, testHooks{})
 	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 journals") {
 		t.Fatalf("ready with one journal of two: %v, %v", ready, cause)
 	}
-	b := join(t, o, seams{})
+	b := join(t, o, testHooks{})
 	a.wait(t, true)
 	for name, lose := range map[string]func(){
 		"emptied":   func() { c := s.Client(); defer c.Close(); must(t, c.FlushAll(ctx).Err()) },
@@ -247,7 +247,7 @@ func TestARestart(t *testing.T) {
 func TestRedisComesLater(t *testing.T) {
 	s := redistest.Start(t)
 	s.Kill()
-	g := joining(t, t.TempDir(), at(s.Address()), seams{})
+	g := joining(t, t.TempDir(), at(s.Address()), testHooks{})
 	_, err := g.Open(ctx, newCall("1", "k"))
 	refused(t, err, store.ErrUnavailable)
 	must(t, s.Start())
@@ -280,7 +280,7 @@ func TestWaitForReplicas(t *testing.T) {
 	master, _, between := behind(t)
 	o := at(master.Address())
 	o.Acknowledged = 1
-	g, other := join(t, o, seams{}), join(t, o, seams{})
+	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
 		id := fmt.Sprint("1-", time.Now().UnixNano())
 		claimed(t, g, newCall(id, id))
@@ -308,8 +308,8 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 	front := lossy.New(t, master.Address())
 	o := at(front.Address())
 	o.Journals = 2
-	a := joining(t, t.TempDir(), o, seams{})
-	b := join(t, o, seams{})
+	a := joining(t, t.TempDir(), o, testHooks{})
+	b := join(t, o, testHooks{})
 	a.wait(t, true)
 	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	dispatched(t, a, newCall("1", "k"), once)
@@ -348,11 +348,11 @@ func TestFailoverOfSentinel(t *testing.T) {
 		}
 	}
 	o := store.RedisOptions{Sentinel: store.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix(), Acknowledged: 1}
-	g := join(t, o, seams{})
+	g := join(t, o, testHooks{})
 	var kept []string
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		opened(t, g, newCall(id, "key "+id))
+		newOpenedCall(t, g, newCall(id, "key "+id))
 		if err := g.Dispatch(ctx, id, once); err == nil {
 			kept = append(kept, id)
 		}
@@ -381,9 +381,9 @@ func TestRedisLies(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
-	g := join(t, o, seams{})
-	id := opened(t, g, newCall("1", ""))
-	opened(t, join(t, store.RedisOptions{URL: at(s.Address()).URL, Prefix: o.Prefix}, seams{}), newCall("other", "k"))
+	g := join(t, o, testHooks{})
+	id := newOpenedCall(t, g, newCall("1", ""))
+	newOpenedCall(t, join(t, store.RedisOptions{URL: at(s.Address()).URL, Prefix: o.Prefix}, testHooks{}), newCall("other", "k"))
 	lies := map[string]func([]byte) []byte{
 		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
 		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },
@@ -419,7 +419,7 @@ func TestRedisLies(t *testing.T) {
 
 func TestScriptsAreForgotten(t *testing.T) {
 	s := redistest.Start(t)
-	g := join(t, at(s.Address()), seams{})
+	g := join(t, at(s.Address()), testHooks{})
 	c := s.Client()
 	defer c.Close()
 	for i := range 3 {
@@ -431,7 +431,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 // Redis has no room: calls are refused, and what is there stays.
 func TestRedisIsFull(t *testing.T) {
 	s := redistest.Start(t)
-	g := join(t, at(s.Address()), seams{})
+	g := join(t, at(s.Address()), testHooks{})
 	ended(t, g, newCall("1", "k"))
 	c := s.Client()
 	defer c.Close()
@@ -484,7 +484,7 @@ func TestUnfitRedis(t *testing.T) {
 func TestFinishedElsewhere(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	a, b := join(t, o, seams{}), join(t, o, seams{})
+	a, b := join(t, o, testHooks{}), join(t, o, testHooks{})
 	id := dispatched(t, a, newCall("1", ""), once)
 	must(t, a.Defer(ctx, id, time.Now().Add(time.Hour)))
 	w, err := a.Watch(id)
@@ -556,7 +556,7 @@ func TestTakeover(t *testing.T) {
 	o := at(s.Address())
 	var all []*gateway
 	for range 3 {
-		all = append(all, join(t, o, seams{}))
+		all = append(all, join(t, o, testHooks{}))
 	}
 	steps, want := crash(t, t.TempDir(), o)
 	start := time.Now()
@@ -607,7 +607,7 @@ func TestRestartTakesOver(t *testing.T) {
 	o := at(s.Address())
 	dir := t.TempDir()
 	steps, want := crash(t, dir, o)
-	g := joining(t, dir, o, seams{})
+	g := joining(t, dir, o, testHooks{})
 	g.wait(t, true)
 	calls, err := g.Recover(ctx, 1000)
 	if err != nil || len(calls) != want {
@@ -660,7 +660,7 @@ func TestOnChange(t *testing.T) {
 		}
 		changes <- ready
 	}
-	g := join(t, o, seams{})
+	g := join(t, o, testHooks{})
 	s.Kill()
 	for _, want := range []bool{false, true} {
 		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {

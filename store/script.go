@@ -111,16 +111,16 @@ local function own(owner, id)
 end
 `
 
-// guard refuses in a Redis that was emptied, or that others have agreed on
+// epochCheck refuses in a Redis that was emptied, or that others have agreed on
 // after a loss without this process.
-const guard = `
+const epochCheck = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return say('epoch') end
 `
 
-func guarded(body string) *redis.Script { return redis.NewScript(common + guard + body) }
+func epochScript(body string) *redis.Script { return redis.NewScript(common + epochCheck + body) }
 
 // openScript: id, k, p, owner, lease, size, bounds (4), then the fields.
-var openScript = guarded(`
+var openScript = epochScript(`
 local id, k, p, owner = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local holder = redis.call('GET', base .. 'key:' .. k)
 if holder and holder ~= id and over(holder) then
@@ -150,7 +150,7 @@ return say('ok')
 
 // dispatchScript: id, k, p, owner, lease, size, bounds (4), nonce, size of the
 // task, then the fields.
-var dispatchScript = guarded(`
+var dispatchScript = epochScript(`
 local id, k, p, owner = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'nonce')
 if f[1] and f[1] ~= 'opened' then
@@ -175,22 +175,22 @@ return say('ok')
 
 // retractScript: id, owner, nonce. It takes back what its process has opened, or
 // has dispatched without being told so.
-var retractScript = guarded(`
+var retractScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'nonce')
 if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched' and f[3] == ARGV[7] and f[3] ~= '') then remove(ARGV[5]) end
 return say('ok')
 `)
 
-// strayScript: id, owner. It takes back what its process was refused, whatever it has
+// orphanScript: id, owner. It takes back what its process was refused, whatever it has
 // been told of that, and leaves what came from another.
-var strayScript = guarded(`
+var orphanScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'taken')
 if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] then remove(ARGV[5]) end
 return say('ok')
 `)
 
 // againScript: id, owner, nonce.
-var againScript = guarded(`
+var againScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'step', 'owner', 'effect', 'again', 'attempts')
 if not f[1] then return say('absent') end
 if f[1] == 'ended' then return say('ended') end
@@ -203,7 +203,7 @@ return say('ok', {plain(redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1))})
 `)
 
 // pendScript: id, owner, until.
-var pendScript = guarded(`
+var pendScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'until')
 if not f[1] then return say('absent') end
@@ -220,7 +220,7 @@ return say('ok', whole(id))
 `)
 
 // noteScript: id, the step at which the call must be, the note to be replaced, note.
-var noteScript = guarded(`
+var noteScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'p', 'size', 'spare', 'note')
 if not f[1] then return say('absent') end
@@ -234,7 +234,7 @@ return say('ok', whole(id))
 `)
 
 // finishScript: id, attempt, state, status, result, delivered, bounds (4), note.
-var finishScript = guarded(`
+var finishScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments', 'note')
 if not f[1] then return say('absent') end
@@ -267,7 +267,7 @@ return say('ok', call)
 `)
 
 // deliverScript: id, principal, nonce.
-var deliverScript = guarded(`
+var deliverScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'step', 'principal', 'delivered')
 if not f[1] or f[2] ~= ARGV[6] or over(ARGV[5]) then return say('absent') end
 if f[1] ~= 'ended' then return say('early') end
@@ -277,7 +277,7 @@ return say('ok', {'1'})
 `)
 
 // getScript: id.
-var getScript = guarded(`
+var getScript = epochScript(`
 if over(ARGV[5]) then return say('absent') end
 local call = whole(ARGV[5])
 if #call == 0 then return say('absent') end
@@ -286,7 +286,7 @@ return say('ok', call)
 
 // stepsScript: ids. It says of each how far it has come, and then whether it has a
 // note, or nothing.
-var stepsScript = guarded(`
+var stepsScript = epochScript(`
 local steps = {}
 for i = 5, #ARGV do
   local f = redis.call('HMGET', at(ARGV[i]), 'step', 'note')
@@ -296,19 +296,19 @@ return say('ok', steps)
 `)
 
 // dueScript: limit.
-var dueScript = guarded(`
+var dueScript = epochScript(`
 return say('ok', redis.call('ZRANGEBYSCORE', base .. 'due', '-inf', plain(now), 'LIMIT', 0, ARGV[5]))
 `)
 
 // sweepScript: limit.
-var sweepScript = guarded(`
+var sweepScript = epochScript(`
 local ids = redis.call('ZRANGEBYSCORE', base .. 'ended', '-inf', plain(now - keep), 'LIMIT', 0, ARGV[5])
 for _, id in ipairs(ids) do remove(id) end
 return say('ok', {plain(#ids)})
 `)
 
-// beatScript: owner, lease.
-var beatScript = guarded(`
+// leaseScript: owner, lease.
+var leaseScript = epochScript(`
 redis.call('SET', base .. 'lease:' .. ARGV[5], '1', 'PX', ARGV[6])
 return say('ok')
 `)
@@ -316,7 +316,7 @@ return say('ok')
 // takeScript: owner, the part of it that names its journal, limit. It takes over
 // calls of processes whose lease has ended, and of those that had this journal
 // before: one process has a journal at a time.
-var takeScript = guarded(`
+var takeScript = epochScript(`
 local me, journal, left = ARGV[5], ARGV[6], tonumber(ARGV[7])
 local taken, quiet = 0, redis.call('EXISTS', base .. 'grace') == 0
 for _, owner in ipairs(redis.call('SMEMBERS', base .. 'owners')) do
@@ -339,12 +339,12 @@ end
 return say('ok', {plain(taken)})
 `)
 
-// openedScript: owner. It lists the calls without an outcome of a process.
-var openedScript = guarded(`
+// unfinishedScript: owner. It lists the calls without an outcome of a process.
+var unfinishedScript = epochScript(`
 return say('ok', redis.call('SMEMBERS', base .. 'open:' .. ARGV[5]))
 `)
 
-// drawScript: owner, limit. It draws some of them.
-var drawScript = guarded(`
+// sampleScript: owner, limit. It draws some of them.
+var sampleScript = epochScript(`
 return say('ok', redis.call('SRANDMEMBER', base .. 'open:' .. ARGV[5], ARGV[6]))
 `)

@@ -5,9 +5,9 @@ import "github.com/redis/go-redis/v9"
 // The scripts by which the journals are read in after a loss. They hold before there is
 // an epoch.
 
-// seedScript: id, k, p, size, rank of the step, then the fields. It puts in
+// restoreScript: id, k, p, size, rank of the step, then the fields. It puts in
 // what a journal holds, unless Redis knows of a later step.
-var seedScript = redis.NewScript(common + `
+var restoreScript = redis.NewScript(common + `
 local id, k, p, size = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local ranks = {opened = 1, dispatched = 2, waiting = 3, ended = 4}
 local known = redis.call('HGET', at(id), 'step')
@@ -36,17 +36,17 @@ end
 return say('ok')
 `)
 
-// readScript: journal, attempt. It stands before the calls of a journal: if Redis has
+// beginRestoreScript: journal, attempt. It stands before the calls of a journal: if Redis has
 // lost it when they have all been put in, it has lost some of them too.
-var readScript = redis.NewScript(common + `
+var beginRestoreScript = redis.NewScript(common + `
 redis.call('SET', base .. 'reading:' .. ARGV[5], ARGV[6], 'PX', 86400000)
 return say('ok')
 `)
 
-// beginScript: the run, a new epoch, the journal that was read in, how many must
+// agreeEpochScript: the run, a new epoch, the journal that was read in, how many must
 // be, lease, the attempt in which it was read in. It returns the epoch that holds for
 // the run, once there is one. One of another run holds for nobody from now on.
-var beginScript = redis.NewScript(common + `
+var agreeEpochScript = redis.NewScript(common + `
 local run = ARGV[5] .. '/'
 if redis.call('GET', base .. 'reading:' .. ARGV[7]) ~= ARGV[10] then return say('again') end
 local epoch = redis.call('GET', KEYS[1])

@@ -23,8 +23,8 @@ type gateway struct {
 	journal string // the folder
 }
 
-// seams of a test: a clock in place of Redis' own, and a short lease.
-type seams struct {
+// testHooks of a test: a clock in place of Redis' own, and a short lease.
+type testHooks struct {
 	now   func() time.Time
 	lease time.Duration
 }
@@ -34,14 +34,14 @@ func at(address string) store.RedisOptions {
 }
 
 // join opens a store that is ready, with a journal of its own.
-func join(t testing.TB, o store.RedisOptions, s seams) *gateway {
+func join(t testing.TB, o store.RedisOptions, s testHooks) *gateway {
 	t.Helper()
 	g := joining(t, t.TempDir(), o, s)
 	g.wait(t, true)
 	return g
 }
 
-func joining(t testing.TB, dir string, o store.RedisOptions, s seams) *gateway {
+func joining(t testing.TB, dir string, o store.RedisOptions, s testHooks) *gateway {
 	t.Helper()
 	journal, err := store.OpenFile(dir, store.FileOptions{Wait: patient, Now: s.now})
 	if err != nil {
@@ -63,9 +63,9 @@ func divided(t testing.TB) (s *redistest.Server, p *lossy.Proxy, o store.RedisOp
 	s = redistest.Start(t)
 	p = lossy.New(t, s.Address())
 	o = at(p.Address())
-	g = join(t, o, seams{})
+	g = join(t, o, testHooks{})
 	o.URL = at(s.Address()).URL
-	return s, p, o, g, join(t, o, seams{})
+	return s, p, o, g, join(t, o, testHooks{})
 }
 
 // wait waits until the store is ready, or is not.

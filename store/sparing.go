@@ -47,7 +47,7 @@ func (m *Memory) forget(id string) {
 		m.remove(k)
 	}
 	m.mu.Unlock()
-	m.watched.tell(id)
+	m.watchers.notify(id)
 }
 
 // Open notes a call that is about to be judged. Where its key has started one
@@ -88,7 +88,7 @@ func (s *Sparing) Defer(ctx context.Context, id string, until time.Time) error {
 	defer s.of(id).Unlock()
 	call, err := s.brief.Find(ctx, id)
 	if err == nil {
-		err = call.at(Dispatched)
+		err = call.requireStep(Dispatched)
 	}
 	if err != nil {
 		return err

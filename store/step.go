@@ -12,19 +12,19 @@ import (
 
 // dispatch takes an opened call to where its tool may act.
 func (c *Call) dispatch(task Task, owner string) error {
-	if err := c.at(Opened); err != nil {
+	if err := c.requireStep(Opened); err != nil {
 		return err
 	}
-	if err := task.check(); err != nil {
+	if err := task.validate(); err != nil {
 		return err
 	}
 	c.Step, c.Task, c.Owner, c.Attempts = Dispatched, task, owner, 1
 	return nil
 }
 
-// again counts one more attempt of a call that may be dispatched twice.
-func (c *Call) again() error {
-	if err := c.at(Dispatched); err != nil {
+// redispatch counts one more attempt of a call that may be dispatched twice.
+func (c *Call) redispatch() error {
+	if err := c.requireStep(Dispatched); err != nil {
 		return err
 	}
 	if !c.Task.repeatable() {
@@ -34,8 +34,8 @@ func (c *Call) again() error {
 	return nil
 }
 
-func (c *Call) pend(until time.Time) error {
-	if err := c.at(Dispatched); err != nil {
+func (c *Call) deferUntil(until time.Time) error {
+	if err := c.requireStep(Dispatched); err != nil {
 		return err
 	}
 	c.Step, c.Until = Waiting, until
@@ -46,26 +46,26 @@ func (c *Call) pend(until time.Time) error {
 func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 	switch {
 	case e.State != Done && e.State != Unknown || e.Attempt == "":
-		return false, errEnding
+		return false, errInvalidEnding
 	case c.Step == Ended && c.attempt == e.Attempt:
 		return true, nil
 	case c.Step == Ended:
 		return false, ErrEnded
 	case c.Step == Opened:
-		return false, errEarly
+		return false, errTooEarly
 	}
 	c.Step, c.State, c.Answer, c.attempt, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
 	c.Delivered, c.Task.Arguments, c.Metadata = e.Deliver, nil, e.Metadata
 	return false, nil
 }
 
-// note puts a note in place of another one. Where it stands there already, nothing
+// setMetadata puts a note in place of another one. Where it stands there already, nothing
 // changes; where a third one does, it is refused.
-func (c *Call) note(at Step, was, note []byte) (same bool, err error) {
+func (c *Call) setMetadata(at Step, was, note []byte) (same bool, err error) {
 	if at.rank() < Waiting.rank() {
-		return false, errEarly
+		return false, errTooEarly
 	}
-	if err := c.at(at); err != nil {
+	if err := c.requireStep(at); err != nil {
 		return false, err
 	}
 	same = bytes.Equal(c.Metadata, note)
@@ -79,7 +79,7 @@ func (c *Call) note(at Step, was, note []byte) (same bool, err error) {
 // deliver tells whether this is the first time.
 func (c *Call) deliver() (first bool, err error) {
 	if c.Step != Ended {
-		return false, errEarly
+		return false, errTooEarly
 	}
 	first = !c.Delivered
 	c.Delivered = true
@@ -87,23 +87,23 @@ func (c *Call) deliver() (first bool, err error) {
 }
 
 var (
-	errEnding = errors.New("store: an ending needs a state that is final, and an attempt")
-	errEarly  = errors.New("store: the call has not come that far")
-	errNoID   = errors.New("store: a call needs an id")
-	errTwice  = errors.New("store: another call has this id")
+	errInvalidEnding = errors.New("store: an ending needs a state that is final, and an attempt")
+	errTooEarly      = errors.New("store: the call has not come that far")
+	errNoID          = errors.New("store: a call needs an id")
+	errDuplicateID   = errors.New("store: another call has this id")
 )
 
 // reopen answers for an id that is there already: it may be the same question
 // again.
 func (c *Call) reopen(again Call) error {
 	if c.Key != again.Key || c.Scope != again.Scope || c.Digest != again.Digest {
-		return errTwice
+		return errDuplicateID
 	}
-	return c.at(Opened)
+	return c.requireStep(Opened)
 }
 
-// at refuses a transition that does not start where the call is.
-func (c *Call) at(step Step) error {
+// requireStep refuses a transition that does not start where the call is.
+func (c *Call) requireStep(step Step) error {
 	switch {
 	case c.Step == step:
 		return nil
@@ -112,10 +112,10 @@ func (c *Call) at(step Step) error {
 	case c.Step.rank() > step.rank():
 		return ErrDispatched
 	}
-	return errEarly
+	return errTooEarly
 }
 
-func (t *Task) check() error {
+func (t *Task) validate() error {
 	switch t.Effect {
 	case "read", "idempotent", "once":
 		return nil
@@ -136,8 +136,8 @@ func (c *Call) size() int64 {
 	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
 }
 
-// spare tells whether a call may be forgotten to make room.
-func (c *Call) spare() bool { return c.Step == Ended && c.Key == "" }
+// evictable tells whether a call may be forgotten to make room.
+func (c *Call) evictable() bool { return c.Step == Ended && c.Key == "" }
 
-// over tells whether a call has been kept for long enough.
-func (c *Call) over(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }
+// outlived tells whether a call has been kept for long enough.
+func (c *Call) outlived(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }

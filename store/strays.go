@@ -12,52 +12,52 @@ import (
 // dispatch stood there that was then refused. Left alone, they would hold their keys
 // for as long as this process lives.
 
-// straysAtOnce is how many calls are looked at in one round. They are drawn, so that
+// orphanBatch is how many calls are looked at in one round. They are drawn, so that
 // a stray is found among many that run.
-const straysAtOnce = 256
+const orphanBatch = 256
 
-// returnStrays gives strays back. Whatever was not refused is in the journal: Redis
+// retractOrphans gives strays back. Whatever was not refused is in the journal: Redis
 // then has an earlier state of it, and is told what became of the call.
-func (r *Redis) returnStrays() {
-	l, err := r.linked()
+func (r *Redis) retractOrphans() {
+	l, err := r.connection()
 	if err != nil {
 		return
 	}
-	for i := range l.parts {
-		ids, err := r.askAt(r.ctx, l, i, 0, drawScript, r.owner, straysAtOnce)
+	for i := range l.partitions {
+		ids, err := r.runAt(r.ctx, l, i, 0, sampleScript, r.owner, orphanBatch)
 		if err != nil {
 			return
 		}
 		for _, id := range ids {
-			if r.knows(id) {
+			if r.isKnown(id) {
 				continue
 			}
-			if err := r.returnStray(r.ctx, l, i, id); err != nil {
+			if err := r.retractOrphan(r.ctx, l, i, id); err != nil {
 				return
 			}
 		}
 	}
 }
 
-func (r *Redis) returnStray(ctx context.Context, l *link, at int, id string) error {
+func (r *Redis) retractOrphan(ctx context.Context, l *conn, at int, id string) error {
 	c, err := r.journal.Find(ctx, id)
 	switch {
 	case err == nil && c.Step == Ended:
-		return r.restore(ctx, &l.parts[at], &c)
+		return r.restoreCall(ctx, &l.partitions[at], &c)
 	case err == nil:
 		return nil // it was refused a moment ago, and is forgotten soon
 	case !errors.Is(err, ErrNotFound):
 		return err
 	}
-	_, err = r.askAt(ctx, l, at, 0, strayScript, id, r.owner)
+	_, err = r.runAt(ctx, l, at, 0, orphanScript, id, r.owner)
 	return err
 }
 
-// knows tells whether a call is being opened or dispatched, or runs. What Redis held
+// isKnown tells whether a call is being opened or dispatched, or runs. What Redis held
 // when it was asked was known here before that, or it has gone on since.
-func (r *Redis) knows(id string) bool {
+func (r *Redis) isKnown(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, mine := r.mine[id]
-	return mine || r.asking[id] || r.opened.byID[id] != nil
+	_, mine := r.running[id]
+	return mine || r.opening[id] || r.opened.byID[id] != nil
 }

@@ -96,7 +96,7 @@ func TestWhatComesBack(t *testing.T) {
 	defer c.Close()
 
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
-	opened(t, g, newCall("opened", "k1"))
+	newOpenedCall(t, g, newCall("opened", "k1"))
 	before := stateOf(t, c, o.Prefix)
 	must(t, g.Drop(ctx, "opened"))
 	before.again(t, c, o.Prefix)
@@ -188,7 +188,7 @@ func TestALateQuestion(t *testing.T) {
 	refused(t, err, store.ErrUnavailable)
 	p.Set(func(h *lossy.Faults) { h.HoldRequests = nil }) // for what is asked from now on
 	g.wait(t, true)
-	for end := time.Now().Add(patient); g.Orphans() > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patient); g.Retractions() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the call is not taken back")
 		}
@@ -210,8 +210,8 @@ func TestBackOnTheFirst(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Journals = 2
-	a := joining(t, t.TempDir(), o, seams{})
-	b := join(t, o, seams{})
+	a := joining(t, t.TempDir(), o, testHooks{})
+	b := join(t, o, testHooks{})
 	a.wait(t, true)
 	dispatched(t, b, newCall("1", "k"), once)
 	must(t, b.Close())
@@ -232,7 +232,7 @@ func TestBackOnTheFirst(t *testing.T) {
 			t.Fatal(cause)
 		}
 	}
-	again := joining(t, b.journal, o, seams{})
+	again := joining(t, b.journal, o, testHooks{})
 	again.wait(t, true)
 	a.wait(t, true)
 	if prior := claimed(t, a, newCall("2", "k")); prior == nil || prior.ID != "1" {
@@ -243,7 +243,7 @@ func TestBackOnTheFirst(t *testing.T) {
 // An answer that nobody was given outlives a loss, though its call has no key.
 func TestWhatWasNotHandedOver(t *testing.T) {
 	s := redistest.Start(t)
-	g := join(t, at(s.Address()), seams{})
+	g := join(t, at(s.Address()), testHooks{})
 	c := s.Client()
 	defer c.Close()
 	g.Settle(ended(t, g, newCall("owed", "")))
@@ -280,7 +280,7 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
-	g := join(t, o, seams{})
+	g := join(t, o, testHooks{})
 	c := s.Client()
 	defer c.Close()
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
@@ -326,8 +326,8 @@ func TestThereAndBack(t *testing.T) {
 	master, replica, between := behind(t)
 	o := at(master.Address())
 	o.Journals = 2
-	a := joining(t, t.TempDir(), o, seams{})
-	b := join(t, o, seams{})
+	a := joining(t, t.TempDir(), o, testHooks{})
+	b := join(t, o, testHooks{})
 	a.wait(t, true)
 	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	dispatched(t, b, newCall("1", "k"), once)

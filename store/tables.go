@@ -13,18 +13,18 @@ import (
 // The buckets of a file. All but calls, answers, owed and about can be told from
 // calls; they are there so that nothing has to be searched for.
 var (
-	callsTable   = []byte("calls")   // id → record
-	answersTable = []byte("answers") // id → result, crc
-	keysTable    = []byte("keys")    // hash of scope and key → id
-	openTable    = []byte("open")    // id, of calls without an outcome
-	dueTable     = []byte("due")     // until, id, of waiting calls
-	endedTable   = []byte("ended")   // ended, id
-	spareTable   = []byte("spare")   // ended, id, of calls that may make room
-	ownTable     = []byte("own")     // hash of the principal, ended, id, of the same
-	owedTable    = []byte("owed")    // id, of calls whose outcome is not yet settled
-	aboutTable   = []byte("about")   // what the file is
+	callsTable                = []byte("calls")   // id → record
+	answersTable              = []byte("answers") // id → result, crc
+	keysTable                 = []byte("keys")    // hash of scope and key → id
+	openTable                 = []byte("open")    // id, of calls without an outcome
+	dueTable                  = []byte("due")     // until, id, of waiting calls
+	endedTable                = []byte("ended")   // ended, id
+	evictableTable            = []byte("spare")   // ended, id, of calls that may make room
+	evictableByPrincipalTable = []byte("own")     // hash of the principal, ended, id, of the same
+	unsettledTable            = []byte("owed")    // id, of calls whose outcome is not yet settled
+	metaTable                 = []byte("about")   // what the file is
 
-	allTables = [][]byte{callsTable, answersTable, keysTable, openTable, dueTable, endedTable, spareTable, ownTable, owedTable, aboutTable}
+	allTables = [][]byte{callsTable, answersTable, keysTable, openTable, dueTable, endedTable, evictableTable, evictableByPrincipalTable, unsettledTable, metaTable}
 )
 
 // tables are the buckets within one transaction. A write that fails is
@@ -57,7 +57,7 @@ func (t *tables) load(id string) (Call, error) {
 	}
 	c, err := decodeCall(record)
 	if err != nil || c.ID != id {
-		return Call{}, unavailable(errRecord)
+		return Call{}, unavailable(errCorruptRecord)
 	}
 	if c.Step == Ended {
 		if c.Answer.Result, err = readAnswer(t.tx.Bucket(answersTable).Get([]byte(id))); err != nil {
@@ -69,7 +69,7 @@ func (t *tables) load(id string) (Call, error) {
 
 func readAnswer(b []byte) ([]byte, error) {
 	if len(b) < 4 || crc32.Checksum(b[:len(b)-4], castagnoli) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
-		return nil, errRecord
+		return nil, errCorruptRecord
 	}
 	return append([]byte(nil), b[:len(b)-4]...), nil
 }
@@ -97,7 +97,7 @@ func (t *tables) save(before *Call, after *Call) {
 		result := after.Answer.Result
 		sealed := binary.LittleEndian.AppendUint32(append(make([]byte, 0, len(result)+4), result...), crc32.Checksum(result, castagnoli))
 		t.put(answersTable, id, sealed)
-		t.put(owedTable, id, nil)
+		t.put(unsettledTable, id, nil)
 	}
 	t.put(callsTable, id, encodeCall(*after))
 }
@@ -112,7 +112,7 @@ func (t *tables) remove(c *Call) {
 		t.delete(keysTable, keyHash(c.Scope, c.Key))
 	}
 	t.delete(answersTable, id)
-	t.delete(owedTable, id)
+	t.delete(unsettledTable, id)
 	t.delete(callsTable, id)
 }
 
@@ -126,18 +126,18 @@ func (c *Call) rows() (rows []row) {
 	}
 	switch c.Step {
 	case Waiting:
-		rows = append(rows, row{dueTable, timed(nil, c.Until, c.ID)})
+		rows = append(rows, row{dueTable, timeKey(nil, c.Until, c.ID)})
 	case Ended:
-		rows = append(rows, row{endedTable, timed(nil, c.Ended, c.ID)})
+		rows = append(rows, row{endedTable, timeKey(nil, c.Ended, c.ID)})
 	}
-	if c.spare() {
-		rows = append(rows, row{spareTable, timed(nil, c.Ended, c.ID)}, row{ownTable, timed(principalHash(c.Scope.Principal), c.Ended, c.ID)})
+	if c.evictable() {
+		rows = append(rows, row{evictableTable, timeKey(nil, c.Ended, c.ID)}, row{evictableByPrincipalTable, timeKey(principalHash(c.Scope.Principal), c.Ended, c.ID)})
 	}
 	return rows
 }
 
-// timed is a key that sorts by time below its prefix.
-func timed(prefix []byte, t time.Time, id string) []byte {
+// timeKey is a key that sorts by time below its prefix.
+func timeKey(prefix []byte, t time.Time, id string) []byte {
 	key := append([]byte(nil), prefix...)
 	key = binary.BigEndian.AppendUint64(key, uint64(max(0, t.UnixMilli())))
 	return append(key, id...)
@@ -156,13 +156,13 @@ func (t *tables) upTo(table, prefix []byte, until time.Time, limit int) (ids []s
 }
 
 func keyHash(scope Scope, key string) []byte {
-	return hashOf(scope.Principal, scope.Workspace, scope.Project, key)
+	return digestOf(scope.Principal, scope.Workspace, scope.Project, key)
 }
 
-func principalHash(principal string) []byte { return hashOf(principal)[:16] }
+func principalHash(principal string) []byte { return digestOf(principal)[:16] }
 
-// hashOf is a digest of texts; no two lists of texts run together.
-func hashOf(texts ...string) []byte {
+// digestOf is a digest of texts; no two lists of texts run together.
+func digestOf(texts ...string) []byte {
 	h := sha256.New()
 	for _, s := range texts {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s) // a hash takes everything

@@ -7,36 +7,36 @@ import "sync"
 type Watch struct {
 	// Changed is closed when the call has been finished, has begun to wait, or has
 	// another note.
-	Changed <-chan struct{}
-	watched *watched
-	id      string
-	changed chan struct{}
+	Changed  <-chan struct{}
+	watchers *watchers
+	id       string
+	changed  chan struct{}
 }
 
 // Stop ends a watch. Each is to be stopped, once it is not needed any more.
-func (w *Watch) Stop() { w.watched.remove(w) }
+func (w *Watch) Stop() { w.watchers.remove(w) }
 
-// mostWatches bounds how many there are at once.
-const mostWatches = 16_384
+// maxWatches bounds how many there are at once.
+const maxWatches = 16_384
 
-// watched are the watches of a store. The zero value has none.
-type watched struct {
+// watchers are the watches of a store. The zero value has none.
+type watchers struct {
 	mu   sync.Mutex
 	byID map[string]map[*Watch]bool
 	n    int
 }
 
-func (s *watched) add(id string) (*Watch, error) {
+func (s *watchers) add(id string) (*Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.n >= mostWatches {
+	if s.n >= maxWatches {
 		return nil, ErrFull
 	}
 	if s.byID == nil {
 		s.byID = map[string]map[*Watch]bool{}
 	}
 	changed := make(chan struct{})
-	w := &Watch{Changed: changed, watched: s, id: id, changed: changed}
+	w := &Watch{Changed: changed, watchers: s, id: id, changed: changed}
 	if s.byID[id] == nil {
 		s.byID[id] = map[*Watch]bool{}
 	}
@@ -45,7 +45,7 @@ func (s *watched) add(id string) (*Watch, error) {
 	return w, nil
 }
 
-func (s *watched) remove(w *Watch) {
+func (s *watchers) remove(w *Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.byID[w.id][w] {
@@ -57,8 +57,8 @@ func (s *watched) remove(w *Watch) {
 	}
 }
 
-// tell wakes those who watch a call.
-func (s *watched) tell(id string) {
+// notify wakes those who watch a call.
+func (s *watchers) notify(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.byID[id] {
@@ -69,7 +69,7 @@ func (s *watched) tell(id string) {
 }
 
 // ids are the calls that are watched.
-func (s *watched) ids() []string {
+func (s *watchers) ids() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]string, 0, len(s.byID))

@@ -14,13 +14,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// change is one transition in a transaction. An error refuses it, and then it
+// mutation is one transition in a transaction. An error refuses it, and then it
 // must have written nothing; after is called once it is durable.
-type change func(*tables) (after func(), err error)
+type mutation func(*tables) (after func(), err error)
 
 // job is a change on its way to the disk.
 type job struct {
-	run, undo change // undo is for one that nobody waited for; nil: it stays
+	run, undo mutation // undo is for one that nobody waited for; nil: it stays
 	state     atomic.Int32
 	after     func()
 	err       error
@@ -38,43 +38,43 @@ const (
 // writer is the one that writes to the file: all that has gathered, in one
 // transaction with one sync.
 type writer struct {
-	db     *bbolt.DB
-	wait   time.Duration
-	before func() error // of each commit; nil but in tests
-	crowd  change       // part of every transaction
+	db           *bbolt.DB
+	wait         time.Duration
+	beforeCommit func() error // of each commit; nil but in tests
+	evict        mutation     // part of every transaction
 
-	jobs  chan *job
-	stop  chan struct{}
-	ended chan struct{}
-	since atomic.Int64           // when the transaction under way began, in Unix nanoseconds
-	hurt  atomic.Pointer[string] // why the file is not trusted any more
+	jobs      chan *job
+	stop      chan struct{}
+	ended     chan struct{}
+	startedAt atomic.Int64           // when the transaction under way began, in Unix nanoseconds
+	failed    atomic.Pointer[string] // why the file is not trusted any more
 
 	mu   sync.Mutex
-	lazy []change // wait for the next transaction
+	lazy []mutation // wait for the next transaction
 
 	sequence uint64
 	undo     []*job
 }
 
 const (
-	mostJobs  = 4096
-	mostBatch = 512
-	mostLazy  = 8192
+	maxJobs  = 4096
+	maxBatch = 512
+	maxLazy  = 8192
 	// lazyTick is how long a lazy change waits for another to ride with.
 	lazyTick = 200 * time.Millisecond
 )
 
 var (
-	errSlow     = errors.New("the disk does not confirm in time")
-	errCrowded  = errors.New("too much waits for the disk")
-	errClosed   = errors.New("the store is closed")
-	errUnsure   = errors.New("whether it was written is not known")
-	errSequence = errors.New("the file has no sequence number")
+	errDiskTimeout = errors.New("the disk does not confirm in time")
+	errQueueFull   = errors.New("too much waits for the disk")
+	errClosed      = errors.New("the store is closed")
+	errUncertain   = errors.New("whether it was written is not known")
+	errSequence    = errors.New("the file has no sequence number")
 )
 
-// do makes a change durable, or refuses. It takes no longer than the writer's
+// apply makes a change durable, or refuses. It takes no longer than the writer's
 // wait.
-func (w *writer) do(ctx context.Context, run, undo change) error {
+func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	if err := w.ready(); err != nil {
 		return unavailable(err)
 	}
@@ -84,11 +84,11 @@ func (w *writer) do(ctx context.Context, run, undo change) error {
 		return unavailable(errClosed)
 	case w.jobs <- j:
 	default:
-		return unavailable(errCrowded)
+		return unavailable(errQueueFull)
 	}
 	timer := time.NewTimer(w.wait)
 	defer timer.Stop()
-	cause := errSlow
+	cause := errDiskTimeout
 	select {
 	case <-j.done:
 		return j.err
@@ -102,7 +102,7 @@ func (w *writer) do(ctx context.Context, run, undo change) error {
 	case j.state.CompareAndSwap(queued, abandoned):
 		return unavailable(cause)
 	case j.state.CompareAndSwap(taken, abandoned):
-		return unavailable(errors.Join(cause, errUnsure))
+		return unavailable(errors.Join(cause, errUncertain))
 	}
 	<-j.done
 	return j.err
@@ -110,27 +110,27 @@ func (w *writer) do(ctx context.Context, run, undo change) error {
 
 // ready refuses at once what would be refused after waiting.
 func (w *writer) ready() error {
-	if hurt := w.hurt.Load(); hurt != nil {
+	if hurt := w.failed.Load(); hurt != nil {
 		return errors.New(*hurt)
 	}
-	if since := w.since.Load(); since != 0 && time.Since(time.Unix(0, since)) > w.wait {
-		return errSlow
+	if since := w.startedAt.Load(); since != 0 && time.Since(time.Unix(0, since)) > w.wait {
+		return errDiskTimeout
 	}
 	return nil
 }
 
-// later makes a change with the next transaction. A crash may lose it; so does
+// applyLater makes a change with the next transaction. A crash may lose it; so does
 // a queue that is full.
-func (w *writer) later(run change) {
+func (w *writer) applyLater(run mutation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.lazy) < mostLazy {
+	if len(w.lazy) < maxLazy {
 		w.lazy = append(w.lazy, run)
 	}
 }
 
-// serve writes until it is stopped.
-func (w *writer) serve() {
+// run writes until it is stopped.
+func (w *writer) run() {
 	defer close(w.ended)
 	debug.SetPanicOnFault(true) // a file that was cut short under us
 	tick := time.NewTicker(lazyTick)
@@ -148,7 +148,7 @@ func (w *writer) serve() {
 
 // gather takes what waits. It is the last when the writer was stopped and
 // nothing waits.
-func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []change, last bool) {
+func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, last bool) {
 	batch, w.undo = w.undo, nil
 	if len(batch) == 0 {
 		select {
@@ -159,7 +159,7 @@ func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []change, las
 			last = true
 		}
 	}
-	for len(batch) < mostBatch {
+	for len(batch) < maxBatch {
 		select {
 		case j := <-w.jobs:
 			batch = append(batch, j)
@@ -175,8 +175,8 @@ func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []change, las
 }
 
 // write makes one transaction of a batch, and tells those who wait.
-func (w *writer) write(batch []*job, lazy []change) {
-	w.since.Store(time.Now().UnixNano())
+func (w *writer) write(batch []*job, lazy []mutation) {
+	w.startedAt.Store(time.Now().UnixNano())
 	taking := batch[:0]
 	for _, j := range batch {
 		if j.state.CompareAndSwap(queued, taken) {
@@ -184,7 +184,7 @@ func (w *writer) write(batch []*job, lazy []change) {
 		}
 	}
 	afters, err := w.commit(taking, lazy)
-	w.since.Store(0)
+	w.startedAt.Store(0)
 	for _, j := range taking {
 		if err != nil {
 			j.err, j.after = unavailable(err), nil
@@ -203,8 +203,8 @@ func (w *writer) write(batch []*job, lazy []change) {
 }
 
 // commit is the transaction: all of it is durable, or nothing of it.
-func (w *writer) commit(batch []*job, lazy []change) (afters []func(), err error) {
-	if hurt := w.hurt.Load(); hurt != nil {
+func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err error) {
+	if hurt := w.failed.Load(); hurt != nil {
 		return nil, errors.New(*hurt)
 	}
 	if err = w.transact(batch, lazy, &afters); err == nil {
@@ -214,14 +214,14 @@ func (w *writer) commit(batch []*job, lazy []change) (afters []func(), err error
 	// What has failed must not stand there. A disk that is full says so before the
 	// transaction is there, and may have room later; of any other failure the
 	// kernel may have kept what the disk has not.
-	if !full(err) || w.stands() {
+	if !diskFull(err) || w.committed() {
 		hurt := "the file is not trusted any more, until it is opened anew: " + err.Error()
-		w.hurt.Store(&hurt)
+		w.failed.Store(&hurt)
 	}
 	return nil, err
 }
 
-func (w *writer) transact(batch []*job, lazy []change, afters *[]func()) (err error) {
+func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the file is damaged: %v", p)
@@ -240,33 +240,33 @@ func (w *writer) transact(batch []*job, lazy []change, afters *[]func()) (err er
 	for _, j := range batch {
 		j.after, j.err = j.run(t)
 	}
-	for _, run := range append(lazy, w.crowd) {
+	for _, run := range append(lazy, w.evict) {
 		// Nobody waits to be told that these are refused.
 		if after, err := run(t); err == nil && after != nil {
 			*afters = append(*afters, after)
 		}
 	}
-	t.put(aboutTable, sequenceKey, number(w.sequence+1))
+	t.put(metaTable, sequenceKey, number(w.sequence+1))
 	if t.err != nil {
 		return t.err
 	}
-	if w.before != nil {
-		if err := w.before(); err != nil {
+	if w.beforeCommit != nil {
+		if err := w.beforeCommit(); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
 }
 
-// full tells a disk that has no room.
-func full(err error) bool {
+// diskFull tells a disk that has no room.
+func diskFull(err error) bool {
 	var at *fs.PathError
 	return errors.As(err, &at) && (at.Op == "write" || at.Op == "truncate") && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
 }
 
-// stands tells whether the transaction that has failed can be read; in doubt it
+// committed tells whether the transaction that has failed can be read; in doubt it
 // can.
-func (w *writer) stands() (stands bool) {
+func (w *writer) committed() (stands bool) {
 	defer func() {
 		if recover() != nil {
 			stands = true
@@ -274,7 +274,7 @@ func (w *writer) stands() (stands bool) {
 	}()
 	var n uint64
 	err := w.db.View(func(tx *bbolt.Tx) (err error) {
-		n, err = readNumber(tx.Bucket(aboutTable).Get(sequenceKey))
+		n, err = readNumber(tx.Bucket(metaTable).Get(sequenceKey))
 		return err
 	})
 	return err != nil || n != w.sequence
@@ -287,6 +287,6 @@ func (w *writer) close() error {
 	case <-w.ended:
 		return nil
 	case <-time.After(4 * w.wait):
-		return errSlow
+		return errDiskTimeout
 	}
 }
