@@ -47,7 +47,7 @@ func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	if err != nil {
 		return Answer{}, []Fault{invalid("must be strict JSON, nested no deeper than " + strconv.Itoa(maxDepth) + " levels")}
 	}
-	m, faults := objectAt(value, nil)
+	m, faults := asObject(value, nil)
 	if faults != nil {
 		return Answer{}, faults
 	}
@@ -55,13 +55,13 @@ func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	var paths []string
 	switch q.kind {
 	case Form:
-		sent, faults = q.judgeForm(m)
+		sent, faults = q.validateForm(m)
 	case URL:
-		sent, faults = judgeAction(m)
+		sent, faults = validateAction(m)
 	case Sampling:
-		sent, faults = judgeSampling(m)
+		sent, faults = validateSampling(m)
 	case Roots:
-		sent, paths, faults = judgeRoots(m)
+		sent, paths, faults = validateRoots(m)
 	default:
 		faults = []Fault{invalid("is to no question")}
 	}
@@ -75,19 +75,19 @@ func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	return Answer{raw, paths}, nil
 }
 
-// judgeForm judges what became of a form: its fields come with an acceptance, and
+// validateForm judges what became of a form: its fields come with an acceptance, and
 // with nothing else.
-func (q Question) judgeForm(m members) (object, []Fault) {
+func (q Question) validateForm(m members) (object, []Fault) {
 	if m["action"] != "accept" {
-		return judgeAction(m)
+		return validateAction(m)
 	}
-	faults := m.onlyAt(nil, "action", "content")
+	faults := m.unexpected(nil, "action", "content")
 	content, has := m["content"]
 	at := []string{"content"}
 	if !has {
-		return nil, append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. An accepted form requires it: an object with the fields of the form."})
+		return nil, append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. An accepted form requires it: an object with the fields of the form."})
 	}
-	fields, wrong := objectAt(content, at)
+	fields, wrong := asObject(content, at)
 	if faults = append(faults, wrong...); wrong != nil {
 		return nil, faults
 	}
@@ -100,24 +100,24 @@ func (q Question) judgeForm(m members) (object, []Fault) {
 	return object{{"action", "accept"}, {"content", content}}, faults
 }
 
-// judgeAction judges an answer that says only what a person did.
-func judgeAction(m members) (object, []Fault) {
-	faults := m.onlyAt(nil, "action")
-	action, wrong := m.textAt("action", nil)
+// validateAction judges an answer that says only what a person did.
+func validateAction(m members) (object, []Fault) {
+	faults := m.unexpected(nil, "action")
+	action, wrong := m.requiredText("action", nil)
 	if faults = append(faults, wrong...); wrong == nil && action != "accept" && action != "decline" && action != "cancel" {
 		faults = append(faults, invalid("must be accept, decline or cancel", "action"))
 	}
 	return object{{"action", action}}, faults
 }
 
-// judgeSampling judges a message of the caller's model.
-func judgeSampling(m members) (object, []Fault) {
-	faults := m.onlyAt(nil, "role", "content", "model", "stopReason")
-	role, wrong := m.textAt("role", nil)
+// validateSampling judges a message of the caller's model.
+func validateSampling(m members) (object, []Fault) {
+	faults := m.unexpected(nil, "role", "content", "model", "stopReason")
+	role, wrong := m.requiredText("role", nil)
 	if faults = append(faults, wrong...); wrong == nil && role != "assistant" {
 		faults = append(faults, invalid("must be assistant", "role"))
 	}
-	model, wrong := m.textAt("model", nil)
+	model, wrong := m.requiredText("model", nil)
 	if faults = append(faults, wrong...); wrong == nil && model == "" {
 		faults = append(faults, invalid("must name the model", "model"))
 	}
@@ -127,51 +127,51 @@ func judgeSampling(m members) (object, []Fault) {
 		faults = append(faults, wrong...)
 	} else {
 		at := []string{"content"}
-		faults = append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a text, an image or a sound, or a list of them."})
+		faults = append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. This answer requires it: a text, an image or a sound, or a list of them."})
 	}
 	sent := object{{"role", role}, {"content", content}, {"model", model}}
 	if _, has := m["stopReason"]; has {
-		reason, wrong := m.textAt("stopReason", nil)
+		reason, wrong := m.requiredText("stopReason", nil)
 		faults = append(faults, wrong...)
 		sent.add("stopReason", reason)
 	}
 	return sent, faults
 }
 
-// judgeRoots judges a list of folders.
-func judgeRoots(m members) (sent object, paths []string, faults []Fault) {
-	faults = m.onlyAt(nil, "roots")
+// validateRoots judges a list of folders.
+func validateRoots(m members) (sent object, paths []string, faults []Fault) {
+	faults = m.unexpected(nil, "roots")
 	at := []string{"roots"}
 	value, has := m["roots"]
 	list, ok := value.([]any)
 	switch {
 	case !has:
-		return nil, nil, append(faults, Fault{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a list of folders."})
+		return nil, nil, append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. This answer requires it: a list of folders."})
 	case !ok:
-		return nil, nil, append(faults, Fault{refusal.WrongType, at, name(at) + " must be an array."})
+		return nil, nil, append(faults, Fault{refusal.WrongType, at, pathName(at) + " must be an array."})
 	case len(list) > maxRoots:
 		return nil, nil, append(faults, invalid("must hold at most "+strconv.Itoa(maxRoots)+" folders", "roots"))
 	}
 	roots := []object{}
 	for i, one := range list {
-		root, path, wrong := judgeRoot(one, []string{"roots", strconv.Itoa(i)})
+		root, path, wrong := validateRoot(one, []string{"roots", strconv.Itoa(i)})
 		roots, paths, faults = append(roots, root), append(paths, path), append(faults, wrong...)
 	}
 	return object{{"roots", roots}}, paths, faults
 }
 
-func judgeRoot(value any, path []string) (sent object, folder string, faults []Fault) {
-	m, faults := objectAt(value, path)
+func validateRoot(value any, path []string) (sent object, folder string, faults []Fault) {
+	m, faults := asObject(value, path)
 	if faults != nil {
 		return nil, "", faults
 	}
-	faults = m.onlyAt(path, "uri", "name")
-	uri, wrong := m.textAt("uri", path)
+	faults = m.unexpected(path, "uri", "name")
+	uri, wrong := m.requiredText("uri", path)
 	faults = append(faults, wrong...)
-	if folder, ok := folderOf(uri); ok {
+	if folder, ok := pathOfFileURI(uri); ok {
 		sent = object{{"uri", uri}}
 		if _, has := m["name"]; has {
-			shown, wrong := m.textAt("name", path)
+			shown, wrong := m.requiredText("name", path)
 			faults = append(faults, wrong...)
 			sent.add("name", shown)
 		}
@@ -185,15 +185,15 @@ func judgeRoot(value any, path []string) (sent object, folder string, faults []F
 
 // invalid is a fault of a value.
 func invalid(demand string, path ...string) Fault {
-	return Fault{refusal.InvalidValue, path, name(path) + " " + demand + "."}
+	return Fault{refusal.InvalidValue, path, pathName(path) + " " + demand + "."}
 }
 
-// name names a place of an answer.
-func name(path []string) string {
+// pathName names a place of an answer.
+func pathName(path []string) string {
 	if len(path) == 0 {
 		return "The answer"
 	}
 	return "Member " + parser.Quote(strings.Join(path, "."))
 }
 
-func sorted(m members) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedNames(m members) []string { return slices.Sorted(maps.Keys(m)) }

@@ -30,12 +30,12 @@ func readContent(value any, show func(string) string) (shown any, faults []Fault
 
 // readPart reads a text, an image or a sound.
 func readPart(value any, path []string, show func(string) string) (shown object, faults []Fault) {
-	m, faults := objectAt(value, path)
+	m, faults := asObject(value, path)
 	if faults != nil {
 		return nil, faults
 	}
 	at := func(name string) []string { return append(slices.Clone(path), name) }
-	kind, faults := m.textAt("type", path)
+	kind, faults := m.requiredText("type", path)
 	if faults != nil {
 		return nil, faults
 	}
@@ -43,16 +43,16 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 	allowed := []string{"type", "annotations"}
 	switch kind {
 	case "text":
-		text, missing := m.textAt("text", path)
+		text, missing := m.requiredText("text", path)
 		allowed, faults = append(allowed, "text"), missing
 		shown.add("text", show(text))
 	case "image", "audio":
-		data, missing := m.textAt("data", path)
-		if faults = missing; missing == nil && !base64Text(data) {
+		data, missing := m.requiredText("data", path)
+		if faults = missing; missing == nil && !isBase64(data) {
 			faults = append(faults, invalid("must be base64", at("data")...))
 		}
-		media, missing := m.textAt("mimeType", path)
-		if faults = append(faults, missing...); missing == nil && !mediaType(media, kind) {
+		media, missing := m.requiredText("mimeType", path)
+		if faults = append(faults, missing...); missing == nil && !isMediaType(media, kind) {
 			faults = append(faults, invalid("must be a media type of "+kind, at("mimeType")...))
 		}
 		allowed = append(allowed, "data", "mimeType")
@@ -61,7 +61,7 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 	default:
 		return nil, []Fault{invalid("must be text, image or audio", at("type")...)}
 	}
-	faults = append(faults, m.onlyAt(path, allowed...)...)
+	faults = append(faults, m.unexpected(path, allowed...)...)
 	if notes, has := m["annotations"]; has {
 		read, found := readAnnotations(notes, at("annotations"))
 		faults = append(faults, found...)
@@ -72,12 +72,12 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 
 // readAnnotations reads for whom a part is, how much it matters and how old it is.
 func readAnnotations(value any, path []string) (shown object, faults []Fault) {
-	m, faults := objectAt(value, path)
+	m, faults := asObject(value, path)
 	if faults != nil {
 		return nil, faults
 	}
 	at := func(name string) []string { return append(slices.Clone(path), name) }
-	faults = m.onlyAt(path, "audience", "priority", "lastModified")
+	faults = m.unexpected(path, "audience", "priority", "lastModified")
 	if roles, has := m["audience"]; has {
 		list, ok := roles.([]any)
 		if !ok || len(list) > 2 || slices.ContainsFunc(list, func(r any) bool { return r != "user" && r != "assistant" }) {
@@ -86,14 +86,14 @@ func readAnnotations(value any, path []string) (shown object, faults []Fault) {
 		shown.add("audience", roles)
 	}
 	if n, has := m["priority"]; has {
-		if literal, ok := n.(json.Number); !ok || !fraction(literal) {
+		if literal, ok := n.(json.Number); !ok || !isFraction(literal) {
 			faults = append(faults, invalid("must be a number from 0 to 1", at("priority")...))
 		}
 		shown.add("priority", n)
 	}
 	if when, has := m["lastModified"]; has {
 		s, ok := when.(string)
-		if !ok || len(s) > maxName || !plain(s) {
+		if !ok || len(s) > maxName || !isPlain(s) {
 			faults = append(faults, invalid("must be a time", at("lastModified")...))
 		}
 		shown.add("lastModified", s)
@@ -101,7 +101,7 @@ func readAnnotations(value any, path []string) (shown object, faults []Fault) {
 	return shown, faults
 }
 
-func base64Text(s string) bool {
+func isBase64(s string) bool {
 	if s == "" || strings.ContainsAny(s, "\r\n") { // which the decoder skips
 		return false
 	}
@@ -109,50 +109,50 @@ func base64Text(s string) bool {
 	return err == nil
 }
 
-// mediaType tells whether a text is a media type of a kind, without parameters.
-func mediaType(s, of string) bool {
+// isMediaType tells whether a text is a media type of a kind, without parameters.
+func isMediaType(s, of string) bool {
 	rest, ok := strings.CutPrefix(s, of+"/")
 	return ok && rest != "" && len(rest) <= maxName && !strings.ContainsFunc(rest, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$&-^_.+", r))
 	})
 }
 
-// objectAt is a value that must be an object.
-func objectAt(value any, path []string) (members, []Fault) {
+// asObject is a value that must be an object.
+func asObject(value any, path []string) (members, []Fault) {
 	m, ok := value.(map[string]any)
 	if !ok {
-		return nil, []Fault{{refusal.WrongType, path, name(path) + " must be an object."}}
+		return nil, []Fault{{refusal.WrongType, path, pathName(path) + " must be an object."}}
 	}
 	return m, nil
 }
 
-// onlyAt reports members of other names than these.
-func (m members) onlyAt(path []string, allowed ...string) (faults []Fault) {
-	for _, found := range sorted(m) {
+// unexpected reports members of other names than these.
+func (m members) unexpected(path []string, allowed ...string) (faults []Fault) {
+	for _, found := range sortedNames(m) {
 		at := append(slices.Clone(path), found)
 		if found == "_meta" {
 			if _, ok := m[found].(map[string]any); !ok {
-				faults = append(faults, Fault{refusal.WrongType, at, name(at) + " must be an object."})
+				faults = append(faults, Fault{refusal.WrongType, at, pathName(at) + " must be an object."})
 			}
 			continue
 		}
 		if !slices.Contains(allowed, found) {
-			faults = append(faults, Fault{refusal.UnexpectedArgument, at, name(at) + " is not part of this answer. Send the answer again without it."})
+			faults = append(faults, Fault{refusal.UnexpectedArgument, at, pathName(at) + " is not part of this answer. Send the answer again without it."})
 		}
 	}
 	return faults
 }
 
-// textAt is a member that must be there, and a string.
-func (m members) textAt(member string, path []string) (string, []Fault) {
+// requiredText is a member that must be there, and a string.
+func (m members) requiredText(member string, path []string) (string, []Fault) {
 	at := append(slices.Clone(path), member)
 	value, has := m[member]
 	if !has {
-		return "", []Fault{{refusal.MissingArgument, at, name(at) + " is missing. This answer requires it: a string."}}
+		return "", []Fault{{refusal.MissingArgument, at, pathName(at) + " is missing. This answer requires it: a string."}}
 	}
 	s, ok := value.(string)
 	if !ok {
-		return "", []Fault{{refusal.WrongType, at, name(at) + " must be a string."}}
+		return "", []Fault{{refusal.WrongType, at, pathName(at) + " must be a string."}}
 	}
 	return s, nil
 }

@@ -43,15 +43,15 @@ func readField(m members) (shown, judged object, err error) {
 	_, one := m["oneOf"]
 	switch {
 	case kind == "string" && (enum || one):
-		err = readChoice(m, &shown, &judged)
+		err = readEnum(m, &shown, &judged)
 	case kind == "string":
 		err = readText(m, &shown, &judged)
 	case kind == "number" || kind == "integer":
 		err = readNumber(m, kind, &shown, &judged)
 	case kind == "boolean":
-		err = readFlag(m, &shown)
+		err = readBoolean(m, &shown)
 	case kind == "array":
-		err = readChoices(m, &shown, &judged)
+		err = readMultiEnum(m, &shown, &judged)
 	default:
 		err = errField
 	}
@@ -59,7 +59,7 @@ func readField(m members) (shown, judged object, err error) {
 }
 
 func readText(m members, shown, judged *object) error {
-	if err := m.only("type", "title", "description", "default", "format", "minLength", "maxLength"); err != nil {
+	if err := m.checkNames("type", "title", "description", "default", "format", "minLength", "maxLength"); err != nil {
 		return err
 	}
 	format, has, err := m.text("format")
@@ -74,7 +74,7 @@ func readText(m members, shown, judged *object) error {
 		return err
 	}
 	value, has, err := m.text("default")
-	if err != nil || !plain(value) {
+	if err != nil || !isPlain(value) {
 		return errField
 	}
 	if has {
@@ -84,7 +84,7 @@ func readText(m members, shown, judged *object) error {
 }
 
 func readNumber(m members, kind string, shown, judged *object) error {
-	if err := m.only("type", "title", "description", "default", "minimum", "maximum"); err != nil {
+	if err := m.checkNames("type", "title", "description", "default", "minimum", "maximum"); err != nil {
 		return err
 	}
 	var ends [2]*big.Rat
@@ -96,7 +96,7 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		if !has {
 			continue
 		}
-		if ends[i] = rational(n); ends[i] == nil {
+		if ends[i] = parseRational(n); ends[i] == nil {
 			return errField
 		}
 		shown.add(name, n)
@@ -110,7 +110,7 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		return err
 	}
 	if has {
-		if r := rational(value); r == nil || kind == "integer" && !r.IsInt() {
+		if r := parseRational(value); r == nil || kind == "integer" && !r.IsInt() {
 			return errField
 		}
 		shown.add("default", value)
@@ -118,8 +118,8 @@ func readNumber(m members, kind string, shown, judged *object) error {
 	return nil
 }
 
-func readFlag(m members, shown *object) error {
-	if err := m.only("type", "title", "description", "default"); err != nil {
+func readBoolean(m members, shown *object) error {
+	if err := m.checkNames("type", "title", "description", "default"); err != nil {
 		return err
 	}
 	value, has := m["default"]
@@ -132,9 +132,9 @@ func readFlag(m members, shown *object) error {
 	return nil
 }
 
-// readChoice reads a field that takes one of some values.
-func readChoice(m members, shown, judged *object) error {
-	if err := m.only("type", "title", "description", "default", "enum", "enumNames", "oneOf"); err != nil {
+// readEnum reads a field that takes one of some values.
+func readEnum(m members, shown, judged *object) error {
+	if err := m.checkNames("type", "title", "description", "default", "enum", "enumNames", "oneOf"); err != nil {
 		return err
 	}
 	options, err := m.options("oneOf", shown)
@@ -152,9 +152,9 @@ func readChoice(m members, shown, judged *object) error {
 	return nil
 }
 
-// readChoices reads a field that takes several of some values.
-func readChoices(m members, shown, judged *object) error {
-	if err := m.only("type", "title", "description", "default", "items", "minItems", "maxItems"); err != nil {
+// readMultiEnum reads a field that takes several of some values.
+func readMultiEnum(m members, shown, judged *object) error {
+	if err := m.checkNames("type", "title", "description", "default", "items", "minItems", "maxItems"); err != nil {
 		return err
 	}
 	items, ok := m["items"].(map[string]any)
@@ -162,7 +162,7 @@ func readChoices(m members, shown, judged *object) error {
 		return errField
 	}
 	of := members(items)
-	if err := of.only("type", "enum", "anyOf"); err != nil {
+	if err := of.checkNames("type", "enum", "anyOf"); err != nil {
 		return err
 	}
 	shownItems := object{}
@@ -221,7 +221,7 @@ func (m members) options(titled string, shown *object) ([]string, error) {
 	}
 	seen := map[string]bool{}
 	for _, value := range values {
-		if !plain(value) || seen[value] {
+		if !isPlain(value) || seen[value] {
 			return nil, errors.New("a field of a form has a value twice, or one that is not shown")
 		}
 		seen[value] = true
@@ -251,7 +251,7 @@ func readOption(one any) (value string, shown object, err error) {
 		return "", nil, errField
 	}
 	m := members(option)
-	if err := m.only("const", "title"); err != nil {
+	if err := m.checkNames("const", "title"); err != nil {
 		return "", nil, err
 	}
 	value, has, err := m.text("const")
@@ -288,9 +288,9 @@ func (m members) bounds(low, high string, shown, judged *object) error {
 	return nil
 }
 
-// rational is a number of a question, or nil. Its literal is bounded by how it was
+// parseRational is a number of a question, or nil. Its literal is bounded by how it was
 // read.
-func rational(n json.Number) *big.Rat {
+func parseRational(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {
 		return nil

@@ -20,13 +20,13 @@ type form struct{ schema *registry.Entry }
 // readForm reads the parameters of a form. raw are the same, for the order in which
 // the fields stand.
 func readForm(m members, raw []byte) (*form, object, error) {
-	if err := m.only("mode", "message", "requestedSchema"); err != nil {
+	if err := m.checkNames("mode", "message", "requestedSchema"); err != nil {
 		return nil, nil, err
 	}
 	if mode, has, err := m.text("mode"); err != nil || has && mode != "form" {
 		return nil, nil, errors.New("a form is of another mode")
 	}
-	message, err := m.needed("message")
+	message, err := m.requiredNonEmpty("message")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +36,7 @@ func readForm(m members, raw []byte) (*form, object, error) {
 	}
 	var order struct {
 		Schema struct {
-			Properties names `json:"properties"`
+			Properties orderedNames `json:"properties"`
 		} `json:"requestedSchema"`
 	}
 	if err := json.Unmarshal(raw, &order); err != nil {
@@ -46,8 +46,8 @@ func readForm(m members, raw []byte) (*form, object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := compile(judged)
-	if err == nil && !f.takes(schema["properties"].(map[string]any)) {
+	f, err := compileForm(judged)
+	if err == nil && !f.acceptsDefaults(schema["properties"].(map[string]any)) {
 		err = errors.New("a field of a form has a default that does not answer it")
 	}
 	return f, object{{"mode", "form"}, {"message", wrapper.EscapeText(message)}, {"requestedSchema", shown}}, err
@@ -57,7 +57,7 @@ func readForm(m members, raw []byte) (*form, object, error) {
 // are judged by it. What generators of schemas add to say nothing else, a title, a
 // description and additionalProperties: false, is read and left out.
 func readSchema(m members, order []string) (shown, judged object, err error) {
-	if err := m.only("$schema", "type", "properties", "required", "title", "description", "additionalProperties"); err != nil {
+	if err := m.checkNames("$schema", "type", "properties", "required", "title", "description", "additionalProperties"); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range []string{"$schema", "title", "description"} {
@@ -78,10 +78,10 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 	var shownFields, judgedFields object
 	for _, name := range order {
 		field, ok := properties[name].(map[string]any)
-		if name == "" || !plain(name) || !ok {
+		if name == "" || !isPlain(name) || !ok {
 			return nil, nil, errors.New("a field of a form has a name that is not shown, or is no object")
 		}
-		if asksSecret(name, field) {
+		if asksForSecret(name, field) {
 			return nil, nil, errSecret
 		}
 		shown, judged, err := readField(field)
@@ -112,8 +112,8 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 	return shown, judged, nil
 }
 
-// takes tells whether the defaults of some fields are what their form asks for.
-func (f *form) takes(fields map[string]any) bool {
+// acceptsDefaults tells whether the defaults of some fields are what their form asks for.
+func (f *form) acceptsDefaults(fields map[string]any) bool {
 	defaults := map[string]any{}
 	for name, field := range fields {
 		if value, has := field.(map[string]any)["default"]; has {
@@ -125,8 +125,8 @@ func (f *form) takes(fields map[string]any) bool {
 	})
 }
 
-// compile makes the closed schema by which answers are judged.
-func compile(schema object) (*form, error) {
+// compileForm makes the closed schema by which answers are judged.
+func compileForm(schema object) (*form, error) {
 	unusable := errors.New("the schema of a form cannot be judged by")
 	raw, err := encode(schema)
 	if err != nil {

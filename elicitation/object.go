@@ -52,8 +52,8 @@ func encode(v any) ([]byte, error) {
 // members are those of an object of a question, as they were read.
 type members map[string]any
 
-// only refuses members of other names than these.
-func (m members) only(names ...string) error {
+// checkNames refuses members of other names than these.
+func (m members) checkNames(names ...string) error {
 	for name, value := range m {
 		if _, ok := value.(map[string]any); name == "_meta" && ok {
 			continue
@@ -78,8 +78,8 @@ func (m members) text(name string) (s string, has bool, err error) {
 	return s, true, nil
 }
 
-// needed is a text that must be there and say something.
-func (m members) needed(name string) (string, error) {
+// requiredNonEmpty is a text that must be there and say something.
+func (m members) requiredNonEmpty(name string) (string, error) {
 	s, _, err := m.text(name)
 	if err == nil && strings.TrimSpace(s) == "" {
 		err = errors.New("a text that a question must have is absent or empty")
@@ -126,11 +126,11 @@ func (m members) number(name string) (n json.Number, has bool, err error) {
 	return n, true, nil
 }
 
-// names is an object of which only the order of its members is read.
-type names []string
+// orderedNames is an object of which only the order of its members is read.
+type orderedNames []string
 
 // UnmarshalJSON reads the names in their order.
-func (n *names) UnmarshalJSON(b []byte) error {
+func (n *orderedNames) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if _, err := d.Token(); err != nil {
 		return err

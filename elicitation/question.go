@@ -42,7 +42,7 @@ type Question struct {
 // Read judges a question: a name that an answer can be given under, a method that is
 // of its kind, and parameters that are too.
 func Read(name, kind, method string, params []byte) (Question, error) {
-	if name == "" || len(name) > maxName || !plain(name) {
+	if name == "" || len(name) > maxName || !isPlain(name) {
 		return Question{}, errors.New("the name of a question is empty, too long or holds what is not shown")
 	}
 	if known, ok := methods[kind]; !ok || known != method {
@@ -58,11 +58,11 @@ func Read(name, kind, method string, params []byte) (Question, error) {
 	case Form:
 		q.form, shown, err = readForm(members, params)
 	case URL:
-		shown, err = readVisit(members)
+		shown, err = readURL(members)
 	case Sampling:
 		shown, err = readSampling(members)
 	case Roots:
-		shown, err = object{}, members.only()
+		shown, err = object{}, members.checkNames()
 	}
 	if err != nil {
 		return Question{}, err
@@ -92,5 +92,5 @@ func readObject(params []byte) (members, error) {
 	return m, nil
 }
 
-// plain tells whether a text hides nothing.
-func plain(s string) bool { return wrapper.EscapeText(s) == s }
+// isPlain tells whether a text hides nothing.
+func isPlain(s string) bool { return wrapper.EscapeText(s) == s }

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxFolder bounds the URI of a folder: a path of 4096 bytes, each escaped.
-const maxFolder = 3*4096 + len("file://")
+// maxFileURI bounds the URI of a folder: a path of 4096 bytes, each escaped.
+const maxFileURI = 3*4096 + len("file://")
 
-// folderOf is the path that a file URI names, where every reader finds the same one
+// pathOfFileURI is the path that a file URI names, where every reader finds the same one
 // in it: there is no host, nothing beside the path, and no escape stands for what
 // separates the parts of a path.
-func folderOf(uri string) (path string, ok bool) {
+func pathOfFileURI(uri string) (path string, ok bool) {
 	escaped, ok := strings.CutPrefix(uri, "file://")
-	if !ok || len(uri) > maxFolder || !uriBytes(uri) || strings.ContainsAny(escaped, "?#") {
+	if !ok || len(uri) > maxFileURI || !isURIText(uri) || strings.ContainsAny(escaped, "?#") {
 		return "", false
 	}
 	if !strings.HasPrefix(escaped, "/") || strings.HasPrefix(escaped, "//") {
@@ -30,8 +30,8 @@ func folderOf(uri string) (path string, ok bool) {
 	return path, err == nil && utf8.ValidString(path)
 }
 
-// uriBytes tells whether a text holds nothing but what may stand in a URI.
-func uriBytes(s string) bool {
+// isURIText tells whether a text holds nothing but what may stand in a URI.
+func isURIText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
 			return false

@@ -22,7 +22,7 @@ var errSampling = errors.New("a question for the caller's model is not of its fo
 // readSampling reads the parameters of a question for the caller's model. Tools of the
 // server's, and what other servers said, are not offered to it.
 func readSampling(m members) (object, error) {
-	if err := m.only("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
+	if err := m.checkNames("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
 		return nil, err
 	}
 	shown, err := readMessages(m)
@@ -30,7 +30,7 @@ func readSampling(m members) (object, error) {
 		return nil, err
 	}
 	most, has, err := m.number("maxTokens")
-	if r := rational(most); err != nil || !has || r == nil || !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxCount, 1)) > 0 {
+	if r := parseRational(most); err != nil || !has || r == nil || !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxCount, 1)) > 0 {
 		return nil, errSampling
 	}
 	shown.add("maxTokens", most)
@@ -42,12 +42,12 @@ func readSampling(m members) (object, error) {
 	} else if has {
 		shown.add("systemPrompt", wrapper.EscapeText(prompt))
 	}
-	if heat, has, err := m.number("temperature"); err != nil || has && (rational(heat) == nil || rational(heat).Sign() < 0) {
+	if heat, has, err := m.number("temperature"); err != nil || has && (parseRational(heat) == nil || parseRational(heat).Sign() < 0) {
 		return nil, errSampling
 	} else if has {
 		shown.add("temperature", heat)
 	}
-	if ends, has, err := m.texts("stopSequences"); err != nil || len(ends) > maxTexts || slices.ContainsFunc(ends, func(s string) bool { return s == "" || !plain(s) }) {
+	if ends, has, err := m.texts("stopSequences"); err != nil || len(ends) > maxTexts || slices.ContainsFunc(ends, func(s string) bool { return s == "" || !isPlain(s) }) {
 		return nil, errSampling
 	} else if has {
 		shown.add("stopSequences", append([]string{}, ends...))
@@ -74,7 +74,7 @@ func readMessages(m members) (object, error) {
 			return nil, errSampling
 		}
 		message := members(fields)
-		if err := message.only("role", "content"); err != nil {
+		if err := message.checkNames("role", "content"); err != nil {
 			return nil, err
 		}
 		if role := message["role"]; role != "user" && role != "assistant" {
@@ -100,7 +100,7 @@ func readPreferences(m members, shown *object) error {
 		return errSampling
 	}
 	of, preferences := members(fields), object{}
-	if err := of.only("hints", "costPriority", "speedPriority", "intelligencePriority"); err != nil {
+	if err := of.checkNames("hints", "costPriority", "speedPriority", "intelligencePriority"); err != nil {
 		return err
 	}
 	list, has, err := of.list("hints")
@@ -110,7 +110,7 @@ func readPreferences(m members, shown *object) error {
 	hints := []object{}
 	for _, one := range list {
 		hint, ok := one.(map[string]any)
-		if !ok || members(hint).only("name") != nil {
+		if !ok || members(hint).checkNames("name") != nil {
 			return errSampling
 		}
 		name, named, err := members(hint).text("name")
@@ -127,7 +127,7 @@ func readPreferences(m members, shown *object) error {
 	}
 	for _, name := range []string{"costPriority", "speedPriority", "intelligencePriority"} {
 		n, has, err := of.number(name)
-		if err != nil || has && !fraction(n) {
+		if err != nil || has && !isFraction(n) {
 			return errSampling
 		}
 		if has {
@@ -138,8 +138,8 @@ func readPreferences(m members, shown *object) error {
 	return nil
 }
 
-// fraction tells whether a number is from 0 to 1.
-func fraction(n json.Number) bool {
-	r := rational(n)
+// isFraction tells whether a number is from 0 to 1.
+func isFraction(n json.Number) bool {
+	r := parseRational(n)
 	return r != nil && r.Sign() >= 0 && r.Cmp(big.NewRat(1, 1)) <= 0
 }

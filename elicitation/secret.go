@@ -24,9 +24,9 @@ var secretWords = func() map[string]bool {
 	return all
 }() // read only
 
-// asksSecret tells whether a field of a form, by its name or its title, is one into which
+// asksForSecret tells whether a field of a form, by its name or its title, is one into which
 // a person types a secret.
-func asksSecret(name string, field members) bool {
+func asksForSecret(name string, field members) bool {
 	_, enum := field["enum"]
 	_, one := field["oneOf"]
 	if field["type"] != "string" || enum || one {

@@ -10,10 +10,10 @@ import (
 // maxURL bounds an address.
 const maxURL = 2048
 
-// readVisit reads the parameters of a question that a person answers elsewhere. The
+// readURL reads the parameters of a question that a person answers elsewhere. The
 // id that older revisions give it says nothing to a caller of this one.
-func readVisit(m members) (object, error) {
-	if err := m.only("mode", "message", "url", "elicitationId"); err != nil {
+func readURL(m members) (object, error) {
+	if err := m.checkNames("mode", "message", "url", "elicitationId"); err != nil {
 		return nil, err
 	}
 	if _, _, err := m.text("elicitationId"); err != nil {
@@ -22,11 +22,11 @@ func readVisit(m members) (object, error) {
 	if m["mode"] != "url" {
 		return nil, errors.New("a question of an address is of another mode")
 	}
-	message, err := m.needed("message")
+	message, err := m.requiredNonEmpty("message")
 	if err != nil {
 		return nil, err
 	}
-	address, err := m.needed("url")
+	address, err := m.requiredNonEmpty("url")
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (e *events) kinds() []BreakerKind {
 // ending is an attempt that ends so.
 func ending(h health) func() (Result, *Failure) {
 	return func() (Result, *Failure) {
-		if h == well {
+		if h == healthOK {
 			return Result{}, nil
 		}
 		return Result{}, &Failure{refusal: Unavailable("the cause"), health: h}
@@ -62,35 +62,35 @@ func TestBreaker(t *testing.T) {
 		tried := func(h health) bool {
 			t.Helper()
 			made := false
-			_, f, tried := bs.of(call).pass(func() (Result, *Failure) { made = true; return ending(h)() })
-			if made != tried || tried && (f == nil) != (h == well) {
+			_, f, tried := bs.forCall(call).attempt(func() (Result, *Failure) { made = true; return ending(h)() })
+			if made != tried || tried && (f == nil) != (h == healthOK) {
 				t.Fatalf("the attempt was made: %t, said to be: %t, with the fault %v", made, tried, f)
 			}
 			return tried
 		}
 		for range maxFailures - 1 {
-			tried(sick)
+			tried(healthFailed)
 		}
-		tried(well) // and anew
+		tried(healthOK) // and anew
 		for range maxFailures - 1 {
-			tried(sick)
-			tried(silent) // counts neither way
+			tried(healthFailed)
+			tried(healthUnknown) // counts neither way
 		}
-		if bs.open() != 0 || !tried(sick) || bs.open() != 1 {
-			t.Fatalf("%d are open", bs.open())
+		if bs.countOpen() != 0 || !tried(healthFailed) || bs.countOpen() != 1 {
+			t.Fatalf("%d are open", bs.countOpen())
 		}
-		time.Sleep(restTime)
-		if tried(well) {
+		time.Sleep(openTime)
+		if tried(healthOK) {
 			t.Error("an attempt was made while it was open")
 		}
 		time.Sleep(time.Millisecond)
-		if !tried(silent) || !tried(sick) {
+		if !tried(healthUnknown) || !tried(healthFailed) {
 			t.Error("no attempt was made after the rest")
 		}
-		if tried(well) {
+		if tried(healthOK) {
 			t.Error("an attempt was made after the probe had failed")
 		}
-		time.Sleep(restTime + time.Millisecond)
+		time.Sleep(openTime + time.Millisecond)
 
 		// One probe at a time.
 		answered := make(chan struct{})
@@ -98,7 +98,7 @@ func TestBreaker(t *testing.T) {
 		var passed atomic.Int64
 		for range 50 {
 			running.Go(func() {
-				if _, _, tried := bs.of(call).pass(func() (Result, *Failure) { <-answered; return Result{}, nil }); tried {
+				if _, _, tried := bs.forCall(call).attempt(func() (Result, *Failure) { <-answered; return Result{}, nil }); tried {
 					passed.Add(1)
 				}
 			})
@@ -109,7 +109,7 @@ func TestBreaker(t *testing.T) {
 		if passed.Load() != 1 {
 			t.Errorf("%d probes at the same time", passed.Load())
 		}
-		if bs.open() != 0 || !tried(sick) {
+		if bs.countOpen() != 0 || !tried(healthFailed) {
 			t.Error("it did not close")
 		}
 		if got := told.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
@@ -126,17 +126,17 @@ func TestBreaker(t *testing.T) {
 func TestBreakerIsNotMovedByThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bs := newBreakers(nil)
-		b := bs.of(Call{})
+		b := bs.forCall(Call{})
 		answer := make(chan struct{})
 		var running sync.WaitGroup
-		running.Go(func() { b.pass(func() (Result, *Failure) { <-answer; return Result{}, nil }) })
+		running.Go(func() { b.attempt(func() (Result, *Failure) { <-answer; return Result{}, nil }) })
 		synctest.Wait()
 		for range maxFailures {
-			b.pass(ending(sick))
+			b.attempt(ending(healthFailed))
 		}
 		close(answer)
 		running.Wait()
-		if bs.open() != 1 {
+		if bs.countOpen() != 1 {
 			t.Error("an answer to an attempt from before closed it")
 		}
 	})
@@ -148,12 +148,12 @@ func TestBreakersAreBounded(t *testing.T) {
 		bs := newBreakers(nil)
 		dead := Call{Tool: "dead"}
 		for range maxFailures {
-			bs.of(dead).pass(ending(sick))
+			bs.forCall(dead).attempt(ending(healthFailed))
 		}
 		for n := range maxBreakers + 100 {
 			time.Sleep(time.Millisecond)
-			bs.of(Call{Tool: fmt.Sprint(n)})
-			if n%1000 == 0 && bs.of(dead).steps.State() == 0 {
+			bs.forCall(Call{Tool: fmt.Sprint(n)})
+			if n%1000 == 0 && bs.forCall(dead).circuit.State() == 0 {
 				t.Fatal("one in use was begun anew")
 			}
 		}
@@ -161,14 +161,14 @@ func TestBreakersAreBounded(t *testing.T) {
 			t.Errorf("%d breakers, want %d", len(bs.all), maxBreakers)
 		}
 		time.Sleep(time.Millisecond)
-		bs.of(dead)
+		bs.forCall(dead)
 		time.Sleep(forgetTime)
-		if bs.open() != 1 || len(bs.all) != 1 {
-			t.Errorf("%d open of %d, want 1 of 1", bs.open(), len(bs.all))
+		if bs.countOpen() != 1 || len(bs.all) != 1 {
+			t.Errorf("%d open of %d, want 1 of 1", bs.countOpen(), len(bs.all))
 		}
 		time.Sleep(time.Second)
-		if bs.open() != 0 || len(bs.all) != 0 {
-			t.Errorf("%d open of %d, want none", bs.open(), len(bs.all))
+		if bs.countOpen() != 0 || len(bs.all) != 0 {
+			t.Errorf("%d open of %d, want none", bs.countOpen(), len(bs.all))
 		}
 	})
 }
@@ -186,23 +186,23 @@ func TestBlame(t *testing.T) {
 		err  error
 		want health
 	}{
-		"refused":            {t.Context(), dialing(syscall.ECONNREFUSED), sick},
-		"reset":              {t.Context(), dialing(syscall.ECONNRESET), sick},
-		"no route":           {t.Context(), dialing(syscall.EHOSTUNREACH), sick},
-		"no such name":       {t.Context(), &net.DNSError{IsNotFound: true}, sick},
-		"broken off":         {t.Context(), io.ErrUnexpectedEOF, sick},
-		"not in time":        {late, context.DeadlineExceeded, sick},
-		"stopped":            {stopped, context.Canceled, silent},
-		"a blocked address":  {t.Context(), fmt.Errorf("dial: %w", &blockedError{"x"}), silent},
-		"no descriptor left": {t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, silent},
-		"no port left":       {t.Context(), dialing(syscall.EADDRNOTAVAIL), silent},
+		"refused":            {t.Context(), dialing(syscall.ECONNREFUSED), healthFailed},
+		"reset":              {t.Context(), dialing(syscall.ECONNRESET), healthFailed},
+		"no route":           {t.Context(), dialing(syscall.EHOSTUNREACH), healthFailed},
+		"no such name":       {t.Context(), &net.DNSError{IsNotFound: true}, healthFailed},
+		"broken off":         {t.Context(), io.ErrUnexpectedEOF, healthFailed},
+		"not in time":        {late, context.DeadlineExceeded, healthFailed},
+		"stopped":            {stopped, context.Canceled, healthUnknown},
+		"a blocked address":  {t.Context(), fmt.Errorf("dial: %w", &blockedError{"x"}), healthUnknown},
+		"no descriptor left": {t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, healthUnknown},
+		"no port left":       {t.Context(), dialing(syscall.EADDRNOTAVAIL), healthUnknown},
 	} {
-		if got := blame(c.ctx, c.err); got != c.want {
+		if got := healthOfError(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	for status, want := range map[int]health{101: well, 204: well, 301: well, 400: well, 404: well, 408: well, 429: well, 499: well, 500: sick, 501: sick, 502: sick, 503: sick, 504: sick, 599: sick} {
-		if got := judge(status); got != want {
+	for status, want := range map[int]health{101: healthOK, 204: healthOK, 301: healthOK, 400: healthOK, 404: healthOK, 408: healthOK, 429: healthOK, 499: healthOK, 500: healthFailed, 501: healthFailed, 502: healthFailed, 503: healthFailed, 504: healthFailed, 599: healthFailed} {
+		if got := healthOfStatus(status); got != want {
 			t.Errorf("status %d: %d, want %d", status, got, want)
 		}
 	}
@@ -335,7 +335,7 @@ func toolAway(t *testing.T, e *Engine, tool *bench, call Call, once refusal.Code
 	call.Run.Timeout += time.Second // it is the same tool for all that
 	refused(call)
 	asked := tool.hits.Load() - hits
-	if time.Since(began) >= restTime && call.Run.Timeout < time.Minute {
+	if time.Since(began) >= openTime && call.Run.Timeout < time.Minute {
 		return false
 	}
 	if open != 1 || asked != 0 || wrong != nil {

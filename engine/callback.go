@@ -73,7 +73,7 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 		return Result{}, Internal("an invocation cannot be encoded")
 	}
 	perhaps := false // it has the call
-	result, refused := tries(ctx, call, c.out.breakers.of(call), func() (Result, *Failure) {
+	result, refused := withRetries(ctx, call, c.out.breakers.forCall(call), func() (Result, *Failure) {
 		f, lost := c.attempt(ctx, call, target, authorization, body)
 		perhaps = perhaps || lost
 		return Result{}, f

@@ -21,7 +21,7 @@ func (e *Engine) Cancel(ctx context.Context, call Call) {
 // cancel is sent to the one server that has the call: others are not told of threads
 // that they have no part in.
 func (c *callbacks) cancel(ctx context.Context, call Call) {
-	at, err := c.beside(call, "/cancel_tool_call")
+	at, err := c.notificationURL(call, "/cancel_tool_call")
 	if err != nil {
 		return
 	}
@@ -46,9 +46,9 @@ func (c *callbacks) cancel(ctx context.Context, call Call) {
 	}
 }
 
-// beside is where a notification goes: below the server, or where a tool stands by
+// notificationURL is where a notification goes: below the server, or where a tool stands by
 // itself, beside its endpoint.
-func (c *callbacks) beside(call Call, path string) (string, error) {
+func (c *callbacks) notificationURL(call Call, path string) (string, error) {
 	base := ""
 	if call.Run.Server != "" && c.base != nil {
 		base = c.base(call.Run.Server)

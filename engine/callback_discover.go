@@ -70,7 +70,7 @@ func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byt
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers with HTTP status %d for its toolset; expected 200", Origin(base), response.StatusCode)
 	}
-	result, refused, err := read(response, Call{Tool: "its toolset", Run: Run{MaxResultBytes: maxToolsetBytes}})
+	result, refused, err := ReadResult(response, Call{Tool: "its toolset", Run: Run{MaxResultBytes: maxToolsetBytes}})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its toolset broke off: %s", DescribeError(err))
@@ -88,7 +88,7 @@ type toolset struct {
 	fault   error
 }
 
-func (t *toolset) failed(format string, args ...any) {
+func (t *toolset) fail(format string, args ...any) {
 	if t.fault == nil {
 		t.fault = fmt.Errorf(format, args...)
 	}
@@ -96,20 +96,20 @@ func (t *toolset) failed(format string, args ...any) {
 
 func (t *toolset) read(base *url.URL, s Server) []Definition {
 	if t.members == nil {
-		t.failed("found no object")
+		t.fail("found no object")
 		return nil
 	}
 	t.name("the toolset", t.members)
 	t.text("the toolset", t.members, "description", false)
 	if v, stated := t.members["needsMigration"]; stated {
 		if _, flag := v.(bool); !flag {
-			t.failed("the toolset's needsMigration is no boolean")
+			t.fail("the toolset's needsMigration is no boolean")
 		}
 	}
 	endpoint := t.endpoint(base, s)
 	list, _ := t.members["tools"].([]any)
 	if len(list) == 0 || len(list) > maxToolsetTools {
-		t.failed("found %d tools; expected 1 to %d", len(list), maxToolsetTools)
+		t.fail("found %d tools; expected 1 to %d", len(list), maxToolsetTools)
 		return nil
 	}
 	var found []Definition
@@ -117,7 +117,7 @@ func (t *toolset) read(base *url.URL, s Server) []Definition {
 	for i, item := range list {
 		d := t.tool(fmt.Sprintf("tool %d", i+1), item)
 		if names[d.Name] {
-			t.failed("tool %d has the name of one before it", i+1)
+			t.fail("tool %d has the name of one before it", i+1)
 		}
 		names[d.Name], d.Endpoint = true, endpoint
 		found = append(found, d)
@@ -135,12 +135,12 @@ func (t *toolset) endpoint(base *url.URL, s Server) string {
 	}
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https":
-		t.failed("its endpoint is not an absolute http or https URL without user info and fragment")
+		t.fail("its endpoint is not an absolute http or https URL without user info and fragment")
 		return ""
 	case base.Scheme == "https" && u.Scheme == "http":
-		t.failed("its endpoint is without TLS, and the toolset is not")
+		t.fail("its endpoint is without TLS, and the toolset is not")
 	case s.Credential != "" && Origin(u) != Origin(base):
-		t.failed("its endpoint is on another server, which the credential is not for")
+		t.fail("its endpoint is on another server, which the credential is not for")
 	}
 	return u.String()
 }
@@ -149,27 +149,27 @@ func (t *toolset) endpoint(base *url.URL, s Server) string {
 func (t *toolset) tool(which string, item any) Definition {
 	object, _ := item.(map[string]any)
 	if object == nil {
-		t.failed("%s is no object", which)
+		t.fail("%s is no object", which)
 		return Definition{}
 	}
 	d := Definition{Name: t.name(which, object), Description: t.text(which, object, "description", true)}
 	if d.Name != "" && !operationName.MatchString(d.Name) {
-		t.failed("%s has a name with other characters than letters, digits, _, - and .", which)
+		t.fail("%s has a name with other characters than letters, digits, _, - and .", which)
 	}
 	if a, stated := object["annotations"]; stated && a != nil {
 		if _, isObject := a.(map[string]any); !isObject {
-			t.failed("%s has annotations that are no object", which)
+			t.fail("%s has annotations that are no object", which)
 		}
 	}
 	t.text(which, object, "displayScript", false)
 	schema, _ := object["inputSchema"].(map[string]any)
 	if schema == nil {
-		t.failed("%s has no inputSchema that is an object", which)
+		t.fail("%s has no inputSchema that is an object", which)
 		return d
 	}
 	raw, err := json.Marshal(schema)
 	if err != nil {
-		t.failed("%s has an inputSchema that cannot be kept", which)
+		t.fail("%s has an inputSchema that cannot be kept", which)
 	}
 	d.InputSchema = raw
 	return d
@@ -178,7 +178,7 @@ func (t *toolset) tool(which string, item any) Definition {
 func (t *toolset) name(of string, object map[string]any) string {
 	name := t.text(of, object, "name", true)
 	if len(name) > maxToolsetName {
-		t.failed("%s has a name of more than %d bytes", of, maxToolsetName)
+		t.fail("%s has a name of more than %d bytes", of, maxToolsetName)
 	}
 	return name
 }
@@ -191,7 +191,7 @@ func (t *toolset) text(of string, object map[string]any, member string, required
 	}
 	text, isText := v.(string)
 	if !isText || required && text == "" {
-		t.failed("%s has no %s that is a string", of, member)
+		t.fail("%s has no %s that is a string", of, member)
 	}
 	return text
 }

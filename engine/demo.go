@@ -17,7 +17,7 @@ import (
 type demo func(ctx context.Context, call Call, given arguments) (any, *refusal.Error)
 
 func newDemos(now func() time.Time) map[string]demo {
-	library := newLibrary(texts())
+	library := newSearchIndex(demoCorpus())
 	return map[string]demo{
 		"web.search":    library.search,
 		"files.read":    readFile,

@@ -196,7 +196,7 @@ func (e *Engine) OpenBreakers() int {
 	if e == nil {
 		return 0
 	}
-	return e.breakers.open()
+	return e.breakers.countOpen()
 }
 
 // Run runs a call and returns what the tool gave, or a *refusal.Error. It

@@ -27,15 +27,15 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 	if refused != nil {
 		return nil, refused
 	}
-	from, to, refused := given.lines()
+	from, to, refused := given.lineRange()
 	if refused != nil {
 		return nil, refused
 	}
-	root, name, ok := beneath(call.Roots, path)
+	root, name, ok := resolvePath(call.Roots, path)
 	if !ok {
 		return nil, Failed("The path is not within the project's folder; use one that is.")
 	}
-	file, refused := open(root, name)
+	file, refused := openFile(root, name)
 	if refused != nil {
 		return nil, refused
 	}
@@ -51,13 +51,13 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 	if to == 0 {
 		var err error
 		if content, err = io.ReadAll(io.LimitReader(file, call.Run.MaxResultBytes+1)); err != nil {
-			return nil, unreadable(err)
+			return nil, unreadableFile(err)
 		}
 		if int64(len(content)) > call.Run.MaxResultBytes {
 			return nil, ResultTooLarge(call)
 		}
 	} else {
-		if content, to, refused = cut(ctx, call, file, from, to); refused != nil {
+		if content, to, refused = readLines(ctx, call, file, from, to); refused != nil {
 			return nil, refused
 		}
 		out.Lines = []int{from, to}
@@ -69,8 +69,8 @@ func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Er
 	return out, nil
 }
 
-// lines returns the range of lines; to is 0 where there is none.
-func (a arguments) lines() (from, to int, refused *refusal.Error) {
+// lineRange returns the range of lines; to is 0 where there is none.
+func (a arguments) lineRange() (from, to int, refused *refusal.Error) {
 	raw, ok := a["lines"]
 	if !ok {
 		return 0, 0, nil
@@ -86,9 +86,9 @@ func (a arguments) lines() (from, to int, refused *refusal.Error) {
 	return 0, 0, Failed("The argument \"lines\" must be the first and the last line, counted from 1; correct it and call again.")
 }
 
-// beneath finds the first root that a path is in, and the path from there. An
+// resolvePath finds the first root that a path is in, and the path from there. An
 // absolute path may name a root also by where its symbolic links lead.
-func beneath(roots []string, path string) (root, name string, ok bool) {
+func resolvePath(roots []string, path string) (root, name string, ok bool) {
 	if len(roots) == 0 {
 		return "", "", false
 	}
@@ -110,16 +110,16 @@ func beneath(roots []string, path string) (root, name string, ok bool) {
 	return "", "", false
 }
 
-func open(root, name string) (*os.File, *refusal.Error) {
+func openFile(root, name string) (*os.File, *refusal.Error) {
 	folder, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, Unavailable("the project's folder could not be opened: %s", reason(err))
+		return nil, Unavailable("the project's folder could not be opened: %s", fileErrorText(err))
 	}
 	defer func() { _ = folder.Close() }()
 	// Not blocking: a named pipe must not hold the call until somebody writes.
 	file, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, unreadableFile(err)
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		file.Close()
@@ -128,16 +128,16 @@ func open(root, name string) (*os.File, *refusal.Error) {
 	return file, nil
 }
 
-// unreadable never names the path: it is the model's.
-func unreadable(err error) *refusal.Error {
+// unreadableFile never names the path: it is the model's.
+func unreadableFile(err error) *refusal.Error {
 	message := "The file cannot be read; choose another."
 	if errors.Is(err, fs.ErrNotExist) {
 		message = "There is no such file in the project; check the path."
 	}
-	return Failed(message).WithCause(fmt.Errorf("a file of the project could not be opened: %s", reason(err)))
+	return Failed(message).WithCause(fmt.Errorf("a file of the project could not be opened: %s", fileErrorText(err)))
 }
 
-func reason(err error) string {
+func fileErrorText(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno.Error()
@@ -145,9 +145,9 @@ func reason(err error) string {
 	return "the path leads out of the folder, or the file cannot be read"
 }
 
-// cut returns lines from to to, and the last line that there was. It reads no
+// readLines returns lines from to to, and the last line that there was. It reads no
 // further than needed, and stops with the context.
-func cut(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, int, *refusal.Error) {
+func readLines(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, int, *refusal.Error) {
 	var content []byte
 	reader := bufio.NewReaderSize(file, 64<<10)
 	line, last := 1, 0
@@ -172,7 +172,7 @@ func cut(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, 
 		case errors.Is(err, io.EOF):
 			line = to + 1
 		default:
-			return nil, 0, unreadable(err)
+			return nil, 0, unreadableFile(err)
 		}
 	}
 	if last < from {

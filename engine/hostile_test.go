@@ -57,9 +57,9 @@ func deflated(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }
 
 const (
 	ok      = "HTTP/1.1 200 OK\r\n"
-	text    = ok + "Content-Type: text/plain\r\n"
-	chunked = text + "Transfer-Encoding: chunked\r\n\r\n"
-	closing = text + "Connection: close\r\n"
+	page    = ok + "Content-Type: text/plain\r\n"
+	chunked = page + "Transfer-Encoding: chunked\r\n\r\n"
+	closing = page + "Connection: close\r\n"
 	limit   = 1 << 20
 )
 
@@ -87,29 +87,29 @@ func TestHostileAnswers(t *testing.T) {
 		"status of four digits":   {say("HTTP/1.1 2000 OK\r\n\r\n"), brokenOff, ""},
 		"bad header":              {say(ok, "SECRET without colon\r\n\r\n"), brokenOff, ""},
 		"half a status line":      {func(conn net.Conn) { io.WriteString(conn, "HTTP/1.1 2"); conn.Close() }, brokenOff, ""},
-		"half a head":             {func(conn net.Conn) { io.WriteString(conn, text); conn.Close() }, brokenOff, ""},
-		"half a head, hanging":    {say(text), late, ""},
-		"10 MB of headers":        {say(text, "X: ", strings.Repeat("x", 10<<20), "\r\n\r\n"), brokenOff, ""},
-		"endless headers":         {forever(text, "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n", 0), brokenOff, ""},
-		"dripping headers":        {forever(text, "X: y\r\n", 20*time.Millisecond), late, ""},
+		"half a head":             {func(conn net.Conn) { io.WriteString(conn, page); conn.Close() }, brokenOff, ""},
+		"half a head, hanging":    {say(page), late, ""},
+		"10 MB of headers":        {say(page, "X: ", strings.Repeat("x", 10<<20), "\r\n\r\n"), brokenOff, ""},
+		"endless headers":         {forever(page, "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n", 0), brokenOff, ""},
+		"dripping headers":        {forever(page, "X: y\r\n", 20*time.Millisecond), late, ""},
 		"endless early hints":     {forever("", "HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n", 0), brokenOff, ""},
-		"early hints, then done":  {say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", text, "Content-Length: 2\r\n\r\nhi"), "", "hi"},
+		"early hints, then done":  {say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", page, "Content-Length: 2\r\n\r\nhi"), "", "hi"},
 		"upgrade":                 {say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), refusal.ToolFailed, ""},
-		"lengths that disagree":   {say(text, "Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"), brokenOff, ""},
-		"negative length":         {say(text, "Content-Length: -1\r\n\r\nhi"), brokenOff, ""},
-		"length and chunks":       {say(text, "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "", "hi"},
-		"unknown transfer coding": {say(text, "Transfer-Encoding: xchunked\r\n\r\nhi"), brokenOff, ""},
-		"length too long":         {func(conn net.Conn) { io.WriteString(conn, text+"Content-Length: 100\r\n\r\nhi"); conn.Close() }, brokenOff, ""},
-		"length too long, hangs":  {say(text, "Content-Length: 100\r\n\r\nhi"), late, ""},
-		"length too short":        {say(text, "Connection: close\r\nContent-Length: 2\r\n\r\nhi there"), "", "hi"},
-		"length over the limit":   {say(text, "Content-Length: 1048577\r\n\r\nhi"), large, ""},
-		"enormous length":         {say(text, "Content-Length: 9223372036854775807\r\n\r\nhi"), large, ""},
-		"length beyond int64":     {say(text, "Content-Length: 99999999999999999999\r\n\r\nhi"), brokenOff, ""},
-		"exactly the limit":       {say(text, "Content-Length: 1048576\r\n\r\n", zeros), "", zeros},
+		"lengths that disagree":   {say(page, "Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"), brokenOff, ""},
+		"negative length":         {say(page, "Content-Length: -1\r\n\r\nhi"), brokenOff, ""},
+		"length and chunks":       {say(page, "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "", "hi"},
+		"unknown transfer coding": {say(page, "Transfer-Encoding: xchunked\r\n\r\nhi"), brokenOff, ""},
+		"length too long":         {func(conn net.Conn) { io.WriteString(conn, page+"Content-Length: 100\r\n\r\nhi"); conn.Close() }, brokenOff, ""},
+		"length too long, hangs":  {say(page, "Content-Length: 100\r\n\r\nhi"), late, ""},
+		"length too short":        {say(page, "Connection: close\r\nContent-Length: 2\r\n\r\nhi there"), "", "hi"},
+		"length over the limit":   {say(page, "Content-Length: 1048577\r\n\r\nhi"), large, ""},
+		"enormous length":         {say(page, "Content-Length: 9223372036854775807\r\n\r\nhi"), large, ""},
+		"length beyond int64":     {say(page, "Content-Length: 99999999999999999999\r\n\r\nhi"), brokenOff, ""},
+		"exactly the limit":       {say(page, "Content-Length: 1048576\r\n\r\n", zeros), "", zeros},
 		"endless body":            {forever(closing+"\r\n", zeros, 0), large, ""},
 		"endless chunks":          {forever(chunked, "8\r\nxxxxxxxx\r\n", 0), large, ""},
 		"dripping body":           {forever(closing+"\r\n", "x", 20*time.Millisecond), late, ""},
-		"reset within the body":   {func(conn net.Conn) { io.WriteString(conn, text+"Content-Length: 100\r\n\r\nhi"); reset(conn) }, brokenOff, ""},
+		"reset within the body":   {func(conn net.Conn) { io.WriteString(conn, page+"Content-Length: 100\r\n\r\nhi"); reset(conn) }, brokenOff, ""},
 		"bad chunk size":          {say(chunked, "SECRET\r\nhi\r\n"), brokenOff, ""},
 		"chunk size beyond int":   {say(chunked, "ffffffffffffffffff\r\nhi\r\n"), brokenOff, ""},
 		"bare line feed in chunk": {say(chunked, "2\nhi\n0\n\n"), brokenOff, ""},
@@ -132,15 +132,15 @@ func TestHostileAnswers(t *testing.T) {
 			conn.Close()
 		}, invalid, ""},
 		"gzip, reset": {func(conn net.Conn) {
-			io.WriteString(conn, text+"Content-Length: 99\r\nContent-Encoding: gzip\r\n\r\n"+packed(gzipped, 999)[:20])
+			io.WriteString(conn, page+"Content-Length: 99\r\nContent-Encoding: gzip\r\n\r\n"+packed(gzipped, 999)[:20])
 			conn.Close()
 		}, brokenOff, ""},
-		"gzip that is none":    {say(text, "Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n", strings.Repeat("SECRET..", 5)), invalid, ""},
-		"deflate that is none": {say(text, "Content-Encoding: deflate\r\nContent-Length: 40\r\n\r\n", strings.Repeat("SECRET..", 5)), invalid, ""},
-		"gzip twice":           {say(text, "Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
-		"gzip in two headers":  {say(text, "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
-		"brotli":               {say(text, "Content-Encoding: br\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
-		"zstd":                 {say(text, "Content-Encoding: zstd\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
+		"gzip that is none":    {say(page, "Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n", strings.Repeat("SECRET..", 5)), invalid, ""},
+		"deflate that is none": {say(page, "Content-Encoding: deflate\r\nContent-Length: 40\r\n\r\n", strings.Repeat("SECRET..", 5)), invalid, ""},
+		"gzip twice":           {say(page, "Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
+		"gzip in two headers":  {say(page, "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
+		"brotli":               {say(page, "Content-Encoding: br\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
+		"zstd":                 {say(page, "Content-Encoding: zstd\r\nContent-Length: 2\r\n\r\nhi"), invalid, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +259,7 @@ func TestDroppedKeepAlive(t *testing.T) {
 				conn.Close()
 				return
 			}
-			say(text, "Content-Length: 2\r\n\r\nhi")(conn)
+			say(page, "Content-Length: 2\r\n\r\nhi")(conn)
 		})
 		e := newEngine(t, engine.Options{})
 		result, got := run(t, e, loopback(w.url, effect))
@@ -286,7 +286,7 @@ func TestNetHTTPReplays(t *testing.T) {
 			conn.Close()
 			return
 		}
-		say(text, "Content-Length: 2\r\n\r\nhi")(conn)
+		say(page, "Content-Length: 2\r\n\r\nhi")(conn)
 	})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

@@ -40,42 +40,42 @@ func (e *Engine) runHTTP(ctx context.Context, call Call) (Result, *refusal.Error
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
 		return Result{}, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
 	}
-	sent, refused := outlineOf(target, call)
+	sent, refused := newRequestTemplate(target, call)
 	if refused != nil {
 		return Result{}, refused
 	}
 	if sent.authorization, err = credential(e.secret, call.Run.Credential); err != nil {
 		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
-	transport, err := e.pool.transport(target, call.Run.Addresses, !Retryable(call.Effect) || sent.bare())
+	transport, err := e.pool.transport(target, call.Run.Addresses, !Retryable(call.Effect) || sent.emptyBody())
 	if err != nil {
 		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
-	return tries(ctx, call, e.breakers.of(call), func() (Result, *Failure) { return e.attempt(ctx, transport, sent, call) })
+	return withRetries(ctx, call, e.breakers.forCall(call), func() (Result, *Failure) { return e.attempt(ctx, transport, sent, call) })
 }
 
-// tries makes the attempts of a call, where its breaker lets them through. Where it
+// withRetries makes the attempts of a call, where its breaker lets them through. Where it
 // does not, the fault of the attempt before stays the one that is told.
-func tries(ctx context.Context, call Call, breaker *breaker, attempt func() (Result, *Failure)) (Result, *refusal.Error) {
+func withRetries(ctx context.Context, call Call, breaker *breaker, attempt func() (Result, *Failure)) (Result, *refusal.Error) {
 	var (
 		result   Result
 		last     *Failure
 		attempts int
 	)
 	try := func() (tried bool) {
-		r, f, tried := breaker.pass(attempt)
+		r, f, tried := breaker.attempt(attempt)
 		switch {
 		case tried:
 			attempts++
 			result, last = r, f
 		case attempts == 0:
-			breaker.refused()
+			breaker.reportRefused()
 			last = &Failure{refusal: Unavailable("%s has not answered lately: its breaker is open, so nothing was sent", call.Tool)}
 		}
 		return tried
 	}
 	if Retryable(call.Effect) {
-		repeat(ctx, try, func() *Failure { return last })
+		retryLoop(ctx, try, func() *Failure { return last })
 	} else {
 		try()
 	}
@@ -86,9 +86,9 @@ func tries(ctx context.Context, call Call, breaker *breaker, attempt func() (Res
 	return result, nil
 }
 
-// repeat tries until an attempt gives a result, or no other one would, or may be
+// retryLoop tries until an attempt gives a result, or no other one would, or may be
 // made. last is the fault of the one before.
-func repeat(ctx context.Context, try func() bool, last func() *Failure) {
+func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
 	deadline, _ := ctx.Deadline()
 	// What Retry returns is not needed: the last attempt has said everything.
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
@@ -113,7 +113,7 @@ func repeat(ctx context.Context, try func() bool, last func() *Failure) {
 }
 
 // attempt sends the call once and reads the answer.
-func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *outline, call Call) (result Result, f *Failure) {
+func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *requestTemplate, call Call) (result Result, f *Failure) {
 	var dispatched atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -129,7 +129,7 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *o
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, dispatchedKey{}, &dispatched), &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) },
 	})
-	request, err := sent.request(traced, call)
+	request, err := sent.newRequest(traced, call)
 	if err != nil {
 		return Result{}, &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}
 	}
@@ -144,18 +144,18 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *o
 			refusal:    statusRefusal(call, response.StatusCode),
 			retry:      transientStatus(response.StatusCode),
 			retryAfter: retryAfter(e.now, response.Header.Get("Retry-After")),
-			health:     judge(response.StatusCode),
+			health:     healthOfStatus(response.StatusCode),
 		}
 	}
 	if sent.method == http.MethodHead {
 		return Result{}, nil // such an answer has no body, whatever its head says of one
 	}
-	result, refused, err := read(response, call)
+	result, refused, err := ReadResult(response, call)
 	switch {
 	case err != nil:
 		return Result{}, ConnectionFailure(ctx, call, Origin(sent.target), err, true)
 	case refused != nil:
-		return Result{}, &Failure{refusal: refused, health: well}
+		return Result{}, &Failure{refusal: refused, health: healthOK}
 	}
 	return result, nil
 }
@@ -163,7 +163,7 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *o
 // ConnectionFailure judges an attempt that ended without a whole answer.
 func ConnectionFailure(ctx context.Context, call Call, at string, err error, dispatched bool) *Failure {
 	f := connectionRefusal(ctx, call, at, err, dispatched)
-	f.health = blame(ctx, err)
+	f.health = healthOfError(ctx, err)
 	return f
 }
 

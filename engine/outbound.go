@@ -38,12 +38,12 @@ func NewOutbound(options Options) *Outbound {
 func (o *Outbound) Close() { o.pool.closeIdle() }
 
 // OpenBreakers is of how many tools the breaker is not closed.
-func (o *Outbound) OpenBreakers() int { return o.breakers.open() }
+func (o *Outbound) OpenBreakers() int { return o.breakers.countOpen() }
 
 // Run makes the attempts of a call, as many as its effect allows, where the
 // breaker of its tool lets them through.
 func (o *Outbound) Run(ctx context.Context, call Call, attempt func() (Result, *Failure)) (Result, *refusal.Error) {
-	return tries(ctx, call, o.breakers.of(call), attempt)
+	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
 }
 
 // Send sends one request to an address that is allowed. It follows no redirect,
@@ -80,12 +80,14 @@ func (o *Outbound) Secret(place string) (string, error) {
 
 // StatusFailure judges an answer of another status than 2xx, with its Retry-After.
 func (o *Outbound) StatusFailure(call Call, code int, after string) *Failure {
-	return &Failure{refusal: statusRefusal(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: judge(code)}
+	return &Failure{refusal: statusRefusal(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
 }
 
 // FinalFailure is the failure of a server that was reached and answered for itself, so
 // that another attempt would end alike.
-func FinalFailure(refused *refusal.Error) *Failure { return &Failure{refusal: refused, health: well} }
+func FinalFailure(refused *refusal.Error) *Failure {
+	return &Failure{refusal: refused, health: healthOK}
+}
 
 // RetryableFailure is the failure of a call that its server has not taken. Another attempt
 // may end otherwise, and it tells nothing of the server's health.

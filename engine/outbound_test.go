@@ -86,7 +86,7 @@ func TestOutboundOnce(t *testing.T) {
 			conn.Close()
 			return
 		}
-		say(text, "Content-Length: 2\r\n\r\nhi")(conn)
+		say(page, "Content-Length: 2\r\n\r\nhi")(conn)
 	})
 	o := newOutbound(t, engine.Options{})
 	for range 3 {

@@ -73,7 +73,7 @@ func (r oxpRequest) encode(input []byte) ([]byte, error) {
 // not run it again. Where the tool itself has said that it failed and may be tried
 // again, that is another call to its server: the same id would get the same answer.
 func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
-	target, err := oxpTarget(call.Run.URL, "tools", "call")
+	target, err := oxpEndpoint(call.Run.URL, "tools", "call")
 	if err != nil {
 		return Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
@@ -93,7 +93,7 @@ func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	rounds := 1
 	var challenges []Challenge
-	result, refused := tries(ctx, call, o.out.breakers.of(call), func() (Result, *Failure) {
+	result, refused := withRetries(ctx, call, o.out.breakers.forCall(call), func() (Result, *Failure) {
 		if rounds > 1 {
 			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
@@ -110,8 +110,8 @@ func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 	return result, nil
 }
 
-// oxpTarget is a path of a server.
-func oxpTarget(base string, path ...string) (*url.URL, error) {
+// oxpEndpoint is a path of a server.
+func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, Reason("its URL is not an absolute http or https URL without user info")
@@ -132,7 +132,7 @@ func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authoriza
 	if err != nil {
 		return oxpAnswer{}, UnsentFailure(Internal("a call cannot be encoded"))
 	}
-	request, err := oxpGet(ctx, target, authorization)
+	request, err := newOXPRequest(ctx, target, authorization)
 	if err != nil {
 		return oxpAnswer{}, UnsentFailure(Unavailable("no request can be made of %s", call.Tool))
 	}
@@ -154,10 +154,10 @@ func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authoriza
 	default:
 		return oxpAnswer{}, o.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
 	}
-	came, refused, err := read(response, bounded)
+	came, refused, err := ReadResult(response, bounded)
 	if response.StatusCode != http.StatusOK {
 		// The server has said no before it ran anything, whatever else it says.
-		f, challenges := oxpRefused(call, target, response.StatusCode, came)
+		f, challenges := oxpRefusal(call, target, response.StatusCode, came)
 		return oxpAnswer{challenges: challenges}, f
 	}
 	switch {
@@ -167,14 +167,14 @@ func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authoriza
 		return oxpAnswer{}, FinalFailure(refused)
 	case !came.JSON:
 		return oxpAnswer{}, FinalFailure(InvalidResult(call, "it did not answer with application/json"))
-	case !spoken(response.Header):
+	case !compatibleVersion(response.Header):
 		return oxpAnswer{}, FinalFailure(InvalidResult(call, "it answered in another version of the protocol"))
 	}
-	return readOXP(call, asked.CallID, came.Body)
+	return readOXPResponse(call, asked.CallID, came.Body)
 }
 
-// oxpGet is a request as every one is begun.
-func oxpGet(ctx context.Context, target *url.URL, authorization string) (*http.Request, error) {
+// newOXPRequest is a request as every one is begun.
+func newOXPRequest(ctx context.Context, target *url.URL, authorization string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -189,9 +189,9 @@ func oxpGet(ctx context.Context, target *url.URL, authorization string) (*http.R
 	return request, nil
 }
 
-// spoken tells whether an answer is in the version that is understood here. One
+// compatibleVersion tells whether an answer is in the version that is understood here. One
 // that does not say is taken to be: older servers do not.
-func spoken(header http.Header) bool {
+func compatibleVersion(header http.Header) bool {
 	values := header.Values("OXP-Version")
 	if len(values) == 0 {
 		return true
@@ -200,14 +200,14 @@ func spoken(header http.Header) bool {
 	return len(values) == 1 && major == oxpMajor
 }
 
-// oxpRefused says of a call that its server did not run why that is. Such an answer
+// oxpRefusal says of a call that its server did not run why that is. Such an answer
 // is read as far as it can be.
-func oxpRefused(call Call, target *url.URL, code int, came Result) (*Failure, []Challenge) {
+func oxpRefusal(call Call, target *url.URL, code int, came Result) (*Failure, []Challenge) {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	if code == http.StatusUnauthorized {
 		return FinalFailure(Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
 	}
-	said, err := readSaid(came)
+	said, err := readServerError(came)
 	if err != nil {
 		return FinalFailure(statusRefusal(call, code)), nil
 	}
@@ -229,7 +229,7 @@ func oxpRefused(call Call, target *url.URL, code int, came Result) (*Failure, []
 		refused = Failed("The tool's server did not run the tool. It says: " + said.message)
 	}
 	for i := range said.challenges {
-		if c := &said.challenges[i]; !within(target, c.CheckURL) {
+		if c := &said.challenges[i]; !sameOrigin(target, c.CheckURL) {
 			c.CheckURL = ""
 		}
 	}

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	maxSaidBytes      = 2 << 10 // of one text of a server's that goes on
+	maxQuoteBytes     = 2 << 10 // of one text of a server's that goes on
 	maxChallenges     = 8
 	maxChallengeBytes = 2 << 10 // of an address
 	maxChallengeID    = 128
 	maxParameters     = 16
-	maxLaterTime      = time.Hour // a tool that asks for more does not say when
+	maxRetryHint      = time.Hour // a tool that asks for more does not say when
 )
 
-// readOXP reads the answer of a tool that ran: a closed object that is the answer
+// readOXPResponse reads the answer of a tool that ran: a closed object that is the answer
 // to this very call, and either a success or a failure.
-func readOXP(call Call, id string, body []byte) (oxpAnswer, *Failure) {
+func readOXPResponse(call Call, id string, body []byte) (oxpAnswer, *Failure) {
 	wrong := func(what string) (oxpAnswer, *Failure) { return oxpAnswer{}, FinalFailure(InvalidResult(call, what)) }
 	value, err := parser.ReadValue(body, maxOXPDepth)
 	if err != nil {
@@ -66,7 +66,7 @@ func readOXP(call Call, id string, body []byte) (oxpAnswer, *Failure) {
 	}
 	raw := json.RawMessage("null")
 	if hasValue {
-		members, err := members(body)
+		members, err := ObjectMembers(body)
 		if err != nil {
 			return wrong("its answer is not strict JSON")
 		}
@@ -86,7 +86,7 @@ func toolError(call Call, said any) (*Failure, bool) {
 	if !ok {
 		return nil, false
 	}
-	t := wording{object: object}
+	t := textMembers{object: object}
 	message := t.text("message", true)
 	developer := t.text("developer_message", false)
 	more := t.text("additional_prompt_content", false)
@@ -94,7 +94,7 @@ func toolError(call Call, said any) (*Failure, bool) {
 	if _, there := object["can_retry"]; there && !stated {
 		t.wrong = true
 	}
-	after, ok := wait(object["retry_after_ms"])
+	after, ok := readRetryDelay(object["retry_after_ms"])
 	if t.wrong || !ok {
 		return nil, false
 	}
@@ -110,15 +110,15 @@ func toolError(call Call, said any) (*Failure, bool) {
 	f := FinalFailure(refused.WithCause(cause))
 	if retry && Retryable(call.Effect) {
 		f.retry, f.retryAfter = true, after
-		if after > 0 && after <= maxLaterTime {
+		if after > 0 && after <= maxRetryHint {
 			f.refusal.RetryAfterMS = after.Milliseconds()
 		}
 	}
 	return f, true
 }
 
-// wait reads a whole number of milliseconds; absent, it is none.
-func wait(v any) (time.Duration, bool) {
+// readRetryDelay reads a whole number of milliseconds; absent, it is none.
+func readRetryDelay(v any) (time.Duration, bool) {
 	if v == nil {
 		return 0, true
 	}
@@ -133,13 +133,13 @@ func wait(v any) (time.Duration, bool) {
 	return time.Duration(ms) * time.Millisecond, err == nil && ms >= 0
 }
 
-// wording reads the texts of an object. One that is wrong makes all so.
-type wording struct {
+// textMembers reads the texts of an object. One that is wrong makes all so.
+type textMembers struct {
 	object map[string]any
 	wrong  bool
 }
 
-func (t *wording) text(name string, required bool) string {
+func (t *textMembers) text(name string, required bool) string {
 	v, there := t.object[name]
 	if !there && !required || v == nil && !required {
 		return ""
@@ -152,8 +152,8 @@ func (t *wording) text(name string, required bool) string {
 // Quote is a text of a server's as it goes on: bounded, between quotes that it
 // cannot end, and with nothing in it that does not show.
 func Quote(s string) string {
-	if len(s) > maxSaidBytes {
-		cut := maxSaidBytes
+	if len(s) > maxQuoteBytes {
+		cut := maxQuoteBytes
 		for cut > 0 && !utf8.RuneStart(s[cut]) {
 			cut--
 		}
@@ -162,37 +162,37 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// said is what a server answers that did not run the tool, as it may go on.
-type said struct {
+// serverError is what a server answers that did not run the tool, as it may go on.
+type serverError struct {
 	message, developer, parameters string // between quotes; the last two may be empty
 	challenges                     []Challenge
 	dropped                        bool // there were challenges that cannot go on
 	user                           bool // it must be told for whom the call is
 }
 
-var errSaid = errors.New("not an error of the protocol")
+var errNotServerError = errors.New("not an error of the protocol")
 
-// readSaid reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
-func readSaid(came Result) (said, error) {
+// readServerError reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
+func readServerError(came Result) (serverError, error) {
 	value, err := parser.ReadValue(came.Body, maxOXPDepth)
 	object, ok := value.(map[string]any)
 	if err != nil || !ok || !came.JSON {
-		return said{}, errSaid
+		return serverError{}, errNotServerError
 	}
-	t := wording{object: object}
-	s := said{message: Quote(t.text("message", true))}
+	t := textMembers{object: object}
+	s := serverError{message: Quote(t.text("message", true))}
 	if d := t.text("developer_message", false); d != "" {
 		s.developer = Quote(d)
 	}
 	if t.wrong {
-		return said{}, errSaid
+		return serverError{}, errNotServerError
 	}
-	s.parameters = parameters(object["parameter_errors"])
+	s.parameters = parameterErrors(object["parameter_errors"])
 	missing, _ := object["missing_requirements"].(map[string]any)
 	s.user, _ = missing["user_id"].(bool)
 	list, _ := missing["authorization"].([]any)
 	for _, item := range list {
-		if c, ok := challenge(item); ok && len(s.challenges) < maxChallenges {
+		if c, ok := readChallenge(item); ok && len(s.challenges) < maxChallenges {
 			s.challenges = append(s.challenges, c)
 		} else {
 			s.dropped = true
@@ -201,8 +201,8 @@ func readSaid(came Result) (said, error) {
 	return s, nil
 }
 
-// parameters says what a server has against each argument.
-func parameters(v any) string {
+// parameterErrors says what a server has against each argument.
+func parameterErrors(v any) string {
 	object, _ := v.(map[string]any)
 	names := make([]string, 0, len(object))
 	for name := range object {
@@ -212,18 +212,18 @@ func parameters(v any) string {
 	var b strings.Builder
 	for _, name := range names[:min(len(names), maxParameters)] {
 		why, ok := object[name].(string)
-		if ok && b.Len() < maxSaidBytes {
+		if ok && b.Len() < maxQuoteBytes {
 			fmt.Fprintf(&b, " %.200q: %.200q.", name, why)
 		}
 	}
 	return b.String()
 }
 
-// challenge reads one. What a person is sent to must be what it seems; what is asked
+// readChallenge reads one. What a person is sent to must be what it seems; what is asked
 // is looked at by whoever asks.
-func challenge(item any) (Challenge, bool) {
+func readChallenge(item any) (Challenge, bool) {
 	object, _ := item.(map[string]any)
-	t := wording{object: object}
+	t := textMembers{object: object}
 	c := Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
 	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.IsPublic(c.URL) {
 		return Challenge{}, false

@@ -17,7 +17,7 @@ func TestChallengeURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := readSaid(Result{Body: body, JSON: true})
+		said, err := readServerError(Result{Body: body, JSON: true})
 		if err != nil || (len(said.challenges) == 1) != shown || said.dropped == shown {
 			t.Errorf("%q: %v, %v", url, said, err)
 		}
@@ -25,7 +25,7 @@ func TestChallengeURLs(t *testing.T) {
 	for _, n := range []int{maxChallengeBytes, maxChallengeBytes + 1} {
 		url := "https://example.com/"
 		url += strings.Repeat("x", n-len(url))
-		if _, ok := challenge(map[string]any{"id": "i", "url": url}); ok != (n == maxChallengeBytes) {
+		if _, ok := readChallenge(map[string]any{"id": "i", "url": url}); ok != (n == maxChallengeBytes) {
 			t.Errorf("a URL of %d bytes: %v", n, ok)
 		}
 	}

@@ -30,8 +30,8 @@ func (e *Engine) Authorization(ctx context.Context, run Run, address string) (st
 	}()
 	o, ok := e.transports["oxp"].(*oxp)
 	base, bad := url.Parse(run.URL)
-	if !ok || run.Type != "oxp" || bad != nil || !within(base, address) {
-		return "", unasked()
+	if !ok || run.Type != "oxp" || bad != nil || !sameOrigin(base, address) {
+		return "", noAuthorization()
 	}
 	target, _ := url.Parse(address) // it has been, just now
 	if run.Timeout <= 0 {
@@ -57,13 +57,13 @@ func (e *Engine) Authorization(ctx context.Context, run Run, address string) (st
 	return "", Unavailable("how an authorization stands was not answered: %w", err)
 }
 
-// within tells whether an address is on a server, in its very spelling.
-func within(server *url.URL, address string) bool {
+// sameOrigin tells whether an address is on a server, in its very spelling.
+func sameOrigin(server *url.URL, address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && Origin(u) == Origin(server) && u.User == nil
 }
 
-// unasked refuses to ask about an authorization.
-func unasked() *refusal.Error {
+// noAuthorization refuses to ask about an authorization.
+func noAuthorization() *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no authorization that could be asked about here.")
 }

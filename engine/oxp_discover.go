@@ -49,7 +49,7 @@ func readDefinitions(body []byte) ([]Definition, error) {
 	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
 		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
 	}
-	object, err := members(body)
+	object, err := ObjectMembers(body)
 	if err != nil {
 		return nil, Reason("its list of tools is no object")
 	}
@@ -79,7 +79,7 @@ func readDefinitions(body []byte) ([]Definition, error) {
 
 // list fetches it.
 func (o *oxp) list(ctx context.Context, s Server) ([]byte, error) {
-	target, err := oxpTarget(s.URL, "tools")
+	target, err := oxpEndpoint(s.URL, "tools")
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 	if err != nil {
 		return nil, err
 	}
-	request, err := oxpGet(ctx, target, authorization)
+	request, err := newOXPRequest(ctx, target, authorization)
 	if err != nil {
 		return nil, Reason("no request can be made of its URL")
 	}
@@ -109,10 +109,10 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
 	}
-	if !spoken(response.Header) {
+	if !compatibleVersion(response.Header) {
 		return nil, &UnreadableError{Reason("it answers in another version of the protocol")}
 	}
-	came, refused, err := read(response, Call{Tool: "it", Run: Run{MaxResultBytes: limit}})
+	came, refused, err := ReadResult(response, Call{Tool: "it", Run: Run{MaxResultBytes: limit}})
 	switch {
 	case err != nil:
 		return nil, Reason(DescribeError(err))
@@ -126,7 +126,7 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 
 // readDefinition reads one item, whose JSON is strict already.
 func readDefinition(item json.RawMessage) (d Definition, id string, err error) {
-	raw, err := members(item)
+	raw, err := ObjectMembers(item)
 	if err != nil {
 		return d, "", errors.New("found no object")
 	}
@@ -156,24 +156,24 @@ func readDefinition(item json.RawMessage) (d Definition, id string, err error) {
 		return d, "", errors.New("found an id of another version than its own")
 	}
 	d = Definition{Name: parts[1], Version: texts["version"], Title: texts["name"], Description: texts["description"]}
-	if d.InputSchema, err = objectOf(raw, "input_schema"); err != nil {
+	if d.InputSchema, err = objectMember(raw, "input_schema"); err != nil {
 		return d, "", err
 	}
 	if value, there := raw["output_schema"]; there && value[0] == 'n' {
 		d.OutputSchema = json.RawMessage(`{"type":"null"}`) // it gives nothing
-	} else if d.OutputSchema, err = objectOf(raw, "output_schema"); err != nil {
+	} else if d.OutputSchema, err = objectMember(raw, "output_schema"); err != nil {
 		return d, "", err
 	}
-	requirements, err := objectOf(raw, "requirements")
+	requirements, err := objectMember(raw, "requirements")
 	if err != nil {
 		return d, "", err
 	}
-	d.Unusable, err = unmet(requirements)
+	d.Unusable, err = unmetRequirements(requirements)
 	return d, texts["id"], err
 }
 
-// objectOf is a member that is an object, or nil.
-func objectOf(raw map[string]json.RawMessage, name string) (json.RawMessage, error) {
+// objectMember is a member that is an object, or nil.
+func objectMember(raw map[string]json.RawMessage, name string) (json.RawMessage, error) {
 	value, there := raw[name]
 	if there && value[0] != '{' {
 		return nil, fmt.Errorf("found %s that is no object", name)
@@ -181,10 +181,10 @@ func objectOf(raw map[string]json.RawMessage, name string) (json.RawMessage, err
 	return value, nil
 }
 
-// unmet says which requirements of a tool cannot be met. Who the call is for is
+// unmetRequirements says which requirements of a tool cannot be met. Who the call is for is
 // told where it is known, and what a person has to authorize is asked for by the
 // server itself; its secrets are nobody's here.
-func unmet(requirements json.RawMessage) (string, error) {
+func unmetRequirements(requirements json.RawMessage) (string, error) {
 	if requirements == nil {
 		return "", nil
 	}
@@ -193,7 +193,7 @@ func unmet(requirements json.RawMessage) (string, error) {
 		return "", err
 	}
 	object, _ := value.(map[string]any) // it begins as one
-	secrets, err := listOf(object, "secrets")
+	secrets, err := objectList(object, "secrets")
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func unmet(requirements json.RawMessage) (string, error) {
 			return "", errors.New("found a secret without an id among its requirements")
 		}
 	}
-	if _, err := listOf(object, "authorization"); err != nil {
+	if _, err := objectList(object, "authorization"); err != nil {
 		return "", err
 	}
 	if _, flag := object["user_id"].(bool); object["user_id"] != nil && !flag {
@@ -214,8 +214,8 @@ func unmet(requirements json.RawMessage) (string, error) {
 	return "", nil
 }
 
-// listOf is a member that is a list of objects, or nil.
-func listOf(object map[string]any, name string) ([]map[string]any, error) {
+// objectList is a member that is a list of objects, or nil.
+func objectList(object map[string]any, name string) ([]map[string]any, error) {
 	value, there := object[name]
 	list, ok := value.([]any)
 	all := make([]map[string]any, 0, len(list))

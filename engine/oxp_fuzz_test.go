@@ -21,7 +21,7 @@ func FuzzReadOXP(f *testing.F) {
 	}
 	call := Call{Tool: "t", Effect: "read", Run: Run{MaxResultBytes: 200}}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		answer, failure := readOXP(call, "c", body)
+		answer, failure := readOXPResponse(call, "c", body)
 		if (failure == nil) == (answer.result.Body == nil) {
 			t.Fatalf("%q: %v and %q", body, failure, answer.result.Body)
 		}
@@ -42,7 +42,7 @@ func FuzzReadOXP(f *testing.F) {
 		if failure != nil && failure.retry && failure.refusal.Code != refusal.ToolFailed {
 			t.Fatalf("%q: tried again after %v", body, failure.refusal)
 		}
-		said, err := readSaid(Result{Body: body, JSON: true})
+		said, err := readServerError(Result{Body: body, JSON: true})
 		if err == nil {
 			for _, c := range said.challenges {
 				if !weburl.IsPublic(c.URL) {

@@ -26,7 +26,7 @@ const (
 type origin struct {
 	scheme, host string
 	addresses    string // as the tool lists them, so that no allowance leaks
-	fresh        bool   // of a connection for each call
+	singleUse    bool   // of a connection for each call
 }
 
 // pool holds one transport for each origin. It is safe for concurrent use.
@@ -65,7 +65,7 @@ func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http
 		t.used = p.uses
 		return t.Transport, nil
 	}
-	g, err := newGuard(addresses, p.resolver, p.interfaces)
+	g, err := newAddressPolicy(addresses, p.resolver, p.interfaces)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http
 	}
 	dial := g.dial
 	if fresh {
-		dial = unsent(dial)
+		dial = dialOnce(dial)
 	}
 	t := &http.Transport{
 		Proxy:                  nil,
@@ -102,10 +102,10 @@ type dispatchedKey struct{}
 // errDispatched is a second connection for one request.
 var errDispatched = errors.New("the request was dispatched before")
 
-// unsent dials for requests that were not dispatched. For others the transport
+// dialOnce dials for requests that were not dispatched. For others the transport
 // asks where it would send one a second time, by itself: a request without a body
 // to a server of HTTP/2 that says it has done nothing.
-func unsent(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialOnce(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dispatched, ok := ctx.Value(dispatchedKey{}).(*atomic.Bool); ok && dispatched.Load() {
 			return nil, errDispatched

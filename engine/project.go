@@ -37,16 +37,16 @@ func UnpackProject(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := place(target, content); err != nil {
+		if err := writeNew(target, content); err != nil {
 			return fmt.Errorf("the bundled project could not be unpacked: %w", err)
 		}
 		return nil
 	})
 }
 
-// place writes a file beside its place and links it there, which fails where
+// writeNew writes a file beside its place and links it there, which fails where
 // something is, even what another process put there just now.
-func place(target string, content []byte) error {
+func writeNew(target string, content []byte) error {
 	if _, err := os.Lstat(target); err == nil {
 		return nil
 	}
@@ -63,12 +63,12 @@ func place(target string, content []byte) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return placeExclusively(target, content)
+	return writeExclusively(target, content)
 }
 
-// placeExclusively is for file systems without links, where another process may
+// writeExclusively is for file systems without links, where another process may
 // for a moment see less than the whole file.
-func placeExclusively(target string, content []byte) error {
+func writeExclusively(target string, content []byte) error {
 	f, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

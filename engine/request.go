@@ -27,8 +27,8 @@ const (
 	maxFieldsBytes = 8 << 10 // of all header values that arguments give
 )
 
-// outline is what each attempt of a call sends.
-type outline struct {
+// requestTemplate is what each attempt of a call sends.
+type requestTemplate struct {
 	method string
 	target *url.URL
 	header http.Header // of arguments
@@ -37,39 +37,39 @@ type outline struct {
 	authorization string // of the tool, not of a caller; empty: none
 }
 
-// outlineOf makes the request of a call. Without a method it is a POST of the
+// newRequestTemplate makes the request of a call. Without a method it is a POST of the
 // arguments as they are; with one, each argument has its place, and one that does
 // not fit there is told to the model: nothing is sent.
-func outlineOf(target *url.URL, call Call) (*outline, *refusal.Error) {
+func newRequestTemplate(target *url.URL, call Call) (*requestTemplate, *refusal.Error) {
 	if call.Run.Method == "" {
-		return &outline{method: http.MethodPost, target: target, body: call.Arguments}, nil
+		return &requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
 	}
-	arguments, err := members(call.Arguments)
+	arguments, err := ObjectMembers(call.Arguments)
 	if err != nil {
 		return nil, Internal("the arguments that were judged are no JSON object")
 	}
-	f := filling{call: call, arguments: arguments, outline: outline{method: call.Run.Method, header: http.Header{}}}
-	f.fill(target)
+	f := requestBuilder{call: call, arguments: arguments, requestTemplate: requestTemplate{method: call.Run.Method, header: http.Header{}}}
+	f.build(target)
 	switch {
 	case f.refused != nil:
 		return nil, f.refused
 	case f.placed < len(arguments):
 		return nil, Unavailable("%s: an argument has no place in the request, so nothing was sent", call.Tool)
 	}
-	return &f.outline, nil
+	return &f.requestTemplate, nil
 }
 
-// bare tells of a request whose method has a body and which has none. It says so
+// emptyBody tells of a request whose method has a body and which has none. It says so
 // by its length, and the transport would then repeat it on its own.
-func (o *outline) bare() bool { return len(o.body) == 0 && bodied(o.method) }
+func (o *requestTemplate) emptyBody() bool { return len(o.body) == 0 && expectsBody(o.method) }
 
-// bodied tells whether a method is expected to come with a body.
-func bodied(method string) bool {
+// expectsBody tells whether a method is expected to come with a body.
+func expectsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
 
-// request makes the request of one attempt.
-func (o *outline) request(ctx context.Context, call Call) (*http.Request, error) {
+// newRequest makes the request of one attempt.
+func (o *requestTemplate) newRequest(ctx context.Context, call Call) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, o.method, o.target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (o *outline) request(ctx context.Context, call Call) (*http.Request, error)
 	own("Accept", "application/json, text/*;q=0.5")
 	own("Accept-Encoding", "identity")
 	own("User-Agent", "callgate")
-	if o.bare() {
+	if o.emptyBody() {
 		request.Body = http.NoBody
 	} else {
 		// Without GetBody, and with a body that is not read twice, the transport

@@ -20,18 +20,18 @@ const (
 	snippetBytes   = 200
 )
 
-// text is one page of the bundled collection.
-type text struct{ host, path, lang, title, body string }
+// page is one page of the bundled collection.
+type page struct{ host, path, lang, title, body string }
 
-// library is the collection with its words counted. It is read only.
-type library struct {
-	texts  []text
-	counts []map[string]float64 // of each text; a word of the title counts more
-	within map[string]int       // in how many texts a word is
+// searchIndex is the collection with its words counted. It is read only.
+type searchIndex struct {
+	pages             []page
+	counts            []map[string]float64 // of each text; a word of the title counts more
+	documentFrequency map[string]int       // in how many texts a word is
 }
 
-func newLibrary(texts []text) *library {
-	l := &library{texts: texts, within: map[string]int{}}
+func newSearchIndex(texts []page) *searchIndex {
+	l := &searchIndex{pages: texts, documentFrequency: map[string]int{}}
 	for _, t := range texts {
 		counts := map[string]float64{}
 		for _, w := range words(t.body) {
@@ -41,7 +41,7 @@ func newLibrary(texts []text) *library {
 			counts[w] += titleWeight
 		}
 		for w := range counts {
-			l.within[w]++
+			l.documentFrequency[w]++
 		}
 		l.counts = append(l.counts, counts)
 	}
@@ -53,8 +53,8 @@ func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// found is one search result.
-type found struct {
+// searchResult is one search result.
+type searchResult struct {
 	Title   string `json:"title"`
 	URL     string `json:"url"`
 	Snippet string `json:"snippet"`
@@ -63,7 +63,7 @@ type found struct {
 // search is the tool web.search: query, and optionally num_results, lang and
 // site. Texts with none of the words are no results; the order is by the
 // rarity and number of the words that a text has.
-func (l *library) search(_ context.Context, _ Call, given arguments) (any, *refusal.Error) {
+func (l *searchIndex) search(_ context.Context, _ Call, given arguments) (any, *refusal.Error) {
 	query, refused := given.text("query")
 	if refused != nil {
 		return nil, refused
@@ -92,14 +92,14 @@ func (l *library) search(_ context.Context, _ Call, given arguments) (any, *refu
 		score float64
 	}
 	var hits []hit
-	for i, t := range l.texts {
+	for i, t := range l.pages {
 		if lang != "" && t.lang != lang || site != "" && !strings.EqualFold(t.host, site) {
 			continue
 		}
 		score := 0.0
 		for _, w := range sought {
 			if n := l.counts[i][w]; n > 0 {
-				score += (1 + math.Log(n)) * math.Log(1+float64(len(l.texts))/float64(l.within[w]))
+				score += (1 + math.Log(n)) * math.Log(1+float64(len(l.pages))/float64(l.documentFrequency[w]))
 			}
 		}
 		if score > 0 {
@@ -109,13 +109,13 @@ func (l *library) search(_ context.Context, _ Call, given arguments) (any, *refu
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	hits = hits[:min(len(hits), max(count, 0), maxResults)]
 
-	results := make([]found, 0, len(hits))
+	results := make([]searchResult, 0, len(hits))
 	for _, h := range hits {
-		t := l.texts[h.text]
-		results = append(results, found{t.title, "https://" + t.host + t.path, snippet(t.body, sought)})
+		t := l.pages[h.text]
+		results = append(results, searchResult{t.title, "https://" + t.host + t.path, snippet(t.body, sought)})
 	}
 	return struct {
-		Results []found `json:"results"`
+		Results []searchResult `json:"results"`
 	}{results}, nil
 }
 

@@ -25,10 +25,10 @@ type Options struct {
 }
 
 const (
-	maxLinks  = 256 // beyond this many servers, the one used longest ago goes
-	idleTime  = 30 * time.Minute
-	sweepTime = time.Minute
-	bellTime  = time.Second
+	maxSessions    = 256 // beyond this many servers, the one used longest ago goes
+	idleTimeout    = 30 * time.Minute
+	sweepInterval  = time.Minute
+	notifyInterval = time.Second
 )
 
 // Client runs the tools of servers that speak MCP. It is safe for concurrent use.
@@ -36,23 +36,23 @@ type Client struct {
 	options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
-	bell    chan struct{}
+	wake    chan struct{}
 
-	mu      sync.Mutex
-	closed  bool
-	links   map[string]*link
-	leaving map[*link]bool  // they end when the last call that uses them has
-	kept    map[string]bool // keys of the servers' places, as Keep was told; nil is all
-	changed map[string]bool // servers that Changed is still to be told
-	running sync.WaitGroup
+	mu         sync.Mutex
+	closed     bool
+	sessions   map[string]*sharedSession
+	draining   map[*sharedSession]bool // they end when the last call that uses them has
+	configured map[string]bool         // keys of the servers' places, as Keep was told; nil is all
+	changed    map[string]bool         // servers that Changed is still to be told
+	running    sync.WaitGroup
 }
 
 // New returns a client. Close it to end its sessions, and the programs that it has
 // started.
 func New(options Options) *Client {
-	c := &Client{options: options, bell: make(chan struct{}, 1), links: map[string]*link{}, leaving: map[*link]bool{}, changed: map[string]bool{}}
+	c := &Client{options: options, wake: make(chan struct{}, 1), sessions: map[string]*sharedSession{}, draining: map[*sharedSession]bool{}, changed: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.spawn(c.tend)
+	c.spawn(c.maintain)
 	return c
 }
 
@@ -61,7 +61,7 @@ func New(options Options) *Client {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	all := slices.AppendSeq(slices.Collect(maps.Values(c.links)), maps.Keys(c.leaving))
+	all := slices.AppendSeq(slices.Collect(maps.Values(c.sessions)), maps.Keys(c.draining))
 	c.mu.Unlock()
 	c.cancel()
 	for _, l := range all {
@@ -81,31 +81,31 @@ func (c *Client) spawn(run func()) bool {
 	return true
 }
 
-// tend tells of changes, and lets go of servers that nobody uses any longer.
-func (c *Client) tend() {
-	sweep := time.NewTicker(sweepTime)
+// maintain tells of changes, and lets go of servers that nobody uses any longer.
+func (c *Client) maintain() {
+	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-sweep.C:
-			c.sweep(time.Now().Add(-idleTime))
-		case <-c.bell:
-			for _, server := range c.rung() {
-				c.tell(server)
+			c.sweep(time.Now().Add(-idleTimeout))
+		case <-c.wake:
+			for _, server := range c.takeChanged() {
+				c.reportChanged(server)
 			}
 			select {
 			case <-c.ctx.Done():
 				return
-			case <-time.After(bellTime):
+			case <-time.After(notifyInterval):
 			}
 		}
 	}
 }
 
-// ring notes that a server's tools have changed. It never waits.
-func (c *Client) ring(server string) {
+// toolsChanged notes that a server's tools have changed. It never waits.
+func (c *Client) toolsChanged(server string) {
 	if c.options.ToolsChanged == nil || server == "" {
 		return
 	}
@@ -113,12 +113,12 @@ func (c *Client) ring(server string) {
 	c.changed[server] = true
 	c.mu.Unlock()
 	select {
-	case c.bell <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (c *Client) rung() []string {
+func (c *Client) takeChanged() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string
@@ -130,7 +130,7 @@ func (c *Client) rung() []string {
 	return all
 }
 
-func (c *Client) tell(server string) {
+func (c *Client) reportChanged(server string) {
 	// What it does is not ours, and must not end this.
 	defer func() { _ = recover() }()
 	c.options.ToolsChanged(server)
@@ -142,32 +142,32 @@ func (c *Client) tell(server string) {
 func (c *Client) RetainOnly(servers []engine.Server) {
 	kept := map[string]bool{}
 	for _, s := range servers {
-		if p, err := placeOfServer(s); err == nil {
+		if p, err := endpointOfServer(s); err == nil {
 			kept[p.key()] = true
 		}
 	}
 	c.mu.Lock()
-	c.kept = kept
+	c.configured = kept
 	c.mu.Unlock()
-	c.part(c.dropped)
+	c.closeMatching(c.unconfigured)
 }
 
-// dropped tells, under the lock, of a link to a server that Keep was not told of.
-func (c *Client) dropped(key string, l *link) bool {
-	return c.kept != nil && l.place.server != "" && !c.kept[key]
+// unconfigured tells, under the lock, of a link to a server that Keep was not told of.
+func (c *Client) unconfigured(key string, l *sharedSession) bool {
+	return c.configured != nil && l.endpoint.server != "" && !c.configured[key]
 }
 
 // sweep ends the links that were not used since, or are to no server any more.
 func (c *Client) sweep(since time.Time) {
-	c.part(func(key string, l *link) bool { return l.usedBefore(since) || c.dropped(key, l) })
+	c.closeMatching(func(key string, l *sharedSession) bool { return l.usedBefore(since) || c.unconfigured(key, l) })
 }
 
-// part ends links, each as soon as no call uses it. It waits for nothing.
-func (c *Client) part(from func(key string, l *link) bool) {
-	var unused []*link
+// closeMatching ends links, each as soon as no call uses it. It waits for nothing.
+func (c *Client) closeMatching(from func(key string, l *sharedSession) bool) {
+	var unused []*sharedSession
 	c.mu.Lock()
-	for key, l := range c.links {
-		if from(key, l) && c.forget(key) {
+	for key, l := range c.sessions {
+		if from(key, l) && c.remove(key) {
 			unused = append(unused, l)
 		}
 	}
@@ -177,19 +177,19 @@ func (c *Client) part(from func(key string, l *link) bool) {
 	}
 }
 
-// forget takes a link out, under the lock, and tells whether nobody uses it: then it
+// remove takes a link out, under the lock, and tells whether nobody uses it: then it
 // is to be closed, and else when the last call has ended.
-func (c *Client) forget(key string) (unused bool) {
-	l := c.links[key]
-	delete(c.links, key)
-	if l.users > 0 {
-		c.leaving[l] = true
+func (c *Client) remove(key string) (unused bool) {
+	l := c.sessions[key]
+	delete(c.sessions, key)
+	if l.calls > 0 {
+		c.draining[l] = true
 	}
-	return l.users == 0
+	return l.calls == 0
 }
 
-// place says where a server is, and how it is reached.
-type place struct {
+// endpoint says where a server is, and how it is reached.
+type endpoint struct {
 	server     string // its name; may be empty
 	target     *url.URL
 	command    []string
@@ -200,23 +200,23 @@ type place struct {
 	addresses  []string
 }
 
-// placeOfServer is the place of a server.
-func placeOfServer(s engine.Server) (place, error) {
-	return place{
+// endpointOfServer is the place of a server.
+func endpointOfServer(s engine.Server) (endpoint, error) {
+	return endpoint{
 		server: s.Name, command: s.Command, folder: s.Folder, env: s.Env, credential: s.Credential, addresses: s.Addresses,
-	}.at(s.URL)
+	}.withURL(s.URL)
 }
 
-// placeOfRun is the place of a tool's server.
-func placeOfRun(r engine.Run) (place, error) {
-	return place{
+// endpointOfRun is the place of a tool's server.
+func endpointOfRun(r engine.Run) (endpoint, error) {
+	return endpoint{
 		server: r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
-	}.at(r.URL)
+	}.withURL(r.URL)
 }
 
-// at is the place at a URL, or without one that of its command. Its errors are for an
+// withURL is the place at a URL, or without one that of its command. Its errors are for an
 // operator.
-func (p place) at(address string) (place, error) {
+func (p endpoint) withURL(address string) (endpoint, error) {
 	if len(p.command) > 0 {
 		switch {
 		case address != "":
@@ -235,7 +235,7 @@ func (p place) at(address string) (place, error) {
 }
 
 // String names the place for an operator.
-func (p *place) String() string {
+func (p *endpoint) String() string {
 	if p.target == nil {
 		return fmt.Sprintf("the command %q", p.command[0])
 	}
@@ -243,7 +243,7 @@ func (p *place) String() string {
 }
 
 // key is what calls have in common that share a session.
-func (p *place) key() string {
+func (p *endpoint) key() string {
 	parts := []string{p.server, p.credential, strings.Join(p.addresses, " "), ""}
 	if p.target != nil {
 		parts[3] = p.target.String()
@@ -254,33 +254,33 @@ func (p *place) key() string {
 	return strings.Join(append(append(parts, p.folder), p.command...), "\x00")
 }
 
-// link returns the link to a place, which must be released. It is nil once the client
+// acquire returns the link to a place, which must be released. It is nil once the client
 // is closed. Where another value stands at the place of a variable than the link's
 // program was given, the program ends with its last call, and there is a new link.
-func (c *Client) link(p place) *link {
+func (c *Client) acquire(p endpoint) *sharedSession {
 	key := p.key()
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return nil
 	}
-	l, ok := c.links[key]
-	var evicted *link
-	if ok && !slices.Equal(l.place.variables, p.variables) {
+	l, ok := c.sessions[key]
+	var evicted *sharedSession
+	if ok && !slices.Equal(l.endpoint.variables, p.variables) {
 		ok = false
-		if c.forget(key) {
+		if c.remove(key) {
 			evicted = l
 		}
 	}
 	if !ok {
-		if len(c.links) >= maxLinks {
+		if len(c.sessions) >= maxSessions {
 			evicted = c.evict()
 		}
-		l = &link{client: c, place: p}
-		c.links[key] = l
+		l = &sharedSession{client: c, endpoint: p}
+		c.sessions[key] = l
 	}
-	l.users++
-	l.use()
+	l.calls++
+	l.touch()
 	c.mu.Unlock()
 	if evicted != nil {
 		evicted.close()
@@ -289,15 +289,15 @@ func (c *Client) link(p place) *link {
 }
 
 // release gives a link back.
-func (c *Client) release(l *link) {
+func (c *Client) release(l *sharedSession) {
 	if l == nil {
 		return
 	}
 	c.mu.Lock()
-	l.users--
-	last := l.users == 0 && c.leaving[l]
+	l.calls--
+	last := l.calls == 0 && c.draining[l]
 	if last {
-		delete(c.leaving, l)
+		delete(c.draining, l)
 	}
 	c.mu.Unlock()
 	if last {
@@ -306,15 +306,15 @@ func (c *Client) release(l *link) {
 }
 
 // evict forgets the link used longest ago, and returns it where it is to be closed.
-func (c *Client) evict() *link {
-	var oldest *link
+func (c *Client) evict() *sharedSession {
+	var oldest *sharedSession
 	var at string
-	for key, l := range c.links {
+	for key, l := range c.sessions {
 		if oldest == nil || l.usedBefore(oldest.lastUse()) {
 			oldest, at = l, key
 		}
 	}
-	if !c.forget(at) {
+	if !c.remove(at) {
 		return nil
 	}
 	return oldest

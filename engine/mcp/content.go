@@ -35,48 +35,48 @@ func readContent(raw json.RawMessage) (c content, ok bool) {
 	case "resource":
 		inner := readBlock(b.members["resource"])
 		inner.resource()
-		b.wrong = b.wrong || inner.wrong
+		b.invalid = b.invalid || inner.invalid
 	default:
 		return c, false
 	}
-	return c, !b.wrong
+	return c, !b.invalid
 }
 
 // block reads the members of a block. One that is not as it must be makes all so.
 type block struct {
 	members map[string]json.RawMessage
-	wrong   bool
+	invalid bool
 }
 
 func readBlock(raw json.RawMessage) *block {
 	members, ok := object(raw)
-	return &block{members: members, wrong: !ok}
+	return &block{members: members, invalid: !ok}
 }
 
 func (b *block) string(name string, required bool) (s string) {
 	raw := b.members[name]
 	if raw == nil && required || !optionalString(raw, &s) {
-		b.wrong = true
+		b.invalid = true
 	}
 	return s
 }
 
 func (b *block) base64(name string) {
 	if _, err := base64.StdEncoding.Strict().DecodeString(b.string(name, true)); err != nil {
-		b.wrong = true
+		b.invalid = true
 	}
 }
 
 func (b *block) media(name string, required bool) {
 	s := b.string(name, required)
-	if b.members[name] != nil && (s == "" || len(s) > maxMediaType || !shows(s)) {
-		b.wrong = true
+	if b.members[name] != nil && (s == "" || len(s) > maxMediaType || !isPrintable(s)) {
+		b.invalid = true
 	}
 }
 
 func (b *block) uri(name string) {
-	if s := b.string(name, true); !strings.Contains(s, ":") || !shows(s) {
-		b.wrong = true
+	if s := b.string(name, true); !strings.Contains(s, ":") || !isPrintable(s) {
+		b.invalid = true
 	}
 }
 
@@ -91,12 +91,12 @@ func (b *block) resource() {
 	}
 }
 
-// shows tells whether a text is ASCII that can be printed, without spaces at its ends.
-func shows(s string) bool {
+// isPrintable tells whether a text is ASCII that can be printed, without spaces at its ends.
+func isPrintable(s string) bool {
 	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-func texts(contents []content) string {
+func joinText(contents []content) string {
 	var all []string
 	for _, c := range contents {
 		if c.kind == "text" {

@@ -10,15 +10,15 @@ import (
 	"github.com/callgate/callgate/engine"
 )
 
-// passedOn are the variables of the gateway's environment that a program is given.
+// inherited are the variables of the gateway's environment that a program is given.
 // Whatever else is in it is the gateway's own.
-var passedOn = []string{"PATH", "HOME", "LANG"}
+var inherited = []string{"PATH", "HOME", "LANG"}
 
 // environment is what a program is given: what is passed on, then its own variables,
 // which hold where both are stated.
 func environment(own []string) []string {
 	all := []string{}
-	for _, name := range passedOn {
+	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
 			all = append(all, name+"="+value)
 		}
@@ -26,18 +26,18 @@ func environment(own []string) []string {
 	return append(all, own...)
 }
 
-// isPlace tells whether the value of a variable is the place of one.
-func isPlace(value string) bool {
+// isSecretReference tells whether the value of a variable is the place of one.
+func isSecretReference(value string) bool {
 	return strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:")
 }
 
-// variables are a program's own, with what stands at their places now, in the order of
+// resolveVariables are a program's own, with what stands at their places now, in the order of
 // their names. No error holds any of it.
-func variables(out *engine.Outbound, env map[string]string) ([]string, error) {
+func resolveVariables(out *engine.Outbound, env map[string]string) ([]string, error) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := env[name]
-		if isPlace(value) {
+		if isSecretReference(value) {
 			if out == nil {
 				return nil, fmt.Errorf("its variable %s cannot be read: there are no secrets here", name)
 			}
@@ -54,16 +54,16 @@ func variables(out *engine.Outbound, env map[string]string) ([]string, error) {
 	return all, nil
 }
 
-// secrets are the lines of the values of variables that stood at places: what a program
+// secretLines are the lines of the values of variables that stood at places: what a program
 // writes is shown without them. A line of few bytes is part of much that is no secret.
-func secrets(env map[string]string, resolved []string) (all []string) {
+func secretLines(env map[string]string, resolved []string) (all []string) {
 	for _, variable := range resolved {
 		name, value, _ := strings.Cut(variable, "=")
-		if !isPlace(env[name]) {
+		if !isSecretReference(env[name]) {
 			continue
 		}
 		for line := range strings.Lines(value) {
-			if line = strings.TrimSpace(line); len(line) >= leastSecret {
+			if line = strings.TrimSpace(line); len(line) >= minSecretLine {
 				all = append(all, line)
 			}
 		}
@@ -71,5 +71,5 @@ func secrets(env map[string]string, resolved []string) (all []string) {
 	return all
 }
 
-// leastSecret is how long a line is that is taken for part of a secret.
-const leastSecret = 4
+// minSecretLine is how long a line is that is taken for part of a secret.
+const minSecretLine = 4

@@ -70,12 +70,12 @@ func TestVariablesThatChange(t *testing.T) {
 	if got := ask("environment", "x"); !strings.Contains(got, "TOKEN=second") {
 		t.Errorf("given %s", got)
 	}
-	eventually(t, func() bool { return ended(pid) })
+	eventually(t, func() bool { return processEnded(pid) })
 	if pid, err = strconv.Atoi(ask("pid", "x")); err != nil {
 		t.Fatal(err)
 	}
 	h.client.RetainOnly(server("y"))
-	eventually(t, func() bool { return ended(pid) })
+	eventually(t, func() bool { return processEnded(pid) })
 	if got := ask("environment", "y"); !strings.Contains(got, "OTHER=y") {
 		t.Errorf("given %s", got)
 	}

@@ -10,7 +10,7 @@ import (
 func (c *Client) Age(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range c.links {
+	for _, l := range c.sessions {
 		l.used.Add(-int64(by))
 		l.mu.Lock()
 		if l.current != nil {
@@ -21,20 +21,20 @@ func (c *Client) Age(by time.Duration) {
 }
 
 // Sweep closes what was not used for long.
-func (c *Client) Sweep() { c.sweep(time.Now().Add(-idleTime)) }
+func (c *Client) Sweep() { c.sweep(time.Now().Add(-idleTimeout)) }
 
 // Links counts them.
 func (c *Client) Links() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.links)
+	return len(c.sessions)
 }
 
 // IDOf is the id that a glance finds.
 func IDOf(parts ...[]byte) (int64, bool) {
-	var g glance
+	var g idScanner
 	for _, p := range parts {
-		g.see(p)
+		g.scan(p)
 	}
 	return g.id()
 }
@@ -47,9 +47,9 @@ const MaxTools = maxTools
 func Report(tell func(engine.Progress)) {
 	l := newListener(engine.Call{Progress: tell})
 	token, _ := l.begin()
-	l.hearReport(report{engine.Progress{Done: 1}, token})
+	l.onProgress(progressReport{engine.Progress{Done: 1}, token})
 	l.end()
-	l.hearReport(report{engine.Progress{Done: 2}, token})
+	l.onProgress(progressReport{engine.Progress{Done: 2}, token})
 }
 
 // Log makes one log within an attempt, and one as it comes to an attempt that has ended
@@ -57,7 +57,7 @@ func Report(tell func(engine.Progress)) {
 func Log(tell func(engine.Log)) {
 	l := newListener(engine.Call{Log: tell, LogLevel: "debug"})
 	l.begin()
-	l.hearLog(engine.Log{Level: "info", Data: []byte("1")})
+	l.onLog(engine.Log{Level: "info", Data: []byte("1")})
 	l.end()
-	l.hearLog(engine.Log{Level: "info", Data: []byte("2")})
+	l.onLog(engine.Log{Level: "info", Data: []byte("2")})
 }

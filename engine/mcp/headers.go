@@ -17,8 +17,8 @@ import (
 // maxParams bounds the values of arguments in the headers of one request, in bytes.
 const maxParams = 8 << 10
 
-// mirror sets the headers that repeat what a request of a modern server says.
-func mirror(header http.Header, request *jsonrpc.Request, params map[string]string) {
+// setMirrorHeaders sets the headers that repeat what a request of a modern server says.
+func setMirrorHeaders(header http.Header, request *jsonrpc.Request, params map[string]string) {
 	members, _ := object(request.Params)
 	meta, _ := object(members["_meta"])
 	var version string
@@ -38,51 +38,51 @@ func mirror(header http.Header, request *jsonrpc.Request, params map[string]stri
 
 // The marks of a value that is not what it looks like.
 const (
-	base64Mark = "=?base64?"
-	base64End  = "?="
+	base64Prefix = "=?base64?"
+	base64Suffix = "?="
 )
 
 // fieldValue writes a text as the value of a header, which holds visible ASCII and
 // spaces within.
 func fieldValue(s string) string {
 	plain := strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) < 0 &&
-		strings.Trim(s, " ") == s && (!strings.HasPrefix(s, base64Mark) || !strings.HasSuffix(s, base64End))
+		strings.Trim(s, " ") == s && (!strings.HasPrefix(s, base64Prefix) || !strings.HasSuffix(s, base64Suffix))
 	if plain {
 		return s
 	}
-	return base64Mark + base64.StdEncoding.EncodeToString([]byte(s)) + base64End
+	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(s)) + base64Suffix
 }
 
-// binding is an argument that goes into a header, too.
-type binding struct {
+// headerBinding is an argument that goes into a header, too.
+type headerBinding struct {
 	path   []string
 	header string
 }
 
-// headerKey is the keyword by which a schema says so.
-const headerKey = "x-mcp-header"
+// headerKeyword is the keyword by which a schema says so.
+const headerKeyword = "x-mcp-header"
 
-// bindings reads those of an input schema. An error is a schema that breaks their
+// readHeaderBindings reads those of an input schema. An error is a schema that breaks their
 // rules, for an operator; it holds nothing of the schema.
-func bindings(schema json.RawMessage) ([]binding, error) {
-	w := &walk{}
+func readHeaderBindings(schema json.RawMessage) ([]headerBinding, error) {
+	w := &schemaWalk{}
 	w.properties(schema, nil)
 	if w.err != nil {
 		return nil, w.err
 	}
-	if w.marks(schema) != len(w.found) {
-		return nil, engine.Reason(headerKey + " stands where no argument can be found by it")
+	if w.countKeyword(schema) != len(w.found) {
+		return nil, engine.Reason(headerKeyword + " stands where no argument can be found by it")
 	}
 	return w.found, nil
 }
 
-type walk struct {
-	found []binding
+type schemaWalk struct {
+	found []headerBinding
 	err   error
 }
 
 // properties reads the properties of a schema, and of theirs.
-func (w *walk) properties(schema json.RawMessage, path []string) {
+func (w *schemaWalk) properties(schema json.RawMessage, path []string) {
 	members, _ := object(schema)
 	properties, _ := object(members["properties"])
 	for _, name := range sortedNames(properties) {
@@ -91,33 +91,33 @@ func (w *walk) properties(schema json.RawMessage, path []string) {
 			continue
 		}
 		here := append(slices.Clone(path), name)
-		if mark, marked := property[headerKey]; marked {
+		if mark, marked := property[headerKeyword]; marked {
 			w.bind(mark, property["type"], here)
 		}
 		w.properties(properties[name], here)
 	}
 }
 
-func (w *walk) bind(mark, kind json.RawMessage, path []string) {
+func (w *schemaWalk) bind(mark, kind json.RawMessage, path []string) {
 	var header string
 	switch {
-	case !optionalString(mark, &header) || !token(header):
-		w.err = engine.Reason(headerKey + " is not the name of a header")
+	case !optionalString(mark, &header) || !isHeaderToken(header):
+		w.err = engine.Reason(headerKeyword + " is not the name of a header")
 	case !isString(kind, "string") && !isString(kind, "integer") && !isString(kind, "boolean"):
-		w.err = engine.Reason(headerKey + " stands beside a type that is not string, integer or boolean")
-	case slices.ContainsFunc(w.found, func(b binding) bool { return strings.EqualFold(b.header, header) }):
-		w.err = engine.Reason(headerKey + " names the same header twice")
+		w.err = engine.Reason(headerKeyword + " stands beside a type that is not string, integer or boolean")
+	case slices.ContainsFunc(w.found, func(b headerBinding) bool { return strings.EqualFold(b.header, header) }):
+		w.err = engine.Reason(headerKeyword + " names the same header twice")
 	default:
-		w.found = append(w.found, binding{path, header})
+		w.found = append(w.found, headerBinding{path, header})
 	}
 }
 
-// marks counts the marks anywhere in a schema where a schema can stand.
-func (w *walk) marks(schema json.RawMessage) int {
+// countKeyword counts the marks anywhere in a schema where a schema can stand.
+func (w *schemaWalk) countKeyword(schema json.RawMessage) int {
 	if elements, ok := array(schema); ok {
 		n := 0
 		for _, e := range elements {
-			n += w.marks(e)
+			n += w.countKeyword(e)
 		}
 		return n
 	}
@@ -125,16 +125,16 @@ func (w *walk) marks(schema json.RawMessage) int {
 	n := 0
 	for name, value := range members {
 		switch name {
-		case headerKey:
+		case headerKeyword:
 			n++
 		case "enum", "const", "default", "examples": // values, not schemas
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
 			named, _ := object(value) // names of the schema's own
 			for _, s := range named {
-				n += w.marks(s)
+				n += w.countKeyword(s)
 			}
 		default:
-			n += w.marks(value)
+			n += w.countKeyword(value)
 		}
 	}
 	return n
@@ -149,19 +149,19 @@ func sortedNames(members map[string]json.RawMessage) []string {
 	return names
 }
 
-// token tells whether a text can be part of a header's name.
-func token(s string) bool {
+// isHeaderToken tells whether a text can be part of a header's name.
+func isHeaderToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(c rune) bool {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	}) < 0
 }
 
-// paramsOf are the headers of a call.
-func paramsOf(all []binding, arguments json.RawMessage) (map[string]string, error) {
+// bindHeaders are the headers of a call.
+func bindHeaders(all []headerBinding, arguments json.RawMessage) (map[string]string, error) {
 	headers, size := map[string]string{}, 0
 	for _, b := range all {
-		value, ok := lookup(arguments, b.path)
+		value, ok := argumentHeader(arguments, b.path)
 		if !ok {
 			continue
 		}
@@ -173,9 +173,9 @@ func paramsOf(all []binding, arguments json.RawMessage) (map[string]string, erro
 	return headers, nil
 }
 
-// lookup finds an argument and writes it as a header's value. There is none for
+// argumentHeader finds an argument and writes it as a header's value. There is none for
 // what is absent, null or of another type.
-func lookup(arguments json.RawMessage, path []string) (string, bool) {
+func argumentHeader(arguments json.RawMessage, path []string) (string, bool) {
 	value := arguments
 	for _, name := range path {
 		members, _ := object(value)
@@ -189,7 +189,7 @@ func lookup(arguments json.RawMessage, path []string) (string, bool) {
 		return fieldValue(s), true
 	case string(value) == "true", string(value) == "false":
 		return string(value), true
-	case number(value) && len(value) <= maxDigits:
+	case isNumber(value) && len(value) <= maxDigits:
 		// An exponent of two digits keeps the number short.
 		if e := strings.IndexAny(string(value), "eE"); e < 0 || len(value)-e <= 4 {
 			if r, ok := new(big.Rat).SetString(string(value)); ok && r.IsInt() {

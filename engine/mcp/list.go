@@ -21,7 +21,7 @@ const (
 // list reads the whole list of a server's tools, and keeps which arguments of them
 // go into headers. The error of one that cannot be used is an *engine.UnreadableError.
 func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
-	l := lister{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]binding{}}
+	l := toolList{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]headerBinding{}}
 	cursor := ""
 	for range maxPages {
 		next, err := l.page(ctx, s, cursor)
@@ -34,15 +34,15 @@ func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
 			return l.found, nil
 		}
 		if next == cursor {
-			return nil, unreadable("its list of tools goes in a circle")
+			return nil, unreadableList("its list of tools goes in a circle")
 		}
 		cursor = next
 	}
-	return nil, unreadable("its list of tools has more than %d pages", maxPages)
+	return nil, unreadableList("its list of tools has more than %d pages", maxPages)
 }
 
-// unreadable is a list that cannot be used.
-func unreadable(format string, args ...any) error {
+// unreadableList is a list that cannot be used.
+func unreadableList(format string, args ...any) error {
 	return &engine.UnreadableError{Err: engine.Reason(fmt.Sprintf(format, args...))}
 }
 
@@ -54,39 +54,39 @@ func (s *session) forget() {
 	}
 }
 
-// lister reads a list, page by page.
-type lister struct {
+// toolList reads a list, page by page.
+type toolList struct {
 	left    int64
 	found   []engine.Definition
 	seen    map[string]bool
-	headers map[string][]binding
+	headers map[string][]headerBinding
 }
 
 // page reads the page at a cursor, and returns the cursor of the next.
-func (l *lister) page(ctx context.Context, s *session, cursor string) (string, error) {
-	e := &exchange{limit: l.left}
+func (l *toolList) page(ctx context.Context, s *session, cursor string) (string, error) {
+	e := &roundTrip{limit: l.left}
 	params := &sdk.ListToolsParams{Cursor: cursor}
-	_, err := s.ListTools(e.within(ctx), params)
-	a := e.answer.Load()
+	_, err := s.ListTools(e.withContext(ctx), params)
+	a := e.response.Load()
 	switch {
 	case a == nil && ctx.Err() != nil:
 		return "", engine.Reason("it did not list its tools in time")
 	case a == nil:
-		return "", ended(s.connection, err)
-	case a.large, a.bad != "":
-		return "", &engine.UnreadableError{Err: a.trouble()}
+		return "", endCause(s.connection, err)
+	case a.tooLarge, a.invalid != "":
+		return "", &engine.UnreadableError{Err: a.asError()}
 	case a.result == nil:
-		return "", a.trouble()
+		return "", a.asError()
 	}
 	s.answered.Store(true)
 	if l.left -= int64(len(a.result)); l.left <= 0 {
-		return "", &engine.UnreadableError{Err: errLarge}
+		return "", &engine.UnreadableError{Err: errTooLarge}
 	}
 	members, ok := object(a.result)
 	tools, list := array(members["tools"])
 	var next string
-	if !ok || !list || !complete(members) || !optionalString(present(members["nextCursor"]), &next) || len(next) > maxCursor {
-		return "", unreadable("its list of tools cannot be read")
+	if !ok || !list || !isComplete(members) || !optionalString(nonNull(members["nextCursor"]), &next) || len(next) > maxCursor {
+		return "", unreadableList("its list of tools cannot be read")
 	}
 	for _, tool := range tools {
 		if err := l.tool(tool); err != nil {
@@ -96,29 +96,29 @@ func (l *lister) page(ctx context.Context, s *session, cursor string) (string, e
 	return next, nil
 }
 
-// complete tells whether a result is whole, as those of the older revisions always
+// isComplete tells whether a result is whole, as those of the older revisions always
 // are.
-func complete(members map[string]json.RawMessage) bool {
+func isComplete(members map[string]json.RawMessage) bool {
 	return members["resultType"] == nil || isString(members["resultType"], "complete")
 }
 
 // tool reads one tool. Its annotations are not read: they are what the server says
 // of itself, and nothing is granted on its word.
-func (l *lister) tool(b json.RawMessage) error {
+func (l *toolList) tool(b json.RawMessage) error {
 	members, ok := object(b)
-	d := engine.Definition{InputSchema: members["inputSchema"], OutputSchema: present(members["outputSchema"])}
+	d := engine.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}
 	if !ok || !optionalString(members["name"], &d.Name) || d.Name == "" ||
-		!optionalString(present(members["title"]), &d.Title) || !optionalString(present(members["description"]), &d.Description) {
-		return unreadable("its list holds a tool that cannot be read")
+		!optionalString(nonNull(members["title"]), &d.Title) || !optionalString(nonNull(members["description"]), &d.Description) {
+		return unreadableList("its list holds a tool that cannot be read")
 	}
 	if l.seen[d.Name] {
-		return unreadable("its list holds the tool %.64q twice", d.Name)
+		return unreadableList("its list holds the tool %.64q twice", d.Name)
 	}
 	l.seen[d.Name] = true
 	if len(l.seen) > maxTools {
-		return unreadable("it has more than %d tools", maxTools)
+		return unreadableList("it has more than %d tools", maxTools)
 	}
-	headers, err := bindings(d.InputSchema)
+	headers, err := readHeaderBindings(d.InputSchema)
 	switch {
 	case d.InputSchema == nil:
 		d.Unusable = "it has no input schema"

@@ -64,9 +64,9 @@ func (l *listener) end() {
 	l.token = ""
 }
 
-// told tells something, and says whether that came back: what is done with it is not
+// callSafely tells something, and says whether that came back: what is done with it is not
 // ours, and must not end this.
-func told(tell func()) (ok bool) {
+func callSafely(tell func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	tell()
 	return true

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	minLine   = 1 << 20  // bytes that a line may have whatever is waited for
-	maxLine   = 16 << 20 // beyond what may be kept; then the program is given up
-	replyTime = 5 * time.Second
-	probeTime = 10 * time.Second // for a program to know the newest revision, or to say that it does not
+	minLine         = 1 << 20  // bytes that a line may have whatever is waited for
+	maxLine         = 16 << 20 // beyond what may be kept; then the program is given up
+	replyTimeout    = 5 * time.Second
+	discoverTimeout = 10 * time.Second // for a program to know the newest revision, or to say that it does not
 )
 
 // local carries a session over the standard input and output of a program, one
@@ -28,41 +28,41 @@ type local struct {
 	client  *Client
 	server  string
 	program *program
-	errors  *complaints
+	errors  *stderrTail
 
-	incoming chan jsonrpc.Message
-	done     chan struct{}
-	once     sync.Once
-	turn     chan struct{} // held by who writes
+	incoming  chan jsonrpc.Message
+	done      chan struct{}
+	once      sync.Once
+	writeLock chan struct{} // held by who writes
 
-	mu      sync.Mutex
-	waiting map[int64]*waiting
-	why     error
-	heard   uint64 // lines
+	mu        sync.Mutex
+	waiting   map[int64]*pendingRequest
+	endErr    error
+	linesRead uint64 // lines
 }
 
-// waiting is a request that was written and not answered.
-type waiting struct {
-	*exchange
-	heard uint64 // lines that had come when it was written
+// pendingRequest is a request that was written and not answered.
+type pendingRequest struct {
+	*roundTrip
+	linesRead uint64 // lines that had come when it was written
 }
 
-func startLocal(l *link) (*local, error) {
-	p, err := start(l.place)
+func startLocal(l *sharedSession) (*local, error) {
+	p, err := startProgram(l.endpoint)
 	if err != nil {
 		return nil, err
 	}
 	c := &local{
-		client: l.client, server: l.place.server, program: p,
-		errors:   &complaints{secrets: secrets(l.place.env, l.place.variables), read: make(chan struct{})},
-		incoming: make(chan jsonrpc.Message), done: make(chan struct{}), turn: make(chan struct{}, 1),
-		waiting: map[int64]*waiting{},
+		client: l.client, server: l.endpoint.server, program: p,
+		errors:   &stderrTail{secrets: secretLines(l.endpoint.env, l.endpoint.variables), done: make(chan struct{})},
+		incoming: make(chan jsonrpc.Message), done: make(chan struct{}), writeLock: make(chan struct{}, 1),
+		waiting: map[int64]*pendingRequest{},
 	}
-	if !l.client.spawn(func() { p.keep(c.done) }) {
+	if !l.client.spawn(func() { p.supervise(c.done) }) {
 		p.kill()
 		return nil, errClosed
 	}
-	if !l.client.spawn(func() { c.errors.take(p.errors) }) || !l.client.spawn(c.listen) {
+	if !l.client.spawn(func() { c.errors.read(p.errors) }) || !l.client.spawn(c.listen) {
 		c.fail(errClosed)
 		return nil, errClosed
 	}
@@ -81,7 +81,7 @@ func (l *local) Read(context.Context) (jsonrpc.Message, error) {
 
 // Write writes a request. A call is answered later.
 func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
-	defer contain(&err)
+	defer recoverTo(&err)
 	request, ok := m.(*jsonrpc.Request)
 	if !ok {
 		return nil // nothing is passed on that the SDK would answer
@@ -89,10 +89,10 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	if request.Method == noticeCancelled {
 		l.abandon(request)
 	}
-	var e *exchange
+	var e *roundTrip
 	// The answer to listening is its end, which nobody waits for.
 	if request.IsCall() && request.Method != methodListen {
-		e = exchangeOf(ctx)
+		e = roundTripOf(ctx)
 	}
 	line, err := e.encode(request)
 	if err != nil {
@@ -111,17 +111,17 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 }
 
 // await expects the answer to a request.
-func (l *local) await(request *jsonrpc.Request, e *exchange) {
+func (l *local) await(request *jsonrpc.Request, e *roundTrip) {
 	id := request.ID.Raw().(int64)
 	l.mu.Lock()
-	l.waiting[id] = &waiting{e, l.heard}
+	l.waiting[id] = &pendingRequest{e, l.linesRead}
 	l.mu.Unlock()
 	if request.Method != methodDiscover {
 		return
 	}
 	// Programs of before that revision may say nothing to what they do not know.
-	time.AfterFunc(probeTime, func() {
-		l.settle(id, &answer{failed: &failed{code: jsonrpc.CodeMethodNotFound}})
+	time.AfterFunc(discoverTimeout, func() {
+		l.complete(id, &reply{rpcError: &rpcError{code: jsonrpc.CodeMethodNotFound}})
 	})
 }
 
@@ -136,17 +136,17 @@ func (l *local) abandon(request *jsonrpc.Request) {
 	l.mu.Lock()
 	w := l.waiting[id]
 	delete(l.waiting, id)
-	silent := w != nil && w.heard == l.heard && len(l.waiting) == 0
+	silent := w != nil && w.linesRead == l.linesRead && len(l.waiting) == 0
 	l.mu.Unlock()
 	if silent {
-		l.client.spawn(func() { l.rouse(w.heard) })
+		l.client.spawn(func() { l.ping(w.linesRead) })
 	}
 }
 
-// rouse asks a program for a sign of life, whatever it is, and gives one up that
+// ping asks a program for a sign of life, whatever it is, and gives one up that
 // gives none.
-func (l *local) rouse(heard uint64) {
-	ctx, cancel := context.WithTimeout(l.client.ctx, replyTime)
+func (l *local) ping(heard uint64) {
+	ctx, cancel := context.WithTimeout(l.client.ctx, replyTimeout)
 	defer cancel()
 	if l.write(ctx, []byte(`{"jsonrpc":"2.0","id":"alive","method":"ping"}`+"\n"), nil) == nil {
 		select {
@@ -156,7 +156,7 @@ func (l *local) rouse(heard uint64) {
 		}
 	}
 	l.mu.Lock()
-	silent := l.heard == heard
+	silent := l.linesRead == heard
 	l.mu.Unlock()
 	if silent {
 		l.fail(engine.Reason("its program did not say anything any longer"))
@@ -165,14 +165,14 @@ func (l *local) rouse(heard uint64) {
 
 // write writes a line, one at a time. Part of one leaves a program that cannot be
 // spoken to.
-func (l *local) write(ctx context.Context, line []byte, e *exchange) error {
+func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+	case l.writeLock <- struct{}{}:
+		defer func() { <-l.writeLock }()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.done:
-		return errEnded
+		return errProgramEnded
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -207,41 +207,41 @@ func (l *local) listen() {
 			l.fail(engine.Reason(engine.PanicText(p)))
 		}
 	}()
-	lines := bufio.NewReaderSize(l.program.output, envelope)
+	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)
 	for {
-		line, g, err := l.line(lines)
+		line, g, err := l.readLine(lines)
 		if err != nil {
 			var said engine.Reason
 			if errors.As(err, &said) {
 				l.fail(&engine.UnreadableError{Err: said})
 			} else {
-				l.fail(l.errors.ended())
+				l.fail(l.errors.exitError())
 			}
 			return
 		}
 		l.mu.Lock()
-		l.heard++
+		l.linesRead++
 		l.mu.Unlock()
 		if g != nil {
 			// It is too long. Whom it answers is told so; nobody misses another.
 			if id, ok := g.id(); ok {
-				l.settle(id, &answer{large: true})
+				l.complete(id, &reply{tooLarge: true})
 			}
 			continue
 		}
 		if line = bytes.TrimRight(line, "\r"); len(line) == 0 {
 			continue
 		}
-		if err := l.take(line); err != nil {
+		if err := l.handleLine(line); err != nil {
 			l.fail(err)
 			return
 		}
 	}
 }
 
-// line reads a line without its end. Of one that is longer than any answer that is
+// readLine reads a line without its end. Of one that is longer than any answer that is
 // waited for, all that is returned is what passed.
-func (l *local) line(lines *bufio.Reader) (line []byte, g *glance, err error) {
+func (l *local) readLine(lines *bufio.Reader) (line []byte, g *idScanner, err error) {
 	read := 0
 	for {
 		part, err := lines.ReadSlice('\n')
@@ -252,19 +252,19 @@ func (l *local) line(lines *bufio.Reader) (line []byte, g *glance, err error) {
 		if whole {
 			part = part[:len(part)-1]
 		}
-		limit := l.limit()
+		limit := l.lineLimit()
 		if read += len(part); g == nil && int64(read) > limit {
-			g = &glance{}
-			g.see(line)
+			g = &idScanner{}
+			g.scan(line)
 			line = nil
 		}
 		switch {
 		case g == nil:
 			line = append(line, part...)
 		case int64(read) > limit+maxLine:
-			return nil, nil, errLarge
+			return nil, nil, errTooLarge
 		default:
-			g.see(part)
+			g.scan(part)
 		}
 		if whole {
 			return line, g, nil
@@ -272,8 +272,8 @@ func (l *local) line(lines *bufio.Reader) (line []byte, g *glance, err error) {
 	}
 }
 
-// limit is how long a line may be: as any answer that is waited for.
-func (l *local) limit() int64 {
+// lineLimit is how long a line may be: as any answer that is waited for.
+func (l *local) lineLimit() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := int64(minLine)
@@ -283,73 +283,73 @@ func (l *local) limit() int64 {
 	return limit
 }
 
-// take takes one line. An error ends the session: what is no message tells nothing
+// handleLine takes one line. An error ends the session: what is no message tells nothing
 // of where the next one begins, nor of what it answers.
-func (l *local) take(line []byte) error {
+func (l *local) handleLine(line []byte) error {
 	m, err := readMessage(line)
 	switch {
 	case err != nil:
-		var g glance
-		g.see(line)
+		var g idScanner
+		g.scan(line)
 		id, ok := g.id()
-		if !ok || !l.settle(id, &answer{bad: err.Error()}) {
+		if !ok || !l.complete(id, &reply{invalid: err.Error()}) {
 			return &engine.UnreadableError{Err: err}
 		}
-	case m.asks && m.id == nil:
-		l.notice(m)
-	case m.asks:
-		ctx, cancel := context.WithTimeout(l.client.ctx, replyTime)
+	case m.hasMethod && m.id == nil:
+		l.handleNotification(m)
+	case m.hasMethod:
+		ctx, cancel := context.WithTimeout(l.client.ctx, replyTimeout)
 		defer cancel()
-		return l.write(ctx, append(reply(m), '\n'), nil)
+		return l.write(ctx, append(serverReply(m), '\n'), nil)
 	case m.id != nil:
 		// One that is not waited for is late, or was never asked for: nobody is given it.
 		if id, err := strconv.ParseInt(string(m.id), 10, 64); err == nil {
-			a := answerOf(m)
-			if w := l.waits(id); w != nil && int64(len(line)) > w.limit {
-				a = &answer{large: true}
+			a := responseOf(m)
+			if w := l.pending(id); w != nil && int64(len(line)) > w.limit {
+				a = &reply{tooLarge: true}
 			}
-			l.settle(id, a)
+			l.complete(id, a)
 		}
 	}
 	return nil
 }
 
-// notice takes a notification: that the tools have changed, or how far one is, for the
+// handleNotification takes a notification: that the tools have changed, or how far one is, for the
 // call that it belongs to. What one logs does not say which call that is, and is not
 // looked at.
-func (l *local) notice(m *message) {
+func (l *local) handleNotification(m *message) {
 	switch m.method {
 	case noticeChanged:
-		l.client.ring(l.server)
+		l.client.toolsChanged(l.server)
 	case noticeProgress:
-		if r, ok := readReport(m.params); ok {
-			if e := l.reported(r.token); e != nil {
-				e.to.hearReport(r)
+		if r, ok := readProgress(m.params); ok {
+			if e := l.roundTripOfToken(r.token); e != nil {
+				e.listener.onProgress(r)
 			}
 		}
 	}
 }
 
-// reported is the exchange that has given its server a token; nil is none.
-func (l *local) reported(token string) *exchange {
+// roundTripOfToken is the exchange that has given its server a token; nil is none.
+func (l *local) roundTripOfToken(token string) *roundTrip {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.waiting {
 		if w.token == token {
-			return w.exchange
+			return w.roundTrip
 		}
 	}
 	return nil
 }
 
-func (l *local) waits(id int64) *waiting {
+func (l *local) pending(id int64) *pendingRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting[id]
 }
 
-// settle ends the exchange of an id, and tells whether one was waited for.
-func (l *local) settle(id int64, a *answer) bool {
+// complete ends the exchange of an id, and tells whether one was waited for.
+func (l *local) complete(id int64, a *reply) bool {
 	l.mu.Lock()
 	w := l.waiting[id]
 	delete(l.waiting, id)
@@ -358,7 +358,7 @@ func (l *local) settle(id int64, a *answer) bool {
 		return false
 	}
 	name, _ := jsonrpc.MakeID(float64(id))
-	l.deliver(w.settle(name, a))
+	l.deliver(w.complete(name, a))
 	return true
 }
 
@@ -373,7 +373,7 @@ func (l *local) deliver(m jsonrpc.Message) {
 func (l *local) fail(why error) {
 	l.once.Do(func() {
 		l.mu.Lock()
-		l.why = why
+		l.endErr = why
 		l.mu.Unlock()
 		close(l.done)
 	})
@@ -392,9 +392,9 @@ func (l *local) ended() <-chan struct{} { return l.done }
 func (l *local) cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.why
+	return l.endErr
 }
 
-func (l *local) farewell()    {}
-func (l *local) keeps() bool  { return false }
-func (l *local) modern() bool { return false }
+func (l *local) closeSession()  {}
+func (l *local) hasState() bool { return false }
+func (l *local) modern() bool   { return false }

@@ -20,9 +20,9 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 // severity is the place of a level among them; -1 is none.
 func severity(level string) int { return slices.Index(levels, level) }
 
-// hearLog takes what a tool logs. It must have come in the answer to an attempt: there is
+// onLog takes what a tool logs. It must have come in the answer to an attempt: there is
 // nothing in it that says to which call it belongs.
-func (l *listener) hearLog(m engine.Log) {
+func (l *listener) onLog(m engine.Log) {
 	if l == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (l *listener) hearLog(m engine.Log) {
 		return
 	}
 	l.logs++
-	if !told(func() { l.log(m) }) {
+	if !callSafely(func() { l.log(m) }) {
 		l.log = nil
 	}
 }
@@ -41,7 +41,7 @@ func (l *listener) hearLog(m engine.Log) {
 func readLog(params json.RawMessage) (m engine.Log, ok bool) {
 	members, ok := object(params)
 	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || severity(m.Level) < 0 ||
-		!optionalString(present(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
+		!optionalString(nonNull(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
 		members["data"] == nil || len(members["data"]) > maxLogData {
 		return engine.Log{}, false
 	}

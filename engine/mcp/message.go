@@ -19,16 +19,16 @@ const (
 
 // message is what a server sent, read strictly. Its parts are the server's bytes.
 type message struct {
-	id     json.RawMessage // nil where there is none, or it is null
-	method string          // of a request or a notification
-	asks   bool            // it has a method: it is no answer
-	params json.RawMessage
-	result json.RawMessage
-	failed *failed
+	id        json.RawMessage // nil where there is none, or it is null
+	method    string          // of a request or a notification
+	hasMethod bool            // it has a method: it is no answer
+	params    json.RawMessage
+	result    json.RawMessage
+	rpcError  *rpcError
 }
 
-// failed is the error of JSON-RPC that a server answered with.
-type failed struct {
+// rpcError is the error of JSON-RPC that a server answered with.
+type rpcError struct {
 	code    int64
 	message string
 	data    json.RawMessage
@@ -36,49 +36,49 @@ type failed struct {
 
 // What is wrong with a message; none of it is the server's.
 const (
-	errNoJSON    engine.Reason = "it sent something that is not strict JSON"
-	errTooDeep   engine.Reason = "it sent JSON that nests too deep"
-	errNoMessage engine.Reason = "it sent something that is not a message of JSON-RPC"
+	errNotJSON    engine.Reason = "it sent something that is not strict JSON"
+	errTooDeep    engine.Reason = "it sent JSON that nests too deep"
+	errNotMessage engine.Reason = "it sent something that is not a message of JSON-RPC"
 )
 
 // readMessage reads one message, and nothing beside it.
 func readMessage(b []byte) (*message, error) {
-	if err := strict(b); err != nil {
+	if err := checkStrict(b); err != nil {
 		return nil, err
 	}
 	members, ok := object(b)
 	if !ok || !isString(members["jsonrpc"], "2.0") {
-		return nil, errNoMessage
+		return nil, errNotMessage
 	}
-	m := &message{id: present(members["id"]), params: members["params"], result: members["result"]}
-	if len(m.id) > maxIDBytes || m.id != nil && m.id[0] != '"' && !number(m.id) {
-		return nil, errNoMessage
+	m := &message{id: nonNull(members["id"]), params: members["params"], result: members["result"]}
+	if len(m.id) > maxIDBytes || m.id != nil && m.id[0] != '"' && !isNumber(m.id) {
+		return nil, errNotMessage
 	}
 	method, asks := members["method"]
 	failure, fails := members["error"]
 	switch {
 	case asks:
-		m.asks = true
+		m.hasMethod = true
 		if fails || m.result != nil || json.Unmarshal(method, &m.method) != nil || method[0] != '"' {
-			return nil, errNoMessage
+			return nil, errNotMessage
 		}
 	case fails == (m.result != nil):
-		return nil, errNoMessage
+		return nil, errNotMessage
 	case fails:
-		if m.failed, ok = readFailure(failure); !ok {
-			return nil, errNoMessage
+		if m.rpcError, ok = readRPCError(failure); !ok {
+			return nil, errNotMessage
 		}
 	}
 	return m, nil
 }
 
-func readFailure(b json.RawMessage) (*failed, bool) {
+func readRPCError(b json.RawMessage) (*rpcError, bool) {
 	members, ok := object(b)
 	if !ok {
 		return nil, false
 	}
 	code, err := strconv.ParseInt(string(members["code"]), 10, 64)
-	f := &failed{code: code, data: members["data"]}
+	f := &rpcError{code: code, data: members["data"]}
 	if err != nil || !optionalString(members["message"], &f.message) {
 		return nil, false
 	}
@@ -87,16 +87,16 @@ func readFailure(b json.RawMessage) (*failed, bool) {
 
 // answers tells whether a message is the answer to a request of ours.
 func (m *message) answers(id int64) bool {
-	return !m.asks && string(m.id) == strconv.FormatInt(id, 10)
+	return !m.hasMethod && string(m.id) == strconv.FormatInt(id, 10)
 }
 
-// strict tells whether there is one JSON value in valid UTF-8, in which no name
+// checkStrict tells whether there is one JSON value in valid UTF-8, in which no name
 // stands twice.
-func strict(b []byte) error {
+func checkStrict(b []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(b))
 	for {
 		if _, err := d.ReadToken(); err != nil {
-			return errNoJSON
+			return errNotJSON
 		}
 		if depth := d.StackDepth(); depth > maxDepth {
 			return errTooDeep
@@ -105,7 +105,7 @@ func strict(b []byte) error {
 		}
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errNoJSON
+		return errNotJSON
 	}
 	return nil
 }
@@ -140,12 +140,12 @@ func isString(b json.RawMessage, want string) bool {
 	return b != nil && optionalString(b, &s) && s == want
 }
 
-// present is a value, or nil where it is null.
-func present(b json.RawMessage) json.RawMessage {
+// nonNull is a value, or nil where it is null.
+func nonNull(b json.RawMessage) json.RawMessage {
 	if string(b) == "null" {
 		return nil
 	}
 	return b
 }
 
-func number(b json.RawMessage) bool { return b[0] == '-' || b[0] >= '0' && b[0] <= '9' }
+func isNumber(b json.RawMessage) bool { return b[0] == '-' || b[0] >= '0' && b[0] <= '9' }

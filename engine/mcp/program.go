@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/engine"
 )
 
-// graceTime is how long a program has to end by itself, and again after it was asked.
-const graceTime = time.Second
+// exitGrace is how long a program has to end by itself, and again after it was asked.
+const exitGrace = time.Second
 
 // program is one that runs, with the ends of its standard input and output.
 type program struct {
@@ -20,9 +20,9 @@ type program struct {
 	exited        chan struct{}
 }
 
-// start starts the program of a place in a group of its own, with the variables of its
+// startProgram starts the program of a place in a group of its own, with the variables of its
 // environment that are its own.
-func start(p place) (_ *program, err error) {
+func startProgram(p endpoint) (_ *program, err error) {
 	var files []*os.File
 	defer func() {
 		if err != nil {
@@ -51,7 +51,7 @@ func start(p place) (_ *program, err error) {
 	}
 	c := exec.Command(p.command[0], p.command[1:]...)
 	c.Stdin, c.Stdout, c.Stderr, c.Dir, c.Env = stdin, stdout, stderr, p.folder, environment(p.variables)
-	apart(c)
+	ownProcessGroup(c)
 	if err := c.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, engine.Reason("its program was not found")
@@ -64,8 +64,8 @@ func start(p place) (_ *program, err error) {
 	return &program{command: c, input: input, output: output, errors: complaints, exited: make(chan struct{})}, nil
 }
 
-// keep waits for the program, and sees to its end once its session is done.
-func (p *program) keep(done <-chan struct{}) {
+// supervise waits for the program, and sees to its end once its session is done.
+func (p *program) supervise(done <-chan struct{}) {
 	go func() {
 		_ = p.command.Wait()
 		close(p.exited)
@@ -74,32 +74,32 @@ func (p *program) keep(done <-chan struct{}) {
 	case <-done:
 	case <-p.exited:
 		// What it has written is read to its end, which comes once nobody can write.
-		signal(p.command, true)
+		signalGroup(p.command, true)
 		select {
 		case <-done:
-		case <-time.After(graceTime):
+		case <-time.After(exitGrace):
 		}
 	}
-	p.end()
+	p.stop()
 }
 
-// end ends the program: its input is closed, then it is asked, then it is killed,
+// stop ends the program: its input is closed, then it is asked, then it is killed,
 // and whatever it has started with it.
-func (p *program) end() {
+func (p *program) stop() {
 	p.input.Close()
-	if !p.gone(graceTime) {
-		signal(p.command, false)
-		if !p.gone(graceTime) {
-			signal(p.command, true)
+	if !p.exitsWithin(exitGrace) {
+		signalGroup(p.command, false)
+		if !p.exitsWithin(exitGrace) {
+			signalGroup(p.command, true)
 		}
 	}
 	<-p.exited
-	signal(p.command, true)
+	signalGroup(p.command, true)
 	p.output.Close()
 	p.errors.Close()
 }
 
-func (p *program) gone(within time.Duration) bool {
+func (p *program) exitsWithin(within time.Duration) bool {
 	select {
 	case <-p.exited:
 		return true
@@ -110,7 +110,7 @@ func (p *program) gone(within time.Duration) bool {
 
 // kill ends a program that nobody keeps.
 func (p *program) kill() {
-	signal(p.command, true)
+	signalGroup(p.command, true)
 	_ = p.command.Wait()
 	p.input.Close()
 	p.output.Close()

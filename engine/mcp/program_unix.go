@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// apart puts a program into a group of its own, so that signals of the terminal do
+// ownProcessGroup puts a program into a group of its own, so that signals of the terminal do
 // not reach it, and those of the gateway reach whatever it starts.
-func apart(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func ownProcessGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// signal asks a program's group to end, or kills it.
-func signal(c *exec.Cmd, kill bool) {
+// signalGroup asks a program's group to end, or kills it.
+func signalGroup(c *exec.Cmd, kill bool) {
 	s := syscall.SIGTERM
 	if kill {
 		s = syscall.SIGKILL

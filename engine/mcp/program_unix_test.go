@@ -38,7 +38,7 @@ func TestProgramsEnd(t *testing.T) {
 	}
 	h.client.Close()
 	for _, pid := range pids {
-		eventually(t, func() bool { return ended(pid) })
+		eventually(t, func() bool { return processEnded(pid) })
 	}
 }
 
@@ -57,7 +57,7 @@ func TestKeepEndsPrograms(t *testing.T) {
 		t.Errorf("the program %d was followed by %s", pid, again)
 	}
 	h.client.RetainOnly([]engine.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
-	eventually(t, func() bool { return ended(pid) })
+	eventually(t, func() bool { return processEnded(pid) })
 
 	next, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
 	if err != nil || next == pid {
@@ -77,12 +77,12 @@ func TestKeepEndsPrograms(t *testing.T) {
 	if refused == nil || refused.Code != refusal.ToolTimeout || result.Attempts != 1 || !kept {
 		t.Errorf("%v after %d attempts", refused, result.Attempts)
 	}
-	eventually(t, func() bool { return ended(next) })
+	eventually(t, func() bool { return processEnded(next) })
 }
 
-// ended tells whether a process is no more, or is one that somebody else has to
+// processEnded tells whether a process is no more, or is one that somebody else has to
 // reap: the child of a program that was killed.
-func ended(pid int) bool {
+func processEnded(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
 	}

@@ -66,8 +66,8 @@ func (r *reports) string() string {
 	return fmt.Sprint(r.all)
 }
 
-// told runs a call, and returns what it was told of its progress.
-func told(t testing.TB, h *house, c engine.Call) (engine.Result, *reports, error) {
+// runWithProgress runs a call, and returns what it was told of its progress.
+func runWithProgress(t testing.TB, h *house, c engine.Call) (engine.Result, *reports, error) {
 	t.Helper()
 	r := &reports{t: t}
 	c.Progress = r.tell
@@ -102,7 +102,7 @@ func TestMCP21ServersOfTheSDKReport(t *testing.T) {
 					if strings.HasSuffix(name, "JSON") {
 						want = "[]" // there is no place for it
 					}
-					result, r, err := told(t, h, c)
+					result, r, err := runWithProgress(t, h, c)
 					if err != nil || string(result.Body) != fmt.Sprint(i) || r.string() != want {
 						t.Errorf("%q, %v, told %s, want %s", result.Body, err, r.string(), want)
 					}
@@ -204,7 +204,7 @@ func TestMCP21Reports(t *testing.T) {
 	for name, c := range reportings {
 		for _, legacy := range []bool{false, true} {
 			f := newReporter(t, legacy, func(int) []string { return []string{reporting(c.params), done} })
-			result, r, err := told(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+			result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 			if got := r.string(); err != nil || string(result.Body) != "hi" || got != "["+c.want+"]" {
 				t.Errorf("%s, legacy %v: %q %v, told %.200s", name, legacy, result.Body, err, got)
 			}
@@ -226,7 +226,7 @@ func TestMCP21ReportsIncrease(t *testing.T) {
 	f := newReporter(t, false, func(int) []string {
 		return []string{at("1"), at("1"), at("0.5"), at("-7"), at("1e999"), at("1.5"), reporting(`{"progressToken":"x","progress":9}`), at("2"), at("2.0"), at("20e-1"), done, at("3")}
 	})
-	result, r, err := told(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	if want := "[{1 0 } {1.5 0 } {2 0 }]"; err != nil || string(result.Body) != "hi" || r.string() != want {
 		t.Errorf("%q %v, told %s, want %s", result.Body, err, r.string(), want)
 	}
@@ -253,7 +253,7 @@ func TestMCP21ReportsIncreaseOverAttempts(t *testing.T) {
 				reporting(`{"progressToken":"TOKEN","progress":6}`), done,
 			}
 		})
-		result, r, err := told(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "read"))
+		result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "read"))
 		if want := "[{5 0 } {6 0 }]"; err != nil || result.Attempts != 2 || r.string() != want {
 			t.Errorf("legacy %v: %v after %d attempts, told %s, want %s", legacy, err, result.Attempts, r.string(), want)
 		}
@@ -269,7 +269,7 @@ func TestMCP21ReportsAreBounded(t *testing.T) {
 		}
 		return append(all, done)
 	})
-	result, r, err := told(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	if err != nil || string(result.Body) != "hi" || len(r.all) != 10_000 {
 		t.Errorf("%q %v, told %d times", result.Body, err, len(r.all))
 	}
@@ -320,20 +320,20 @@ func TestMCP21ReportsOfPrograms(t *testing.T) {
 	for name, c := range reportings {
 		k := local(command, "reports", "once")
 		k.Arguments = []byte(`{"params":` + string(quoted(c.params)) + `}`)
-		result, r, err := told(t, h, k)
+		result, r, err := runWithProgress(t, h, k)
 		if got := r.string(); err != nil || string(result.Body) != "hi" || got != "["+c.want+"]" {
 			t.Errorf("%s: %q %v, told %.200s", name, result.Body, err, got)
 		}
 	}
 	// Behind the answer, and once nobody waits, nothing is told. What was said until
 	// another call was answered has been read by then.
-	if _, r, err := told(t, h, local(command, "reports late", "once")); err != nil || r.string() != "[{1 0 }]" {
+	if _, r, err := runWithProgress(t, h, local(command, "reports late", "once")); err != nil || r.string() != "[{1 0 }]" {
 		t.Errorf("%v, told %s", err, r.string())
 	}
 	must(t, h, local(command, "echo", "once"))
 	k := local(command, "reports for ever", "once")
 	k.Run.Timeout = 300 * time.Millisecond
-	if _, _, err := told(t, h, k); err == nil {
+	if _, _, err := runWithProgress(t, h, k); err == nil {
 		t.Error("a call that is not answered gave a result")
 	}
 	for range 10 {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxSession  = 1 << 10 // bytes of a session's id
-	maxVersion  = 32
-	partingTime = 2 * time.Second
+	maxSession   = 1 << 10 // bytes of a session's id
+	maxVersion   = 32
+	closeTimeout = 2 * time.Second
 )
 
 // Names of the protocol.
@@ -48,22 +48,22 @@ const (
 // answer is read to its end before it is believed.
 type remote struct {
 	client   *Client
-	place    place
+	endpoint endpoint
 	ctx      context.Context
 	cancel   context.CancelFunc
 	incoming chan jsonrpc.Message
 
-	mu      sync.Mutex
-	version string // that was agreed on by initialize; empty with a modern server
-	session string
-	changes bool // the server tells of changes on a stream of its own
+	mu               sync.Mutex
+	version          string // that was agreed on by initialize; empty with a modern server
+	session          string
+	announcesChanges bool // the server tells of changes on a stream of its own
 }
 
-func newRemote(l *link) (*remote, error) {
+func newRemote(l *sharedSession) (*remote, error) {
 	if l.client.options.Outbound == nil {
 		return nil, engine.Reason("nothing is reached by URL here")
 	}
-	r := &remote{client: l.client, place: l.place, incoming: make(chan jsonrpc.Message)}
+	r := &remote{client: l.client, endpoint: l.endpoint, incoming: make(chan jsonrpc.Message)}
 	r.ctx, r.cancel = context.WithCancel(l.client.ctx)
 	return r, nil
 }
@@ -80,13 +80,13 @@ func (r *remote) Read(context.Context) (jsonrpc.Message, error) {
 
 // Write carries a request out. A call is answered when it returns.
 func (r *remote) Write(ctx context.Context, m jsonrpc.Message) (err error) {
-	defer contain(&err)
+	defer recoverTo(&err)
 	request, ok := m.(*jsonrpc.Request)
 	if !ok {
 		return nil // nothing is passed on that the SDK would answer
 	}
 	if request.Method == methodListen {
-		r.client.spawn(func() { r.follow(request) })
+		r.client.spawn(func() { r.watchChanges(request) })
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,8 +95,8 @@ func (r *remote) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	if !request.IsCall() {
 		return r.notify(ctx, request)
 	}
-	e := exchangeOf(ctx)
-	r.deliver(e.settle(request.ID, r.exchange(ctx, request, e)))
+	e := roundTripOf(ctx)
+	r.deliver(e.complete(request.ID, r.roundTrip(ctx, request, e)))
 	return nil
 }
 
@@ -121,60 +121,60 @@ func (r *remote) ended() <-chan struct{} { return r.ctx.Done() }
 func (r *remote) cause() error { return nil }
 
 func (r *remote) modern() bool {
-	version, _ := r.agreed()
+	version, _ := r.negotiated()
 	return version == ""
 }
 
-func (r *remote) keeps() bool {
-	_, session := r.agreed()
+func (r *remote) hasState() bool {
+	_, session := r.negotiated()
 	return session != ""
 }
 
-func (r *remote) agreed() (version, session string) {
+func (r *remote) negotiated() (version, session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.version, r.session
 }
 
-// exchange sends a request once, and reads the answer.
-func (r *remote) exchange(ctx context.Context, request *jsonrpc.Request, e *exchange) *answer {
+// roundTrip sends a request once, and reads the answer.
+func (r *remote) roundTrip(ctx context.Context, request *jsonrpc.Request, e *roundTrip) *reply {
 	response, err := r.send(ctx, request, e)
 	if err != nil {
-		return &answer{lost: err}
+		return &reply{err: err}
 	}
 	defer response.Body.Close()
 	a := r.read(ctx, response, request, e)
 	if request.Method == methodInitialize && a.result != nil {
-		if !r.begun(a.result, response.Header) {
-			return &answer{bad: "it answered the greeting in a form that cannot be used"}
+		if !r.readInitializeResult(a.result, response.Header) {
+			return &reply{invalid: "it answered the greeting in a form that cannot be used"}
 		}
 	}
 	return a
 }
 
-// begun takes what a server said when it was greeted.
-func (r *remote) begun(result json.RawMessage, header http.Header) bool {
+// readInitializeResult takes what a server said when it was greeted.
+func (r *remote) readInitializeResult(result json.RawMessage, header http.Header) bool {
 	session := header.Get(headerSession)
 	members, _ := object(result)
 	var version string
-	if !optionalString(members["protocolVersion"], &version) || version == "" || len(version) > maxVersion || !visible(version) ||
-		len(session) > maxSession || !visible(session) {
+	if !optionalString(members["protocolVersion"], &version) || version == "" || len(version) > maxVersion || !isVisibleASCII(version) ||
+		len(session) > maxSession || !isVisibleASCII(session) {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.version, r.session, r.changes = version, session, tellsOfChanges(members["capabilities"])
+	r.version, r.session, r.announcesChanges = version, session, announcesChanges(members["capabilities"])
 	return true
 }
 
-// tellsOfChanges reads the capabilities of a server.
-func tellsOfChanges(capabilities json.RawMessage) bool {
+// announcesChanges reads the capabilities of a server.
+func announcesChanges(capabilities json.RawMessage) bool {
 	all, _ := object(capabilities)
 	tools, _ := object(all["tools"])
 	return string(tools["listChanged"]) == "true"
 }
 
-func visible(s string) bool {
+func isVisibleASCII(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c < '!' || c > '~' }) < 0
 }
 
@@ -192,8 +192,8 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	if status < 200 || status > 299 {
 		return engine.Reason("it did not take a notification")
 	}
-	if r.mu.Lock(); request.Method == noticeInitialized && r.changes && r.client.options.ToolsChanged != nil && r.place.server != "" {
-		r.client.spawn(func() { r.follow(nil) })
+	if r.mu.Lock(); request.Method == noticeInitialized && r.announcesChanges && r.client.options.ToolsChanged != nil && r.endpoint.server != "" {
+		r.client.spawn(func() { r.watchChanges(nil) })
 	}
 	r.mu.Unlock()
 	return nil
@@ -201,7 +201,7 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 
 // post sends a message, and returns the status of the answer; 0 if there was none.
 func (r *remote) post(ctx context.Context, m jsonrpc.Message) int {
-	response, err := r.send(ctx, m, &exchange{})
+	response, err := r.send(ctx, m, &roundTrip{})
 	if err != nil {
 		return 0
 	}
@@ -210,7 +210,7 @@ func (r *remote) post(ctx context.Context, m jsonrpc.Message) int {
 }
 
 // send makes the POST of a message.
-func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *exchange) (*http.Response, error) {
+func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *roundTrip) (*http.Response, error) {
 	body, err := e.encode(m)
 	if err != nil {
 		return nil, err
@@ -223,9 +223,9 @@ func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *exchange) (*htt
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	if call, ok := m.(*jsonrpc.Request); ok {
-		mirror(request.Header, call, e.headers)
+		setMirrorHeaders(request.Header, call, e.headers)
 	}
-	response, sent, err := r.client.options.Outbound.Send(request, r.place.addresses, e.once)
+	response, sent, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, e.once)
 	if sent {
 		e.sent.Store(true)
 	}
@@ -234,19 +234,19 @@ func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *exchange) (*htt
 
 // request begins a request with what all have in common.
 func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, method, r.place.target.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, r.endpoint.target.String(), nil)
 	if err != nil {
 		return nil, engine.Reason("no request can be made of its URL")
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "callgate")
-	if version, session := r.agreed(); version != "" {
+	if version, session := r.negotiated(); version != "" {
 		request.Header.Set(headerVersion, version)
 		if session != "" {
 			request.Header.Set(headerSession, session)
 		}
 	}
-	token, err := r.client.options.Outbound.Credential(r.place.credential)
+	token, err := r.client.options.Outbound.Credential(r.endpoint.credential)
 	if err != nil {
 		return nil, engine.Reason(err.Error())
 	}
@@ -256,24 +256,24 @@ func (r *remote) request(ctx context.Context, method string) (*http.Request, err
 	return request, nil
 }
 
-// farewell ends a session that the server keeps.
-func (r *remote) farewell() {
-	if !r.keeps() {
+// closeSession ends a session that the server keeps.
+func (r *remote) closeSession() {
+	if !r.hasState() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	request, err := r.request(ctx, http.MethodDelete)
 	if err != nil {
 		return
 	}
-	if response, _, err := r.client.options.Outbound.Send(request, r.place.addresses, false); err == nil {
+	if response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false); err == nil {
 		response.Body.Close()
 	}
 }
 
-// contain keeps a panic from goroutines of the SDK, where it would end the process.
-func contain(err *error) {
+// recoverTo keeps a panic from goroutines of the SDK, where it would end the process.
+func recoverTo(err *error) {
 	if p := recover(); p != nil {
 		*err = engine.Reason(engine.PanicText(p))
 	}

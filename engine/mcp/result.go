@@ -10,11 +10,11 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-const envelope = 64 << 10
+const maxEnvelope = 64 << 10
 
-// wire is how long the answer to a call may be on the wire. A result stands in it
+// maxWireBytes is how long the answer to a call may be on the wire. A result stands in it
 // escaped, and often twice: structured, and as text.
-func wire(limit int64) int64 { return 4*limit + envelope }
+func maxWireBytes(limit int64) int64 { return 4*limit + maxEnvelope }
 
 // resultOf reads a result of tools/call. One that asks for more comes with a refusal.
 func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Error) {
@@ -22,8 +22,8 @@ func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Er
 	if !ok {
 		return engine.Result{}, engine.InvalidResult(call, "its result is not an object")
 	}
-	if !complete(members) {
-		return unfinished(call, members)
+	if !isComplete(members) {
+		return incompleteResult(call, members)
 	}
 	blocks, ok := array(members["content"])
 	if !ok {
@@ -37,11 +37,11 @@ func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Er
 	}
 	switch failed := members["isError"]; {
 	case string(failed) == "true":
-		return engine.Result{}, said(call, texts(contents), "the tool says that it failed")
+		return engine.Result{}, toolFailure(call, joinText(contents), "the tool says that it failed")
 	case failed != nil && string(failed) != "false":
 		return engine.Result{}, engine.InvalidResult(call, "its result does not say whether it is an error")
 	}
-	result := bodyOf(call, members["content"], present(members["structuredContent"]), contents)
+	result := bodyOf(call, members["content"], nonNull(members["structuredContent"]), contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
 		return engine.Result{}, engine.ResultTooLarge(call)
 	}
@@ -72,10 +72,10 @@ func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []con
 	return engine.Result{Body: b.Bytes(), JSON: true}
 }
 
-// said is a tool's own account of its failure. The model reads the tool's words,
+// toolFailure is a tool's own account of its failure. The model reads the tool's words,
 // between quotes; the operator is told that there are some. The tool is not named: the
 // model may know it by a name of a smaller alphabet.
-func said(call engine.Call, words, cause string) *refusal.Error {
+func toolFailure(call engine.Call, words, cause string) *refusal.Error {
 	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
 		message += " It says: " + engine.Quote(words)
@@ -83,13 +83,13 @@ func said(call engine.Call, words, cause string) *refusal.Error {
 	return engine.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
 
-// unfinished is a result that is none yet.
-func unfinished(call engine.Call, members map[string]json.RawMessage) (engine.Result, *refusal.Error) {
+// incompleteResult is a result that is none yet.
+func incompleteResult(call engine.Call, members map[string]json.RawMessage) (engine.Result, *refusal.Error) {
 	switch kind := members["resultType"]; {
-	case isString(kind, resultAsks) && len(call.Asks) > 0:
-		asked, refused := askedOf(call, members)
+	case isString(kind, resultInputRequired) && len(call.Asks) > 0:
+		asked, refused := readInputRequired(call, members)
 		return engine.Result{InputRequired: asked}, refused
-	case isString(kind, resultAsks):
+	case isString(kind, resultInputRequired):
 		return engine.Result{}, unsupported(call, "it asks for input, which it is not given here")
 	case isString(kind, "task"):
 		return engine.Result{}, unsupported(call, "it answers with a task, which is not waited for here")

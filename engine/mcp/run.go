@@ -13,7 +13,7 @@ import (
 
 // Run runs a call. See the package for what a failure means.
 func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, error) {
-	p, err := placeOfRun(call.Run)
+	p, err := endpointOfRun(call.Run)
 	switch {
 	case err != nil:
 		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
@@ -22,13 +22,13 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 	case c.options.Outbound == nil:
 		return engine.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
 	}
-	if p.variables, err = variables(c.options.Outbound, p.env); err != nil {
+	if p.variables, err = resolveVariables(c.options.Outbound, p.env); err != nil {
 		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
 	}
 	to := newListener(call)
 	result, refused := c.options.Outbound.Run(ctx, call, func() (engine.Result, *engine.Failure) {
 		// Asked for at each attempt: a link that was idle for long may be gone by then.
-		l := c.link(p)
+		l := c.acquire(p)
 		defer c.release(l)
 		return c.attempt(ctx, l, call, to)
 	})
@@ -39,8 +39,8 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 }
 
 // attempt sends the call once.
-func (c *Client) attempt(ctx context.Context, l *link, call engine.Call, to *listener) (result engine.Result, f *engine.Failure) {
-	e := &exchange{limit: wire(call.Run.MaxResultBytes), once: !engine.Retryable(call.Effect), to: to}
+func (c *Client) attempt(ctx context.Context, l *sharedSession, call engine.Call, to *listener) (result engine.Result, f *engine.Failure) {
+	e := &roundTrip{limit: maxWireBytes(call.Run.MaxResultBytes), once: !engine.Retryable(call.Effect), listener: to}
 	e.token, e.level = to.begin()
 	defer to.end()
 	defer func() {
@@ -55,46 +55,46 @@ func (c *Client) attempt(ctx context.Context, l *link, call engine.Call, to *lis
 	if f != nil {
 		return result, f
 	}
-	if !s.converses() {
+	if !s.acceptsAnswers() {
 		call.Asks = nil
 	}
 	params, refused := s.request(call, e)
 	if refused != nil {
 		return result, engine.UnsentFailure(refused)
 	}
-	_, err := s.CallTool(e.within(ctx), params)
-	a := e.answer.Load()
+	_, err := s.CallTool(e.withContext(ctx), params)
+	a := e.response.Load()
 	if a == nil {
 		if err == nil {
-			err = errUnanswered
+			err = errNoResponse
 		}
-		a = &answer{lost: ended(s.connection, err)}
-	} else if a.lost == nil {
+		a = &reply{err: endCause(s.connection, err)}
+	} else if a.err == nil {
 		s.answered.Store(true)
 	}
 	return c.outcome(ctx, l, s, call, e, a)
 }
 
-// errUnanswered is a request that ended without an answer.
-const errUnanswered engine.Reason = "the request ended without an answer"
+// errNoResponse is a request that ended without an answer.
+const errNoResponse engine.Reason = "the request ended without an answer"
 
 // outcome says what an answer means for the call.
-func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.Call, e *exchange, a *answer) (engine.Result, *engine.Failure) {
+func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call engine.Call, e *roundTrip, a *reply) (engine.Result, *engine.Failure) {
 	switch {
-	case a.lost != nil:
-		return engine.Result{}, engine.ConnectionFailure(ctx, call, l.place.String(), a.lost, e.sent.Load())
-	case a.large:
+	case a.err != nil:
+		return engine.Result{}, engine.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
+	case a.tooLarge:
 		return engine.Result{}, engine.FinalFailure(engine.ResultTooLarge(call))
-	case a.bad != "":
-		return engine.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.bad))
-	case a.gone:
+	case a.invalid != "":
+		return engine.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.invalid))
+	case a.sessionGone:
 		l.drop(s)
-		s.end()
-		return engine.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.place.String(), errGone))
-	case a.failed != nil:
-		return engine.Result{}, engine.FinalFailure(refusedBy(call, a.failed))
+		s.disconnect()
+		return engine.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
+	case a.rpcError != nil:
+		return engine.Result{}, engine.FinalFailure(rpcRefusal(call, a.rpcError))
 	case a.status != 0:
-		return engine.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.after)
+		return engine.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.retryAfter)
 	}
 	result, refused := resultOf(call, a.result)
 	if refused != nil {
@@ -104,50 +104,50 @@ func (c *Client) outcome(ctx context.Context, l *link, s *session, call engine.C
 }
 
 // readySession is a session that the server still knows.
-func (l *link) readySession(ctx context.Context, call engine.Call) (*session, *engine.Failure) {
+func (l *sharedSession) readySession(ctx context.Context, call engine.Call) (*session, *engine.Failure) {
 	for range 2 {
-		s, err := l.session(ctx)
+		s, err := l.get(ctx)
 		if err != nil {
-			return nil, l.unopened(ctx, call, err)
+			return nil, l.openFailure(ctx, call, err)
 		}
 		switch err := s.ready(ctx); {
 		case err == nil:
 			return s, nil
-		case !errors.Is(err, errGone):
-			return nil, engine.ConnectionFailure(ctx, call, l.place.String(), err, false)
+		case !errors.Is(err, errSessionGone):
+			return nil, engine.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 		}
 		l.drop(s)
-		s.end()
+		s.disconnect()
 	}
-	return nil, engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), errGone))
+	return nil, engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 }
 
-// unopened is a call for which no session could be opened. Nothing of it was sent.
-func (l *link) unopened(ctx context.Context, call engine.Call, err error) *engine.Failure {
+// openFailure is a call for which no session could be opened. Nothing of it was sent.
+func (l *sharedSession) openFailure(ctx context.Context, call engine.Call, err error) *engine.Failure {
 	switch {
-	case ctx.Err() == nil && errors.Is(err, errResting):
-		return engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.place.String(), err))
+	case ctx.Err() == nil && errors.Is(err, errBackingOff):
+		return engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), err))
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err = engine.Reason("it did not answer when a session was opened")
 	}
-	return engine.ConnectionFailure(ctx, call, l.place.String(), err, false)
+	return engine.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 }
 
 // request is what a call is sent as.
-func (s *session) request(call engine.Call, e *exchange) (*sdk.CallToolParams, *refusal.Error) {
-	if !s.converses() && (call.State != nil || len(call.Answers) > 0) {
+func (s *session) request(call engine.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
+	if !s.acceptsAnswers() && (call.State != nil || len(call.Answers) > 0) {
 		return nil, engine.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
 			WithCause(fmt.Errorf("%s: its server speaks an older revision than the one in which it asked", call.Tool))
 	}
 	var err error
-	if e.headers, err = s.params(call); err != nil {
+	if e.headers, err = s.headerParams(call); err != nil {
 		return nil, engine.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
 	}
-	answers, err := answersOf(call)
+	answers, err := encodeAnswers(call)
 	if err != nil {
 		return nil, engine.Unavailable("%s: %w", call.Tool, err)
 	}
-	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.carry(call.Arguments, answers)}
+	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.embedArguments(call.Arguments, answers)}
 	if e.token != "" {
 		params.Meta[metaProgress] = e.token
 	}
@@ -157,22 +157,22 @@ func (s *session) request(call engine.Call, e *exchange) (*sdk.CallToolParams, *
 		params.Meta[metaLevel] = e.level
 	}
 	if len(call.Asks) > 0 {
-		params.Meta[sdk.MetaKeyClientCapabilities] = offer(call.Asks)
+		params.Meta[sdk.MetaKeyClientCapabilities] = capabilitiesFor(call.Asks)
 	}
 	return params, nil
 }
 
-// params are the headers that the arguments of a call give.
-func (s *session) params(call engine.Call) (map[string]string, error) {
+// headerParams are the headers that the arguments of a call give.
+func (s *session) headerParams(call engine.Call) (map[string]string, error) {
 	all := s.headers.Load()
 	if all == nil || !s.connection.modern() {
 		return nil, nil
 	}
-	return paramsOf((*all)[call.Run.Tool], call.Arguments)
+	return bindHeaders((*all)[call.Run.Tool], call.Arguments)
 }
 
-// ended is why a connection ended; err, where it has not.
-func ended(c connection, err error) error {
+// endCause is why a connection ended; err, where it has not.
+func endCause(c connection, err error) error {
 	if cause := c.cause(); cause != nil {
 		return cause
 	}
@@ -182,20 +182,20 @@ func ended(c connection, err error) error {
 // Discover lists the tools of a server, with the schemas as the server wrote them. The
 // error of a list that cannot be used is an *engine.UnreadableError.
 func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.Definition, error) {
-	p, err := placeOfServer(server)
+	p, err := endpointOfServer(server)
 	if err == nil {
-		p.variables, err = variables(c.options.Outbound, p.env)
+		p.variables, err = resolveVariables(c.options.Outbound, p.env)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", server.Name, err)
 	}
-	l := c.link(p)
+	l := c.acquire(p)
 	if l == nil {
 		return nil, fmt.Errorf("%s: %w", server.Name, errClosed)
 	}
 	defer c.release(l)
 	for range 2 {
-		s, err := l.session(ctx)
+		s, err := l.get(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s at %s: no session could be opened: %s", server.Name, p.String(), reason(err))
 		}
@@ -203,9 +203,9 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 		switch {
 		case err == nil:
 			return found, nil
-		case errors.Is(err, errGone):
+		case errors.Is(err, errSessionGone):
 			l.drop(s)
-			s.end()
+			s.disconnect()
 			continue
 		}
 		if unreadable := new(engine.UnreadableError); errors.As(err, &unreadable) {
@@ -213,5 +213,5 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 		}
 		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.String(), reason(err))
 	}
-	return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), errGone)
+	return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), errSessionGone)
 }

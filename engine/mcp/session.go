@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxGreeting = 1 << 20 // bytes of an answer to a request of the SDK's own
-	quietTime   = 30 * time.Second
+	maxHandshake = 1 << 20 // bytes of an answer to a request of the SDK's own
+	pingAfter    = 30 * time.Second
 )
 
 // connection carries the requests of one session. What the server asks is answered
@@ -26,10 +26,10 @@ type connection interface {
 	ended() <-chan struct{}
 	// cause is why it ended.
 	cause() error
-	// farewell tells the server that the session is over.
-	farewell()
-	// keeps tells whether the server keeps a state that it may forget by itself.
-	keeps() bool
+	// closeSession tells the server that the session is over.
+	closeSession()
+	// hasState tells whether the server keeps a state that it may forget by itself.
+	hasState() bool
 	// modern tells of a server that needs no greeting, and reads its headers.
 	modern() bool
 }
@@ -41,7 +41,7 @@ type session struct {
 	connection connection
 	answered   atomic.Bool  // it has answered anything at all
 	used       atomic.Int64 // when, in nanoseconds
-	headers    atomic.Pointer[map[string][]binding]
+	headers    atomic.Pointer[map[string][]headerBinding]
 }
 
 // dialer gives the SDK a connection that stands.
@@ -51,8 +51,8 @@ func (d dialer) Connect(context.Context) (sdk.Connection, error) { return d.conn
 
 // newSession begins a session. It offers the server nothing: no sampling, no
 // elicitation, no roots. What whoever calls can answer is said by each request.
-func newSession(ctx context.Context, l *link) (*session, error) {
-	c, err := l.connect()
+func newSession(ctx context.Context, l *sharedSession) (*session, error) {
+	c, err := l.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +60,15 @@ func newSession(ctx context.Context, l *link) (*session, error) {
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	}
-	if l.client.options.ToolsChanged != nil && l.place.server != "" {
+	if l.client.options.ToolsChanged != nil && l.endpoint.server != "" {
 		// The connection tells of changes. Without a handler, none are asked for.
 		options.ToolListChangedHandler = func(context.Context, *sdk.ToolListChangedRequest) {}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "callgate", Version: l.client.options.Version}, options)
-	greeting := &exchange{limit: maxGreeting, greets: true}
-	agreed, err := client.Connect(greeting.within(ctx), dialer{c}, nil)
+	greeting := &roundTrip{limit: maxHandshake, handshake: true}
+	agreed, err := client.Connect(greeting.withContext(ctx), dialer{c}, nil)
 	if err != nil {
-		err = unopened(ctx, c, greeting.answer.Load(), err)
+		err = openError(ctx, c, greeting.response.Load(), err)
 		_ = c.Close()
 		return nil, err
 	}
@@ -87,22 +87,22 @@ func newSession(ctx context.Context, l *link) (*session, error) {
 // revision is the one in which a result may ask for more.
 const revision = "2026-07-28"
 
-// converses tells whether the server can ask for more by its result.
-func (s *session) converses() bool {
+// acceptsAnswers tells whether the server can ask for more by its result.
+func (s *session) acceptsAnswers() bool {
 	agreed := s.InitializeResult()
 	return agreed != nil && agreed.ProtocolVersion == revision
 }
 
-// connect makes the connection of a new session.
-func (l *link) connect() (connection, error) {
-	if l.place.target != nil {
+// dial makes the connection of a new session.
+func (l *sharedSession) dial() (connection, error) {
+	if l.endpoint.target != nil {
 		return newRemote(l)
 	}
 	return startLocal(l)
 }
 
-// unopened says why a session did not begin.
-func unopened(ctx context.Context, c connection, a *answer, err error) error {
+// openError says why a session did not begin.
+func openError(ctx context.Context, c connection, a *reply, err error) error {
 	var said engine.Reason
 	switch {
 	case ctx.Err() != nil:
@@ -116,53 +116,53 @@ func unopened(ctx context.Context, c connection, a *answer, err error) error {
 		}
 		return engine.Reason("it could not agree on a version of the protocol")
 	}
-	return a.trouble()
+	return a.asError()
 }
 
-// trouble is an answer without a result, as an error for an operator.
-func (a *answer) trouble() error {
+// asError is an answer without a result, as an error for an operator.
+func (a *reply) asError() error {
 	switch {
-	case a.lost != nil:
-		return a.lost
-	case a.large:
-		return errLarge
-	case a.failed != nil:
-		return engine.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.failed.code))
-	case a.gone:
-		return errGone
+	case a.err != nil:
+		return a.err
+	case a.tooLarge:
+		return errTooLarge
+	case a.rpcError != nil:
+		return engine.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
+	case a.sessionGone:
+		return errSessionGone
 	case a.status != 0:
 		return engine.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
 	}
-	return engine.Reason(a.bad)
+	return engine.Reason(a.invalid)
 }
 
-// errGone is a session that the server has forgotten.
-const errGone engine.Reason = "it has ended the session"
+// errSessionGone is a session that the server has forgotten.
+const errSessionGone engine.Reason = "it has ended the session"
 
 // ready asks a server that may have forgotten a session that was quiet whether it
 // still knows it, so that no call is lost to it.
 func (s *session) ready(ctx context.Context) error {
 	now := time.Now()
 	last := time.Unix(0, s.used.Swap(now.UnixNano()))
-	if !s.connection.keeps() || now.Sub(last) < quietTime {
+	if !s.connection.hasState() || now.Sub(last) < pingAfter {
 		return nil
 	}
-	e := &exchange{limit: maxGreeting}
-	err := s.Ping(e.within(ctx), nil)
-	if a := e.answer.Load(); a != nil && a.gone {
-		return errGone
+	e := &roundTrip{limit: maxHandshake}
+	err := s.Ping(e.withContext(ctx), nil)
+	if a := e.response.Load(); a != nil && a.sessionGone {
+		return errSessionGone
 	} else if a == nil {
 		return err
 	}
 	return nil
 }
 
-// close ends the session. Its connection has ended, or ends now.
-func (s *session) close() {
-	s.end()
+// closeAll ends the session. Its connection has ended, or ends now.
+func (s *session) closeAll() {
+	s.disconnect()
 	_ = s.Close()
-	s.connection.farewell()
+	s.connection.closeSession()
 }
 
-// end ends the session's connection. It waits for nothing.
-func (s *session) end() { _ = s.connection.Close() }
+// disconnect ends the session's connection. It waits for nothing.
+func (s *session) disconnect() { _ = s.connection.Close() }

@@ -1,9 +1,9 @@
 package engine
 
-// texts returns the bundled collection that web.search searches: short pages of
+// demoCorpus returns the bundled collection that web.search searches: short pages of
 // no other source, on hosts that are reserved for examples.
-func texts() []text {
-	return []text{
+func demoCorpus() []page {
+	return []page{
 		{"example.com", "/agents/memory-issues", "en", "AI agent memory issues",
 			"Agents that run for a long time meet three memory issues. Their context fills with old tool results, facts that were corrected come back, and notes of one task leak into the next. Keep results short, store corrections beside the fact that they replace, and give each task a memory of its own."},
 		{"docs.example.org", "/guides/agent-memory", "en", "A guide to the memory of agents",

@@ -9,17 +9,17 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// filling is a request that is being filled in.
-type filling struct {
+// requestBuilder is a request that is being filled in.
+type requestBuilder struct {
 	call      Call
 	arguments map[string]json.RawMessage
 	placed    int // arguments that have their place
-	outline
+	requestTemplate
 	refused *refusal.Error
 }
 
-// fill puts every argument in its place.
-func (f *filling) fill(target *url.URL) {
+// build puts every argument in its place.
+func (f *requestBuilder) build(target *url.URL) {
 	// The template is read as text: parsed, a brace would be an escape.
 	template, fixed, _ := strings.Cut(f.call.Run.URL, "?")
 	path := map[string]string{}
@@ -30,7 +30,7 @@ func (f *filling) fill(target *url.URL) {
 		raw, given := f.arguments[p.Argument]
 		if !given {
 			if p.In == "path" {
-				f.misfit(p, "it is missing, and a path needs it")
+				f.refuseArgument(p, "it is missing, and a path needs it")
 			}
 			continue
 		}
@@ -43,10 +43,10 @@ func (f *filling) fill(target *url.URL) {
 		if name == "" {
 			name = p.Argument
 		}
-		values := f.values(p, raw)
+		values := f.argumentValues(p, raw)
 		switch p.In {
 		case "path":
-			path[p.Argument] = f.segment(p, values)
+			path[p.Argument] = f.pathSegment(p, values)
 		case "query":
 			for _, v := range values {
 				if query.Len() > 0 {
@@ -57,7 +57,7 @@ func (f *filling) fill(target *url.URL) {
 		case "header":
 			for _, v := range values {
 				fields += len(v)
-				f.header.Set(name, f.field(p, v))
+				f.header.Set(name, f.headerValue(p, v))
 			}
 		default:
 			f.refused = Unavailable("%s: an argument has a place that no request has", f.call.Tool)
@@ -67,13 +67,13 @@ func (f *filling) fill(target *url.URL) {
 		f.refuse("The arguments are too long for the headers of a request; send less in one call.")
 	}
 	if f.refused == nil {
-		f.address(target, template, path, query.String())
+		f.buildURL(target, template, path, query.String())
 	}
 }
 
-// address makes the URL, which stays that of the template but for what stands in
+// buildURL makes the URL, which stays that of the template but for what stands in
 // braces and the members of the query.
-func (f *filling) address(target *url.URL, template string, path map[string]string, query string) {
+func (f *requestBuilder) buildURL(target *url.URL, template string, path map[string]string, query string) {
 	var b strings.Builder
 	rest := template
 	for {
@@ -110,10 +110,10 @@ func (f *filling) address(target *url.URL, template string, path map[string]stri
 	}
 }
 
-// values are the texts that an argument gives, escaped but for those of a header:
+// argumentValues are the texts that an argument gives, escaped but for those of a header:
 // one, one for each item of a list, or none for null, which is as good as absent.
-func (f *filling) values(p Parameter, raw json.RawMessage) []string {
-	texts, list, problem := plain(raw)
+func (f *requestBuilder) argumentValues(p Parameter, raw json.RawMessage) []string {
+	texts, list, problem := primitive(raw)
 	write := escape
 	if p.In == "header" {
 		write = func(s string) string { return s }
@@ -125,13 +125,13 @@ func (f *filling) values(p Parameter, raw json.RawMessage) []string {
 	case list && p.Join == "" && p.In != "query":
 		problem = "there is a place for one value, not for a list"
 	case p.In == "path":
-		problem = dividing(texts)
+		problem = pathProblem(texts)
 	}
 	if list && p.Join != "" && problem == "" && strings.Contains(strings.Join(texts, ""), ",") {
 		problem = "a comma in an item of this list would make it two"
 	}
 	if problem != "" {
-		f.misfit(p, problem)
+		f.refuseArgument(p, problem)
 		return nil
 	}
 	for i, t := range texts {
@@ -143,36 +143,36 @@ func (f *filling) values(p Parameter, raw json.RawMessage) []string {
 	return texts
 }
 
-// segment is the one value that stands in a path.
-func (f *filling) segment(p Parameter, values []string) string {
+// pathSegment is the one value that stands in a path.
+func (f *requestBuilder) pathSegment(p Parameter, values []string) string {
 	if len(values) == 1 {
 		return values[0]
 	}
-	f.misfit(p, "a path has a place for one value")
+	f.refuseArgument(p, "a path has a place for one value")
 	return ""
 }
 
-// field is a header's value.
-func (f *filling) field(p Parameter, value string) string {
+// headerValue is a header's value.
+func (f *requestBuilder) headerValue(p Parameter, value string) string {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c > '~' {
-			f.misfit(p, "a header holds visible ASCII characters, spaces and tabs only")
+			f.refuseArgument(p, "a header holds visible ASCII characters, spaces and tabs only")
 			return ""
 		}
 	}
 	if strings.Trim(value, " \t") != value {
-		f.misfit(p, "a header does not keep spaces around its value")
+		f.refuseArgument(p, "a header does not keep spaces around its value")
 		return ""
 	}
 	return value
 }
 
-// misfit refuses an argument for its model, which may send another.
-func (f *filling) misfit(p Parameter, why string) {
+// refuseArgument refuses an argument for its model, which may send another.
+func (f *requestBuilder) refuseArgument(p Parameter, why string) {
 	f.refuse(fmt.Sprintf("The argument %q cannot be sent: %s. Nothing was done; send another value.", p.Argument, why))
 }
 
-func (f *filling) refuse(message string) {
+func (f *requestBuilder) refuse(message string) {
 	if f.refused == nil {
 		f.refused = Failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent", f.call.Tool))
 	}

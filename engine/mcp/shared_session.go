@@ -11,47 +11,47 @@ import (
 )
 
 const (
-	openTime    = 30 * time.Second // for a session to begin
-	firstRest   = 200 * time.Millisecond
-	longestRest = 5 * time.Second
-	maxWait     = time.Second // for a rest to end; where it takes longer, a call is refused at once
+	openTime       = 30 * time.Second // for a session to begin
+	firstBackoff   = 200 * time.Millisecond
+	maxBackoff     = 5 * time.Second
+	maxBackoffWait = time.Second // for a rest to end; where it takes longer, a call is refused at once
 )
 
-// link holds the one session with a server, and opens another where it has ended.
-type link struct {
-	client *Client
-	place  place
-	used   atomic.Int64 // when, in nanoseconds
-	users  int          // calls that use it now; under the client's lock
+// sharedSession holds the one session with a server, and opens another where it has ended.
+type sharedSession struct {
+	client   *Client
+	endpoint endpoint
+	used     atomic.Int64 // when, in nanoseconds
+	calls    int          // calls that use it now; under the client's lock
 
 	mu       sync.Mutex
 	closed   bool
 	current  *session
-	opening  *opening
+	opening  *pendingOpen
 	failures int // in a row
-	rest     time.Time
+	retryAt  time.Time
 }
 
-// opening is a session that is being opened, for all who wait for it.
-type opening struct {
+// pendingOpen is a session that is being opened, for all who wait for it.
+type pendingOpen struct {
 	done    chan struct{}
 	session *session
 	err     error
 }
 
-// errResting is a server that is given time after it failed.
-const errResting engine.Reason = "it has failed lately and is given some time"
+// errBackingOff is a server that is given time after it failed.
+const errBackingOff engine.Reason = "it has failed lately and is given some time"
 
 // errClosed is a link whose client, or whose server's entry, is gone.
 const errClosed engine.Reason = "the gateway has ended the session"
 
-func (l *link) use()                         { l.used.Store(time.Now().UnixNano()) }
-func (l *link) lastUse() time.Time           { return time.Unix(0, l.used.Load()) }
-func (l *link) usedBefore(at time.Time) bool { return l.lastUse().Before(at) }
+func (l *sharedSession) touch()                       { l.used.Store(time.Now().UnixNano()) }
+func (l *sharedSession) lastUse() time.Time           { return time.Unix(0, l.used.Load()) }
+func (l *sharedSession) usedBefore(at time.Time) bool { return l.lastUse().Before(at) }
 
-// session returns the session, once it is open. Whoever stops waiting for it does
+// get returns the session, once it is open. Whoever stops waiting for it does
 // not stop it from being opened for others.
-func (l *link) session(ctx context.Context) (*session, error) {
+func (l *sharedSession) get(ctx context.Context) (*session, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -63,12 +63,12 @@ func (l *link) session(ctx context.Context) (*session, error) {
 	}
 	o := l.opening
 	if o == nil {
-		rest := max(time.Until(l.rest), 0)
-		if rest > maxWait {
+		rest := max(time.Until(l.retryAt), 0)
+		if rest > maxBackoffWait {
 			l.mu.Unlock()
-			return nil, errResting
+			return nil, errBackingOff
 		}
-		o = &opening{done: make(chan struct{})}
+		o = &pendingOpen{done: make(chan struct{})}
 		l.opening = o
 		if !l.client.spawn(func() { l.open(o, rest) }) {
 			l.opening = nil
@@ -86,7 +86,7 @@ func (l *link) session(ctx context.Context) (*session, error) {
 }
 
 // open opens a session after a rest.
-func (l *link) open(o *opening, rest time.Duration) {
+func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 	defer close(o.done)
 	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+rest)
 	defer cancel()
@@ -96,25 +96,25 @@ func (l *link) open(o *opening, rest time.Duration) {
 		case <-time.After(rest):
 		}
 	}
-	o.session, o.err = l.begin(ctx)
+	o.session, o.err = l.connectSafely(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.opening = nil
 	if o.err != nil {
-		l.failed()
+		l.backOff()
 		return
 	}
 	s := o.session
 	if l.closed || !l.client.spawn(func() { l.watch(s) }) {
 		o.session, o.err = nil, errClosed
-		s.close()
+		s.closeAll()
 		return
 	}
 	l.current = s
 }
 
-// begin contains what goes wrong where a session begins.
-func (l *link) begin(ctx context.Context) (s *session, err error) {
+// connectSafely contains what goes wrong where a session begins.
+func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, err = nil, engine.Reason(engine.PanicText(p))
@@ -123,23 +123,23 @@ func (l *link) begin(ctx context.Context) (s *session, err error) {
 	return newSession(ctx, l)
 }
 
-// failed is told, under the lock, of a session that did not begin, or that ended
+// backOff is told, under the lock, of a session that did not begin, or that ended
 // without an answer.
-func (l *link) failed() {
-	pause := min(firstRest<<min(l.failures, 10), longestRest)
+func (l *sharedSession) backOff() {
+	pause := min(firstBackoff<<min(l.failures, 10), maxBackoff)
 	l.failures++
-	l.rest = time.Now().Add(pause)
+	l.retryAt = time.Now().Add(pause)
 }
 
 // watch waits for a session to end, and sees to its end.
-func (l *link) watch(s *session) {
+func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
 	l.drop(s)
-	s.close()
+	s.closeAll()
 }
 
 // drop forgets a session that has ended.
-func (l *link) drop(s *session) {
+func (l *sharedSession) drop(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != s {
@@ -149,18 +149,18 @@ func (l *link) drop(s *session) {
 	if s.answered.Load() {
 		l.failures = 0
 	} else {
-		l.failed()
+		l.backOff()
 	}
 }
 
 // close ends the session, and the link with it.
-func (l *link) close() {
+func (l *sharedSession) close() {
 	l.mu.Lock()
 	s := l.current
 	l.closed, l.current = true, nil
 	l.mu.Unlock()
 	if s != nil {
-		s.end()
+		s.disconnect()
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 
 func nowhere() ([]net.Addr, error) { return nil, nil }
 
-func policyOf(t testing.TB, addresses ...string) *guard {
+func policyOf(t testing.TB, addresses ...string) *addressPolicy {
 	t.Helper()
-	g, err := newGuard(addresses, nil, nowhere)
+	g, err := newAddressPolicy(addresses, nil, nowhere)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestListedAddresses(t *testing.T) {
 		}
 	}
 	for _, broken := range []string{"", "localhost", "127.0.0.1/33", "127.0.0.1:80", "*", "127.1"} {
-		if _, err := newGuard([]string{"10.0.0.0/8", broken}, nil, nowhere); err == nil {
+		if _, err := newAddressPolicy([]string{"10.0.0.0/8", broken}, nil, nowhere); err == nil {
 			t.Errorf("the entry %q was taken", broken)
 		}
 	}
@@ -103,7 +103,7 @@ func TestOwnAddressesAreNotPublic(t *testing.T) {
 	own := func() ([]net.Addr, error) {
 		return []net.Addr{&net.IPNet{IP: net.ParseIP("8.8.8.8"), Mask: net.CIDRMask(24, 32)}}, nil
 	}
-	g, err := newGuard(nil, nil, own)
+	g, err := newAddressPolicy(nil, nil, own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestOwnAddressesAreNotPublic(t *testing.T) {
 func TestOnlyTCP(t *testing.T) {
 	g := policyOf(t, "127.0.0.1/32")
 	for _, c := range [][2]string{{"udp4", "127.0.0.1:1"}, {"unix", "/run/x.sock"}, {"tcp", "127.0.0.1:1"}, {"tcp4", "127.0.0.1"}, {"tcp4", "localhost:1"}, {"tcp4", ""}} {
-		if g.check(c[0], c[1]) == nil {
+		if g.checkDial(c[0], c[1]) == nil {
 			t.Errorf("%s %q was allowed", c[0], c[1])
 		}
 	}
-	if err := g.check("tcp4", "127.0.0.1:1"); err != nil {
+	if err := g.checkDial("tcp4", "127.0.0.1:1"); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/callgate/callgate/engine"
 )
 
-// errLarge is more than an answer may have.
-const errLarge engine.Reason = "it sent more than is allowed"
+// errTooLarge is more than an answer may have.
+const errTooLarge engine.Reason = "it sent more than is allowed"
 
-// bounded reads at most left bytes, and then fails.
-type bounded struct {
+// limitedReader reads at most left bytes, and then fails.
+type limitedReader struct {
 	from io.Reader
 	left int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errLarge
+		return 0, errTooLarge
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
@@ -30,18 +30,18 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events are those of a stream (text/event-stream). What it holds at once is bounded
+// eventReader are those of a stream (text/event-stream). What it holds at once is bounded
 // by what it reads from.
-type events struct {
+type eventReader struct {
 	lines *bufio.Reader
 	cr    bool // the line before ended in CR
 }
 
-func newEvents(from io.Reader) *events { return &events{lines: bufio.NewReader(from)} }
+func newEventReader(from io.Reader) *eventReader { return &eventReader{lines: bufio.NewReader(from)} }
 
 // next returns the data of the next event of the type message that has any. io.EOF
 // is the end of the stream; what stands behind the last empty line is no event.
-func (e *events) next() ([]byte, error) {
+func (e *eventReader) next() ([]byte, error) {
 	var data []byte
 	var filled, other bool // there is a line of data; it is of another type
 	for {
@@ -72,7 +72,7 @@ func (e *events) next() ([]byte, error) {
 
 // line is one line without its end, which is LF, CR or CRLF. The LF of a CRLF is
 // skipped when it comes, so that nothing waits for it.
-func (e *events) line() ([]byte, error) {
+func (e *eventReader) line() ([]byte, error) {
 	var line []byte
 	for {
 		c, err := e.lines.ReadByte()

@@ -18,24 +18,24 @@ type blockedError struct{ reason string }
 
 func (e *blockedError) Error() string { return e.reason }
 
-// guard is one policy of addresses, and the dialer that enforces it.
-type guard struct {
-	listed     []entry // not empty: these and no others
+// addressPolicy is one policy of addresses, and the dialer that enforces it.
+type addressPolicy struct {
+	allowed    []allowedPrefix // not empty: these and no others
 	public     *ssrf.Guardian
 	resolver   *net.Resolver
 	interfaces func() ([]net.Addr, error)
 }
 
-// entry is one listed prefix. A zone, where it has one, must match.
-type entry struct {
+// allowedPrefix is one listed prefix. A zone, where it has one, must match.
+type allowedPrefix struct {
 	prefix netip.Prefix
 	zone   string
 }
 
-// newGuard returns the policy of a tool's addresses. One that cannot be read is
+// newAddressPolicy returns the policy of a tool's addresses. One that cannot be read is
 // an error: it is not the same as none.
-func newGuard(addresses []string, resolver *net.Resolver, interfaces func() ([]net.Addr, error)) (*guard, error) {
-	g := &guard{public: ssrf.New(ssrf.WithAnyPort()), resolver: resolver, interfaces: interfaces}
+func newAddressPolicy(addresses []string, resolver *net.Resolver, interfaces func() ([]net.Addr, error)) (*addressPolicy, error) {
+	g := &addressPolicy{public: ssrf.New(ssrf.WithAnyPort()), resolver: resolver, interfaces: interfaces}
 	for i, address := range addresses {
 		prefix, err := netip.ParsePrefix(address)
 		zone := ""
@@ -50,28 +50,28 @@ func newGuard(addresses []string, resolver *net.Resolver, interfaces func() ([]n
 		if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
 			prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
 		}
-		g.listed = append(g.listed, entry{prefix.Masked(), zone})
+		g.allowed = append(g.allowed, allowedPrefix{prefix.Masked(), zone})
 	}
 	return g, nil
 }
 
-// azureHost answers inside every Azure network with the machine's own
+// azureWireServer answers inside every Azure network with the machine's own
 // configuration, though the block that it is in is public.
-var azureHost = netip.AddrFrom4([4]byte{168, 63, 129, 16})
+var azureWireServer = netip.AddrFrom4([4]byte{168, 63, 129, 16})
 
 // allow returns nil, or why the address may not be connected to.
-func (g *guard) allow(addr netip.Addr) error {
+func (g *addressPolicy) allow(addr netip.Addr) error {
 	addr = addr.Unmap()
-	if len(g.listed) > 0 {
+	if len(g.allowed) > 0 {
 		bare := addr.WithZone("")
-		for _, e := range g.listed {
+		for _, e := range g.allowed {
 			if e.prefix.Contains(bare) && (e.zone == "" || e.zone == addr.Zone()) {
 				return nil
 			}
 		}
 		return &blockedError{fmt.Sprintf("%s is not among the tool's addresses", addr)}
 	}
-	if addr == azureHost || g.public.SafeAddr(addr) != nil {
+	if addr == azureWireServer || g.public.SafeAddr(addr) != nil {
 		return &blockedError{fmt.Sprintf("%s is not a public address, and the tool lists no addresses", addr)}
 	}
 	own, err := g.interfaces()
@@ -90,12 +90,12 @@ func (g *guard) allow(addr netip.Addr) error {
 
 // dial connects to the first allowed address of a host. It fails with a
 // *blockedError where an address was blocked and no other could be connected to.
-func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g *addressPolicy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, errors.New("the address has no port")
 	}
-	if oldSpelling(host) {
+	if isLegacyIPv4(host) {
 		return nil, &blockedError{"the host is an IPv4 address in an old spelling; write it as four decimal numbers"}
 	}
 	var refused atomic.Pointer[blockedError]
@@ -103,8 +103,8 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		Resolver: g.resolver,
 		Control: func(network, address string, _ syscall.RawConn) (err error) {
 			// On a goroutine of others, where a panic would end the process.
-			defer contain(&err)
-			if err = g.check(network, address); err != nil {
+			defer recoverTo(&err)
+			if err = g.checkDial(network, address); err != nil {
 				var b *blockedError
 				if errors.As(err, &b) {
 					refused.Store(b)
@@ -123,8 +123,8 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, nil
 }
 
-// check judges one resolved address, just before it is connected to.
-func (g *guard) check(network, address string) error {
+// checkDial judges one resolved address, just before it is connected to.
+func (g *addressPolicy) checkDial(network, address string) error {
 	if network != "tcp4" && network != "tcp6" {
 		return &blockedError{"only TCP is allowed"}
 	}
@@ -135,16 +135,16 @@ func (g *guard) check(network, address string) error {
 	return g.allow(resolved.Addr())
 }
 
-func contain(err *error) {
+func recoverTo(err *error) {
 	if p := recover(); p != nil {
 		*err = errors.New(PanicText(p))
 	}
 }
 
-// oldSpelling tells whether a host is an IPv4 address to some resolvers, but
+// isLegacyIPv4 tells whether a host is an IPv4 address to some resolvers, but
 // not by the one spelling that every program reads alike. It is so if its last
 // label is a number: no name of the DNS ends in one.
-func oldSpelling(host string) bool {
+func isLegacyIPv4(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	maxQuestions    = 16
-	maxQuestionName = 128      // bytes
-	maxState        = 16 << 10 // bytes
-	maxAsked        = 32 << 10 // bytes of all questions and the state
+	maxQuestions     = 16
+	maxQuestionName  = 128      // bytes
+	maxState         = 16 << 10 // bytes
+	maxInputRequired = 32 << 10 // bytes of all questions and the state
 )
 
 // The kinds of questions, and the methods of the protocol that put them.
@@ -26,17 +26,17 @@ const (
 	kindSampling = "sampling"
 	kindRoots    = "roots"
 
-	askElicitation = "elicitation/create"
-	askSampling    = "sampling/createMessage"
-	askRoots       = "roots/list"
+	methodElicitation = "elicitation/create"
+	methodSampling    = "sampling/createMessage"
+	methodRoots       = "roots/list"
 )
 
-// resultAsks is the type of a result that asks for more.
-const resultAsks = "input_required"
+// resultInputRequired is the type of a result that asks for more.
+const resultInputRequired = "input_required"
 
-// offer is what one request tells its server that it may ask: the capabilities of
+// capabilitiesFor is what one request tells its server that it may ask: the capabilities of
 // whoever calls, in the protocol's form.
-func offer(asks []string) map[string]any {
+func capabilitiesFor(asks []string) map[string]any {
 	all, elicitation := map[string]any{}, map[string]any{}
 	for _, kind := range asks {
 		switch kind {
@@ -50,18 +50,18 @@ func offer(asks []string) map[string]any {
 	return all
 }
 
-// answersOf writes what goes back to a tool that has asked, as members that follow
+// encodeAnswers writes what goes back to a tool that has asked, as members that follow
 // another: the answers byte for byte as they were judged.
-func answersOf(call engine.Call) ([]byte, error) {
+func encodeAnswers(call engine.Call) ([]byte, error) {
 	var b bytes.Buffer
 	if len(call.Answers) > 0 {
 		before := `,"inputResponses":{`
 		for _, name := range sortedNames(call.Answers) {
-			if err := strict(call.Answers[name]); err != nil {
+			if err := checkStrict(call.Answers[name]); err != nil {
 				return nil, engine.Reason("an answer is not strict JSON")
 			}
 			b.WriteString(before)
-			b.Write(quote(name))
+			b.Write(quoteJSON(name))
 			b.WriteByte(':')
 			b.Write(call.Answers[name])
 			before = ","
@@ -70,33 +70,33 @@ func answersOf(call engine.Call) ([]byte, error) {
 	}
 	if call.State != nil {
 		b.WriteString(`,"requestState":`)
-		b.Write(quote(*call.State))
+		b.Write(quoteJSON(*call.State))
 	}
 	return b.Bytes(), nil
 }
 
-// quote writes a text as JSON.
-func quote(s string) []byte {
+// quoteJSON writes a text as JSON.
+func quoteJSON(s string) []byte {
 	b, _ := json.Marshal(s) // every string can be
 	return b
 }
 
-// askedOf reads a result that asks for more, with the refusal that it is: whoever
+// readInputRequired reads a result that asks for more, with the refusal that it is: whoever
 // called may lift it. Questions are of the kinds that were offered; what is in them
 // was not judged. A state without any is from a server that wants to be called again.
-func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.InputRequired, *refusal.Error) {
-	if !onlyAsks(members) {
+func readInputRequired(call engine.Call, members map[string]json.RawMessage) (*engine.InputRequired, *refusal.Error) {
+	if !isOnlyInputRequired(members) {
 		return nil, engine.InvalidResult(call, "its result asks for more, and is one as well")
 	}
 	asked, size := &engine.InputRequired{}, 0
-	if state := present(members["requestState"]); state != nil {
+	if state := nonNull(members["requestState"]); state != nil {
 		asked.State = new(string)
 		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
 			return nil, engine.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
 		size += len(*asked.State)
 	}
-	requests := present(members["inputRequests"])
+	requests := nonNull(members["inputRequests"])
 	all, ok := object(requests)
 	switch {
 	case requests != nil && !ok, requests == nil && asked.State == nil:
@@ -107,7 +107,7 @@ func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Inpu
 		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
 	}
 	for _, name := range sortedNames(all) {
-		q, ok := questionOf(name, all[name])
+		q, ok := readQuestion(name, all[name])
 		switch {
 		case !ok:
 			return nil, engine.InvalidResult(call, "it asks a question that cannot be read")
@@ -117,25 +117,25 @@ func askedOf(call engine.Call, members map[string]json.RawMessage) (*engine.Inpu
 		size += len(q.Name) + len(q.Method) + len(q.Params)
 		asked.Questions = append(asked.Questions, q)
 	}
-	if size > maxAsked {
-		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxAsked))
+	if size > maxInputRequired {
+		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
 	return asked, engine.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
 }
 
-// onlyAsks tells whether a result that asks for more holds nothing that it would hold
+// isOnlyInputRequired tells whether a result that asks for more holds nothing that it would hold
 // otherwise.
-func onlyAsks(members map[string]json.RawMessage) bool {
+func isOnlyInputRequired(members map[string]json.RawMessage) bool {
 	content, list := array(members["content"])
 	failed := members["isError"]
-	return (present(members["content"]) == nil || list && len(content) == 0) &&
-		present(members["structuredContent"]) == nil && (failed == nil || string(failed) == "false")
+	return (nonNull(members["content"]) == nil || list && len(content) == 0) &&
+		nonNull(members["structuredContent"]) == nil && (failed == nil || string(failed) == "false")
 }
 
-// questionOf reads one question. Its kind is empty where the method, or the mode, is
+// readQuestion reads one question. Its kind is empty where the method, or the mode, is
 // not known.
-func questionOf(name string, b json.RawMessage) (engine.Question, bool) {
+func readQuestion(name string, b json.RawMessage) (engine.Question, bool) {
 	members, ok := object(b)
 	q := engine.Question{Name: name, Params: json.RawMessage("{}")}
 	expected := 1
@@ -150,11 +150,11 @@ func questionOf(name string, b json.RawMessage) (engine.Question, bool) {
 		return q, false
 	}
 	switch q.Method {
-	case askSampling:
+	case methodSampling:
 		q.Kind = kindSampling
-	case askRoots:
+	case methodRoots:
 		q.Kind = kindRoots
-	case askElicitation:
+	case methodElicitation:
 		if !optionalString(params["mode"], &mode) {
 			return q, false
 		}

@@ -36,7 +36,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		defer response.Body.Close()
 		call := Call{Tool: "sample", Run: Run{MaxResultBytes: 64}}
-		result, refused, err := read(response, call)
+		result, refused, err := ReadResult(response, call)
 		outcomes := 0
 		for _, ended := range []bool{refused == nil && err == nil, refused != nil, err != nil} {
 			if ended {

@@ -13,28 +13,28 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// slack is what a compressed body may be longer than what it decodes to, and
+// compressedSlack is what a compressed body may be longer than what it decodes to, and
 // bounds streams that decode to nothing.
-const slack = 64 << 10
+const compressedSlack = 64 << 10
 
-// errSourceFull is a compressed body longer than any that may decode to a
+// errBodyTooLong is a compressed body longer than any that may decode to a
 // result within bounds.
-var errSourceFull = errors.New("the body is longer than any result may be")
+var errBodyTooLong = errors.New("the body is longer than any result may be")
 
-// source reads a body as it comes over the wire, at most left bytes, and keeps
+// wireReader reads a body as it comes over the wire, at most left bytes, and keeps
 // the error of the wire apart from those of the decoders above it.
-type source struct {
+type wireReader struct {
 	from io.Reader
 	left int64
 	err  error
 }
 
-func (s *source) Read(b []byte) (int, error) {
+func (s *wireReader) Read(b []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
 	if s.left <= 0 {
-		s.err = errSourceFull
+		s.err = errBodyTooLong
 		return 0, s.err
 	}
 	if int64(len(b)) > s.left {
@@ -46,16 +46,16 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read reads the answer of a tool that ran. It returns a result, or a refusal,
+// ReadResult reads the answer of a tool that ran. It returns a result, or a refusal,
 // or the error with which the connection broke.
-func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
-	json, fault := form(response.Header.Values("Content-Type"))
+func ReadResult(response *http.Response, call Call) (Result, *refusal.Error, error) {
+	json, fault := parseContentType(response.Header.Values("Content-Type"))
 	if fault != "" {
 		return Result{}, InvalidResult(call, fault), nil
 	}
 	limit := call.Run.MaxResultBytes
-	wire := &source{from: response.Body, left: limit + slack}
-	decoded, fault, err := decoder(response, wire, limit)
+	wire := &wireReader{from: response.Body, left: limit + compressedSlack}
+	decoded, fault, err := decompress(response, wire, limit)
 	if err == nil && fault == "" {
 		var body []byte
 		if body, err = io.ReadAll(io.LimitReader(decoded, limit+1)); err == nil {
@@ -69,7 +69,7 @@ func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
 		}
 	}
 	switch {
-	case errors.Is(err, errSourceFull), errors.Is(wire.err, errSourceFull):
+	case errors.Is(err, errBodyTooLong), errors.Is(wire.err, errBodyTooLong):
 		return Result{}, ResultTooLarge(call), nil
 	case fault != "":
 		return Result{}, InvalidResult(call, fault), nil
@@ -80,8 +80,8 @@ func read(response *http.Response, call Call) (Result, *refusal.Error, error) {
 	}
 }
 
-// form reads the content type. A fault says why there is no reading it.
-func form(values []string) (json bool, fault string) {
+// parseContentType reads the content type. A fault says why there is no reading it.
+func parseContentType(values []string) (json bool, fault string) {
 	switch len(values) {
 	case 0:
 		return false, ""
@@ -106,12 +106,12 @@ func form(values []string) (json bool, fault string) {
 	}
 }
 
-// decoder undoes the content encoding. A fault says that it is none of ours.
-func decoder(response *http.Response, wire *source, limit int64) (decoded io.Reader, fault string, err error) {
+// decompress undoes the content encoding. A fault says that it is none of ours.
+func decompress(response *http.Response, wire *wireReader, limit int64) (decoded io.Reader, fault string, err error) {
 	switch encoding := strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")); encoding {
 	case "", "identity":
 		if response.ContentLength > limit {
-			return nil, "", errSourceFull
+			return nil, "", errBodyTooLong
 		}
 		return wire, "", nil
 	case "gzip", "x-gzip":

@@ -2,17 +2,17 @@ package mcp
 
 import "strconv"
 
-// glance finds the id of a message while it passes, whatever the message is worth
+// idScanner finds the id of a message while it passes, whatever the message is worth
 // otherwise: a line that is too long to be kept, or that is not strict JSON, is the
 // fault of the one call that it answers. It holds a few bytes at most.
-type glance struct {
+type idScanner struct {
 	depth   int
 	quoted  bool
 	escaped bool
-	value   bool // behind the colon of a member of the message
+	inValue bool // behind the colon of a member of the message
 	name    []byte
 	ids     int // members of that name
-	number  []byte
+	digits  []byte
 }
 
 // idName is the name of the member, and maxDigits of what it can be.
@@ -21,17 +21,17 @@ const (
 	maxDigits = 20
 )
 
-// see takes the next bytes.
-func (g *glance) see(b []byte) {
+// scan takes the next bytes.
+func (g *idScanner) scan(b []byte) {
 	for _, c := range b {
 		if g.quoted {
-			g.inside(c)
+			g.scanString(c)
 			continue
 		}
 		switch c {
 		case '"':
 			g.quoted = true
-			if g.depth == 1 && !g.value {
+			if g.depth == 1 && !g.inValue {
 				g.name = g.name[:0]
 			}
 		case '{', '[':
@@ -39,24 +39,24 @@ func (g *glance) see(b []byte) {
 		case '}', ']':
 			g.depth--
 		case ':':
-			if g.depth == 1 && !g.value {
-				g.value = true
+			if g.depth == 1 && !g.inValue {
+				g.inValue = true
 				if string(g.name) == idName {
 					g.ids++
 				}
 			}
 		case ',':
-			g.value = g.value && g.depth != 1
+			g.inValue = g.inValue && g.depth != 1
 		default:
-			if c > ' ' && g.depth == 1 && g.value && string(g.name) == idName && len(g.number) <= maxDigits {
-				g.number = append(g.number, c)
+			if c > ' ' && g.depth == 1 && g.inValue && string(g.name) == idName && len(g.digits) <= maxDigits {
+				g.digits = append(g.digits, c)
 			}
 		}
 	}
 }
 
-// inside takes a byte of a string.
-func (g *glance) inside(c byte) {
+// scanString takes a byte of a string.
+func (g *idScanner) scanString(c byte) {
 	switch {
 	case g.escaped:
 		g.escaped = false
@@ -65,13 +65,13 @@ func (g *glance) inside(c byte) {
 	case c == '"':
 		g.quoted = false
 	}
-	if g.quoted && g.depth == 1 && !g.value && len(g.name) <= len(idName) {
+	if g.quoted && g.depth == 1 && !g.inValue && len(g.name) <= len(idName) {
 		g.name = append(g.name, c)
 	}
 }
 
 // id is the one that was seen.
-func (g *glance) id() (int64, bool) {
-	id, err := strconv.ParseInt(string(g.number), 10, 64)
-	return id, err == nil && g.ids == 1 && len(g.number) <= maxDigits
+func (g *idScanner) id() (int64, bool) {
+	id, err := strconv.ParseInt(string(g.digits), 10, 64)
+	return id, err == nil && g.ids == 1 && len(g.digits) <= maxDigits
 }

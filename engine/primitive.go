@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// members reads an object, and keeps the bytes of its values as they are.
-func members(arguments []byte) (map[string]json.RawMessage, error) {
+// ObjectMembers reads an object, and keeps the bytes of its values as they are.
+func ObjectMembers(arguments []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	all := map[string]json.RawMessage{}
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
@@ -41,9 +41,9 @@ func members(arguments []byte) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-// plain reads what can stand outside of JSON: a string, a number digit by digit, a
+// primitive reads what can stand outside of JSON: a string, a number digit by digit, a
 // boolean, a list of them. null gives none.
-func plain(raw json.RawMessage) (all []string, list bool, problem string) {
+func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
 	if len(raw) > 0 && raw[0] == '[' {
 		var items []json.RawMessage
 		if err := json.Unmarshal(raw, &items); err != nil {
@@ -53,7 +53,7 @@ func plain(raw json.RawMessage) (all []string, list bool, problem string) {
 			if item[0] == '[' || item[0] == 'n' {
 				return nil, true, "an item of its list is a list or null"
 			}
-			one, _, problem := plain(item)
+			one, _, problem := primitive(item)
 			if problem != "" {
 				return nil, true, problem
 			}
@@ -83,11 +83,11 @@ var (
 	escapedSemicolon = regexp.MustCompile(`(?i)%(25)*3b`)
 )
 
-// dividing says why a value of a path may not stand there: it would be another path,
+// pathProblem says why a value of a path may not stand there: it would be another path,
 // at the latest where somebody decodes it. Many servers do so before they look which
 // of their resources is meant, so that an escaped slash is one to them; and some
 // leave away what stands behind a semicolon.
-func dividing(values []string) string {
+func pathProblem(values []string) string {
 	for _, v := range values {
 		switch {
 		case v == "":

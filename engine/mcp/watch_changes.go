@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	maxFollowed  = 1 << 20 // bytes of one stream, before it is opened anew
-	firstPause   = time.Second
-	longestPause = 5 * time.Minute
+	maxStreamBytes = 1 << 20 // bytes of one stream, before it is opened anew
+	firstPause     = time.Second
+	maxPause       = 5 * time.Minute
 )
 
-// follow keeps a stream open on which the server tells that its tools have changed:
+// watchChanges keeps a stream open on which the server tells that its tools have changed:
 // the answer to a request, or where there is none, to a GET. It ends with the
 // session, and where the server has no such stream.
-func (r *remote) follow(request *jsonrpc.Request) {
+func (r *remote) watchChanges(request *jsonrpc.Request) {
 	pause := firstPause
 	for {
 		began := time.Now()
-		if !r.hear(request) {
+		if !r.readChanges(request) {
 			return
 		}
-		if time.Since(began) > longestPause {
+		if time.Since(began) > maxPause {
 			pause = firstPause
 		}
 		select {
@@ -31,20 +31,20 @@ func (r *remote) follow(request *jsonrpc.Request) {
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxPause)
 		// What was said meanwhile was not heard.
-		r.client.ring(r.place.server)
+		r.client.toolsChanged(r.endpoint.server)
 	}
 }
 
-// hear reads one stream to its end, and tells whether to open another.
-func (r *remote) hear(request *jsonrpc.Request) (again bool) {
+// readChanges reads one stream to its end, and tells whether to open another.
+func (r *remote) readChanges(request *jsonrpc.Request) (again bool) {
 	defer func() {
 		if recover() != nil {
 			again = false
 		}
 	}()
-	response, err := r.open(request)
+	response, err := r.openStream(request)
 	if err != nil {
 		return r.ctx.Err() == nil
 	}
@@ -52,29 +52,29 @@ func (r *remote) hear(request *jsonrpc.Request) (again bool) {
 	if response.StatusCode != http.StatusOK || mediaType(response.Header) != "text/event-stream" {
 		return response.StatusCode >= http.StatusInternalServerError
 	}
-	stream := newEvents(&bounded{response.Body, maxFollowed})
+	stream := newEventReader(&limitedReader{response.Body, maxStreamBytes})
 	for {
 		data, err := stream.next()
 		if err != nil {
 			return r.ctx.Err() == nil
 		}
 		m, err := readMessage(data)
-		if err != nil || !m.asks {
+		if err != nil || !m.hasMethod {
 			return err == nil
 		}
-		r.notice(m)
+		r.handleNotification(m)
 	}
 }
 
-func (r *remote) open(request *jsonrpc.Request) (*http.Response, error) {
+func (r *remote) openStream(request *jsonrpc.Request) (*http.Response, error) {
 	if request != nil {
-		return r.send(r.ctx, request, &exchange{})
+		return r.send(r.ctx, request, &roundTrip{})
 	}
 	get, err := r.request(r.ctx, http.MethodGet)
 	if err != nil {
 		return nil, err
 	}
 	get.Header.Set("Accept", "text/event-stream")
-	response, _, err := r.client.options.Outbound.Send(get, r.place.addresses, false)
+	response, _, err := r.client.options.Outbound.Send(get, r.endpoint.addresses, false)
 	return response, err
 }

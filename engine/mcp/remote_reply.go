@@ -1,0 +1,170 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const (
+	maxRefusal  = 64 << 10 // bytes that are read of an answer of 4xx
+	maxRequests = 64       // requests of a server while it answers one of ours
+)
+
+// read reads the answer to a request.
+func (r *remote) read(ctx context.Context, response *http.Response, request *jsonrpc.Request, e *roundTrip) *reply {
+	id := request.ID.Raw().(int64)
+	status := response.StatusCode
+	media := mediaType(response.Header)
+	switch {
+	case status == http.StatusNotFound && response.Request.Header.Get(headerSession) != "":
+		return &reply{sessionGone: true}
+	case status >= 400 && status < 500:
+		return readRefusal(response, id, media)
+	case status < 200 || status > 299:
+		return &reply{status: status, retryAfter: response.Header.Get("Retry-After")}
+	}
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return &reply{invalid: "its answer is encoded, which was not asked for"}
+	}
+	switch media {
+	case "application/json":
+		return r.readJSON(response, id, e.limit)
+	case "text/event-stream":
+		return r.readStream(ctx, response, id, e)
+	}
+	return &reply{invalid: "its answer is neither JSON nor a stream of events by its content type"}
+}
+
+// mediaType is the one content type, without its parameters.
+func mediaType(header http.Header) string {
+	values := header.Values("Content-Type")
+	if len(values) != 1 {
+		return ""
+	}
+	media, parameters, err := mime.ParseMediaType(values[0])
+	if charset := strings.ToLower(parameters["charset"]); err != nil || charset != "" && charset != "utf-8" && charset != "us-ascii" {
+		return ""
+	}
+	return media
+}
+
+// readRefusal reads an answer of 4xx, which may say more in JSON-RPC.
+func readRefusal(response *http.Response, id int64, media string) *reply {
+	a := &reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	if media != "application/json" || response.Header.Get("Content-Encoding") != "" {
+		return a
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1))
+	if err != nil || len(body) > maxRefusal {
+		return a
+	}
+	if m, err := readMessage(body); err == nil && m.rpcError != nil && (m.id == nil || m.answers(id)) {
+		a.rpcError = m.rpcError
+	}
+	return a
+}
+
+// What a server does wrong on a connection.
+const (
+	wrongID      = "it answered a request that was not sent"
+	wrongRequest = "it asked more of the gateway than is answered"
+	wrongMessage = "it sent something beside its answer"
+)
+
+// readJSON reads an answer that is one message.
+func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
+	if response.ContentLength > limit {
+		return &reply{tooLarge: true}
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case err != nil:
+		return &reply{err: err}
+	case int64(len(body)) > limit:
+		return &reply{tooLarge: true}
+	}
+	m, err := readMessage(body)
+	switch {
+	case err != nil:
+		return &reply{invalid: err.Error()}
+	case m.hasMethod:
+		return &reply{invalid: wrongMessage}
+	case !m.answers(id) && (m.rpcError == nil || m.id != nil):
+		return &reply{invalid: wrongID}
+	}
+	return responseOf(m)
+}
+
+// readStream reads a stream up to the answer. All of it together is no longer than an
+// answer may be.
+func (r *remote) readStream(ctx context.Context, response *http.Response, id int64, e *roundTrip) *reply {
+	stream := newEventReader(&limitedReader{response.Body, e.limit})
+	for asked := 0; ; {
+		data, err := stream.next()
+		switch {
+		case errors.Is(err, errTooLarge):
+			return &reply{tooLarge: true}
+		case errors.Is(err, io.EOF):
+			return &reply{err: io.ErrUnexpectedEOF}
+		case err != nil:
+			return &reply{err: err}
+		}
+		m, err := readMessage(data)
+		switch {
+		case err != nil:
+			return &reply{invalid: err.Error()}
+		case m.hasMethod && m.id == nil:
+			r.handleNotification(m)
+			e.notify(m)
+		case m.hasMethod:
+			if asked++; r.modern() || asked > maxRequests {
+				return &reply{invalid: wrongRequest}
+			}
+			r.answerServer(ctx, m)
+		case m.answers(id):
+			return responseOf(m)
+		default:
+			return &reply{invalid: wrongID}
+		}
+	}
+}
+
+// handleNotification takes a notification. All but one, and what is of the call itself, are of no use
+// here: nothing was asked for that they could tell of.
+func (r *remote) handleNotification(m *message) {
+	if m.method == noticeChanged {
+		r.client.toolsChanged(r.endpoint.server)
+	}
+}
+
+// answerServer answers what a server of the older revisions asks.
+func (r *remote) answerServer(ctx context.Context, m *message) {
+	request, err := r.request(ctx, http.MethodPost)
+	if err != nil {
+		return
+	}
+	body := serverReply(m)
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false); err == nil {
+		response.Body.Close()
+	}
+}
+
+// serverReply is the answer to what a server asks: ping, and nothing else.
+func serverReply(m *message) []byte {
+	head := []byte(`{"jsonrpc":"2.0","id":`)
+	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`
+	if m.method == methodPing {
+		tail = `,"result":{}}`
+	}
+	return append(append(head, m.id...), tail...)
+}
