@@ -18,9 +18,9 @@ type Admission struct {
 	request   Request // of the subject that was let in, without inputs
 	principal string
 	// statesAgent says that the request named its agent: nothing stood in for it.
-	statesAgent bool
-	strays      bool // it is for a workspace or a project that is not the principal's
-	terms       Constraints
+	statesAgent      bool
+	outsidePrincipal bool // it is for a workspace or a project that is not the principal's
+	constraints      Constraints
 }
 
 // Admit lets a request in, or says why not, as the first step of every
@@ -31,13 +31,13 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 	d := k.open(request, ModeCall, nil)
 	c := d.calls[0]
 	if d.run(ctx, pipeline[:1], false) {
-		d.note(ctx)
-		d.close()
+		d.recordRest(ctx)
+		d.report()
 		return nil, c.refused
 	}
 	states := request.Agent != ""
 	request.Subject, request.identified = c.subject, nil
-	return &Admission{kernel: k, request: request, principal: owner(c.principal), statesAgent: states, strays: c.strays()}, nil
+	return &Admission{kernel: k, request: request, principal: principalName(c.principal), statesAgent: states, outsidePrincipal: c.outsidePrincipal()}, nil
 }
 
 // Subject is for whom, and where, the request was let in.
@@ -49,7 +49,7 @@ func (a *Admission) Principal() string { return a.principal }
 // AgentRequired tells whether a call must itself state its agent, by the configuration
 // of now.
 func (a *Admission) AgentRequired() bool {
-	return a.kernel != nil && a.kernel.state.Load().AgentRequired
+	return a.kernel != nil && a.kernel.config.Load().AgentRequired
 }
 
 // ToolName returns the registry's name for one of OpenAI's alphabet, by the
@@ -58,13 +58,13 @@ func (a *Admission) ToolName(wire string) (name string, ok bool) {
 	if a.kernel == nil {
 		return "", false
 	}
-	return a.kernel.state.Load().wire.Name(wire)
+	return a.kernel.config.Load().openAINames.Name(wire)
 }
 
 // ToolName returns the registry's name for one of an alphabet, by the configuration of
 // now. A name that stands for no tool is not ok.
 func (k *Kernel) ToolName(of Alphabet, wire string) (name string, ok bool) {
-	return k.state.Load().alphabet(of).Name(wire)
+	return k.config.Load().namesFor(of).Name(wire)
 }
 
 // Tools lists what the agent may use now, as Kernel.Tools does.
@@ -72,7 +72,7 @@ func (a *Admission) Tools() ([]Tool, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
 	}
-	c, err := a.kernel.enter(context.Background(), a.request, a) // nothing in it waits
+	c, err := a.kernel.admitRequest(context.Background(), a.request, a) // nothing in it waits
 	if err != nil {
 		return nil, err
 	}
@@ -85,19 +85,19 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
 	}
-	c := &call{kernel: a.kernel, state: a.kernel.state.Load(), subject: a.request.Subject}
-	entry, known := c.state.Tools.Lookup(name)
-	if !known || a.strays || c.subject.Agent == "" {
+	c := &call{kernel: a.kernel, config: a.kernel.config.Load(), subject: a.request.Subject}
+	entry, known := c.config.Tools.Lookup(name)
+	if !known || a.outsidePrincipal || c.subject.Agent == "" {
 		return nil, nil
 	}
-	may, err := c.mayUse(entry)
+	may, err := c.mayShow(entry)
 	if err != nil {
 		return nil, refusal.From(refusal.Permission, err)
 	}
 	if !may {
 		return nil, nil
 	}
-	tool := c.shown(entry)
+	tool := c.toolView(entry)
 	return &tool, nil
 }
 

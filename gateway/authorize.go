@@ -21,33 +21,33 @@ type Authorizer interface {
 // tool's server cannot be asked, is not_found. The result of the call is not
 // delivered by that.
 func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id string, nth int) (status string, err error) {
-	c, err := k.enter(ctx, request, nil)
+	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return "", err
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
-	found, err := k.store.Get(ctx, id, owner(c.principal))
+	found, err := k.store.Get(ctx, id, principalName(c.principal))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return "", notNow(ctx, err)
+		return "", refuseUnknown(ctx, err)
 	}
 	challenges := MetadataOf(&found).Challenges
 	if err != nil || nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}
-	tool, ok := c.state.Tools.LookupVersion(found.Task.Tool, found.Task.Version)
+	tool, ok := c.config.Tools.LookupVersion(found.Task.Tool, found.Task.Version)
 	if !ok {
 		return "", absent
 	}
 	if k.quarantined(tool.Name()) {
-		return "", quarantine(tool.Name())
+		return "", refuseQuarantined(tool.Name())
 	}
-	asker, ok := k.parts.Engine.(Authorizer)
+	asker, ok := k.deps.Engine.(Authorizer)
 	if !ok {
 		return "", absent
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			status, err = "", refusal.From(refusal.Execute, panicked(p))
+			status, err = "", refusal.From(refusal.Execute, panicError(p))
 		}
 	}()
 	return asker.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)

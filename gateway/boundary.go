@@ -10,36 +10,36 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// enterWorkspace is the stage workspace: it exists, and is the principal's.
-func enterWorkspace(_ context.Context, c *call) error {
+// checkWorkspace is the stage workspace: it exists, and is the principal's.
+func checkWorkspace(_ context.Context, c *call) error {
 	if p := c.principal; p != nil && c.subject.Workspace != p.Workspace {
 		return refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
 	}
-	_, err := c.state.Workspaces.Workspace(c.subject.Workspace)
+	_, err := c.config.Workspaces.Workspace(c.subject.Workspace)
 	return err
 }
 
-// enterProject is the first step of the stage project: it is the principal's, is
+// checkProject is the first step of the stage project: it is the principal's, is
 // in the workspace, and lists the agent.
-func enterProject(_ context.Context, c *call) error {
+func checkProject(_ context.Context, c *call) error {
 	if p := c.principal; p != nil && !slices.Contains(p.Projects, c.subject.Project) {
 		return refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
 	}
-	project, err := c.state.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	project, err := c.config.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
 	c.project = project
 	return err
 }
 
-// strays tells whether a request names a workspace or a project that is not its
+// outsidePrincipal tells whether a request names a workspace or a project that is not its
 // principal's.
-func (c *call) strays() bool {
+func (c *call) outsidePrincipal() bool {
 	p, s := c.principal, c.subject
 	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
 }
 
-// stayWithin is the second step: what the schema marks with x-boundary lies
+// checkBoundary is the second step: what the schema marks with x-boundary lies
 // within what the project lists, and so do the folders that answers name.
-func stayWithin(_ context.Context, c *call) error {
+func checkBoundary(_ context.Context, c *call) error {
 	if c.project == nil {
 		return errors.New("no project was entered")
 	}
@@ -64,7 +64,7 @@ func stayWithin(_ context.Context, c *call) error {
 	if len(violations) > 0 {
 		c.offsets(violations, places)
 	}
-	outsiders, err := c.outsiders(maxViolations - len(violations))
+	outsiders, err := c.answersOutside(maxViolations - len(violations))
 	if err != nil {
 		return err
 	}

@@ -47,37 +47,37 @@ const answerWait = 5 * time.Second
 func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
 	ctx = context.WithoutCancel(ctx) // what has come in is not dropped half-way
 	for {
-		call, err := k.posted(ctx, p)
+		call, err := k.findPosted(ctx, p)
 		if err != nil {
 			return err
 		}
-		if k.overdue(&call) {
+		if k.isExpired(&call) {
 			k.expire(ctx, &call)
-			return k.dispute(ctx, &call, p, notPending(tooLate))
+			return k.recordDispute(ctx, &call, p, refuseNotWaiting(tooLate))
 		}
 		if call.Step == store.Ended {
-			return k.repeated(ctx, &call, p)
+			return k.repeatedAnswer(ctx, &call, p)
 		}
 		c := k.restore(&call)
-		if !k.ends.begin(c) {
-			if err := k.untilEnded(ctx, &call); err != nil {
+		if !k.endings.begin(c) {
+			if err := k.waitEnded(ctx, &call); err != nil {
 				return err
 			}
 			continue
 		}
-		subscribed := a.Subscribed && k.feeds.begin(&call, k.parts.Now())
-		c.note = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}.encode()
-		o := c.finish(ctx, a.Output, c.fault(a), call.Opened)
+		subscribed := a.Subscribed && k.events.begin(&call, k.deps.Now())
+		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}.encode()
+		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
 		switch {
-		case c.late: // somebody was quicker, and that answer may have subscribed
+		case c.endedByOther: // somebody was quicker, and that answer may have subscribed
 			if subscribed {
-				k.abandon(ctx, &call)
+				k.closeStale(ctx, &call)
 			}
 		case o.Pending:
 			if subscribed {
-				k.feeds.stop(call.ID)
+				k.events.close(call.ID)
 			}
-			return notNow(ctx, errors.New("the store did not take the answer in"))
+			return refuseUnknown(ctx, errors.New("the store did not take the answer in"))
 		default:
 			return nil
 		}
@@ -85,24 +85,24 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 }
 
 // MaxCallbackBytes is the longest result of a tool that calls back, in bytes.
-func (k *Kernel) MaxCallbackBytes() int64 { return k.state.Load().answer }
+func (k *Kernel) MaxCallbackBytes() int64 { return k.config.Load().maxCallbackBytes }
 
 // tooLate is why an answer is refused, for the operator.
 const tooLate = "the call has ended, or its time is over"
 
-// posted finds the call that a message is about, which must be the one that its
+// findPosted finds the call that a message is about, which must be the one that its
 // address stands for. What names another call or thread is written down.
-func (k *Kernel) posted(ctx context.Context, p CallbackMessage) (store.Call, error) {
+func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (store.Call, error) {
 	call, err := k.store.Find(ctx, p.CallID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Call{}, notPending(notKept)
+		return store.Call{}, refuseNotWaiting(notKept)
 	case err != nil:
-		return store.Call{}, notNow(ctx, err)
+		return store.Call{}, refuseUnknown(ctx, err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
-		return store.Call{}, notPending("the call waits for no answer")
-	case p.ID != call.ID, p.Group != group(&call):
-		return store.Call{}, k.dispute(ctx, &call, p, foreign())
+		return store.Call{}, refuseNotWaiting("the call waits for no answer")
+	case p.ID != call.ID, p.Group != threadID(&call):
+		return store.Call{}, k.recordDispute(ctx, &call, p, refuseForeign())
 	}
 	return call, nil
 }
@@ -113,9 +113,9 @@ func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
 	call, err := k.store.Find(ctx, callID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", notPending(notKept)
+		return "", refuseNotWaiting(notKept)
 	case err != nil:
-		return "", notNow(ctx, err)
+		return "", refuseUnknown(ctx, err)
 	case call.Scope.Principal != "":
 		return call.Scope.Principal, nil
 	}
@@ -125,26 +125,26 @@ func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
 // notKept is why a message is refused, for the operator.
 const notKept = "the call is not kept, or not any more"
 
-// foreign is the refusal for a message whose id or group is not that of the call
+// refuseForeign is the refusal for a message whose id or group is not that of the call
 // that its address stands for.
-func foreign() *refusal.Error {
-	refused := notPending("the message names another call or thread than its address stands for")
+func refuseForeign() *refusal.Error {
+	refused := refuseNotWaiting("the message names another call or thread than its address stands for")
 	refused.Stage = refusal.Identity
 	return refused
 }
 
-// group is the thread that a tool was told of: the call's own, or else the call by
+// threadID is the thread that a tool was told of: the call's own, or else the call by
 // itself is one.
-func group(call *store.Call) string {
+func threadID(call *store.Call) string {
 	if call.Task.Thread != "" {
 		return call.Task.Thread
 	}
 	return call.ID
 }
 
-// fault is why a call has no output, though its tool has answered. The tool is not
+// callbackError is why a call has no output, though its tool has answered. The tool is not
 // named in it: a call that was kept does not say by which name the model knows it.
-func (c *call) fault(a CallbackResult) error {
+func (c *call) callbackError(a CallbackResult) error {
 	switch {
 	case c.tool == nil:
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
@@ -156,24 +156,24 @@ func (c *call) fault(a CallbackResult) error {
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.parsed.Name))
 }
 
-// repeated is what an answer is to a call that has ended.
-func (k *Kernel) repeated(ctx context.Context, call *store.Call, p CallbackMessage) error {
+// repeatedAnswer is what an answer is to a call that has ended.
+func (k *Kernel) repeatedAnswer(ctx context.Context, call *store.Call, p CallbackMessage) error {
 	switch MetadataOf(call).AnswerDigest {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
-		return k.dispute(ctx, call, p, notPending(tooLate))
+		return k.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 	}
-	return k.dispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
+	return k.recordDispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
 }
 
-// untilEnded waits for the end of a call that is being taken in here.
-func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
+// waitEnded waits for the end of a call that is being taken in here.
+func (k *Kernel) waitEnded(ctx context.Context, call *store.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	_, err := k.change(ctx, call.ID, call.Scope.Principal, func(call *store.Call) bool { return call.Step == store.Ended })
+	_, err := k.waitFor(ctx, call.ID, call.Scope.Principal, func(call *store.Call) bool { return call.Step == store.Ended })
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return notNow(ctx, err)
+		return refuseUnknown(ctx, err)
 	}
 	return nil
 }
@@ -181,72 +181,72 @@ func (k *Kernel) untilEnded(ctx context.Context, call *store.Call) error {
 // SaveAuthURL notes that a call waits for somebody to open a URL. A call that does
 // not wait is not_found.
 func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
 	for {
-		call, err := k.posted(ctx, p)
+		call, err := k.findPosted(ctx, p)
 		if err != nil {
 			return err
 		}
-		if call.Step != store.Waiting || k.overdue(&call) {
-			return notPending(tooLate)
+		if call.Step != store.Waiting || k.isExpired(&call) {
+			return refuseNotWaiting(tooLate)
 		}
 		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Metadata{AuthURL: url}.encode()); {
 		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
 		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
-			return notPending(tooLate)
+			return refuseNotWaiting(tooLate)
 		case err != nil:
-			return notNow(ctx, err)
+			return refuseUnknown(ctx, err)
 		}
 		return nil
 	}
 }
 
-// dispute writes down what a tool has said of a call beside its one answer, and
+// recordDispute writes down what a tool has said of a call beside its one answer, and
 // returns how that is refused. Only its digest is kept.
-func (k *Kernel) dispute(ctx context.Context, call *store.Call, p CallbackMessage, refused *refusal.Error) error {
+func (k *Kernel) recordDispute(ctx context.Context, call *store.Call, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
-	if !k.disputes.note(call.ID) {
+	if !k.disputes.add(call.ID) {
 		return refused
 	}
 	r := k.restore(call).record(audit.Decision)
 	r.Verdict, r.Stage, r.Code = audit.Refused, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
 	if err := k.write(ctx, r); err != nil {
-		k.disputes.forget(call.ID)
+		k.disputes.remove(call.ID)
 		return err
 	}
 	return refused
 }
 
 const (
-	// mostDisputes is how much of what is said of one call is written down: a tool
+	// maxDisputes is how much of what is said of one call is written down: a tool
 	// must not fill the journal.
-	mostDisputes = 8
-	// mostDisputed is of how many calls that is counted.
-	mostDisputed = 4096
+	maxDisputes = 8
+	// maxDisputedCalls is of how many calls that is counted.
+	maxDisputedCalls = 4096
 )
 
-// disputes counts, by call. The zero value has counted nothing.
-type disputes struct {
+// disputeCounter counts, by call. The zero value has counted nothing.
+type disputeCounter struct {
 	mu   sync.Mutex
 	byID map[string]int
 }
 
-// note tells whether one more is to be written down.
-func (d *disputes) note(id string) bool {
+// add tells whether one more is to be written down.
+func (d *disputeCounter) add(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byID == nil {
 		d.byID = map[string]int{}
 	}
 	noted, known := d.byID[id]
-	if noted >= mostDisputes {
+	if noted >= maxDisputes {
 		return false
 	}
 	for other := range d.byID {
-		if known || len(d.byID) < mostDisputed {
+		if known || len(d.byID) < maxDisputedCalls {
 			break
 		}
 		delete(d.byID, other) // whose comes first
@@ -255,8 +255,8 @@ func (d *disputes) note(id string) bool {
 	return true
 }
 
-// forget takes back what was noted and could not be written down: it comes again.
-func (d *disputes) forget(id string) {
+// remove takes back what was noted and could not be written down: it comes again.
+func (d *disputeCounter) remove(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byID[id]--; d.byID[id] <= 0 {

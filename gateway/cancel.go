@@ -16,8 +16,8 @@ type Canceller interface {
 }
 
 const (
-	cancelTime  = 5 * time.Second
-	mostCancels = 32 // that are being told at once
+	cancelTime = 5 * time.Second
+	maxCancels = 32 // that are being told at once
 )
 
 // Cancel ends a principal's call whose tool is to call back, or the subscription of
@@ -25,69 +25,69 @@ const (
 // once, beside; an answer that comes later is ignored. A call that has ended stays as
 // it is; one that runs elsewhere cannot be called off.
 func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.Call, error) {
-	c, err := k.enter(ctx, request, nil)
+	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return store.Call{}, err
 	}
-	principal := owner(c.principal)
+	principal := principalName(c.principal)
 	call, err := k.store.Get(ctx, id, principal)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
-		return store.Call{}, notNow(ctx, err)
+		return store.Call{}, refuseUnknown(ctx, err)
 	case call.Step == store.Ended && MetadataOf(&call).Subscribed:
 		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Metadata{}); {
 		case err == nil:
-			k.tellCancelled(&call)
+			k.notifyCanceled(&call)
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
-			return store.Call{}, notNow(ctx, err)
+			return store.Call{}, refuseUnknown(ctx, err)
 		}
-		k.feeds.stop(call.ID)
+		k.events.close(call.ID)
 	case call.Step == store.Waiting:
-		if err := k.callOff(context.WithoutCancel(ctx), &call); err != nil {
+		if err := k.cancelCall(context.WithoutCancel(ctx), &call); err != nil {
 			return store.Call{}, err
 		}
-		k.tellCancelled(&call)
+		k.notifyCanceled(&call)
 	case call.Step != store.Ended:
 		return store.Call{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
 	}
-	return k.look(ctx, id, principal)
+	return k.lookup(ctx, id, principal)
 }
 
-// callOff ends a call that waits, unless somebody does so.
-func (k *Kernel) callOff(ctx context.Context, call *store.Call) error {
+// cancelCall ends a call that waits, unless somebody does so.
+func (k *Kernel) cancelCall(ctx context.Context, call *store.Call) error {
 	c := k.restore(call)
-	if !k.ends.begin(c) {
-		return k.untilEnded(ctx, call)
+	if !k.endings.begin(c) {
+		return k.waitEnded(ctx, call)
 	}
 	refused := refusal.New(refusal.ToolUnavailable, "The call was called off before there was an answer.")
 	if call.Task.Effect == "once" {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.finish(ctx, Output{}, refused, call.Opened); o.Pending {
-		return notNow(ctx, errors.New("the store did not take the end in"))
+		return refuseUnknown(ctx, errors.New("the store did not take the end in"))
 	}
 	return nil
 }
 
-// tellCancelled tells the tool of a call, where there is room for that.
-func (k *Kernel) tellCancelled(call *store.Call) {
-	engine, able := k.parts.Engine.(Canceller)
+// notifyCanceled tells the tool of a call, where there is room for that.
+func (k *Kernel) notifyCanceled(call *store.Call) {
+	engine, able := k.deps.Engine.(Canceller)
 	c := k.restore(call)
-	if !able || c.tool == nil || !c.later() {
+	if !able || c.tool == nil || !c.callsBack() {
 		return
 	}
 	task := Task{
-		CallID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: group(call),
+		CallID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: threadID(call),
 	}
 	select {
-	case k.cancels <- struct{}{}:
+	case k.cancelSlots <- struct{}{}:
 	default:
 		return
 	}
-	k.owed.owe(func() {
-		defer func() { <-k.cancels }()
+	k.pending.run(func() {
+		defer func() { <-k.cancelSlots }()
 		defer func() { _ = recover() }() // the call has ended, whatever becomes of this
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
 		defer cancel()

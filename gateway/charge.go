@@ -7,22 +7,22 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// noLimiter is said where there is nobody to ask for the limits.
-const noLimiter = "The limits cannot be asked now, so nothing was executed. This cannot be mended by changing the call."
+// refusedUnlimited is said where there is nobody to ask for the limits.
+const refusedUnlimited = "The limits cannot be asked now, so nothing was executed. This cannot be mended by changing the call."
 
-// take is the stage rate: every limit that applies, and a concurrency slot, all
+// charge is the stage rate: every limit that applies, and a concurrency slot, all
 // or none. The project's own limit is taken only by an agent of that project:
 // one that will be refused there must not spend what is others'.
-func take(ctx context.Context, c *call) error {
-	limiter := c.kernel.parts.Limiter
+func charge(ctx context.Context, c *call) error {
+	limiter := c.kernel.deps.Limiter
 	if limiter == nil {
-		return refusal.New(refusal.LimiterUnavailable, noLimiter)
+		return refusal.New(refusal.LimiterUnavailable, refusedUnlimited)
 	}
 	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name()}
-	if enterWorkspace(ctx, c) == nil && enterProject(ctx, c) == nil {
+	if checkWorkspace(ctx, c) == nil && checkProject(ctx, c) == nil {
 		key.Workspace, key.Project = c.subject.Workspace, c.subject.Project
 	}
-	lease, err := limiter.Take(ctx, c.state.Limits, key)
+	lease, err := limiter.Take(ctx, c.config.Limits, key)
 	if err != nil {
 		return err
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// bind is the first step of the stage identity: the caller is known where that
+// identifyCaller is the first step of the stage identity: the caller is known where that
 // is asked, is within its rate, and asks for an agent that it may stand for.
-func bind(ctx context.Context, c *call) error {
+func identifyCaller(ctx context.Context, c *call) error {
 	if c.mode != ModeCall && c.mode != ModeEnforce {
 		return errors.New("a judgement in no mode")
 	}
-	if c.unasked != nil {
-		return c.unasked
+	if c.authErr != nil {
+		return c.authErr
 	}
-	if c.state.Identity != nil && c.principal == nil {
+	if c.config.Identity != nil && c.principal == nil {
 		return unknownCaller()
 	}
-	if err := c.within(ctx); err != nil {
+	if err := c.chargeCaller(ctx); err != nil {
 		return err
 	}
 	agent := c.subject.Agent
 	if agent == "" && c.principal != nil {
 		return nil // of several agents none was named, which only a call needs
 	}
-	if !c.state.Agents[agent] {
+	if !c.config.Agents[agent] {
 		return refusal.New(refusal.AgentUnknown, "This request is for an agent that nothing here names. Nothing was executed; the agent cannot mend this.")
 	}
 	if p := c.principal; p != nil && !slices.Contains(p.Agents, agent) {
@@ -39,19 +39,19 @@ func bind(ctx context.Context, c *call) error {
 	return nil
 }
 
-// within takes the caller's rate, unless the caller was admitted or identified before:
+// chargeCaller takes the caller's rate, unless the caller was admitted or identified before:
 // then it has been taken, and it must still be the same caller.
-func (c *call) within(ctx context.Context) error {
+func (c *call) chargeCaller(ctx context.Context) error {
 	var before string
 	switch {
 	case c.admission != nil:
 		before = c.admission.principal
 	case c.identified != nil:
-		before = owner(c.identified.principal)
+		before = principalName(c.identified.principal)
 	default:
-		return c.kernel.callerRate(ctx, c.state, c.caller())
+		return c.kernel.callerRate(ctx, c.config, c.caller())
 	}
-	if before != owner(c.principal) {
+	if before != principalName(c.principal) {
 		return unknownCaller()
 	}
 	return nil
@@ -64,7 +64,7 @@ func unknownCaller() error {
 // CheckOperator refuses a credential that is not one of an operator. Where nobody is asked
 // for a credential, nobody is an operator.
 func (k *Kernel) CheckOperator(credential string) *refusal.Error {
-	p, err := k.state.Load().principal(credential)
+	p, err := k.config.Load().principal(credential)
 	switch {
 	case err != nil:
 		return refusal.From(refusal.Identity, err)
@@ -87,7 +87,7 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, panicked(r)
+			p, err = nil, panicError(r)
 		}
 	}()
 	return s.Identity.Authenticate(credential), nil
@@ -113,17 +113,17 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	return request.Subject.or(only)
 }
 
-// claim is the second step: an agent that the model claims to be must be the
+// checkAgentClaim is the second step: an agent that the model claims to be must be the
 // one that is bound, and a call must be for some agent. A claim never widens
 // anything.
-func claim(_ context.Context, c *call) error {
+func checkAgentClaim(_ context.Context, c *call) error {
 	if c.parsed.Kind == parser.Text {
 		return nil
 	}
 	if c.subject.Agent == "" {
 		return refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say for which of them this call is. Nothing was executed; the agent cannot mend this.")
 	}
-	if c.state.AgentRequired && !c.statesAgent() {
+	if c.config.AgentRequired && !c.statesAgent() {
 		if c.input.Native != nil {
 			return refusal.New(refusal.AgentRequired, "The request does not say which agent this call is for, and every call must here. Nothing was executed; the agent cannot mend this.")
 		}

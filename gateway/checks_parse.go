@@ -6,9 +6,9 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// read is the first step of the stage parse: the completion is text, or an
+// readInput is the first step of the stage parse: the completion is text, or an
 // object of the call language, or refused.
-func read(_ context.Context, c *call) error {
+func readInput(_ context.Context, c *call) error {
 	switch n := c.input.Native; {
 	case c.stream != nil:
 		c.parsed = c.stream.Close(c.input.Truncated)
@@ -18,7 +18,7 @@ func read(_ context.Context, c *call) error {
 	default:
 		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}
-	if refused := c.ruledOut(); refused != nil {
+	if refused := c.refusedByConstraints(); refused != nil {
 		return refused
 	}
 	if c.parsed.Refusal != nil && !c.parsed.Object {
@@ -29,13 +29,13 @@ func read(_ context.Context, c *call) error {
 
 // output are the bounds of the completion, and which language it is in.
 func (c *call) output() parser.Options {
-	o := c.state.Output
+	o := c.config.Output
 	o.TextOnly = c.input.TextOnly
 	return o
 }
 
-// envelope is the second step: the object is a call and nothing else.
-func envelope(_ context.Context, c *call) error {
+// checkEnvelope is the second step: the object is a call and nothing else.
+func checkEnvelope(_ context.Context, c *call) error {
 	if c.parsed.Refusal != nil {
 		return c.parsed.Refusal
 	}

@@ -10,11 +10,11 @@ import (
 // clientLeft is said where nobody is there any more to read it.
 const clientLeft = "The client left before this request was done, so it was given up. Nothing was executed."
 
-// canceled makes err the refusal canceled where a part gave up because ctx, the
+// asCanceled makes err the refusal canceled where a part gave up because ctx, the
 // request's own, was canceled: its client has left. A part that failed by itself, or
 // whose own time was over, keeps its refusal, so that nobody is alarmed by clients and
 // nobody misses a fault.
-func canceled(ctx context.Context, stage refusal.Stage, err error) error {
+func asCanceled(ctx context.Context, stage refusal.Stage, err error) error {
 	if !gaveUp(ctx, err) {
 		return err
 	}

@@ -35,18 +35,18 @@ type Config struct {
 	Identity Authenticator
 	Digest   string // of the configuration
 
-	wire   *registry.NameMap // of the tools, to OpenAI's alphabet
-	ids    *registry.NameMap // likewise, to OXP's
-	answer int64             // the longest result of a tool that calls back
+	openAINames      *registry.NameMap // of the tools, to OpenAI's alphabet
+	oxpNames         *registry.NameMap // likewise, to OXP's
+	maxCallbackBytes int64             // the longest result of a tool that calls back
 }
 
-// named returns the state with the map of its tools' names. The state itself is
+// withNameMaps returns the state with the map of its tools' names. The state itself is
 // not changed: others may judge by it.
-func (s *Config) named() (*Config, error) {
+func (s *Config) withNameMaps() (*Config, error) {
 	names, answer := []string{}, int64(0)
 	for _, entry := range s.Tools.Entries() {
 		names = append(names, entry.Name())
-		if run := entry.Run(); run.Type == callsBack {
+		if run := entry.Run(); run.Type == runCallback {
 			answer = max(answer, run.MaxResultBytes)
 		}
 	}
@@ -59,25 +59,25 @@ func (s *Config) named() (*Config, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	own := *s
-	own.wire, own.ids, own.answer = wire, ids, answer
+	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
 	return &own, nil
 }
 
-// alphabet is the map to the names of an alphabet. Of one that is not known there
+// namesFor is the map to the names of an alphabet. Of one that is not known there
 // are no names.
-func (s *Config) alphabet(of Alphabet) *registry.NameMap {
+func (s *Config) namesFor(of Alphabet) *registry.NameMap {
 	switch of {
 	case OpenAI:
-		return s.wire
+		return s.openAINames
 	case OXP:
-		return s.ids
+		return s.oxpNames
 	}
 	return &registry.NameMap{}
 }
 
-// whole tells what a state lacks: a part that is missing would be a check that
+// validate tells what a state lacks: a part that is missing would be a check that
 // is not made.
-func (s *Config) whole() error {
+func (s *Config) validate() error {
 	switch {
 	case s == nil:
 		return errors.New("gateway: no configuration")

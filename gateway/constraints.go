@@ -29,24 +29,24 @@ type Constraints struct {
 // WithConstraints returns the admission with terms that its judgements hold under.
 func (a *Admission) WithConstraints(terms Constraints) *Admission {
 	b := *a
-	b.terms = terms
+	b.constraints = terms
 	return &b
 }
 
-// terms are those that a call is judged under.
-func (c *call) terms() *Constraints {
+// constraints are those that a call is judged under.
+func (c *call) constraints() *Constraints {
 	if c.admission == nil {
 		return &Constraints{}
 	}
-	return &c.admission.terms
+	return &c.admission.constraints
 }
 
-// ruledOut says why an input that was read cannot be what it is: its kind, or the
+// refusedByConstraints says why an input that was read cannot be what it is: its kind, or the
 // answer that it is part of. A text that is refused is no text.
-func (c *call) ruledOut() *refusal.Error {
-	refused := c.terms().RefuseAll
+func (c *call) refusedByConstraints() *refusal.Error {
+	refused := c.constraints().RefuseAll
 	if refused == nil && c.parsed.Kind == parser.Text {
-		refused = c.terms().RefuseText
+		refused = c.constraints().RefuseText
 	}
 	if refused != nil {
 		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
@@ -54,10 +54,10 @@ func (c *call) ruledOut() *refusal.Error {
 	return refused
 }
 
-// agree is the last step of the stage parse: the answer may be a call, and one of
+// checkConstraints is the last step of the stage parse: the answer may be a call, and one of
 // this tool.
-func agree(_ context.Context, c *call) error {
-	t := c.terms()
+func checkConstraints(_ context.Context, c *call) error {
+	t := c.constraints()
 	switch {
 	case t.RefuseCall != nil:
 		return t.RefuseCall

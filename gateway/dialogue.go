@@ -12,9 +12,9 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// asks are the kinds of questions that the tool of a call may put: those that its
+// allowedQuestions are the kinds of questions that the tool of a call may put: those that its
 // definition lets it ask, of those that its caller can answer.
-func (c *call) asks() (kinds []string) {
+func (c *call) allowedQuestions() (kinds []string) {
 	d := c.input.Dialogue
 	if d == nil || len(d.QuestionKinds) == 0 || c.tool == nil {
 		return nil
@@ -28,28 +28,30 @@ func (c *call) asks() (kinds []string) {
 	return kinds
 }
 
-// hears tells whether a caller can answer all that is asked.
-func (d *Dialogue) hears(a *Asked) bool {
+// canAnswer tells whether a caller can answer all that is asked.
+func (d *Dialogue) canAnswer(a *Asked) bool {
 	return d != nil && a != nil && len(d.QuestionKinds) > 0 &&
 		!slices.ContainsFunc(a.Questions, func(q Question) bool { return !slices.Contains(d.QuestionKinds, q.Kind) })
 }
 
-// answers tells whether a call brings a state or answers.
-func (d *Dialogue) answers() bool { return d != nil && (d.RequestState != "" || len(d.Answers) > 0) }
+// bringsAnswers tells whether a call brings a state or answers.
+func (d *Dialogue) bringsAnswers() bool {
+	return d != nil && (d.RequestState != "" || len(d.Answers) > 0)
+}
 
-// said is the digest of a state and answers; empty where there are none. How an answer
+// answersDigest is the digest of a state and answers; empty where there are none. How an answer
 // is spaced, and in which order its members stand, does not matter.
-func (c *call) said() string {
+func (c *call) answersDigest() string {
 	d := c.input.Dialogue
-	if c.saying == "" && d.answers() {
+	if c.answersSHA256 == "" && d.bringsAnswers() {
 		sum := sha256.New()
 		fmt.Fprintf(sum, "%q", d.RequestState)
 		for _, name := range slices.Sorted(maps.Keys(d.Answers)) {
 			fmt.Fprintf(sum, " %q %s", name, digest(canonical(d.Answers[name])))
 		}
-		c.saying = hex.EncodeToString(sum.Sum(nil))
+		c.answersSHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
-	return c.saying
+	return c.answersSHA256
 }
 
 // maxAnswerDepth bounds how deep answers nest that are told apart by their values.

@@ -22,32 +22,32 @@ const (
 	maxAsked = 256 << 10
 )
 
-// converse asks the engine, and says to the caller meanwhile how far the tool is, and
+// runTool asks the engine, and says to the caller meanwhile how far the tool is, and
 // what it logs. Where the tool asks what the call brings the answers to, without having
 // been asked before, it is asked once more with them, within the same call.
-func (c *call) converse(ctx context.Context) (Output, error) {
+func (c *call) runTool(ctx context.Context) (Output, error) {
 	d := c.input.Dialogue
-	if c.teller = d.teller(); c.teller != nil {
-		defer c.teller.stop()
+	if c.notifier = d.notifier(); c.notifier != nil {
+		defer c.notifier.stop()
 	}
-	output, err := c.dispatch(ctx)
+	output, err := c.runEngine(ctx)
 	if output.Asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(output.Asked.Questions) == 0 {
 		return output, err
 	}
-	answers, ok := c.foreseen(output.Asked)
+	answers, ok := c.answersInAdvance(output.Asked)
 	if !ok {
 		return output, err
 	}
-	c.given = &given{output.Asked.State, answers}
+	c.answers = &answersForTool{output.Asked.State, answers}
 	tried := max(output.Attempts, 1)
-	output, err = c.dispatch(ctx)
+	output, err = c.runEngine(ctx)
 	output.Attempts = tried + max(output.Attempts, 1)
 	return output, err
 }
 
-// foreseen are the answers to what a tool has asked just now, where the call brings
+// answersInAdvance are the answers to what a tool has asked just now, where the call brings
 // all of them and none has a fault.
-func (c *call) foreseen(asked *Asked) (answers map[string]json.RawMessage, ok bool) {
+func (c *call) answersInAdvance(asked *Asked) (answers map[string]json.RawMessage, ok bool) {
 	defer func() {
 		if recover() != nil {
 			answers, ok = nil, false // the caller is asked
@@ -65,10 +65,10 @@ func (c *call) foreseen(asked *Asked) (answers map[string]json.RawMessage, ok bo
 	return answers, true
 }
 
-// relay judges what a tool asks before anybody sees it. It asks instead of acting:
+// checkQuestions judges what a tool asks before anybody sees it. It asks instead of acting:
 // what it asks beside anything else than a failure is dropped, and where it is no
 // question that may be put to this caller, the call has failed.
-func (c *call) relay(output Output, err error) (Output, error) {
+func (c *call) checkQuestions(output Output, err error) (Output, error) {
 	asked := output.Asked
 	if output.Asked = nil; asked == nil {
 		return output, err
@@ -77,24 +77,24 @@ func (c *call) relay(output Output, err error) (Output, error) {
 	if !errors.As(err, &refused) || refused.Code != refusal.ToolFailed {
 		return output, err
 	}
-	read, unusable := c.readAsked(asked)
+	read, unusable := c.readQuestions(asked)
 	if unusable != nil {
 		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
-			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.written())).WithCause(unusable)
+			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.writtenName())).WithCause(unusable)
 	}
 	output.Asked = read
 	return output, err
 }
 
-// readAsked reads questions that may be put to the caller. Its errors say nothing in
+// readQuestions reads questions that may be put to the caller. Its errors say nothing in
 // the tool's words.
-func (c *call) readAsked(asked *Asked) (read *Asked, err error) {
+func (c *call) readQuestions(asked *Asked) (read *Asked, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			read, err = nil, panicked(p)
+			read, err = nil, panicError(p)
 		}
 	}()
-	kinds := c.asks()
+	kinds := c.allowedQuestions()
 	size := 0
 	if asked.State != nil {
 		size = len(*asked.State)
@@ -137,10 +137,10 @@ func (c *call) readAsked(asked *Asked) (read *Asked, err error) {
 	return read, nil
 }
 
-// askedFor is the digest of the call that a question belongs to: only the same call
+// questionDigest is the digest of the call that a question belongs to: only the same call
 // is an answer to it. It holds where the tool is, too: what the tool has said goes to
 // nobody else.
-func (c *call) askedFor() string {
+func (c *call) questionDigest() string {
 	run := c.tool.Run()
 	arguments, err := json.Marshal(c.args)
 	if err != nil {
@@ -151,9 +151,9 @@ func (c *call) askedFor() string {
 		run.Type, run.Server, run.URL, run.Command, run.Tool, digest(arguments)))
 }
 
-// ask adds to an outcome what its caller is asked, by which call.
-func (o *Outcome) ask(asked *Asked, by string, d *Dialogue) {
-	if d.hears(asked) {
+// addInputRequest adds to an outcome what its caller is asked, by which call.
+func (o *Outcome) addInputRequest(asked *Asked, by string, d *Dialogue) {
+	if d.canAnswer(asked) {
 		o.InputRequest, o.RequestState = &Asked{Questions: asked.Questions}, by
 	}
 }

@@ -23,13 +23,13 @@ const (
 	answersPath = "/inputResponses"
 	// maxState bounds the state that a caller gives, which is the id of a call.
 	maxState = 128
-	// stateKeys is how the keys begin of calls that answer a question. No face lets a
+	// answerKeyPrefix is how the keys begin of calls that answer a question. No face lets a
 	// caller's key hold a space, and the kernel refuses those that begin so.
-	stateKeys = "asked by "
+	answerKeyPrefix = "asked by "
 )
 
-// given is what goes to a tool that has asked: its own state, and the answers.
-type given struct {
+// answersForTool is what goes to a tool that has asked: its own state, and the answers.
+type answersForTool struct {
 	state   *string
 	answers map[string]json.RawMessage
 }
@@ -40,15 +40,15 @@ type unanswered struct {
 	dialogue *Dialogue
 }
 
-// folder is a path that an answer names.
-type folder struct{ question, pointer, path string }
+// answerPath is a path that an answer names.
+type answerPath struct{ question, pointer, path string }
 
-// hear is the third step of the stage schema: where the call answers what a tool has
+// checkAnswers is the third step of the stage schema: where the call answers what a tool has
 // asked, it is the call that was asked, and the answers fit their questions. Answers
 // without a state are judged by what the tool will ask.
-func hear(ctx context.Context, c *call) error {
+func checkAnswers(ctx context.Context, c *call) error {
 	d := c.input.Dialogue
-	if !d.answers() {
+	if !d.bringsAnswers() {
 		return nil
 	}
 	if c.mode != ModeCall {
@@ -57,7 +57,7 @@ func hear(ctx context.Context, c *call) error {
 	if d.RequestState == "" {
 		return nil
 	}
-	asked, err := c.askedBefore(ctx, d.RequestState)
+	asked, err := c.loadQuestions(ctx, d.RequestState)
 	if err != nil {
 		return err
 	}
@@ -66,55 +66,55 @@ func hear(ctx context.Context, c *call) error {
 		return err
 	}
 	if len(violations) > 0 {
-		if missing(violations) {
+		if onlyMissing(violations) {
 			c.unanswered = &unanswered{asked, d}
 		}
 		refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
 		refused.Violations = violations
 		return refused
 	}
-	c.given, c.folders = &given{asked.State, answers}, folders
+	c.answers, c.answerPaths = &answersForTool{asked.State, answers}, folders
 	return nil
 }
 
-// askedBefore is what the call asked that a state names, where this one is the same
+// loadQuestions is what the call asked that a state names, where this one is the same
 // call of the same caller. What is wrong with a state is not told.
-func (c *call) askedBefore(ctx context.Context, state string) (*Asked, error) {
-	if !named(state) {
-		return nil, noQuestion()
+func (c *call) loadQuestions(ctx context.Context, state string) (*Asked, error) {
+	if !validRequestState(state) {
+		return nil, refuseUnknownState()
 	}
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	asking := c.trace.start()
-	prior, err := c.kernel.store.Get(ctx, state, owner(c.principal))
-	c.trace.stored(ctx, asking, err)
+	prior, err := c.kernel.store.Get(ctx, state, principalName(c.principal))
+	c.trace.storeStep(ctx, asking, err)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, noQuestion()
+		return nil, refuseUnknownState()
 	}
 	if err != nil {
 		return nil, refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(err)
 	}
 	note := MetadataOf(&prior)
-	if prior.Step != store.Ended || note.Asked == nil || note.AskedCallDigest != c.askedFor() || !c.stillAsks(note.Asked) {
-		return nil, noQuestion()
+	if prior.Step != store.Ended || note.Asked == nil || note.AskedCallDigest != c.questionDigest() || !c.mayStillAsk(note.Asked) {
+		return nil, refuseUnknownState()
 	}
 	return note.Asked, nil
 }
 
-// stillAsks tells whether the tool may ask now what it has asked: the operator may have
+// mayStillAsk tells whether the tool may ask now what it has asked: the operator may have
 // taken that away since.
-func (c *call) stillAsks(asked *Asked) bool {
+func (c *call) mayStillAsk(asked *Asked) bool {
 	may := c.tool.Run().Asks
 	return len(may) > 0 && !slices.ContainsFunc(asked.Questions, func(q Question) bool { return !slices.Contains(may, q.Kind) })
 }
 
-// named tells whether a state may be the id of a call.
-func named(state string) bool {
+// validRequestState tells whether a state may be the id of a call.
+func validRequestState(state string) bool {
 	return state != "" && len(state) <= maxState && !strings.ContainsFunc(state, func(r rune) bool { return r < '!' || r > '~' })
 }
 
-// noQuestion is said of every state that names no question to this caller and call.
-func noQuestion() error {
+// refuseUnknownState is said of every state that names no question to this caller and call.
+func refuseUnknownState() error {
 	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
 	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)
 	refused.Violations = []refusal.Violation{{Code: refusal.InvalidValue, Path: statePath, Offset: -1, Message: message}}
@@ -123,7 +123,7 @@ func noQuestion() error {
 
 // judgeAnswers judges answers by what was asked. Those to anything else are not
 // looked at.
-func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []folder, violations []refusal.Violation, err error) {
+func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []answerPath, violations []refusal.Violation, err error) {
 	sent = make(map[string]json.RawMessage, len(asked.Questions))
 	for _, q := range asked.Questions {
 		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
@@ -143,7 +143,7 @@ func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[st
 			})
 		}
 		for i, path := range answer.Paths {
-			folders = append(folders, folder{q.Name, answerPointer(q.Name, "roots", strconv.Itoa(i), "uri"), path})
+			folders = append(folders, answerPath{q.Name, answerPointer(q.Name, "roots", strconv.Itoa(i), "uri"), path})
 		}
 		sent[q.Name] = answer.JSON
 	}
@@ -151,8 +151,8 @@ func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[st
 	return sent, folders, violations[:min(len(violations), maxViolations)], nil
 }
 
-// missing tells whether answers are missing and none has a fault of its own.
-func missing(violations []refusal.Violation) bool {
+// onlyMissing tells whether answers are missing and none has a fault of its own.
+func onlyMissing(violations []refusal.Violation) bool {
 	for _, v := range violations {
 		if v.Code != refusal.MissingArgument || strings.Count(v.Path, "/") != 2 {
 			return false
@@ -171,9 +171,9 @@ func answerPointer(question string, path ...string) string {
 	return b.String()
 }
 
-// outsiders are the folders of answers that are not within the project, up to so many.
-func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
-	for _, f := range c.folders {
+// answersOutside are the folders of answers that are not within the project, up to so many.
+func (c *call) answersOutside(most int) (violations []refusal.Violation, err error) {
+	for _, f := range c.answerPaths {
 		if len(violations) == most {
 			break
 		}
@@ -191,18 +191,18 @@ func (c *call) outsiders(most int) (violations []refusal.Violation, err error) {
 	return violations, nil
 }
 
-// stateKey is the idempotency key of a call that answers a question, whatever other
+// answerKey is the idempotency key of a call that answers a question, whatever other
 // one it brings: what a question is answered with stands.
-func (c *call) stateKey() string {
+func (c *call) answerKey() string {
 	d := c.input.Dialogue
-	if d == nil || !named(d.RequestState) {
+	if d == nil || !validRequestState(d.RequestState) {
 		return ""
 	}
-	return stateKeys + d.RequestState
+	return answerKeyPrefix + d.RequestState
 }
 
-// brings tells whether a call may have brought answers to its tool. They are not kept
+// mayBringAnswers tells whether a call may have brought answers to its tool. They are not kept
 // with its arguments, so it is never dispatched again.
-func (c *call) brings() bool {
-	return c.given != nil || c.input.Dialogue.answers() && len(c.asks()) > 0
+func (c *call) mayBringAnswers() bool {
+	return c.answers != nil || c.input.Dialogue.bringsAnswers() && len(c.allowedQuestions()) > 0
 }

@@ -49,9 +49,9 @@ type Outcome struct {
 	deadline time.Time
 }
 
-// grace is how much longer than its own timeout an engine may take before its
+// engineGrace is how much longer than its own timeout an engine may take before its
 // answer is not waited for.
-const grace = time.Second
+const engineGrace = time.Second
 
 // Execute runs the calls of a decision of ModeCall, in their order, and releases
 // it. A decision that is refused runs nothing; one is executed once. From
@@ -65,30 +65,30 @@ func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 	outcomes := k.execute(ctx, d)
 	for i := range outcomes {
 		if outcomes[i].Pending {
-			d.calls[i].ended(VerdictCall, nil, "", 0, nil)
+			d.calls[i].finishTrace(VerdictCall, nil, "", 0, nil)
 		}
 	}
 	return outcomes
 }
 
 func (k *Kernel) execute(ctx context.Context, d *Decision) []Outcome {
-	first := d.spend(ModeCall)
+	first := d.consume(ModeCall)
 	if first == nil {
-		first = d.keep(context.WithoutCancel(ctx))
+		first = d.persist(context.WithoutCancel(ctx))
 	}
 	return d.outcomes(first, func(c *call) Outcome { return c.execute(ctx) })
 }
 
-// spend says why a decision must not be acted on in a mode. Where nothing does,
+// consume says why a decision must not be acted on in a mode. Where nothing does,
 // it can be acted on by whoever asked, and by nobody else.
-func (d *Decision) spend(mode Mode) *refusal.Error {
+func (d *Decision) consume(mode Mode) *refusal.Error {
 	if refused := d.Refusal(); refused != nil {
 		return refused
 	}
 	if d.mode != mode {
 		return refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
 	}
-	if !d.spent.CompareAndSwap(false, true) {
+	if !d.consumed.CompareAndSwap(false, true) {
 		return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(errors.New("a decision was executed or handed over twice"))
 	}
 	return nil
@@ -105,9 +105,9 @@ func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Out
 			if o.Refusal == nil {
 				o.Refusal = first
 			}
-			o.Result, o.Status = refusedResult(r, o.Refusal), status(o.Refusal)
+			o.Result, o.Status = refusedResult(r, o.Refusal), httpStatus(o.Refusal)
 			if again := r.unanswered; again != nil {
-				o.ask(again.asked, again.dialogue.RequestState, again.dialogue)
+				o.addInputRequest(again.asked, again.dialogue.RequestState, again.dialogue)
 			}
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
@@ -141,27 +141,27 @@ func refusedResult(r Report, refused *refusal.Error) []byte {
 // until ctx ends.
 func (c *call) execute(ctx context.Context) Outcome {
 	acting := context.WithoutCancel(ctx)
-	if err := c.claim(acting); err != nil {
-		return c.undispatched(acting, refusal.From(refusal.Execute, err))
+	if err := c.markDispatched(acting); err != nil {
+		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))
 	}
-	start := c.kernel.parts.Now()
-	if c.later() {
-		return c.handOut(ctx, start)
+	start := c.kernel.deps.Now()
+	if c.callsBack() {
+		return c.dispatchCallback(ctx, start)
 	}
-	output, err := c.converse(acting)
+	output, err := c.runTool(acting)
 	if err == nil && output.Pending {
-		return c.pend(ctx, output, start)
+		return c.markPending(ctx, output, start)
 	}
 	return c.finish(ctx, output, err, start)
 }
 
-// undispatched ends a call whose tool was not called.
-func (c *call) undispatched(ctx context.Context, refused *refusal.Error) Outcome {
-	c.drop(ctx)
-	c.endRefused(refused)
-	c.ended(VerdictRefused, refused, audit.Failed, 0, nil)
+// refuseUndispatched ends a call whose tool was not called.
+func (c *call) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
+	c.forget(ctx)
+	c.recordNotRun(refused)
+	c.finishTrace(VerdictRefused, refused, audit.Failed, 0, nil)
 	r := Report{Tool: c.parsed.Name, HasTool: c.parsed.HasName}
-	return Outcome{CallID: c.id, Result: refusedResult(r, refused), Refusal: refused, Status: status(refused)}
+	return Outcome{CallID: c.id, Result: refusedResult(r, refused), Refusal: refused, Status: httpStatus(refused)}
 }
 
 // finish wraps what came back and concludes the call. The result goes to who
@@ -171,31 +171,31 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	returned := c.trace.start()
 	c.trace.add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
 	if err == nil {
-		o.Result, err = c.wrapped(output)
+		o.Result, err = c.wrapGuarded(output)
 		c.trace.step(string(refusal.Wrap), returned, err)
 	}
 	if err != nil {
 		o.Refusal = afterDispatch(err)
 		o.Result = refusedResult(Report{Tool: c.parsed.Name, HasTool: true}, o.Refusal)
 	}
-	o.Status = status(o.Refusal)
+	o.Status = httpStatus(o.Refusal)
 	if o.Refusal != nil && len(output.Challenges) > 0 {
-		c.remember(func(n *Metadata) { n.Challenges = output.Challenges })
+		c.addMetadata(func(n *Metadata) { n.Challenges = output.Challenges })
 	}
 	if o.Refusal != nil && output.Asked != nil && c.stored == nil {
-		c.remember(func(n *Metadata) { n.Asked, n.AskedCallDigest = output.Asked, c.askedFor() })
+		c.addMetadata(func(n *Metadata) { n.Asked, n.AskedCallDigest = output.Asked, c.questionDigest() })
 	}
-	o.recall(c.note, c.input.Dialogue)
+	o.applyMetadata(c.metadata, c.input.Dialogue)
 	r := c.record(audit.Ending)
-	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.repeats+max(output.Attempts, 1)
+	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.priorAttempts+max(output.Attempts, 1)
 	if o.Refusal != nil {
-		r.Outcome, r.Stage, r.Code = ending(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
+		r.Outcome, r.Stage, r.Code = auditOutcome(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
 		if c.expired {
 			r.Outcome = audit.Expired
 		}
 	}
-	r.Micros = c.kernel.parts.Now().Sub(start).Microseconds()
-	return c.conclude(ctx, o, r)
+	r.Micros = c.kernel.deps.Now().Sub(start).Microseconds()
+	return c.commit(ctx, o, r)
 }
 
 // afterDispatch is the refusal for an error of a call that was dispatched: where
@@ -208,19 +208,19 @@ func afterDispatch(err error) *refusal.Error {
 	return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(err)
 }
 
-// wrapped is wrap, with its panics contained: the call has ended, and its outcome
+// wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *call) wrapped(output Output) (result []byte, err error) {
+func (c *call) wrapGuarded(output Output) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(panicked(p))
+			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(panicError(p))
 		}
 	}()
 	return c.wrap(output)
 }
 
-// ending names the outcome of a call that has no result.
-func ending(code refusal.Code) audit.Outcome {
+// auditOutcome names the outcome of a call that has no result.
+func auditOutcome(code refusal.Code) audit.Outcome {
 	switch code {
 	case refusal.ToolTimeout:
 		return audit.Timeout
@@ -230,23 +230,23 @@ func ending(code refusal.Code) audit.Outcome {
 	return audit.Failed
 }
 
-// dispatch asks the engine, contains its panics, and waits no longer than the
+// runEngine asks the engine, contains its panics, and waits no longer than the
 // tool's timeout and a grace.
-func (c *call) dispatch(ctx context.Context) (Output, error) {
-	if c.kernel.parts.Engine == nil {
-		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.written()))
+func (c *call) runEngine(ctx context.Context) (Output, error) {
+	if c.kernel.deps.Engine == nil {
+		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.writtenName()))
 	}
 	run := c.tool.Run()
 	task := Task{
 		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
-		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.asks(),
+		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.allowedQuestions(),
 	}
-	c.teller.listen(&task)
-	if c.given != nil {
-		task.State, task.Answers = c.given.state, c.given.answers
+	c.notifier.attach(&task)
+	if c.answers != nil {
+		task.State, task.Answers = c.answers.state, c.answers.answers
 	}
-	ctx, cancel := context.WithTimeout(ctx, run.Timeout+grace)
+	ctx, cancel := context.WithTimeout(ctx, run.Timeout+engineGrace)
 	defer cancel()
 	type answer struct {
 		output Output
@@ -257,27 +257,27 @@ func (c *call) dispatch(ctx context.Context) (Output, error) {
 		var a answer
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(panicked(p))}
+				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(panicError(p))}
 			}
 			answers <- a
 		}()
-		a.output, a.err = c.kernel.parts.Engine.Run(ctx, task)
+		a.output, a.err = c.kernel.deps.Engine.Run(ctx, task)
 	}()
 	select {
 	case a := <-answers:
-		return c.relay(a.output, a.err)
+		return c.checkQuestions(a.output, a.err)
 	case <-ctx.Done():
-		return Output{}, c.overdue(c.tool.Effect())
+		return Output{}, c.timeoutRefusal(c.tool.Effect())
 	}
 }
 
-// overdue is the answer for a tool that did not answer: what acts once may have
+// timeoutRefusal is the answer for a tool that did not answer: what acts once may have
 // acted.
-func (c *call) overdue(effect string) error {
+func (c *call) timeoutRefusal(effect string) error {
 	if effect == "once" {
-		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.written()))
+		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.writtenName()))
 	}
-	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.written()))
+	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.writtenName()))
 }
 
 // maxResultDepth bounds how deep a result may nest.
@@ -288,10 +288,10 @@ const maxResultDepth = 500
 func (c *call) wrap(output Output) ([]byte, error) {
 	name := c.tool.Name()
 	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
-		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.written()))
+		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
 	}
 	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.written())).WithCause(cause)
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.writtenName())).WithCause(cause)
 	}
 	var value any = string(output.Body)
 	if output.JSON {
@@ -316,7 +316,7 @@ func (c *call) wrap(output Output) ([]byte, error) {
 		return nil, invalid(err)
 	}
 	if !output.JSON || wrapper.Wraps(output.Body) {
-		c.remember(func(n *Metadata) { n.Wrapped = true })
+		c.addMetadata(func(n *Metadata) { n.Wrapped = true })
 	}
 	return result, nil
 }

@@ -12,27 +12,27 @@ import (
 // HearEvents hears events of active subscriptions, then each of so many that have
 // ended, and tells what is known of then.
 func HearEvents(active, ended int) (known, ofActive int) {
-	f := feeds{byCall: map[string]*feed{}}
+	f := eventHub{byCall: map[string]*feed{}}
 	for i := range active {
 		id := fmt.Sprint("active ", i)
 		f.byCall[id] = &feed{}
-		f.hear(id, "x")
+		f.remember(id, "x")
 	}
 	for i := range ended {
-		f.hear(fmt.Sprint("ended ", i), "x")
+		f.remember(fmt.Sprint("ended ", i), "x")
 	}
 	for id := range f.byCall {
-		if f.again(id, "x") {
+		if f.seen(id, "x") {
 			ofActive++
 		}
 	}
-	return len(f.heard), ofActive
+	return len(f.digests), ofActive
 }
 
 // BeginFeeds begins so many subscriptions for one principal after the other, each in a
 // thread of its own, and tells how many each of them has got.
 func BeginFeeds(each int, principals ...string) (got []int) {
-	var f feeds
+	var f eventHub
 	for _, principal := range principals {
 		n := 0
 		for i := range each {
@@ -49,11 +49,11 @@ func BeginFeeds(each int, principals ...string) (got []int) {
 // NoteDisputes notes something once of each of so many calls, then as much of the first
 // as is told to be written down, and tells that and of how many calls it is counted.
 func NoteDisputes(calls int) (written, counted int) {
-	var d disputes
+	var d disputeCounter
 	for i := range calls {
-		d.note(fmt.Sprint(i))
+		d.add(fmt.Sprint(i))
 	}
-	for written = 1; written < 2*mostDisputes && d.note("0"); written++ {
+	for written = 1; written < 2*maxDisputes && d.add("0"); written++ {
 	}
 	return written, len(d.byID)
 }

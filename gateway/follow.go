@@ -10,41 +10,41 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// await waits until a call that is pending has ended, for as long as its tool may
+// awaitEnd waits until a call that is pending has ended, for as long as its tool may
 // take and whoever asked is there. What has not ended by then stays pending.
-func (k *Kernel) await(ctx context.Context, c *call, pending Outcome) (o Outcome) {
+func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outcome) {
 	o = pending
 	start := c.trace.start()
 	defer func() {
 		c.trace.step("wait", start, nil)
-		c.ended(VerdictCall, o.Refusal, "", 0, o.Result)
+		c.finishTrace(VerdictCall, o.Refusal, "", 0, o.Result)
 	}()
-	principal := owner(c.principal)
-	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(k.parts.Now()))
+	principal := principalName(c.principal)
+	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(k.deps.Now()))
 	defer cancel()
-	call, err := k.change(waiting, c.id, principal, func(call *store.Call) bool { return call.Step == store.Ended })
+	call, err := k.waitFor(waiting, c.id, principal, func(call *store.Call) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
-		if call, err = k.store.Get(ctx, c.id, principal); err == nil && k.overdue(&call) {
+		if call, err = k.store.Get(ctx, c.id, principal); err == nil && k.isExpired(&call) {
 			k.expire(ctx, &call)
 			call, err = k.store.Get(ctx, c.id, principal)
 		}
 	}
-	if err != nil || call.Step != store.Ended || k.deliver(ctx, &call) != nil {
+	if err != nil || call.Step != store.Ended || k.markDelivered(ctx, &call) != nil {
 		return o
 	}
-	return answered(&call, c.input.Dialogue)
+	return outcomeOf(&call, c.input.Dialogue)
 }
 
-// answered is the outcome of a call that has ended, for a caller.
-func answered(call *store.Call, d *Dialogue) Outcome {
-	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusedIn(call.Answer.Result)}
-	o.recall(call.Metadata, d)
+// outcomeOf is the outcome of a call that has ended, for a caller.
+func outcomeOf(call *store.Call, d *Dialogue) Outcome {
+	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusalIn(call.Answer.Result)}
+	o.applyMetadata(call.Metadata, d)
 	return o
 }
 
-// change returns a principal's call once it is as it should be.
-func (k *Kernel) change(ctx context.Context, id, principal string, fit func(*store.Call) bool) (store.Call, error) {
+// waitFor returns a principal's call once it is as it should be.
+func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*store.Call) bool) (store.Call, error) {
 	for {
 		watch, err := k.store.Watch(id)
 		if err != nil {
@@ -70,7 +70,7 @@ type Follower struct {
 	admission *Admission
 	id        string
 	seen      bool
-	note      []byte // of the call as it was seen
+	metadata  []byte // of the call as it was seen
 }
 
 // Follow lets a request in that follows a call until it has ended. As with
@@ -78,12 +78,12 @@ type Follower struct {
 // both are looked at again before a result is told.
 func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follower, error) {
 	request.Inputs = nil
-	c, err := k.enter(ctx, request, nil)
+	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Subject, request.identified = c.subject, nil
-	return &Follower{admission: &Admission{kernel: k, request: request, principal: owner(c.principal)}, id: id}, nil
+	return &Follower{admission: &Admission{kernel: k, request: request, principal: principalName(c.principal)}, id: id}, nil
 }
 
 // Next returns the call as it stands, and from the second time on once it has
@@ -91,26 +91,28 @@ func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follo
 func (f *Follower) Next(ctx context.Context) (store.Call, error) {
 	k, principal := f.admission.kernel, f.admission.principal
 	if f.seen {
-		changed := func(call *store.Call) bool { return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.note) }
-		if _, err := k.change(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return store.Call{}, unfollowed(ctx, err)
+		changed := func(call *store.Call) bool {
+			return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.metadata)
+		}
+		if _, err := k.waitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return store.Call{}, refuseFollow(ctx, err)
 		}
 	}
 	f.seen = true
-	if _, err := k.enter(ctx, f.admission.request, f.admission); err != nil {
+	if _, err := k.admitRequest(ctx, f.admission.request, f.admission); err != nil {
 		return store.Call{}, err
 	}
-	call, err := k.look(ctx, f.id, principal)
-	f.note = call.Metadata
+	call, err := k.lookup(ctx, f.id, principal)
+	f.metadata = call.Metadata
 	return call, err
 }
 
-// unfollowed is the refusal for a call that cannot be waited for.
-func unfollowed(ctx context.Context, err error) error {
+// refuseFollow is the refusal for a call that cannot be waited for.
+func refuseFollow(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrFull) {
 		refused := refusal.New(refusal.Overloaded, "Too many calls are waited for. Ask again later.")
 		refused.RetryAfterMS = time.Second.Milliseconds()
 		return refused
 	}
-	return notNow(ctx, err)
+	return refuseUnknown(ctx, err)
 }

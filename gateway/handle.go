@@ -34,11 +34,11 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	if d.run(ctx, pipeline[:1], false) {
 		return k.refuse(ctx, d)
 	}
-	if strings.HasPrefix(key, stateKeys) {
+	if strings.HasPrefix(key, answerKeyPrefix) {
 		c.refused = refusal.New(refusal.BadRequest, "This idempotency key is not one that a caller may choose.")
 		return k.refuse(ctx, d)
 	}
-	if state := c.stateKey(); state != "" {
+	if state := c.answerKey(); state != "" {
 		key = state // whatever key the caller gives: one answer counts
 	}
 	if key != "" && len(d.calls) > 1 {
@@ -46,7 +46,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 		return k.refuse(ctx, d)
 	}
 	if key != "" {
-		prior, err := k.begin(ctx, c, key)
+		prior, err := k.claimKey(ctx, c, key)
 		if err != nil {
 			c.nameTool(ctx)
 			c.refused = refusal.From(refusal.Execute, err)
@@ -56,15 +56,15 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 			return *prior
 		}
 		// What was not dispatched must not hold its key. What was, stays.
-		defer c.drop(ctx)
+		defer c.forget(ctx)
 	}
 	d.run(ctx, pipeline[1:], false)
-	d.note(ctx)
-	d.close()
+	d.recordRest(ctx)
+	d.report()
 	defer d.Release()
 	o := k.execute(ctx, d)[0]
 	if !o.deadline.IsZero() {
-		return k.await(ctx, c, o)
+		return k.awaitEnd(ctx, c, o)
 	}
 	return o
 }
@@ -79,25 +79,25 @@ func (c *call) nameTool(ctx context.Context) {
 
 // refuse ends a decision whose call is refused.
 func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
-	d.note(ctx)
-	return k.Execute(ctx, d.close())[0]
+	d.recordRest(ctx)
+	return k.Execute(ctx, d.report())[0]
 }
 
-// begin notes the call of a key, and returns the outcome of the one that the key
+// claimKey notes the call of a key, and returns the outcome of the one that the key
 // has started before, or is the id of.
-func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, error) {
-	prior, err := c.named(ctx, key)
+func (k *Kernel) claimKey(ctx context.Context, c *call, key string) (*Outcome, error) {
+	prior, err := c.priorByID(ctx, key)
 	if err == nil && prior == nil {
-		prior, err = c.noteCall(ctx, key)
+		prior, err = c.openInStore(ctx, key)
 		if err != nil {
-			c.kept = true // the store may have taken it, and not said so
-			c.drop(ctx)
+			c.opened = true // the store may have taken it, and not said so
+			c.forget(ctx)
 		}
 	}
 	if err != nil || prior == nil {
 		return nil, err
 	}
-	answers, other := strings.HasPrefix(key, stateKeys), prior.Scope != c.scope() || prior.Digest != c.asked()
+	answers, other := strings.HasPrefix(key, answerKeyPrefix), prior.Scope != c.scope() || prior.Digest != c.idempotencyDigest()
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
 		// One that is still judged may be refused, and then it has answered nothing.
@@ -109,18 +109,18 @@ func (k *Kernel) begin(ctx context.Context, c *call, key string) (*Outcome, erro
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
 	}
-	if err := k.deliver(ctx, prior); err != nil {
+	if err := k.markDelivered(ctx, prior); err != nil {
 		return nil, err
 	}
 	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Replayed: true}
-	o.recall(prior.Metadata, c.input.Dialogue)
+	o.applyMetadata(prior.Metadata, c.input.Dialogue)
 	return &o, nil
 }
 
-// named is the call of the same principal whose id a key is, or nil. An id that no
+// priorByID is the call of the same principal whose id a key is, or nil. An id that no
 // call has is a key as any other: it is told with the first answer, so that nobody
 // has it of a call that could still become one.
-func (c *call) named(ctx context.Context, key string) (*store.Call, error) {
+func (c *call) priorByID(ctx context.Context, key string) (*store.Call, error) {
 	// A face may put a word of its own before a key.
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
@@ -128,32 +128,32 @@ func (c *call) named(ctx context.Context, key string) (*store.Call, error) {
 	if !isID(key) {
 		return nil, nil
 	}
-	prior, err := c.kernel.store.Get(ctx, key, owner(c.principal))
+	prior, err := c.kernel.store.Get(ctx, key, principalName(c.principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, noStore(ctx, err)
+		return nil, refuseUnsaved(ctx, err)
 	}
 	return &prior, nil
 }
 
-func noStore(ctx context.Context, cause error) error {
+func refuseUnsaved(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "The call could not be kept, so nothing was executed. This cannot be mended by changing the call.")
-	return canceled(ctx, refusal.Execute, refused.WithCause(cause))
+	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
-// notNow is noStore for what executes nothing.
-func notNow(ctx context.Context, cause error) error {
+// refuseUnknown is refuseUnsaved for what executes nothing.
+func refuseUnknown(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "What became of the call cannot be told now. Ask again later.")
-	return canceled(ctx, refusal.Execute, refused.WithCause(cause))
+	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
-// asked is the digest of what a key is for. Beside the completion it holds all
+// idempotencyDigest is the digest of what a key is for. Beside the completion it holds all
 // that the answer depends on and the scope does not: an agent must not be given
 // what another one was. What the call says to its tool beside the completion is part
 // of the input's digest.
-func (c *call) asked() string {
+func (c *call) idempotencyDigest() string {
 	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
 	if n := c.input.Native; n != nil {
 		asked = fmt.Appendf(asked, " %q %q", n.Name, n.Wire)
@@ -169,11 +169,11 @@ func (c *call) asked() string {
 
 // scope is whose call this is.
 func (c *call) scope() store.Scope {
-	return store.Scope{Principal: owner(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
+	return store.Scope{Principal: principalName(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
 }
 
-// owner names whose calls these are. Without credentials everybody is the same.
-func owner(p *identity.Principal) string {
+// principalName names whose calls these are. Without credentials everybody is the same.
+func principalName(p *identity.Principal) string {
 	if p == nil {
 		return ""
 	}
@@ -187,36 +187,36 @@ func owner(p *identity.Principal) string {
 // The result of a call that has ended is delivered by that: Delivered of the call
 // tells whether it was before.
 func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (store.Call, error) {
-	c, err := k.enter(ctx, request, nil)
+	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return store.Call{}, err
 	}
-	return k.look(ctx, id, owner(c.principal))
+	return k.lookup(ctx, id, principalName(c.principal))
 }
 
-// look is Lookup for a principal that was let in.
-func (k *Kernel) look(ctx context.Context, id, principal string) (store.Call, error) {
+// lookup is Lookup for a principal that was let in.
+func (k *Kernel) lookup(ctx context.Context, id, principal string) (store.Call, error) {
 	call, err := k.store.Get(ctx, id, principal)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {
-		return store.Call{}, notNow(ctx, err)
+		return store.Call{}, refuseUnknown(ctx, err)
 	}
-	return call, k.deliver(ctx, &call)
+	return call, k.markDelivered(ctx, &call)
 }
 
-// deliver notes that the result of a call, where there is one, enters its thread.
+// markDelivered notes that the result of a call, where there is one, enters its thread.
 // One of which that cannot be noted is not handed over.
-func (k *Kernel) deliver(ctx context.Context, call *store.Call) error {
+func (k *Kernel) markDelivered(ctx context.Context, call *store.Call) error {
 	if call.Step != store.Ended || call.Delivered {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	first, err := k.store.Deliver(ctx, call.ID, call.Scope.Principal)
 	if err != nil {
-		return notNow(ctx, err)
+		return refuseUnknown(ctx, err)
 	}
 	call.Delivered = !first
 	return nil
@@ -245,7 +245,7 @@ type Tool struct {
 // Tools lists what an agent may use: each tool in the version that a call of its
 // name means, with the closed schema that a call is judged by.
 func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
-	c, err := k.enter(ctx, request, nil)
+	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -258,35 +258,35 @@ func (c *call) tools() ([]Tool, error) {
 		return nil, refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say which of them is meant.")
 	}
 	tools := []Tool{}
-	for _, entry := range c.state.Tools.Entries() {
-		if meant, _ := c.state.Tools.Lookup(entry.Name()); meant != entry {
+	for _, entry := range c.config.Tools.Entries() {
+		if meant, _ := c.config.Tools.Lookup(entry.Name()); meant != entry {
 			continue
 		}
-		may, err := c.mayUse(entry)
+		may, err := c.mayShow(entry)
 		if err != nil {
 			return nil, refusal.From(refusal.Permission, err)
 		}
 		if may {
-			tools = append(tools, c.shown(entry))
+			tools = append(tools, c.toolView(entry))
 		}
 	}
 	return tools, nil
 }
 
-// mayUse tells whether the agent of a call may be shown a tool. It may use none in a
+// mayShow tells whether the agent of a call may be shown a tool. It may use none in a
 // workspace or a project that is not its caller's, whatever others may there.
-func (c *call) mayUse(entry *registry.Entry) (bool, error) {
-	if c.strays() {
+func (c *call) mayShow(entry *registry.Entry) (bool, error) {
+	if c.outsidePrincipal() {
 		return false, nil
 	}
-	ever, err := c.reaches(entry.Name())
+	ever, err := c.canReach(entry.Name())
 	return err == nil && ever && !c.kernel.quarantined(entry.Name()), err
 }
 
-// shown is what the agent of a call is told of a tool.
-func (c *call) shown(entry *registry.Entry) Tool {
-	wire, _ := c.state.wire.Wire(entry.Name())
-	id, _ := c.state.ids.Wire(entry.Name())
+// toolView is what the agent of a call is told of a tool.
+func (c *call) toolView(entry *registry.Entry) Tool {
+	wire, _ := c.config.openAINames.Wire(entry.Name())
+	id, _ := c.config.oxpNames.Wire(entry.Name())
 	run := entry.Run().Type
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
@@ -295,8 +295,8 @@ func (c *call) shown(entry *registry.Entry) Tool {
 	}
 }
 
-// enter lets a request in that brings no completion.
-func (k *Kernel) enter(ctx context.Context, request Request, admission *Admission) (*call, error) {
+// admitRequest lets a request in that brings no completion.
+func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*call, error) {
 	request.Inputs = nil
 	d := k.open(request, ModeCall, admission)
 	if d.run(ctx, pipeline[:1], false) {
@@ -305,8 +305,8 @@ func (k *Kernel) enter(ctx context.Context, request Request, admission *Admissio
 	return d.calls[0], nil
 }
 
-// status is the HTTP status of an outcome.
-func status(refused *refusal.Error) int {
+// httpStatus is the HTTP status of an outcome.
+func httpStatus(refused *refusal.Error) int {
 	if refused == nil {
 		return http.StatusOK
 	}

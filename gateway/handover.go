@@ -26,7 +26,7 @@ const (
 // refused.
 func (k *Kernel) HandOver(ctx context.Context, d *Decision) []Outcome {
 	defer d.Release()
-	first := d.spend(ModeEnforce)
+	first := d.consume(ModeEnforce)
 	if first == nil {
 		first = d.handOver(ctx)
 	}
@@ -47,41 +47,41 @@ func (d *Decision) handOver(ctx context.Context) *refusal.Error {
 		return nil
 	}
 	k := d.calls[0].kernel
-	if err := k.owed.enter(ctx); err != nil {
-		refused := refusal.From(refusal.Log, canceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, noJournal).WithCause(err)))
-		d.end(refused)
+	if err := k.pending.acquire(ctx); err != nil {
+		refused := refusal.From(refusal.Log, asCanceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(err)))
+		d.endAll(refused)
 		return refused
 	}
-	k.owe(k.owed.leave, records...)
+	k.writeLater(k.pending.release, records...)
 	for _, c := range d.calls {
 		if c.parsed.Kind == parser.Call {
-			c.ended(VerdictCall, nil, audit.HandedOver, 0, nil)
+			c.finishTrace(VerdictCall, nil, audit.HandedOver, 0, nil)
 		}
 	}
 	return nil
 }
 
-// end ends the calls of a decision that was to be acted on and cannot be.
-func (d *Decision) end(refused *refusal.Error) {
+// endAll ends the calls of a decision that was to be acted on and cannot be.
+func (d *Decision) endAll(refused *refusal.Error) {
 	for _, c := range d.calls {
 		if c.parsed.Kind == parser.Call {
-			c.endRefused(refused)
-			c.ended(VerdictRefused, refused, audit.Failed, 0, nil)
+			c.recordNotRun(refused)
+			c.finishTrace(VerdictRefused, refused, audit.Failed, 0, nil)
 		}
 	}
 }
 
-// enter takes the room of one decision, and waits a little where there is none.
-func (d *debts) enter(ctx context.Context) error {
+// acquire takes the room of one decision, and waits a little where there is none.
+func (d *pendingWrites) acquire(ctx context.Context) error {
 	select {
-	case d.room <- struct{}{}:
+	case d.slots <- struct{}{}:
 		return nil
 	default:
 	}
 	late := time.NewTimer(roomWait)
 	defer late.Stop()
 	select {
-	case d.room <- struct{}{}:
+	case d.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -90,4 +90,4 @@ func (d *debts) enter(ctx context.Context) error {
 	}
 }
 
-func (d *debts) leave() { <-d.room }
+func (d *pendingWrites) release() { <-d.slots }

@@ -15,7 +15,7 @@ import (
 // credential and takes the rate again.
 type identified struct {
 	kernel     *Kernel
-	state      *Config // that judged the credential
+	config     *Config // that judged the credential
 	credential string
 	address    string
 	principal  *identity.Principal // nil where no credentials are asked for
@@ -33,15 +33,15 @@ type identified struct {
 // rate again, unless the configuration has changed since. Then the same credential must
 // be the same caller's still.
 func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, err error) {
-	before := k.parts.Now()
-	i := &identified{kernel: k, state: k.state.Load(), credential: request.Credential, address: request.CallerAddress}
+	before := k.deps.Now()
+	i := &identified{kernel: k, config: k.config.Load(), credential: request.Credential, address: request.CallerAddress}
 	refused := refusal.From(refusal.Identity, i.identify(ctx))
-	i.took = k.parts.Now().Sub(before)
+	i.took = k.deps.Now().Sub(before)
 	if refused == nil {
 		request.identified = i
 		return i.name(), nil
 	}
-	if o := k.parts.Observer; o != nil {
+	if o := k.deps.Observer; o != nil {
 		o.Judged(string(VerdictRefused), refused)
 		o.Stage(refusal.Identity, i.took)
 	}
@@ -51,24 +51,24 @@ func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, e
 func (i *identified) identify(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicked(p)
+			err = panicError(p)
 		}
 	}()
-	if i.principal, err = i.state.principal(i.credential); err != nil {
+	if i.principal, err = i.config.principal(i.credential); err != nil {
 		return err
 	}
-	if i.state.Identity != nil && i.principal == nil {
+	if i.config.Identity != nil && i.principal == nil {
 		return unknownCaller()
 	}
-	return i.kernel.callerRate(ctx, i.state, i.name())
+	return i.kernel.callerRate(ctx, i.config, i.name())
 }
 
 // name is who asks: the principal, or else the address.
 func (i *identified) name() string { return callerName(i.principal, i.address) }
 
-// take returns who was identified for this request; nil where nobody was, or another
+// consumeIdentified returns who was identified for this request; nil where nobody was, or another
 // judgement has taken it.
-func (k *Kernel) take(request *Request) *identified {
+func (k *Kernel) consumeIdentified(request *Request) *identified {
 	i := request.identified
 	request.identified = nil
 	if i == nil || i.kernel != k || i.credential != request.Credential || i.address != request.CallerAddress || i.used.Swap(true) {
@@ -83,12 +83,12 @@ func (k *Kernel) callerRate(ctx context.Context, state *Config, caller string) e
 	if caller == "" {
 		return nil
 	}
-	if k.parts.Limiter == nil {
-		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, noLimiter)
+	if k.deps.Limiter == nil {
+		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, refusedUnlimited)
 	}
 	// A client that leaves pays as well: nothing else bounds how often it can come and
 	// leave.
-	return k.parts.Limiter.Caller(context.WithoutCancel(ctx), state.Limits, caller)
+	return k.deps.Limiter.Caller(context.WithoutCancel(ctx), state.Limits, caller)
 }
 
 // callerName is the name of a principal, or else an address.

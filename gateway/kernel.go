@@ -52,16 +52,16 @@ type Observer interface {
 
 // Kernel judges and executes. It is safe for concurrent use.
 type Kernel struct {
-	state atomic.Pointer[Config]
-	apart atomic.Pointer[map[string]bool] // tools that may not be called
-	parts Deps
-	store shield
-	owed  debts
-	ends  ends
+	config     atomic.Pointer[Config]
+	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
+	deps       Deps
+	store      safeStore
+	pending    pendingWrites
+	endings    endings
 	// disputes counts what the tools of calls have sent beside the one answer.
-	disputes disputes
-	feeds    feeds
-	cancels  chan struct{} // holds a token for each tool that is being told
+	disputes    disputeCounter
+	events      eventHub
+	cancelSlots chan struct{} // holds a token for each tool that is being told
 }
 
 // New returns a kernel that judges by a configuration.
@@ -72,21 +72,21 @@ func New(state *Config, parts Deps) (*Kernel, error) {
 	if parts.NewID == nil {
 		parts.NewID = newID
 	}
-	k := &Kernel{parts: parts, store: shield{parts.Store}, owed: debts{room: make(chan struct{}, maxHandedOver)}, cancels: make(chan struct{}, mostCancels)}
+	k := &Kernel{deps: parts, store: safeStore{parts.Store}, pending: pendingWrites{slots: make(chan struct{}, maxHandedOver)}, cancelSlots: make(chan struct{}, maxCancels)}
 	return k, k.Swap(state)
 }
 
 // Swap replaces the configuration for judgements that start from now on. One
 // that is not whole is an error and changes nothing.
 func (k *Kernel) Swap(state *Config) error {
-	if err := state.whole(); err != nil {
+	if err := state.validate(); err != nil {
 		return err
 	}
-	named, err := state.named()
+	named, err := state.withNameMaps()
 	if err != nil {
 		return err
 	}
-	k.state.Store(named)
+	k.config.Store(named)
 	return nil
 }
 
@@ -109,27 +109,27 @@ type check struct {
 // before anything of its schema is shown. What only the answer's own request rules
 // out is asked with the envelope.
 var pipeline = []check{
-	{stage: refusal.Identity, run: bind, waits: true},
-	{stage: refusal.Parse, run: read},
-	{stage: refusal.Identity, run: claim},
-	{stage: refusal.Parse, run: envelope},
-	{stage: refusal.Parse, run: agree},
-	{stage: refusal.Schema, run: find},
-	{stage: refusal.Permission, run: reach},
-	{stage: refusal.Schema, run: validate},
-	{stage: refusal.Schema, run: hear},
-	{stage: refusal.Permission, run: permit},
-	{stage: refusal.Rate, run: take, takes: true, waits: true},
-	{stage: refusal.Workspace, run: enterWorkspace},
-	{stage: refusal.Project, run: enterProject},
-	{stage: refusal.Project, run: stayWithin},
-	{stage: refusal.Log, run: record, takes: true, waits: true},
+	{stage: refusal.Identity, run: identifyCaller, waits: true},
+	{stage: refusal.Parse, run: readInput},
+	{stage: refusal.Identity, run: checkAgentClaim},
+	{stage: refusal.Parse, run: checkEnvelope},
+	{stage: refusal.Parse, run: checkConstraints},
+	{stage: refusal.Schema, run: findTool},
+	{stage: refusal.Permission, run: checkReach},
+	{stage: refusal.Schema, run: validateArguments},
+	{stage: refusal.Schema, run: checkAnswers},
+	{stage: refusal.Permission, run: checkPermission},
+	{stage: refusal.Rate, run: charge, takes: true, waits: true},
+	{stage: refusal.Workspace, run: checkWorkspace},
+	{stage: refusal.Project, run: checkProject},
+	{stage: refusal.Project, run: checkBoundary},
+	{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 }
 
 // call is one input on its way through the checks, with what they found.
 type call struct {
 	kernel *Kernel
-	state  *Config
+	config *Config
 	mode   Mode
 	// admission is what let the request in; nil where this judgement does so.
 	admission *Admission
@@ -139,7 +139,7 @@ type call struct {
 	// principal is who asks; nil where no credentials are asked for, and where one
 	// was not known. unasked is why nobody could say who it is.
 	principal *identity.Principal
-	unasked   error
+	authErr   error
 	subject   Subject
 	input     Input
 	stream    *parser.Stream // of a completion that came in pieces
@@ -151,24 +151,24 @@ type call struct {
 	project *policy.Project
 	lease   ratelimit.Lease
 
-	id       string      // the call id
-	request  *Request    // that it is part of
-	started  time.Time   // when its judgement began
-	recorded bool        // its decision is in the journal
-	kept     bool        // the store has it, as one that was not dispatched
-	stored   *store.Call // what the store has of it, where this is all that is known
-	repeats  int         // how often it was dispatched before
-	expired  bool        // its tool has not answered by the time that it had promised to
-	late     bool        // another has ended it before
-	note     []byte      // what is kept of its end beside the result
-	told     func()      // is called once the store has said how it ended; may be nil
-	trace    *trace      // its span; nil where it is not traced
+	id            string      // the call id
+	request       *Request    // that it is part of
+	started       time.Time   // when its judgement began
+	recorded      bool        // its decision is in the journal
+	opened        bool        // the store has it, as one that was not dispatched
+	stored        *store.Call // what the store has of it, where this is all that is known
+	priorAttempts int         // how often it was dispatched before
+	expired       bool        // its tool has not answered by the time that it had promised to
+	endedByOther  bool        // another has ended it before
+	metadata      []byte      // what is kept of its end beside the result
+	onEnded       func()      // is called once the store has said how it ended; may be nil
+	trace         *trace      // its span; nil where it is not traced
 
-	saying     string      // the digest of the state and the answers that it brings
-	unanswered *unanswered // what it was asked and does not answer
-	given      *given      // what its tool is told beside the arguments
-	folders    []folder    // that its answers name
-	teller     *teller     // who hears of its progress and its logs; nil where nobody does
+	answersSHA256 string          // the digest of the state and the answers that it brings
+	unanswered    *unanswered     // what it was asked and does not answer
+	answers       *answersForTool // what its tool is told beside the arguments
+	answerPaths   []answerPath    // that its answers name
+	notifier      *notifier       // who hears of its progress and its logs; nil where nobody does
 
 	times   stages
 	refused *refusal.Error
@@ -184,9 +184,9 @@ type Decision struct {
 	// Digest is of the configuration that judged.
 	Digest string
 
-	mode  Mode
-	calls []*call
-	spent atomic.Bool // executed or handed over
+	mode     Mode
+	calls    []*call
+	consumed atomic.Bool // executed or handed over
 }
 
 // Refusal is the first refusal, or nil.
@@ -217,32 +217,32 @@ func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
 // nothing, and its report cannot be executed.
 func (k *Kernel) Check(ctx context.Context, request Request) Report {
 	d := k.open(request, ModeCall, nil)
-	d.untraced() // what is only checked is no call
+	d.dropTraces() // what is only checked is no call
 	d.run(ctx, pipeline, true)
-	return d.close().Reports[0]
+	return d.report().Reports[0]
 }
 
 // judge takes a decision through the whole pipeline, and writes it down.
 func (d *Decision) judge(ctx context.Context) *Decision {
 	d.run(ctx, pipeline, false)
-	d.note(ctx)
-	return d.close()
+	d.recordRest(ctx)
+	return d.report()
 }
 
 // open starts a decision: it pins the configuration, and asks who asks, unless that
 // was judged by the same configuration already.
 func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
-	state := k.state.Load()
+	state := k.config.Load()
 	d := &Decision{Digest: state.Digest, mode: mode}
-	before := k.take(&request)
-	all := call{kernel: k, state: state, mode: mode, admission: admission, identified: before, request: &request}
+	before := k.consumeIdentified(&request)
+	all := call{kernel: k, config: state, mode: mode, admission: admission, identified: before, request: &request}
 	if before != nil {
 		all.times.add(refusal.Identity, before.took)
 	}
-	if before != nil && before.state == state {
+	if before != nil && before.config == state {
 		all.principal = before.principal
 	} else {
-		all.principal, all.unasked = state.principal(request.Credential)
+		all.principal, all.authErr = state.principal(request.Credential)
 	}
 	all.subject = state.subject(request, all.principal)
 	inputs := request.Inputs
@@ -250,17 +250,17 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 		inputs = []Input{{}} // nothing is an empty completion
 	}
 	for _, in := range inputs {
-		d.calls = append(d.calls, all.beside(in))
+		d.calls = append(d.calls, all.sibling(in))
 	}
 	return d
 }
 
-// beside is another input of the same request.
-func (c *call) beside(in Input) *call {
+// sibling is another input of the same request.
+func (c *call) sibling(in Input) *call {
 	b := &call{
-		kernel: c.kernel, state: c.state, mode: c.mode, admission: c.admission, identified: c.identified, principal: c.principal, unasked: c.unasked,
+		kernel: c.kernel, config: c.config, mode: c.mode, admission: c.admission, identified: c.identified, principal: c.principal, authErr: c.authErr,
 		subject: c.subject, request: c.request, times: slices.Clone(c.times), input: in,
-		id: c.kernel.parts.NewID(), started: c.kernel.parts.Now(),
+		id: c.kernel.deps.NewID(), started: c.kernel.deps.Now(),
 	}
 	b.trace = c.kernel.trace(b)
 	return b
@@ -269,7 +269,7 @@ func (c *call) beside(in Input) *call {
 // run takes every input through the checks, one check after the other. At the
 // first that refuses any of them it ends, and gives back what was taken.
 func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused bool) {
-	now := d.calls[0].kernel.parts.Now
+	now := d.calls[0].kernel.deps.Now
 	before := now()
 	for _, check := range checks {
 		if check.takes && only {
@@ -279,7 +279,7 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 			if c.finished() {
 				continue
 			}
-			c.refused = refusal.From(check.stage, canceled(ctx, check.stage, guarded(ctx, check, c)))
+			c.refused = refusal.From(check.stage, asCanceled(ctx, check.stage, guarded(ctx, check, c)))
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
 			if check.waits {
@@ -296,13 +296,13 @@ func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused 
 	return false
 }
 
-// close makes the reports.
-func (d *Decision) close() *Decision {
+// report makes the reports.
+func (d *Decision) report() *Decision {
 	first := d.firstRefused()
 	for _, c := range d.calls {
 		r := c.report(first != nil)
 		d.Reports = append(d.Reports, r)
-		if o := c.kernel.parts.Observer; o != nil {
+		if o := c.kernel.deps.Observer; o != nil {
 			refused := r.Refusal
 			if refused == nil && r.Verdict == VerdictRefused {
 				refused = first
@@ -313,7 +313,7 @@ func (d *Decision) close() *Decision {
 			}
 		}
 	}
-	d.traced()
+	d.finishTraces()
 	return d
 }
 
@@ -347,9 +347,9 @@ func (c *call) report(refused bool) Report {
 	return r
 }
 
-// panicked says of a panic what an operator may read: the runtime's own words,
+// panicError says of a panic what an operator may read: the runtime's own words,
 // or only the type of what was thrown, which may hold a value of the model.
-func panicked(p any) error {
+func panicError(p any) error {
 	var fault runtime.Error
 	if err, ok := p.(error); ok && errors.As(err, &fault) {
 		return fmt.Errorf("panic: %w", fault)
@@ -361,14 +361,14 @@ func panicked(p any) error {
 func guarded(ctx context.Context, check check, c *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.From(check.stage, panicked(p))
+			err = refusal.From(check.stage, panicError(p))
 		}
 	}()
 	return check.run(ctx, c)
 }
 
 // ParserOptions returns the bounds of completions that are judged now.
-func (k *Kernel) ParserOptions() parser.Options { return k.state.Load().Output }
+func (k *Kernel) ParserOptions() parser.Options { return k.config.Load().Output }
 
 // Digest returns the digest of the configuration that judges now.
-func (k *Kernel) Digest() string { return k.state.Load().Digest }
+func (k *Kernel) Digest() string { return k.config.Load().Digest }

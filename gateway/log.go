@@ -23,9 +23,9 @@ func LogLevels() []string {
 // severity is the place of a level among them; -1 is none.
 func severity(level string) int { return slices.Index(LogLevels(), level) }
 
-// pass passes on what is a log of the level that is asked for, or above; anything else is
+// logged passes on what is a log of the level that is asked for, or above; anything else is
 // dropped.
-func (t *teller) pass(l Log) {
+func (t *notifier) logged(l Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.log == nil || t.logs >= maxLogs || severity(l.Level) < t.level || len(l.Data) > maxLog {
@@ -35,7 +35,7 @@ func (t *teller) pass(l Log) {
 	if err != nil {
 		return
 	}
-	value, ok := shown(value)
+	value, ok := escapeValue(value)
 	if !ok {
 		return
 	}
@@ -44,21 +44,21 @@ func (t *teller) pass(l Log) {
 		return
 	}
 	t.logs++
-	l = Log{Level: l.Level, Logger: words(l.Logger, maxLogger), Data: data}
-	if !heard(func() { t.log(l) }) {
+	l = Log{Level: l.Level, Logger: boundedText(l.Logger, maxLogger), Data: data}
+	if !delivered(func() { t.log(l) }) {
 		t.log = nil
 	}
 }
 
-// shown is a JSON value whose texts show all that is in them, the names among them. It is
+// escapeValue is a JSON value whose texts show all that is in them, the names among them. It is
 // none where two names look the same then.
-func shown(value any) (_ any, ok bool) {
+func escapeValue(value any) (_ any, ok bool) {
 	switch v := value.(type) {
 	case string:
 		return wrapper.EscapeText(v), true
 	case []any:
 		for i := range v {
-			if v[i], ok = shown(v[i]); !ok {
+			if v[i], ok = escapeValue(v[i]); !ok {
 				return nil, false
 			}
 		}
@@ -66,7 +66,7 @@ func shown(value any) (_ any, ok bool) {
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for name, member := range v {
-			if object[wrapper.EscapeText(name)], ok = shown(member); !ok {
+			if object[wrapper.EscapeText(name)], ok = escapeValue(member); !ok {
 				return nil, false
 			}
 		}

@@ -41,19 +41,19 @@ type Challenge struct {
 	CheckURL string `json:"check_url,omitempty"`
 }
 
-// remember adds to what is kept of the end of a call beside its result.
-func (c *call) remember(add func(*Metadata)) {
-	n := MetadataOf(&store.Call{Metadata: c.note})
+// addMetadata adds to what is kept of the end of a call beside its result.
+func (c *call) addMetadata(add func(*Metadata)) {
+	n := MetadataOf(&store.Call{Metadata: c.metadata})
 	add(&n)
-	c.note = n.encode()
+	c.metadata = n.encode()
 }
 
-// recall takes from a note what goes with an outcome to a caller, which is asked only
+// applyMetadata takes from a note what goes with an outcome to a caller, which is asked only
 // what it can answer.
-func (o *Outcome) recall(note []byte, d *Dialogue) {
+func (o *Outcome) applyMetadata(note []byte, d *Dialogue) {
 	n := MetadataOf(&store.Call{Metadata: note})
 	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
-	o.ask(n.Asked, o.CallID, d)
+	o.addInputRequest(n.Asked, o.CallID, d)
 }
 
 // MetadataOf is what is known of a call; what cannot be read is nothing.

@@ -11,8 +11,8 @@ import (
 // maxProgress bounds what a tool says of its progress, as it is shown.
 const maxProgress = 1 << 10
 
-// tell passes on what is progress, more each time; anything else is dropped.
-func (t *teller) tell(p Progress) {
+// progressed passes on what is progress, more each time; anything else is dropped.
+func (t *notifier) progressed(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.progress == nil || math.IsNaN(p.Done) || math.IsInf(p.Done, 0) || t.began && p.Done <= t.last {
@@ -22,20 +22,20 @@ func (t *teller) tell(p Progress) {
 	if !(p.Total > 0) || math.IsInf(p.Total, 0) {
 		p.Total = 0
 	}
-	p.Message = words(p.Message, maxProgress)
-	if !heard(func() { t.progress(p) }) {
+	p.Message = boundedText(p.Message, maxProgress)
+	if !delivered(func() { t.progress(p) }) {
 		t.progress = nil
 	}
 }
 
-// words are a tool's, of bounded length, in which nothing hides.
-func words(s string, most int) string {
-	return cut(wrapper.EscapeText(cut(strings.ToValidUTF8(cut(s, 2*most), "\uFFFD"), most)), most)
+// boundedText are a tool's, of bounded length, in which nothing hides.
+func boundedText(s string, most int) string {
+	return truncate(wrapper.EscapeText(truncate(strings.ToValidUTF8(truncate(s, 2*most), "\uFFFD"), most)), most)
 }
 
-// cut is the longest beginning of a text that is not above a length, and ends with a
+// truncate is the longest beginning of a text that is not above a length, and ends with a
 // whole code point.
-func cut(s string, most int) string {
+func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -13,7 +13,7 @@ import (
 // others. It replaces what was said before, and outlives configurations.
 func (k *Kernel) Quarantine(names map[string]bool) {
 	names = maps.Clone(names)
-	k.apart.Store(&names)
+	k.quarantine.Store(&names)
 }
 
 // quarantined tells whether a tool may not be called now.
@@ -22,19 +22,19 @@ func (k *Kernel) quarantined(name string) bool { return k.quarantinedVersion(nam
 // quarantinedVersion tells whether a version of a tool may not be called now, be that
 // of the tool or of this version alone.
 func (k *Kernel) quarantinedVersion(name, version string) bool {
-	names := k.apart.Load()
+	names := k.quarantine.Load()
 	if names == nil || strings.Contains(name, "@") { // which no tool's name has
 		return false
 	}
 	return (*names)[name] || version != "" && (*names)[name+"@"+version]
 }
 
-// overtaken tells whether something else was accepted of the tool of a call since
+// redefinedSince tells whether something else was accepted of the tool of a call since
 // its judgement pinned a configuration. Quarantine goes by what is accepted now, and
 // the tool's server may say no more what the call would be judged by.
-func (c *call) overtaken() bool {
-	now := c.kernel.state.Load()
-	if now == c.state || c.tool.Run().Server == "" {
+func (c *call) redefinedSince() bool {
+	now := c.kernel.config.Load()
+	if now == c.config || c.tool.Run().Server == "" {
 		return false
 	}
 	tool, ok := now.Tools.LookupVersion(c.tool.Name(), c.tool.Version())

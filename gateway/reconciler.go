@@ -29,38 +29,38 @@ type ReconcileStats struct {
 }
 
 const (
-	// tendEvery is how often the store is looked after.
-	tendEvery = time.Second
+	// reconcileInterval is how often the store is looked after.
+	reconcileInterval = time.Second
 	// sweepRounds is how many rounds there are to one sweep, which costs a sync.
 	sweepRounds = 10
-	// tendAtOnce is how many calls are asked for at once.
-	tendAtOnce = 256
-	// mostEnding and mostRunning bound how many calls are ended, and run, at once.
-	mostEnding  = 32
-	mostRunning = 8
-	// mostDispatches is how often a call is dispatched that nobody has survived.
-	mostDispatches = 3
+	// reconcileBatch is how many calls are asked for at once.
+	reconcileBatch = 256
+	// maxEnding and maxRunning bound how many calls are ended, and run, at once.
+	maxEnding  = 32
+	maxRunning = 8
+	// maxDispatches is how often a call is dispatched that nobody has survived.
+	maxDispatches = 3
 )
 
 // Reconciler looks after the store of a kernel.
 type Reconciler struct {
-	kernel *Kernel
-	report func(ReconcileStats)
-	past   Backlog
-	rounds int
-	first  bool // what is left of the processes before is not all known yet
-	owed   []store.Call
-	left   []store.Call
+	kernel    *Kernel
+	report    func(ReconcileStats)
+	backlog   Backlog
+	rounds    int
+	starting  bool // what is left of the processes before is not all known yet
+	ended     []store.Call
+	abandoned []store.Call
 	// arguments are the digests, by call, of what the store does not keep of a call
 	// that has ended.
 	arguments map[string]string
 
-	ending, running chan struct{}
-	begun           sync.WaitGroup
-	stop, stopped   chan struct{}
-	leave           context.CancelFunc // what has not begun is left to the next process
-	mu              sync.Mutex
-	tended          ReconcileStats
+	endSlots, runSlots chan struct{}
+	started            sync.WaitGroup
+	stop, stopped      chan struct{}
+	cancel             context.CancelFunc // what has not begun is left to the next process
+	mu                 sync.Mutex
+	stats              ReconcileStats
 }
 
 // Reconcile looks after the store until it is stopped: at once, and each second, it sees
@@ -79,12 +79,12 @@ type Reconciler struct {
 func (k *Kernel) Reconcile(past Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, leave := context.WithCancel(context.Background())
 	t := &Reconciler{
-		kernel: k, report: report, past: past, first: true, arguments: map[string]string{},
-		ending: make(chan struct{}, mostEnding), running: make(chan struct{}, mostRunning),
-		stop: make(chan struct{}), stopped: make(chan struct{}), leave: leave,
+		kernel: k, report: report, backlog: past, starting: true, arguments: map[string]string{},
+		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
+		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: leave,
 	}
 	t.round(ctx)
-	go t.tend(ctx)
+	go t.loop(ctx)
 	return t
 }
 
@@ -95,19 +95,19 @@ func (t *Reconciler) Stop(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		<-t.stopped
-		t.begun.Wait()
+		t.started.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 	}
-	t.leave()
+	t.cancel()
 }
 
-func (t *Reconciler) tend(ctx context.Context) {
+func (t *Reconciler) loop(ctx context.Context) {
 	defer close(t.stopped)
-	tick := time.NewTicker(tendEvery)
+	tick := time.NewTicker(reconcileInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -122,7 +122,7 @@ func (t *Reconciler) tend(ctx context.Context) {
 func (t *Reconciler) count(of func(*ReconcileStats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of(&t.tended)
+	of(&t.stats)
 }
 
 // round does what is to be done now. What the store, or the journal, cannot tell
@@ -130,34 +130,34 @@ func (t *Reconciler) count(of func(*ReconcileStats)) {
 func (t *Reconciler) round(ctx context.Context) {
 	defer func() {
 		t.mu.Lock()
-		done := t.tended
-		t.tended = ReconcileStats{}
+		done := t.stats
+		t.stats = ReconcileStats{}
 		t.mu.Unlock()
 		t.report(done)
 	}()
-	t.trouble(t.resume(ctx))
+	t.noteError(t.resume(ctx))
 	s := t.kernel.store
-	due, err := s.Expired(ctx, tendAtOnce)
-	t.trouble(err)
+	due, err := s.Expired(ctx, reconcileBatch)
+	t.noteError(err)
 	for _, call := range due {
 		c := t.kernel.restore(&call)
-		if !t.kernel.ends.begin(c) {
+		if !t.kernel.endings.begin(c) {
 			continue
 		}
-		t.inTurn(ctx, t.ending, func() {
+		t.runLimited(ctx, t.endSlots, func() {
 			if c.expire(context.WithoutCancel(ctx)) {
 				t.count(func(n *ReconcileStats) { n.Expired++ })
 			}
 		})
 	}
 	if t.rounds++; t.rounds%sweepRounds == 0 {
-		_, err = s.Sweep(ctx, tendAtOnce)
-		t.trouble(err)
+		_, err = s.Sweep(ctx, reconcileBatch)
+		t.noteError(err)
 	}
 }
 
-// trouble notes what could not be done.
-func (t *Reconciler) trouble(err error) {
+// noteError notes what could not be done.
+func (t *Reconciler) noteError(err error) {
 	if err != nil {
 		t.count(func(n *ReconcileStats) { n.Err = err })
 	}

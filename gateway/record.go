@@ -19,25 +19,25 @@ type Journal interface {
 	Append(context.Context, audit.Record) error
 }
 
-// noJournal is said where a decision cannot be written down.
-const noJournal = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
+// refusedUnrecorded is said where a decision cannot be written down.
+const refusedUnrecorded = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
 
-// record is the stage log: the decision is durable before the call is executed
+// recordDecision is the stage log: the decision is durable before the call is executed
 // or handed over.
-func record(ctx context.Context, c *call) error {
-	return c.append(ctx, audit.ToolCall, nil)
+func recordDecision(ctx context.Context, c *call) error {
+	return c.appendDecision(ctx, audit.ToolCall, nil)
 }
 
-// note writes down what the pipeline did not: texts, and what was refused. A
+// recordRest writes down what the pipeline did not: texts, and what was refused. A
 // text whose record cannot be written is refused, and what came beside it too; a
 // refusal stays what it is. Requests that nobody was let in for are counted
 // elsewhere, not written down.
-func (d *Decision) note(ctx context.Context) {
+func (d *Decision) recordRest(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	if d.firstRefused() == nil {
 		for _, c := range d.calls {
 			if c.parsed.Kind == parser.Text {
-				c.refused = refusal.From(refusal.Log, c.noted(ctx, audit.Text, nil))
+				c.refused = refusal.From(refusal.Log, c.appendTraced(ctx, audit.Text, nil))
 			}
 		}
 	}
@@ -52,21 +52,21 @@ func (d *Decision) note(ctx context.Context) {
 			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
 				// It is refused already: that this could not be written down is for the
 				// journal to make known.
-				_ = c.noted(ctx, audit.Refused, refused)
+				_ = c.appendTraced(ctx, audit.Refused, refused)
 			}
 		case !text:
 			// Its decision stands in the journal, but another part of the same answer
 			// was refused: it ends here, and was never dispatched.
-			c.endRefused(refused)
+			c.recordNotRun(refused)
 		}
 	}
 }
 
-// endRefused ends a call that was decided and not dispatched.
-func (c *call) endRefused(refused *refusal.Error) {
+// recordNotRun ends a call that was decided and not dispatched.
+func (c *call) recordNotRun(refused *refusal.Error) {
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
-	c.kernel.pay(r, func() {})
+	c.kernel.writeOutcome(r, func() {})
 }
 
 func (d *Decision) firstRefused() *refusal.Error {
@@ -78,25 +78,25 @@ func (d *Decision) firstRefused() *refusal.Error {
 	return nil
 }
 
-// noted is append as a step of the call's trace: the pipeline does not see it.
-func (c *call) noted(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+// appendTraced is append as a step of the call's trace: the pipeline does not see it.
+func (c *call) appendTraced(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
 	start := c.trace.start()
-	err := c.append(ctx, verdict, refused)
+	err := c.appendDecision(ctx, verdict, refused)
 	c.trace.step(string(refusal.Log), start, err)
 	return err
 }
 
-// append writes the decision down, once.
-func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
-	if c.kernel.parts.Journal == nil {
-		return refusal.New(refusal.AuditUnavailable, noJournal).WithCause(errors.New("there is no audit log"))
+// appendDecision writes the decision down, once.
+func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+	if c.kernel.deps.Journal == nil {
+		return refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
 	r.Verdict = verdict
 	if refused != nil {
 		r.Stage, r.Code = refused.Stage, refused.Code
 	}
-	r.Micros = c.kernel.parts.Now().Sub(c.started).Microseconds()
+	r.Micros = c.kernel.deps.Now().Sub(c.started).Microseconds()
 	if err := c.kernel.write(ctx, r); err != nil {
 		return err
 	}
@@ -106,19 +106,19 @@ func (c *call) append(ctx context.Context, verdict audit.Verdict, refused *refus
 
 // write appends a record, and tells how long that took.
 func (k *Kernel) write(ctx context.Context, r audit.Record) error {
-	before := k.parts.Now()
-	err := appended(ctx, k.parts.Journal, r)
-	if k.parts.Observer != nil && !gaveUp(ctx, err) {
-		k.parts.Observer.Recorded(err == nil, k.parts.Now().Sub(before))
+	before := k.deps.Now()
+	err := appendGuarded(ctx, k.deps.Journal, r)
+	if k.deps.Observer != nil && !gaveUp(ctx, err) {
+		k.deps.Observer.Recorded(err == nil, k.deps.Now().Sub(before))
 	}
 	return err
 }
 
-// appended asks the journal; where it panics, the record does not stand there.
-func appended(ctx context.Context, j Journal, r audit.Record) (err error) {
+// appendGuarded asks the journal; where it panics, the record does not stand there.
+func appendGuarded(ctx context.Context, j Journal, r audit.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.From(refusal.Log, panicked(p))
+			err = refusal.From(refusal.Log, panicError(p))
 		}
 	}()
 	return j.Append(ctx, r)
@@ -127,10 +127,10 @@ func appended(ctx context.Context, j Journal, r audit.Record) (err error) {
 // record is what the records of one call have in common.
 func (c *call) record(event audit.Event) audit.Record {
 	r := audit.Record{
-		Time: c.kernel.parts.Now(), Event: event, Mode: audit.Mode(c.mode),
+		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: kept(c.parsed.Name), InputSHA256: c.inputDigest(), ConfigDigest: c.state.Digest, Replica: c.kernel.parts.Replica,
+		Tool: boundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
@@ -142,28 +142,28 @@ func (c *call) record(event audit.Event) audit.Record {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
 	}
 	if event == audit.Decision {
-		c.content(&r)
+		c.addContent(&r)
 	}
 	return r
 }
 
-// mostKept is how much of a name is written down that the model made up, in bytes. No
+// maxRecordedName is how much of a name is written down that the model made up, in bytes. No
 // tool has one as long.
-const mostKept = 1024
+const maxRecordedName = 1024
 
-// kept is what is written down of a name that a model wrote.
-func kept(name string) string {
-	if len(name) <= mostKept {
+// boundedName is what is written down of a name that a model wrote.
+func boundedName(name string) string {
+	if len(name) <= maxRecordedName {
 		return name
 	}
-	return strings.ToValidUTF8(name[:mostKept], "")
+	return strings.ToValidUTF8(name[:maxRecordedName], "")
 }
 
-// content adds what the operator chose to keep, without secrets. What cannot be
+// addContent adds what the operator chose to keep, without secrets. What cannot be
 // redacted, since no tool is known that says what is secret, is kept only where
 // no tool has secrets.
-func (c *call) content(r *audit.Record) {
-	keep := c.kernel.parts.RecordContent
+func (c *call) addContent(r *audit.Record) {
+	keep := c.kernel.deps.RecordContent
 	if keep != audit.Arguments && keep != audit.Completion {
 		return
 	}
@@ -174,7 +174,7 @@ func (c *call) content(r *audit.Record) {
 	}()
 	raw, tool := c.parsed.Arguments, c.tool
 	if tool == nil && c.parsed.HasName {
-		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
+		tool, _ = c.config.Tools.Lookup(c.parsed.Name)
 	}
 	redacted := raw != nil && tool != nil
 	if redacted {
@@ -188,7 +188,7 @@ func (c *call) content(r *audit.Record) {
 	switch at := c.parsed.ArgumentsOffset; {
 	case redacted:
 		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+len(raw):])
-	case c.parsed.Kind == parser.Text || !c.state.Tools.HasSecrets():
+	case c.parsed.Kind == parser.Text || !c.config.Tools.HasSecrets():
 		r.Completion = string(completion)
 	}
 }
@@ -204,7 +204,7 @@ func (c *call) inputDigest() string {
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
-	if said := c.said(); said != "" {
+	if said := c.answersDigest(); said != "" {
 		return digest(fmt.Appendf(nil, "%s %s", digest(input), said))
 	}
 	return digest(input)

@@ -17,30 +17,30 @@ import (
 // resume sees to what others have left. Until all of that is known which was before
 // this process, nothing is done with any.
 func (t *Reconciler) resume(ctx context.Context) error {
-	err := t.gather(ctx)
-	if t.first {
+	err := t.load(ctx)
+	if t.starting {
 		if err == nil {
-			err = t.sort()
+			err = t.dropRecorded()
 		}
 		if err != nil {
 			return err
 		}
-		t.first = false
+		t.starting = false
 	}
-	t.settle()
-	for _, call := range t.left {
-		t.recover(ctx, call)
+	t.recordEnded()
+	for _, call := range t.abandoned {
+		t.recoverCall(ctx, call)
 	}
-	t.left = nil
-	return errors.Join(err, t.decided(ctx))
+	t.abandoned = nil
+	return errors.Join(err, t.endUndispatched(ctx))
 }
 
-// gather asks for the calls that have been left.
-func (t *Reconciler) gather(ctx context.Context) error {
+// load asks for the calls that have been left.
+func (t *Reconciler) load(ctx context.Context) error {
 	s := t.kernel.store
-	for t.first {
-		calls, err := s.Unsettled(ctx, tendAtOnce)
-		if t.owed = append(t.owed, calls...); err != nil {
+	for t.starting {
+		calls, err := s.Unsettled(ctx, reconcileBatch)
+		if t.ended = append(t.ended, calls...); err != nil {
 			return err
 		}
 		if len(calls) == 0 {
@@ -48,108 +48,108 @@ func (t *Reconciler) gather(ctx context.Context) error {
 		}
 	}
 	for {
-		calls, err := s.Recover(ctx, tendAtOnce)
-		t.left = append(t.left, calls...)
-		if err != nil || len(calls) < tendAtOnce {
+		calls, err := s.Recover(ctx, reconcileBatch)
+		t.abandoned = append(t.abandoned, calls...)
+		if err != nil || len(calls) < reconcileBatch {
 			return err
 		}
 	}
 }
 
-// sort puts aside what the journal holds the outcome of: a call that was dispatched
+// dropRecorded puts aside what the journal holds the outcome of: a call that was dispatched
 // in the store, and then refused because that could not be confirmed in time. The
 // decisions that are left are those whose calls the store has not told.
-func (t *Reconciler) sort() error {
+func (t *Reconciler) dropRecorded() error {
 	known := map[string]bool{}
 	var ids []string
-	for _, calls := range [][]store.Call{t.owed, t.left} {
+	for _, calls := range [][]store.Call{t.ended, t.abandoned} {
 		for _, call := range calls {
 			known[call.ID], ids = true, append(ids, call.ID)
 		}
 	}
-	for _, r := range t.past.Open {
+	for _, r := range t.backlog.Open {
 		if known[r.CallID] {
 			t.arguments[r.CallID] = r.ArgumentsSHA256
 		}
 	}
-	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) bool { return known[r.CallID] })
-	if len(ids) == 0 || t.past.Ended == nil {
+	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) bool { return known[r.CallID] })
+	if len(ids) == 0 || t.backlog.Ended == nil {
 		return nil
 	}
-	ended, err := t.past.Ended(ids)
+	ended, err := t.backlog.Ended(ids)
 	if err != nil {
 		return err
 	}
 	over := func(call store.Call) bool {
 		if ended[call.ID] {
-			t.close(call)
+			t.closeRecorded(call)
 		}
 		return ended[call.ID]
 	}
-	t.owed, t.left = slices.DeleteFunc(t.owed, over), slices.DeleteFunc(t.left, over)
+	t.ended, t.abandoned = slices.DeleteFunc(t.ended, over), slices.DeleteFunc(t.abandoned, over)
 	return nil
 }
 
-// close ends a call in the store whose outcome stands in the journal.
-func (t *Reconciler) close(call store.Call) {
+// closeRecorded ends a call in the store whose outcome stands in the journal.
+func (t *Reconciler) closeRecorded(call store.Call) {
 	k := t.kernel
 	if call.Step == store.Ended {
 		k.store.Settle(call.ID)
 		return
 	}
-	refused := refusal.From(refusal.Execute, noStore(context.Background(), errors.New("ended before")))
-	e := store.Ending{State: store.Done, Attempt: k.attempt(), Answer: store.Answer{
+	refused := refusal.From(refusal.Execute, refuseUnsaved(context.Background(), errors.New("ended before")))
+	e := store.Ending{State: store.Done, Attempt: k.newAttempt(), Answer: store.Answer{
 		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused), Status: refused.Status(),
 	}}
-	k.owed.owe(func() {
+	k.pending.run(func() {
 		for {
-			ctx, cancel := context.WithTimeout(context.Background(), keepWait)
+			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 			_, err := k.store.Finish(ctx, call.ID, e)
 			cancel()
 			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
 				k.store.Settle(call.ID)
 				return
 			}
-			time.Sleep(again)
+			time.Sleep(retryInterval)
 		}
 	})
 }
 
-// settle writes down the outcomes of calls that have ended.
-func (t *Reconciler) settle() {
-	for i := range t.owed {
-		t.write(&t.owed[i], t.arguments[t.owed[i].ID])
+// recordEnded writes down the outcomes of calls that have ended.
+func (t *Reconciler) recordEnded() {
+	for i := range t.ended {
+		t.recordOutcome(&t.ended[i], t.arguments[t.ended[i].ID])
 	}
-	t.owed, t.arguments = nil, nil
+	t.ended, t.arguments = nil, nil
 }
 
-// write writes down the outcome of a call that has ended. Its arguments are not
+// recordOutcome writes down the outcome of a call that has ended. Its arguments are not
 // kept by then.
-func (t *Reconciler) write(call *store.Call, argumentsSHA256 string) {
+func (t *Reconciler) recordOutcome(call *store.Call, argumentsSHA256 string) {
 	k := t.kernel
 	c := k.restore(call)
 	r := c.record(audit.Ending)
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
-	r.Outcome, r.Stage, r.Code = told(call)
+	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	k.pay(r, func() { k.store.Settle(c.id) })
+	k.writeOutcome(r, func() { k.store.Settle(c.id) })
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
-// told is the outcome of a call as its answer tells it.
-func told(call *store.Call) (audit.Outcome, refusal.Stage, refusal.Code) {
-	refused := refusedIn(call.Answer.Result)
+// storedOutcome is the outcome of a call as its answer tells it.
+func storedOutcome(call *store.Call) (audit.Outcome, refusal.Stage, refusal.Code) {
+	refused := refusalIn(call.Answer.Result)
 	switch {
 	case refused == nil:
 		return audit.Result, "", ""
 	case !call.Until.IsZero() && !call.Ended.Before(call.Until) && (refused.Code == refusal.ToolTimeout || refused.Code == refusal.OutcomeUnknown):
 		return audit.Expired, refused.Stage, refused.Code
 	}
-	return ending(refused.Code), refused.Stage, refused.Code
+	return auditOutcome(refused.Code), refused.Stage, refused.Code
 }
 
-// refusedIn is the refusal that a tool_result tells, or nil.
-func refusedIn(result []byte) *refusal.Error {
+// refusalIn is the refusal that a tool_result tells, or nil.
+func refusalIn(result []byte) *refusal.Error {
 	var answer struct {
 		Result struct {
 			Output struct {
@@ -171,26 +171,26 @@ func refusedIn(result []byte) *refusal.Error {
 	return refusal.At(e.Stage, e.Code, e.Message)
 }
 
-// recover sees to a call whose process has gone.
-func (t *Reconciler) recover(ctx context.Context, call store.Call) {
+// recoverCall sees to a call whose process has gone.
+func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a call that waits goes on waiting
 	}
 	c := t.kernel.restore(&call)
-	roots, err := c.rerun()
+	roots, err := c.rerunnable()
 	if err != nil {
-		t.inTurn(ctx, t.ending, func() { t.unknown(c) })
+		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
 		return
 	}
-	t.inTurn(ctx, t.running, func() { t.again(ctx, c, roots) })
+	t.runLimited(ctx, t.runSlots, func() { t.redispatch(ctx, c, roots) })
 }
 
-// inTurn does something beside, when there is room. What is not begun when ctx ends
+// runLimited does something beside, when there is room. What is not begun when ctx ends
 // is left to the next process.
-func (t *Reconciler) inTurn(ctx context.Context, room chan struct{}, do func()) {
-	t.begun.Add(1)
-	t.kernel.owed.owe(func() {
-		defer t.begun.Done()
+func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func()) {
+	t.started.Add(1)
+	t.kernel.pending.run(func() {
+		defer t.started.Done()
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
@@ -200,91 +200,91 @@ func (t *Reconciler) inTurn(ctx context.Context, room chan struct{}, do func()) 
 	})
 }
 
-// unknown ends a call of which nobody knows what became.
-func (t *Reconciler) unknown(c *call) {
-	c.finish(context.Background(), Output{}, lost(), c.started)
+// endUnknown ends a call of which nobody knows what became.
+func (t *Reconciler) endUnknown(c *call) {
+	c.finish(context.Background(), Output{}, refuseLost(), c.started)
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
 
-func lost() error {
+func refuseLost() error {
 	return refusal.New(refusal.OutcomeUnknown, "Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
 }
 
-// rerun says why a call must not be dispatched again, or what its tool is given
+// rerunnable says why a call must not be dispatched again, or what its tool is given
 // beside the arguments.
-func (c *call) rerun() (*policy.Project, error) {
+func (c *call) rerunnable() (*policy.Project, error) {
 	switch {
-	case c.tool != nil && c.later():
+	case c.tool != nil && c.callsBack():
 		return nil, errors.New("its tool calls back, and may have the call")
 	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
 		return nil, errors.New("its effect may not be had twice")
-	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.fits():
+	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.argumentsValid():
 		return nil, errors.New("its tool is not what it was")
-	case c.stored.Attempts >= mostDispatches:
+	case c.stored.Attempts >= maxDispatches:
 		return nil, errors.New("it was dispatched too often")
 	}
-	project, err := c.state.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	project, err := c.config.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
 	if err == nil && project == nil {
 		err = errors.New("no project was entered")
 	}
 	return project, err
 }
 
-// fits tells whether the arguments are such as the tool asks for now.
-func (c *call) fits() bool {
-	value, err := parser.ReadValue(c.parsed.Arguments, c.state.Output.MaxDepth)
+// argumentsValid tells whether the arguments are such as the tool asks for now.
+func (c *call) argumentsValid() bool {
+	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
 	arguments, ok := value.(map[string]any)
 	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
 }
 
-// again dispatches a call once more.
-func (t *Reconciler) again(ctx context.Context, c *call, project *policy.Project) {
+// redispatch dispatches a call once more.
+func (t *Reconciler) redispatch(ctx context.Context, c *call, project *policy.Project) {
 	k := t.kernel
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	attempt, err := k.store.Redispatch(asking, c.id)
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):
-		t.unknown(c)
+		t.endUnknown(c)
 		return
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNotOwner):
 		return // another has seen to it
 	case err != nil:
 		// Whether the attempt was counted is not known. It is not made.
-		t.unknown(c)
+		t.endUnknown(c)
 		return
 	}
-	c.project, c.repeats = project, attempt-1
-	start := k.parts.Now()
-	output, err := c.dispatch(context.WithoutCancel(ctx))
+	c.project, c.priorAttempts = project, attempt-1
+	start := k.deps.Now()
+	output, err := c.runEngine(context.WithoutCancel(ctx))
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })
 	if err == nil && output.Pending {
-		c.pend(ctx, output, start)
+		c.markPending(ctx, output, start)
 		return
 	}
 	c.finish(ctx, output, err, start)
 }
 
-// decided sees to decisions whose calls the store does not have, or has without
+// endUndispatched sees to decisions whose calls the store does not have, or has without
 // having told so: what shares it may have taken an end in, and then this process's
 // end came before it was noted here. The outcomes of calls that others have ended
 // are theirs.
-func (t *Reconciler) decided(ctx context.Context) (trouble error) {
+func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 	k := t.kernel
-	t.past.Open = slices.DeleteFunc(t.past.Open, func(r audit.Record) (known bool) {
-		asking, cancel := context.WithTimeout(ctx, keepWait)
+	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
+		asking, cancel := context.WithTimeout(ctx, storeWait)
 		defer cancel()
 		call, err := k.store.Find(asking, r.CallID)
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
-			r.Time, r.Replica, r.Arguments, r.Completion = k.parts.Now(), k.parts.Replica, nil, ""
-			k.pay(r, func() {})
+			r.Time, r.Replica, r.Arguments, r.Completion = k.deps.Now(), k.deps.Replica, nil, ""
+			k.writeOutcome(r, func() {})
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
-		case k.hasEnded(&call):
-			t.write(&call, r.ArgumentsSHA256)
+		case k.endedHere(&call):
+			t.recordOutcome(&call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrNotFound)
 	})

@@ -46,37 +46,37 @@ type fault struct {
 // faults are in the order of the contract. The row request is the native face's own;
 // execute and wrap stand behind the pipeline.
 var faults = []fault{
-	{"bind", "no credential", refusal.Identity, refusal.Unauthenticated, "", func(a *attempt) { a.badCredential = true }, anyWay},
-	{"bind", "caller's rate", refusal.Identity, refusal.CallerRateLimited, "", func(a *attempt) { a.callerSpent = true }, anyWay},
+	{"identifyCaller", "no credential", refusal.Identity, refusal.Unauthenticated, "", func(a *attempt) { a.badCredential = true }, anyWay},
+	{"identifyCaller", "caller's rate", refusal.Identity, refusal.CallerRateLimited, "", func(a *attempt) { a.callerSpent = true }, anyWay},
 	{"request", "a member more", refusal.Request, refusal.BadRequest, "", func(a *attempt) { a.badRequest = true }, byNativeFace},
-	{"bind", "unknown agent", refusal.Identity, refusal.AgentUnknown, "", func(a *attempt) { a.agent = "Nobody" }, anyWay},
-	{"bind", "another's agent", refusal.Identity, refusal.AgentMismatch, "", func(a *attempt) { a.agent = "Intern" }, anyWay},
-	{"read", "text behind", refusal.Parse, refusal.MixedOutput, "", func(a *attempt) { a.trailing = " done" }, anyWay},
-	{"read", "no end", refusal.Parse, refusal.MalformedJSON, "", func(a *attempt) { a.ending = "," }, anyWay},
-	{"read", "the answer", refusal.Parse, refusal.ForeignCallSyntax, "", func(a *attempt) { a.fault = refusal.New(refusal.ForeignCallSyntax, "m") }, admitted | streamed},
-	{"claim", "another agent", refusal.Identity, refusal.AgentMismatch, "", func(a *attempt) { a.claim = "Intern" }, anyWay},
-	{"claim", "no agent", refusal.Identity, refusal.AgentRequired, "", func(a *attempt) { a.agentRequired = true }, anyWay},
-	{"envelope", "a member more", refusal.Parse, refusal.UnexpectedField, "", func(a *attempt) { a.surplus = true }, anyWay},
-	{"envelope", "no arguments", refusal.Parse, refusal.MissingField, "", func(a *attempt) { a.noArguments = true }, anyWay},
-	{"agree", "another tool is named", refusal.Any, refusal.ToolChoiceViolated, "", func(a *attempt) { a.otherNamed = true }, admitted | streamed},
-	{"agree", "no call is allowed", refusal.Parse, refusal.MixedOutput, "beside", func(a *attempt) { a.callsRuledOut = true }, admitted | streamed},
-	{"find", "no such tool", refusal.Schema, refusal.UnknownTool, "", func(a *attempt) { a.tool = "act" }, anyWay},
-	{"reach", "denied", refusal.Permission, refusal.PermissionDenied, "You may not use", func(a *attempt) { a.denied = true }, anyWay},
-	{"reach", "quarantined", refusal.Permission, refusal.ToolQuarantined, "", func(a *attempt) { a.quarantined = true }, anyWay},
-	{"validate", "an argument more", refusal.Schema, refusal.UnexpectedArgument, "", func(a *attempt) { a.unexpected = true }, anyWay},
-	{"validate", "an argument's type", refusal.Schema, refusal.WrongType, "", func(a *attempt) { a.wrongType = true }, anyWay},
-	{"hear", "an answer to nothing", refusal.Schema, refusal.InvalidValue, "", func(a *attempt) { a.state = "call_none" }, judged | admitted | checked},
-	{"permit", "a condition", refusal.Permission, refusal.PermissionDenied, "not with these arguments", func(a *attempt) { a.amount = 1000 }, anyWay},
-	{"take", "rate", refusal.Rate, refusal.RateLimited, "", func(a *attempt) { a.spent = true }, anyWay &^ checked},
-	{"take", "slots", refusal.Rate, refusal.ConcurrencyLimited, "", func(a *attempt) { a.held = true }, anyWay &^ checked},
-	{"take", "no limiter", refusal.Rate, refusal.LimiterUnavailable, "", func(a *attempt) { a.away = true }, anyWay &^ checked},
-	{"enterWorkspace", "another's", refusal.Workspace, refusal.WorkspaceMismatch, "", func(a *attempt) { a.foreignWorkspace = true }, anyWay},
-	{"enterWorkspace", "not in the file", refusal.Workspace, refusal.WorkspaceMismatch, "", func(a *attempt) { a.nowhere = true }, anyWay},
-	{"enterProject", "another's", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.foreignProject = true }, anyWay},
-	{"enterProject", "not in the workspace", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.noProject = true }, anyWay},
-	{"enterProject", "not for the agent", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.closedProject = true }, anyWay},
-	{"stayWithin", "a path outside", refusal.Project, refusal.BoundaryViolation, "", func(a *attempt) { a.outside = true }, anyWay},
-	{"record", "no log", refusal.Log, refusal.AuditUnavailable, "", func(a *attempt) { a.silent = true }, anyWay &^ checked},
+	{"identifyCaller", "unknown agent", refusal.Identity, refusal.AgentUnknown, "", func(a *attempt) { a.agent = "Nobody" }, anyWay},
+	{"identifyCaller", "another's agent", refusal.Identity, refusal.AgentMismatch, "", func(a *attempt) { a.agent = "Intern" }, anyWay},
+	{"readInput", "text behind", refusal.Parse, refusal.MixedOutput, "", func(a *attempt) { a.trailing = " done" }, anyWay},
+	{"readInput", "no end", refusal.Parse, refusal.MalformedJSON, "", func(a *attempt) { a.ending = "," }, anyWay},
+	{"readInput", "the answer", refusal.Parse, refusal.ForeignCallSyntax, "", func(a *attempt) { a.fault = refusal.New(refusal.ForeignCallSyntax, "m") }, admitted | streamed},
+	{"checkAgentClaim", "another agent", refusal.Identity, refusal.AgentMismatch, "", func(a *attempt) { a.claim = "Intern" }, anyWay},
+	{"checkAgentClaim", "no agent", refusal.Identity, refusal.AgentRequired, "", func(a *attempt) { a.agentRequired = true }, anyWay},
+	{"checkEnvelope", "a member more", refusal.Parse, refusal.UnexpectedField, "", func(a *attempt) { a.surplus = true }, anyWay},
+	{"checkEnvelope", "no arguments", refusal.Parse, refusal.MissingField, "", func(a *attempt) { a.noArguments = true }, anyWay},
+	{"checkConstraints", "another tool is named", refusal.Any, refusal.ToolChoiceViolated, "", func(a *attempt) { a.otherNamed = true }, admitted | streamed},
+	{"checkConstraints", "no call is allowed", refusal.Parse, refusal.MixedOutput, "beside", func(a *attempt) { a.callsRuledOut = true }, admitted | streamed},
+	{"findTool", "no such tool", refusal.Schema, refusal.UnknownTool, "", func(a *attempt) { a.tool = "act" }, anyWay},
+	{"checkReach", "denied", refusal.Permission, refusal.PermissionDenied, "You may not use", func(a *attempt) { a.denied = true }, anyWay},
+	{"checkReach", "quarantined", refusal.Permission, refusal.ToolQuarantined, "", func(a *attempt) { a.quarantined = true }, anyWay},
+	{"validateArguments", "an argument more", refusal.Schema, refusal.UnexpectedArgument, "", func(a *attempt) { a.unexpected = true }, anyWay},
+	{"validateArguments", "an argument's type", refusal.Schema, refusal.WrongType, "", func(a *attempt) { a.wrongType = true }, anyWay},
+	{"checkAnswers", "an answer to nothing", refusal.Schema, refusal.InvalidValue, "", func(a *attempt) { a.state = "call_none" }, judged | admitted | checked},
+	{"checkPermission", "a condition", refusal.Permission, refusal.PermissionDenied, "not with these arguments", func(a *attempt) { a.amount = 1000 }, anyWay},
+	{"charge", "rate", refusal.Rate, refusal.RateLimited, "", func(a *attempt) { a.spent = true }, anyWay &^ checked},
+	{"charge", "slots", refusal.Rate, refusal.ConcurrencyLimited, "", func(a *attempt) { a.held = true }, anyWay &^ checked},
+	{"charge", "no limiter", refusal.Rate, refusal.LimiterUnavailable, "", func(a *attempt) { a.away = true }, anyWay &^ checked},
+	{"checkWorkspace", "another's", refusal.Workspace, refusal.WorkspaceMismatch, "", func(a *attempt) { a.foreignWorkspace = true }, anyWay},
+	{"checkWorkspace", "not in the file", refusal.Workspace, refusal.WorkspaceMismatch, "", func(a *attempt) { a.nowhere = true }, anyWay},
+	{"checkProject", "another's", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.foreignProject = true }, anyWay},
+	{"checkProject", "not in the workspace", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.noProject = true }, anyWay},
+	{"checkProject", "not for the agent", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.closedProject = true }, anyWay},
+	{"checkBoundary", "a path outside", refusal.Project, refusal.BoundaryViolation, "", func(a *attempt) { a.outside = true }, anyWay},
+	{"recordDecision", "no log", refusal.Log, refusal.AuditUnavailable, "", func(a *attempt) { a.silent = true }, anyWay &^ checked},
 	{"execute", "no store", refusal.Execute, refusal.StoreUnavailable, "", func(a *attempt) { a.storeAway = true }, anyWay &^ checked},
 	{"execute", "the tool fails", refusal.Execute, refusal.ToolFailed, "", func(a *attempt) { a.fails = true }, anyWay &^ checked},
 	{"wrap", "no JSON", refusal.Wrap, refusal.InvalidResult, "", func(a *attempt) { a.garbled = true }, anyWay &^ checked},
@@ -244,7 +244,7 @@ func (w *world) untouched(t *testing.T, name string, way ways, first fault, inde
 	} else if first.row == "execute" {
 		writes = 1
 	}
-	if index >= at("take") && way != checked {
+	if index >= at("charge") && way != checked {
 		takes = 1
 	}
 	if w.engine.runs.Load() != runs || w.store.writes != writes || w.limits.takes != takes {
@@ -262,7 +262,7 @@ func (w *world) untouched(t *testing.T, name string, way ways, first fault, inde
 		wantTokens = 0
 	case w.held:
 		wantTokens = burst - slots
-	case index > at("take") && first.row != "take" && !w.away && way != checked:
+	case index > at("charge") && first.row != "charge" && !w.away && way != checked:
 		wantTokens--
 	}
 	if tokens != wantTokens || free != min(slots, wantTokens) {

@@ -36,23 +36,23 @@ func step(t *testing.T, rows ...string) {
 	}
 }
 
-func TestSN50JSON(t *testing.T) { step(t, "read") }
+func TestSN50JSON(t *testing.T) { step(t, "readInput") }
 
 // TestSN51Schema is the envelope, the name and the arguments. Where the agent could never
 // use the tool, that is said before anything of its schema is (see docs/conformance.md).
 func TestSN51Schema(t *testing.T) {
-	step(t, "envelope", "find", "validate")
+	step(t, "checkEnvelope", "findTool", "validateArguments")
 	of := orderConfigs(t)
-	meets(t, of, judged, at("envelope"), at("find"), at("reach"), at("validate"))
-	meets(t, of, judged, at("find"), at("reach"), at("validate"))
-	meets(t, of, judged, at("reach"), at("validate"))
+	meets(t, of, judged, at("checkEnvelope"), at("findTool"), at("checkReach"), at("validateArguments"))
+	meets(t, of, judged, at("findTool"), at("checkReach"), at("validateArguments"))
+	meets(t, of, judged, at("checkReach"), at("validateArguments"))
 }
 
-func TestSN52Permission(t *testing.T) { step(t, "reach", "permit") }
+func TestSN52Permission(t *testing.T) { step(t, "checkReach", "checkPermission") }
 
 // TestSN53Rate: with the time after which the call may be sent again.
 func TestSN53Rate(t *testing.T) {
-	step(t, "take")
+	step(t, "charge")
 	w := attempt{spent: true}.meet(t, orderConfigs(t))
 	request := w.request()
 	request.Inputs = []gateway.Input{w.input()}
@@ -61,11 +61,11 @@ func TestSN53Rate(t *testing.T) {
 	}
 }
 
-func TestSN54Workspace(t *testing.T) { step(t, "enterWorkspace") }
+func TestSN54Workspace(t *testing.T) { step(t, "checkWorkspace") }
 
-func TestSN55Project(t *testing.T) { step(t, "enterProject", "stayWithin") }
+func TestSN55Project(t *testing.T) { step(t, "checkProject", "checkBoundary") }
 
-func TestSN56Log(t *testing.T) { step(t, "record") }
+func TestSN56Log(t *testing.T) { step(t, "recordDecision") }
 
 func TestSN57Execute(t *testing.T) { step(t, "execute") }
 
@@ -111,7 +111,7 @@ func TestSN61LogFirst(t *testing.T) {
 func TestSN62RefusalsAreWritten(t *testing.T) {
 	of, written := orderConfigs(t), 0
 	for i, f := range faults {
-		if f.ways&judged == 0 || f.row == "record" || f.row == "execute" || f.row == "wrap" {
+		if f.ways&judged == 0 || f.row == "recordDecision" || f.row == "execute" || f.row == "wrap" {
 			continue
 		}
 		w := f.alone().meet(t, of)
@@ -143,7 +143,7 @@ func TestSN63DeniedTakesNothing(t *testing.T) {
 		}
 		w := f.alone().meet(t, of)
 		w.limits.of.Caller = nil // it is asked before anything is known
-		early := i < at("take")
+		early := i < at("charge")
 		for n := range times {
 			stage, code, message := w.by(t, judged)
 			if !early && n >= burst {

@@ -135,14 +135,14 @@ func (l *limits) left() (free, tokens int) {
 	}
 }
 
-// kept counts what is written to a store.
-type kept struct {
+// boundedName counts what is written to a store.
+type boundedName struct {
 	*store.Memory
 	away   bool
 	writes int
 }
 
-func (s *kept) Open(ctx context.Context, c store.Call) (*store.Call, error) {
+func (s *boundedName) Open(ctx context.Context, c store.Call) (*store.Call, error) {
 	s.writes++
 	if s.away {
 		return nil, errors.New("the store is away")
@@ -150,7 +150,7 @@ func (s *kept) Open(ctx context.Context, c store.Call) (*store.Call, error) {
 	return s.Memory.Open(ctx, c)
 }
 
-func (s *kept) Dispatch(ctx context.Context, id string, task store.Task) error {
+func (s *boundedName) Dispatch(ctx context.Context, id string, task store.Task) error {
 	s.writes++
 	return s.Memory.Dispatch(ctx, id, task)
 }
@@ -161,7 +161,7 @@ type world struct {
 	kernel  *gateway.Kernel
 	engine  *engine
 	journal *journal
-	store   *kept
+	store   *boundedName
 	limits  *limits
 	holds   []ratelimit.Lease // slots that others hold
 }
@@ -169,7 +169,7 @@ type world struct {
 // meet builds the world of an attempt.
 func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	t.Helper()
-	w := &world{attempt: a, journal: &journal{}, store: &kept{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t)}
+	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t)}
 	w.engine = &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
 		var err error
 		if a.fails {

@@ -34,94 +34,94 @@ type Store interface {
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
-// shield is a store that is missing, or may panic: then it is unavailable.
-type shield struct{ of Store }
+// safeStore is a store that is missing, or may panic: then it is unavailable.
+type safeStore struct{ of Store }
 
 var errNoStore = errors.New("there is no store")
 
-func (s shield) ask(question func(Store) error) (err error) {
+func (s safeStore) ask(question func(Store) error) (err error) {
 	if s.of == nil {
 		return errNoStore
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicked(p)
+			err = panicError(p)
 		}
 	}()
 	return question(s.of)
 }
 
-func (s shield) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
+func (s safeStore) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { prior, err = of.Open(ctx, call); return err })
 	return prior, err
 }
 
-func (s shield) Dispatch(ctx context.Context, id string, task store.Task) error {
+func (s safeStore) Dispatch(ctx context.Context, id string, task store.Task) error {
 	return s.ask(func(of Store) error { return of.Dispatch(ctx, id, task) })
 }
 
-func (s shield) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+func (s safeStore) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	err = s.ask(func(of Store) (err error) { attempt, err = of.Redispatch(ctx, id); return err })
 	return attempt, err
 }
 
-func (s shield) Defer(ctx context.Context, id string, until time.Time) error {
+func (s safeStore) Defer(ctx context.Context, id string, until time.Time) error {
 	return s.ask(func(of Store) error { return of.Defer(ctx, id, until) })
 }
 
-func (s shield) Finish(ctx context.Context, id string, ending store.Ending) (call store.Call, err error) {
+func (s safeStore) Finish(ctx context.Context, id string, ending store.Ending) (call store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { call, err = of.Finish(ctx, id, ending); return err })
 	return call, err
 }
 
-func (s shield) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
+func (s safeStore) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
 	return s.ask(func(of Store) error { return of.SetMetadata(ctx, id, at, was, note) })
 }
 
-func (s shield) Settle(id string) {
+func (s safeStore) Settle(id string) {
 	_ = s.ask(func(of Store) error { of.Settle(id); return nil }) // what is not settled is looked up at the next start
 }
 
-func (s shield) Drop(ctx context.Context, id string) error {
+func (s safeStore) Drop(ctx context.Context, id string) error {
 	return s.ask(func(of Store) error { return of.Drop(ctx, id) })
 }
 
-func (s shield) Get(ctx context.Context, id, principal string) (call store.Call, err error) {
+func (s safeStore) Get(ctx context.Context, id, principal string) (call store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { call, err = of.Get(ctx, id, principal); return err })
 	return call, err
 }
 
-func (s shield) Find(ctx context.Context, id string) (call store.Call, err error) {
+func (s safeStore) Find(ctx context.Context, id string) (call store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { call, err = of.Find(ctx, id); return err })
 	return call, err
 }
 
-func (s shield) Deliver(ctx context.Context, id, principal string) (first bool, err error) {
+func (s safeStore) Deliver(ctx context.Context, id, principal string) (first bool, err error) {
 	err = s.ask(func(of Store) (err error) { first, err = of.Deliver(ctx, id, principal); return err })
 	return first, err
 }
 
-func (s shield) Watch(id string) (watch *store.Watch, err error) {
+func (s safeStore) Watch(id string) (watch *store.Watch, err error) {
 	err = s.ask(func(of Store) (err error) { watch, err = of.Watch(id); return err })
 	return watch, err
 }
 
-func (s shield) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
+func (s safeStore) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { calls, err = of.Recover(ctx, limit); return err })
 	return calls, err
 }
 
-func (s shield) Unsettled(ctx context.Context, limit int) (calls []store.Call, err error) {
+func (s safeStore) Unsettled(ctx context.Context, limit int) (calls []store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { calls, err = of.Unsettled(ctx, limit); return err })
 	return calls, err
 }
 
-func (s shield) Expired(ctx context.Context, limit int) (calls []store.Call, err error) {
+func (s safeStore) Expired(ctx context.Context, limit int) (calls []store.Call, err error) {
 	err = s.ask(func(of Store) (err error) { calls, err = of.Expired(ctx, limit); return err })
 	return calls, err
 }
 
-func (s shield) Sweep(ctx context.Context, limit int) (n int, err error) {
+func (s safeStore) Sweep(ctx context.Context, limit int) (n int, err error) {
 	err = s.ask(func(of Store) (err error) { n, err = of.Sweep(ctx, limit); return err })
 	return n, err
 }

@@ -35,8 +35,8 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 	c := d.calls[0]
 	c.stream = parser.NewStream(c.output())
 	if d.run(ctx, pipeline[:1], false) {
-		d.note(ctx)
-		d.close()
+		d.recordRest(ctx)
+		d.report()
 		return nil, c.refused
 	}
 	return &Stream{decision: d, parser: c.stream, sum: sha256.New()}, nil
@@ -46,8 +46,8 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 func (s *Stream) Write(p []byte) []byte {
 	s.began = s.began || len(bytes.Trim(p, " \t\r\n")) > 0
 	s.sum.Write(p)
-	if c := s.decision.calls[0]; c.kernel.parts.RecordContent == audit.Completion {
-		room := max(parser.Window(c.state.Output)-len(c.input.Completion), 0)
+	if c := s.decision.calls[0]; c.kernel.deps.RecordContent == audit.Completion {
+		room := max(parser.Window(c.config.Output)-len(c.input.Completion), 0)
 		c.input.Completion = append(c.input.Completion, p[:min(len(p), room)]...)
 	}
 	return s.parser.Write(p)
@@ -75,9 +75,9 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 	}
 	for _, in := range calls {
 		in.Truncated = in.Truncated || truncated
-		d.calls = append(d.calls, c.beside(in))
+		d.calls = append(d.calls, c.sibling(in))
 	}
 	d.run(ctx, pipeline[1:], false)
-	d.note(ctx)
-	return d.close()
+	d.recordRest(ctx)
+	return d.report()
 }

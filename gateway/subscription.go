@@ -20,24 +20,24 @@ type Event struct {
 }
 
 const (
-	// mostSubscriptions is how many of one thread are active, mostFeeds of how many
-	// events are kept, and mostOwned how many of these one principal has: a thread is
+	// maxSubscriptions is how many of one thread are active, maxFeeds of how many
+	// events are kept, and maxFeedsPerPrincipal how many of these one principal has: a thread is
 	// what it calls one.
-	mostSubscriptions = 16
-	mostFeeds         = 1024
-	mostOwned         = mostFeeds / 4
+	maxSubscriptions     = 16
+	maxFeeds             = 1024
+	maxFeedsPerPrincipal = maxFeeds / 4
 	// keptEvents and keptBytes bound the latest events of one subscription that are
 	// kept for who follows it later.
 	keptEvents = 16
 	keptBytes  = 64 << 10
 	// MaxEventBytes bounds the text of an event, in bytes.
 	MaxEventBytes = 32 << 10
-	// mostUntold is how far who follows may be behind before being left behind.
-	mostUntold = 64
-	// mostHeard is how many of the latest events of one subscription are known again,
-	// and mostHearings of how many subscriptions.
-	mostHeard    = 64
-	mostHearings = 2 * mostFeeds
+	// maxBehind is how far who follows may be behind before being left behind.
+	maxBehind = 64
+	// maxDigests is how many of the latest events of one subscription are known again,
+	// and maxDigestLists of how many subscriptions.
+	maxDigests     = 64
+	maxDigestLists = 2 * maxFeeds
 )
 
 // noSubscription is why an event is dropped.
@@ -48,7 +48,7 @@ const noSubscription = "an event of no active subscription"
 // is not_found.
 func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e Event) error {
 	ctx = context.WithoutCancel(ctx)
-	call, err := k.posted(ctx, p)
+	call, err := k.findPosted(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -58,42 +58,42 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e Event) e
 	case !active && p.Digest != "" && note.LastEventDigest == p.Digest:
 		// The store has it. Whoever put it there may not know that, so the feed may
 		// still be open: its followers read the event from the store when it ends.
-		k.feeds.stop(call.ID)
+		k.events.close(call.ID)
 		return nil
-	case !active && p.Digest != "" && k.feeds.again(call.ID, p.Digest):
+	case !active && p.Digest != "" && k.events.seen(call.ID, p.Digest):
 		return nil
 	case !active:
-		return notPending(noSubscription)
+		return refuseNotWaiting(noSubscription)
 	}
 	if e.Final {
 		switch err := k.unsubscribe(ctx, &call, Metadata{LastEventDigest: p.Digest, LastEvent: &e}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
-			return notPending(noSubscription)
+			return refuseNotWaiting(noSubscription)
 		case err != nil:
-			return notNow(ctx, err)
+			return refuseUnknown(ctx, err)
 		}
 	}
-	if k.feeds.publish(&call, e, p.Digest, k.parts.Now()) {
-		k.abandon(ctx, &call)
+	if k.events.publish(&call, e, p.Digest, k.deps.Now()) {
+		k.closeStale(ctx, &call)
 	}
 	return nil
 }
 
-// abandon stops the feed of a subscription that has ended since its call was read:
+// closeStale stops the feed of a subscription that has ended since its call was read:
 // who ended it did not know this one.
-func (k *Kernel) abandon(ctx context.Context, call *store.Call) {
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
+func (k *Kernel) closeStale(ctx context.Context, call *store.Call) {
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	now, err := k.store.Find(ctx, call.ID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !MetadataOf(&now).Subscribed {
-		k.feeds.stop(call.ID)
+		k.events.close(call.ID)
 	}
 }
 
 // unsubscribe ends the subscription of a call, with the last event of end or without
 // one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
 func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Metadata) error {
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	was := *call
 	for {
@@ -112,14 +112,14 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Metadata
 	}
 }
 
-// feeds are the active subscriptions that this process knows, with their latest
+// eventHub are the active subscriptions that this process knows, with their latest
 // events. That a call has one stands in the store; its events stand here alone. The
 // zero value has none.
-type feeds struct {
-	mu     sync.Mutex
-	byCall map[string]*feed
-	count  map[string]int      // of a thread
-	heard  map[string][]string // the digests of the latest events, by call, also where the subscription has ended
+type eventHub struct {
+	mu        sync.Mutex
+	byCall    map[string]*feed
+	perThread map[string]int      // of a thread
+	digests   map[string][]string // the digests of the latest events, by call, also where the subscription has ended
 }
 
 type feed struct {
@@ -127,48 +127,48 @@ type feed struct {
 	thread    string
 	events    []Event
 	bytes     int
-	over      time.Time // the store keeps its call no longer
+	expires   time.Time // the store keeps its call no longer
 	followers map[chan Event]bool
 }
 
-// threadOf names the thread of a call, which is its principal's.
-func threadOf(call *store.Call) string { return call.Scope.Principal + "\x00" + group(call) }
+// threadKey names the thread of a call, which is its principal's.
+func threadKey(call *store.Call) string { return call.Scope.Principal + "\x00" + threadID(call) }
 
 // begin notes a subscription, unless its thread has enough of them.
-func (f *feeds) begin(call *store.Call, now time.Time) bool {
+func (f *eventHub) begin(call *store.Call, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, of := range f.byCall {
-		if !now.Before(of.over) {
-			f.end(id)
+		if !now.Before(of.expires) {
+			f.closeFeed(id)
 		}
 	}
-	if f.count[threadOf(call)] >= mostSubscriptions {
+	if f.perThread[threadKey(call)] >= maxSubscriptions {
 		return false
 	}
-	return f.of(call, now) != nil
+	return f.feedFor(call, now) != nil
 }
 
-// of is the feed of a call; nil where there is room for none.
-func (f *feeds) of(call *store.Call, now time.Time) *feed {
+// feedFor is the feed of a call; nil where there is room for none.
+func (f *eventHub) feedFor(call *store.Call, now time.Time) *feed {
 	if found := f.byCall[call.ID]; found != nil {
 		return found
 	}
-	if len(f.byCall) >= mostFeeds || f.owned(call.Scope.Principal) >= mostOwned {
+	if len(f.byCall) >= maxFeeds || f.countOwned(call.Scope.Principal) >= maxFeedsPerPrincipal {
 		return nil
 	}
 	if f.byCall == nil {
-		f.byCall, f.count = map[string]*feed{}, map[string]int{}
+		f.byCall, f.perThread = map[string]*feed{}, map[string]int{}
 	}
-	made := &feed{principal: call.Scope.Principal, thread: threadOf(call), over: now.Add(store.Retention), followers: map[chan Event]bool{}}
+	made := &feed{principal: call.Scope.Principal, thread: threadKey(call), expires: now.Add(store.Retention), followers: map[chan Event]bool{}}
 	f.byCall[call.ID] = made
-	f.count[made.thread]++
+	f.perThread[made.thread]++
 	return made
 }
 
-// owned is how many feeds a principal has. Without credentials everybody is the same,
+// countOwned is how many feeds a principal has. Without credentials everybody is the same,
 // and may have all of them.
-func (f *feeds) owned(principal string) (n int) {
+func (f *eventHub) countOwned(principal string) (n int) {
 	if principal == "" {
 		return 0
 	}
@@ -180,48 +180,48 @@ func (f *feeds) owned(principal string) (n int) {
 	return n
 }
 
-// again tells whether an event of a call was published before.
-func (f *feeds) again(id, digest string) bool {
+// seen tells whether an event of a call was published before.
+func (f *eventHub) seen(id, digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Contains(f.heard[id], digest)
+	return slices.Contains(f.digests[id], digest)
 }
 
-// hear remembers an event of a call. Where there is no room, another subscription is
+// remember remembers an event of a call. Where there is no room, another subscription is
 // forgotten, and one that has ended before others.
-func (f *feeds) hear(id, digest string) {
-	if f.heard == nil {
-		f.heard = map[string][]string{}
+func (f *eventHub) remember(id, digest string) {
+	if f.digests == nil {
+		f.digests = map[string][]string{}
 	}
-	if _, known := f.heard[id]; !known && len(f.heard) >= mostHearings {
-		for other := range f.heard { // there are more of them than feeds
+	if _, known := f.digests[id]; !known && len(f.digests) >= maxDigestLists {
+		for other := range f.digests { // there are more of them than feeds
 			if f.byCall[other] == nil {
-				delete(f.heard, other)
+				delete(f.digests, other)
 				break
 			}
 		}
 	}
-	latest := f.heard[id]
-	if len(latest) >= mostHeard {
+	latest := f.digests[id]
+	if len(latest) >= maxDigests {
 		latest = slices.Delete(latest, 0, 1)
 	}
-	f.heard[id] = append(latest, digest)
+	f.digests[id] = append(latest, digest)
 }
 
 // publish tells those who follow, and keeps an event for those who come later; once.
 // It tells whether the subscription was not known here before, and is now.
-func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time) (begun bool) {
+func (f *eventHub) publish(call *store.Call, e Event, digest string, now time.Time) (begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if slices.Contains(f.heard[call.ID], digest) {
+	if slices.Contains(f.digests[call.ID], digest) {
 		return false
 	}
 	begun = f.byCall[call.ID] == nil && !e.Final
-	to := f.of(call, now)
+	to := f.feedFor(call, now)
 	if to == nil {
 		return false
 	}
-	f.hear(call.ID, digest)
+	f.remember(call.ID, digest)
 	to.events, to.bytes = append(to.events, e), to.bytes+len(e.Text)
 	for len(to.events) > keptEvents || to.bytes > keptBytes {
 		to.bytes -= len(to.events[0].Text)
@@ -236,13 +236,13 @@ func (f *feeds) publish(call *store.Call, e Event, digest string, now time.Time)
 		}
 	}
 	if e.Final {
-		f.end(call.ID)
+		f.closeFeed(call.ID)
 	}
 	return begun
 }
 
-// end forgets a subscription: those who follow it have been told all.
-func (f *feeds) end(id string) {
+// closeFeed forgets a subscription: those who follow it have been told all.
+func (f *eventHub) closeFeed(id string) {
 	of := f.byCall[id]
 	if of == nil {
 		return
@@ -252,29 +252,29 @@ func (f *feeds) end(id string) {
 	}
 	of.followers = map[chan Event]bool{}
 	delete(f.byCall, id)
-	if f.count[of.thread]--; f.count[of.thread] <= 0 {
-		delete(f.count, of.thread)
+	if f.perThread[of.thread]--; f.perThread[of.thread] <= 0 {
+		delete(f.perThread, of.thread)
 	}
 }
 
-// stop is end for who is not told so by a final event.
-func (f *feeds) stop(id string) {
+// close is end for who is not told so by a final event.
+func (f *eventHub) close(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.end(id)
+	f.closeFeed(id)
 }
 
-// follow returns the events of a call, the latest that are kept first, and then as
+// subscribe returns the events of a call, the latest that are kept first, and then as
 // they come. The channel ends with the subscription, or where who follows is too far
 // behind. Nil is a subscription that cannot be followed.
-func (f *feeds) follow(call *store.Call, now time.Time) (events chan Event, stop func()) {
+func (f *eventHub) subscribe(call *store.Call, now time.Time) (events chan Event, stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := f.of(call, now)
+	of := f.feedFor(call, now)
 	if of == nil {
 		return nil, func() {}
 	}
-	events = make(chan Event, keptEvents+mostUntold)
+	events = make(chan Event, keptEvents+maxBehind)
 	for _, e := range of.events {
 		events <- e
 	}

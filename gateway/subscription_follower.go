@@ -10,9 +10,9 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// lookAgain is the least time between two reads of a call for one follower of its
+// rereadInterval is the least time between two reads of a call for one follower of its
 // subscription: a store may report a change where there was none.
-const lookAgain = time.Second
+const rereadInterval = time.Second
 
 // Events follows the subscription of a call that has ended, where it has one: the
 // latest events that this gateway keeps, then those that come to it, and at the end
@@ -31,21 +31,21 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 		return k.lastEvent(note), func() {}, nil
 	}
 	// First register, then read: what ends the subscription from here on is seen.
-	feed, leave := k.feeds.follow(&call, k.parts.Now())
+	feed, leave := k.events.subscribe(&call, k.deps.Now())
 	if feed == nil {
-		return nil, func() {}, unfollowed(context.Background(), store.ErrFull)
+		return nil, func() {}, refuseFollow(context.Background(), store.ErrFull)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &subscriber{kernel: k, id: call.ID, feed: feed, events: make(chan Event)}
 	changed, unwatch, err := s.watch()
 	if err == nil {
-		err = s.look(ctx)
+		err = s.refresh(ctx)
 	}
 	if err != nil {
 		unwatch()
 		leave()
 		cancel()
-		return nil, func() {}, unfollowed(ctx, err)
+		return nil, func() {}, refuseFollow(ctx, err)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -91,9 +91,9 @@ func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
 	return watch.Changed, watch.Stop, nil
 }
 
-// look reads the stored state of the subscription.
-func (s *subscriber) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
+// refresh reads the stored state of the subscription.
+func (s *subscriber) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	call, err := s.kernel.store.Find(ctx, s.id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -101,7 +101,7 @@ func (s *subscriber) look(ctx context.Context) error {
 	}
 	if note := MetadataOf(&call); err != nil || !note.Subscribed {
 		s.ended, s.last = true, note.LastEvent
-		s.kernel.feeds.stop(s.id)
+		s.kernel.events.close(s.id)
 	}
 	return nil
 }
@@ -111,37 +111,37 @@ func (s *subscriber) look(ctx context.Context) error {
 func (s *subscriber) run(ctx context.Context, changed <-chan struct{}, unwatch func()) {
 	earliest := time.Now()
 	for !s.ended {
-		told := s.pass(ctx, changed, earliest)
+		told := s.forward(ctx, changed, earliest)
 		unwatch()
 		if told {
 			return
 		}
-		earliest = time.Now().Add(lookAgain)
+		earliest = time.Now().Add(rereadInterval)
 		var unwatched error
 		changed, unwatch, unwatched = s.watch()
-		err := s.look(ctx)
+		err := s.refresh(ctx)
 		if err == nil && !s.ended && s.feed == nil {
 			unwatch()
 			return // too far behind
 		}
 		if err != nil || unwatched != nil {
-			changed = fired() // look again without waiting for a change
+			changed = closedChannel() // look again without waiting for a change
 		}
 	}
 	unwatch()
-	s.finish(ctx)
+	s.drain(ctx)
 }
 
-func fired() <-chan struct{} {
+func closedChannel() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }
 
-// pass passes events on until the store is to be read again, and not before earliest
+// forward passes events on until the store is to be read again, and not before earliest
 // unless the feed is closed. It returns true once the last event was passed on, or
 // nobody takes events any more.
-func (s *subscriber) pass(ctx context.Context, changed <-chan struct{}, earliest time.Time) (told bool) {
+func (s *subscriber) forward(ctx context.Context, changed <-chan struct{}, earliest time.Time) (told bool) {
 	var due <-chan time.Time
 	for {
 		select {
@@ -163,8 +163,8 @@ func (s *subscriber) pass(ctx context.Context, changed <-chan struct{}, earliest
 	}
 }
 
-// finish passes on what the feed still holds, and then the last event.
-func (s *subscriber) finish(ctx context.Context) {
+// drain passes on what the feed still holds, and then the last event.
+func (s *subscriber) drain(ctx context.Context) {
 	for s.feed != nil {
 		select {
 		case e, open := <-s.feed:
@@ -193,7 +193,7 @@ func (s *subscriber) send(ctx context.Context, e Event) bool {
 
 // CheckAccess tells whether who follows may still be told something.
 func (f *Follower) CheckAccess(ctx context.Context) error {
-	_, err := f.admission.kernel.enter(ctx, f.admission.request, f.admission)
+	_, err := f.admission.kernel.admitRequest(ctx, f.admission.request, f.admission)
 	if err != nil {
 		return refusal.From(refusal.Identity, err)
 	}

@@ -65,17 +65,17 @@ func (k *Kernel) trace(c *call) *trace {
 	if !traced {
 		return nil
 	}
-	t := &trace{content: content, now: k.parts.Now}
+	t := &trace{content: content, now: k.deps.Now}
 	t.span = Span{
 		TraceID: c.request.TraceID, ParentID: c.request.ParentID, Start: c.started,
-		CallID: c.id, Thread: c.request.Thread, Mode: string(c.mode), Digest: c.state.Digest,
+		CallID: c.id, Thread: c.request.Thread, Mode: string(c.mode), Digest: c.config.Digest,
 	}
 	return t
 }
 
 // wants asks the tracer; one that panics wants nothing.
 func (k *Kernel) wants(r *Request) (traced, content bool) {
-	if k.parts.Tracer == nil {
+	if k.deps.Tracer == nil {
 		return false, false
 	}
 	defer func() {
@@ -83,7 +83,7 @@ func (k *Kernel) wants(r *Request) (traced, content bool) {
 			traced, content = false, false
 		}
 	}()
-	return k.parts.Tracer.Wants(r.TraceID, r.ParentID, r.Sampled)
+	return k.deps.Tracer.Wants(r.TraceID, r.ParentID, r.Sampled)
 }
 
 // start is when a step begins; nothing where nothing is traced.
@@ -107,40 +107,40 @@ func (t *trace) add(name string, start, end time.Time, refused *refusal.Error) {
 	}
 }
 
-// stored notes what the store was asked. What it is asked belongs to no stage.
-func (t *trace) stored(ctx context.Context, start time.Time, err error) {
+// storeStep notes what the store was asked. What it is asked belongs to no stage.
+func (t *trace) storeStep(ctx context.Context, start time.Time, err error) {
 	if err != nil {
-		err = noStore(ctx, err)
+		err = refuseUnsaved(ctx, err)
 	}
 	t.step("store", start, err)
 }
 
-// untraced forgets the spans of a decision.
-func (d *Decision) untraced() {
+// dropTraces forgets the spans of a decision.
+func (d *Decision) dropTraces() {
 	for _, c := range d.calls {
 		c.trace = nil
 	}
 }
 
-// traced hands over the spans of what ends with its judgement: texts, and every
+// finishTraces hands over the spans of what ends with its judgement: texts, and every
 // call where one is refused.
-func (d *Decision) traced() {
+func (d *Decision) finishTraces() {
 	refused := d.firstRefused()
 	for _, c := range d.calls {
 		switch {
 		case c.refused != nil:
-			c.ended(VerdictRefused, c.refused, "", 0, nil)
+			c.finishTrace(VerdictRefused, c.refused, "", 0, nil)
 		case refused != nil:
-			c.ended(VerdictRefused, refused, "", 0, nil)
+			c.finishTrace(VerdictRefused, refused, "", 0, nil)
 		case c.parsed.Kind == parser.Text:
-			c.ended(VerdictText, nil, "", 0, nil)
+			c.finishTrace(VerdictText, nil, "", 0, nil)
 		}
 	}
 }
 
-// ended hands the span of a call over, once. outcome and result are of a call
+// finishTrace hands the span of a call over, once. outcome and result are of a call
 // that was executed, or handed over.
-func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
+func (c *call) finishTrace(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
 	t := c.trace
 	if t == nil {
 		return
@@ -152,15 +152,15 @@ func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outc
 	s.End, s.Verdict, s.Refusal, s.Outcome, s.Attempts = t.now(), string(verdict), refused, string(outcome), attempts
 	tool := c.tool
 	if tool == nil && c.parsed.HasName {
-		tool, _ = c.state.Tools.Lookup(c.parsed.Name)
+		tool, _ = c.config.Tools.Lookup(c.parsed.Name)
 	}
 	if tool != nil {
 		s.Tool, s.Version = tool.Name(), tool.Version()
 	}
-	if c.state.Agents[c.subject.Agent] {
+	if c.config.Agents[c.subject.Agent] {
 		s.Agent = c.subject.Agent
 	}
-	if space, ok := c.state.Workspaces[c.subject.Workspace]; ok {
+	if space, ok := c.config.Workspaces[c.subject.Workspace]; ok {
 		s.Workspace = c.subject.Workspace
 		if _, ok := space.Projects[c.subject.Project]; ok {
 			s.Project = c.subject.Project
@@ -175,7 +175,7 @@ func (c *call) ended(verdict Verdict, refused *refusal.Error, outcome audit.Outc
 			s.Result = result
 		}
 	}
-	c.kernel.parts.Tracer.Trace(*s)
+	c.kernel.deps.Tracer.Trace(*s)
 }
 
 // marksSecret tells whether a schema may mark anything x-secret, spelt with
