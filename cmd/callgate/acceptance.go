@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -97,8 +98,8 @@ func (a *acceptOptions) allows(digest string) bool {
 }
 
 // accept makes what a server says now what was accepted.
-func (e env) accept(ctx context.Context, of Discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptOptions) error {
-	offers, err := discover(ctx, of, s)
+func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptOptions) error {
+	offers, err := toolservers.Discover(ctx, of, s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -114,13 +115,13 @@ func (e env) accept(ctx context.Context, of Discoverer, loaded *configs.Config, 
 			return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServersFile)
 		}
 	}
-	says := statementOf(offers)
+	says := toolservers.StatementOf(offers)
 	var wanted []configs.DiscoveredTool
 	var pins, forgotten []configs.Pin // of tools that are not meant, which stay as they are, and that are gone
 	for _, p := range old {
 		if !meant(p.Name) {
 			pins = append(pins, p)
-		} else if says.state(p) == stateGone {
+		} else if says.State(p) == toolservers.StateGone {
 			forgotten = append(forgotten, p)
 		}
 	}
@@ -232,13 +233,13 @@ func (e env) writeAccepted(loaded *configs.Config, s configs.ToolServer, stay []
 	for _, p := range forgotten {
 		fmt.Fprintf(e.stdout, "forgotten\t%s\n", displayName(s.ToolName(p.Name), p.Version))
 	}
-	before := map[toolVersion]string{}
+	before := map[toolservers.VersionKey]string{}
 	for _, p := range loaded.Pins[s.Name] {
 		sum, err := p.ContentDigest()
 		if err != nil {
 			return InternalError{err}
 		}
-		before[toolVersion{p.Name, p.Version}] = sum
+		before[toolservers.VersionKey{p.Name, p.Version}] = sum
 	}
 	for _, p := range accepted.Pins {
 		sum, err := p.ContentDigest()
@@ -246,7 +247,7 @@ func (e env) writeAccepted(loaded *configs.Config, s configs.ToolServer, stay []
 			return InternalError{err}
 		}
 		word := "accepted"
-		if old, known := before[toolVersion{p.Name, p.Version}]; known {
+		if old, known := before[toolservers.VersionKey{p.Name, p.Version}]; known {
 			word = "unchanged"
 			if old != sum {
 				word = "changed"

@@ -11,22 +11,23 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
 )
 
 // readiness is what the admin listener says of the gateway.
 type readiness struct {
-	Ready    bool       `json:"ready"`
-	Digest   string     `json:"digest"` // of the configuration that is served
-	Since    time.Time  `json:"since"`
-	Failing  *time.Time `json:"failing,omitempty"` // since when the files do not load
-	Faults   []string   `json:"faults,omitempty"`  // why, with file and line
-	Restart  []string   `json:"restart,omitempty"` // keys that have changed and wait for it
-	Limits   string     `json:"limits,omitempty"`  // why limits that replicas share are not shared
-	Calls    string     `json:"calls,omitempty"`   // why calls cannot be kept
-	Callers  string     `json:"callers,omitempty"` // why nobody can be let in
-	Servers  []Status   `json:"servers,omitempty"` // how those are where tools were found
-	InFlight int        `json:"in_flight"`
+	Ready    bool                 `json:"ready"`
+	Digest   string               `json:"digest"` // of the configuration that is served
+	Since    time.Time            `json:"since"`
+	Failing  *time.Time           `json:"failing,omitempty"` // since when the files do not load
+	Faults   []string             `json:"faults,omitempty"`  // why, with file and line
+	Restart  []string             `json:"restart,omitempty"` // keys that have changed and wait for it
+	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
+	Calls    string               `json:"calls,omitempty"`   // why calls cannot be kept
+	Callers  string               `json:"callers,omitempty"` // why nobody can be let in
+	Servers  []toolservers.Status `json:"servers,omitempty"` // how those are where tools were found
+	InFlight int                  `json:"in_flight"`
 }
 
 // The bounds of the admin listener: its callers must not hold the process up.
@@ -76,7 +77,7 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdminHandler is the face for operators alone: metrics, and readiness in detail.
-func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
+func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

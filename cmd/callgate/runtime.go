@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -25,7 +26,7 @@ type Runtime struct {
 	log    *audit.Log
 	engine *Engine
 	// Servers are where tools were found.
-	Servers    *Watcher
+	Servers    *toolservers.Watcher
 	limiter    limiter
 	store      callStore
 	reconciler *gateway.Reconciler
@@ -96,7 +97,7 @@ func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
-	var servers *Watcher
+	var servers *toolservers.Watcher
 	tools := NewEngine(engine.Options{OnBreaker: w.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	w.Metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
@@ -117,7 +118,7 @@ func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.
 		return nil, errors.Join(InternalError{err}, calls.close(), log.Close())
 	}
 	// Before anything is judged, what no server was asked for yet is in quarantine.
-	servers = NewWatcher(tools, k.Quarantine, tools.Keep, w.Logger)
+	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, w.Logger)
 	w.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -31,30 +31,10 @@ that is accepted too.`,
 	return parent
 }
 
-// Row is one tool of a server.
-type Row struct {
-	Server  string `json:"server"`
-	Tool    string `json:"tool"` // in the registry, once it is accepted
-	Version string `json:"version,omitempty"`
-	// Digest is of what its server says of it now; where it does not, of what was
-	// accepted.
-	Digest      string `json:"digest,omitempty"`
-	State       string `json:"state"`
-	Why         string `json:"why,omitempty"`
-	Description string `json:"description,omitempty"`
-}
-
-// cells are the row as a terminal may show it.
-func (r Row) cells() []string {
+// tableCells are the row as a terminal may show it.
+func tableCells(r toolservers.Row) []string {
 	return []string{r.Server, firstLine(r.Tool), firstLine(r.Version), strings.TrimSpace(r.State + " " + firstLine(r.Why)), firstLine(r.Description)}
 }
-
-// The states of a tool that was not accepted.
-const (
-	stateNew        = "new"
-	stateNotAllowed = "not allowed"
-	stateUnusable   = "unusable"
-)
 
 func newServersList(e env) *cobra.Command {
 	var file string
@@ -88,14 +68,14 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			}
 			failed := false
 			for _, s := range chosen {
-				all, err := List(c.Context(), asking, s, loaded.Pins[s.Name])
+				all, err := toolservers.List(c.Context(), asking, s, loaded.Pins[s.Name])
 				if err != nil {
 					fmt.Fprintf(e.stderr, "%s: %v\n", s.Name, err)
 					failed = true
 				}
 				for _, r := range all {
 					if !asJSON {
-						fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
+						fmt.Fprintln(table, strings.Join(tableCells(r), "\t"))
 						continue
 					}
 					line, err := wrapper.Marshal(r)
@@ -136,71 +116,6 @@ func (e env) chosen(file string, names []string) (*configs.Config, []configs.Too
 		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
 	}
 	return loaded, loaded.Servers[at : at+1], nil
-}
-
-// discover asks a server for its tools.
-func discover(ctx context.Context, of Discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
-	found, err := of.Discover(ctx, engineServer(s))
-	if err != nil {
-		return nil, err
-	}
-	return offersFrom(found), nil
-}
-
-// List asks a server, and says how its tools stand. Of one that says what cannot be
-// read they are in quarantine; of one that is away that is not known.
-func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []configs.Pin) ([]Row, error) {
-	offers, err := discover(ctx, of, s)
-	switch {
-	case err == nil:
-		return compareRows(s, pins, offers), nil
-	case !unreadable(err):
-		return nil, err
-	}
-	var all []Row
-	for _, p := range pins {
-		if s.Allows(p.Name) {
-			all = append(all, pinnedRow(s, p, stateUnreadable))
-		}
-	}
-	return all, err
-}
-
-// pinnedRow is the row of a tool of which its server says nothing.
-func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
-	return Row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
-}
-
-// compareRows says how every tool stands that a server has, or that was accepted of it.
-func compareRows(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
-	says := statementOf(offers)
-	accepted := map[toolVersion]configs.Pin{}
-	var all []Row
-	for _, p := range pins {
-		accepted[toolVersion{p.Name, p.Version}] = p
-		if !s.Allows(p.Name) {
-			continue // it is listed as what it is now, below
-		}
-		if says.state(p) == stateGone {
-			all = append(all, pinnedRow(s, p, stateGone))
-		}
-	}
-	for _, o := range offers {
-		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[toolVersion{o.Name, o.Version}], State: stateNew, Description: o.Description}
-		pin, known := accepted[toolVersion{o.Name, o.Version}]
-		switch {
-		case !s.Allows(o.Name):
-			r.State = stateNotAllowed
-		case known:
-			r.State = says.state(pin)
-		default:
-			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
-				r.State, r.Why = stateUnusable, "("+alone.Refused[0].Message+")"
-			}
-		}
-		all = append(all, r)
-	}
-	return all
 }
 
 func newServersExport(e env) *cobra.Command {

@@ -1,4 +1,8 @@
-package main
+// Package toolservers watches the tool servers of a configuration. A tool of a server
+// may be called only while the server says of it what an operator has accepted: a
+// changed, new or unreadable definition puts it in quarantine. A server that is away
+// changes nothing, since it has said nothing else.
+package toolservers
 
 import (
 	"context"
@@ -47,7 +51,7 @@ type Watcher struct {
 type watchedServer struct {
 	config    configs.ToolServer
 	pins      []configs.Pin
-	statement statement
+	statement Statement
 	answered  time.Time // when it said last what it has; zero is never
 	fault     string    // why it did not the last time
 	// unreadable says that the last that it said of its tools cannot be read.
@@ -181,7 +185,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // were: what it cannot be asked, it cannot change. One that says what cannot be read
 // has not said what was accepted of it.
 func (f *Watcher) update(w *watchedServer, found []engine.Definition, err error) {
-	says := statementOf(offersFrom(found)) // a long list holds nobody up
+	says := StatementOf(DiscoveredTools(found)) // a long list holds nobody up
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -259,7 +263,7 @@ func (w *watchedServer) matches() map[string]bool {
 			continue
 		}
 		name := w.config.ToolName(p.Name)
-		same := !w.answered.IsZero() && !w.unreadable && w.statement.state(p) == stateAccepted
+		same := !w.answered.IsZero() && !w.unreadable && w.statement.State(p) == StateAccepted
 		if before, seen := fit[name]; seen {
 			same = same && before
 		}
@@ -271,61 +275,22 @@ func (w *watchedServer) matches() map[string]bool {
 // newTools are the tools that may be accepted and were not, by their names in the
 // registry; where another version of a tool was, it is that name, @ and the version.
 func (w *watchedServer) newTools() []string {
-	pinned, exact := map[string]bool{}, map[toolVersion]bool{}
+	pinned, exact := map[string]bool{}, map[VersionKey]bool{}
 	for _, p := range w.pins {
-		pinned[p.Name], exact[toolVersion{p.Name, p.Version}] = true, true
+		pinned[p.Name], exact[VersionKey{p.Name, p.Version}] = true, true
 	}
 	names := map[string]bool{} // of several versions, where none was accepted, one
 	for of := range w.statement {
-		name := w.config.ToolName(of.name)
+		name := w.config.ToolName(of.Name)
 		switch {
-		case exact[of] || !w.config.Allows(of.name) || !registry.ValidName(name):
-		case pinned[of.name]:
-			names[name+"@"+of.version] = true
+		case exact[of] || !w.config.Allows(of.Name) || !registry.ValidName(name):
+		case pinned[of.Name]:
+			names[name+"@"+of.Version] = true
 		default:
 			names[name] = true
 		}
 	}
 	return slices.Collect(maps.Keys(names))
-}
-
-// The states of a tool that was accepted.
-const (
-	stateAccepted   = "accepted"
-	stateGone       = "gone"
-	stateChanged    = "changed"
-	stateUnreadable = "unreadable"
-)
-
-// statement is what a server says of its tools: of each version the digest, which is
-// empty where it cannot be called from here.
-type statement map[toolVersion]string
-
-type toolVersion struct{ name, version string }
-
-func statementOf(offers []configs.DiscoveredTool) statement {
-	says := make(statement, len(offers))
-	for _, o := range offers {
-		of := toolVersion{o.Name, o.Version}
-		digest, err := o.Digest()
-		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
-			digest = ""
-		}
-		says[of] = digest
-	}
-	return says
-}
-
-// state compares what was accepted with what is said.
-func (s statement) state(p configs.Pin) string {
-	digest, has := s[toolVersion{p.Name, p.Version}]
-	switch {
-	case !has:
-		return stateGone
-	case digest == "" || digest != p.Digest:
-		return stateChanged
-	}
-	return stateAccepted
 }
 
 // Statuses are how the servers are.
@@ -371,23 +336,4 @@ func (f *Watcher) Close() {
 	}
 	f.mu.Unlock()
 	f.workers.Wait()
-}
-
-// engineServer says to the engine where a server is.
-func engineServer(s configs.ToolServer) engine.Server {
-	return engine.Server{
-		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
-		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
-	}
-}
-
-func offersFrom(found []engine.Definition) []configs.DiscoveredTool {
-	offers := make([]configs.DiscoveredTool, len(found))
-	for i, d := range found {
-		offers[i] = configs.DiscoveredTool{
-			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
-			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
-		}
-	}
-	return offers
 }

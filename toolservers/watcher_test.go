@@ -1,6 +1,7 @@
-package main
+package toolservers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,10 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
@@ -79,7 +82,7 @@ func defined(name, description string) engine.Definition {
 func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...engine.Definition) *configs.Config {
 	t.Helper()
 	s := configs.ToolServer{Name: "hub", Type: configs.ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
-	pins := configs.Accept(s, offersFrom(accepted)).Pins
+	pins := configs.Accept(s, DiscoveredTools(accepted)).Pins
 	if len(pins) != len(accepted) {
 		t.Fatalf("%d of %d are accepted", len(pins), len(accepted))
 	}
@@ -214,4 +217,34 @@ type deaf struct{}
 func (deaf) Discover(ctx context.Context, _ engine.Server) ([]engine.Definition, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// TestUnreadableAtFirst: a server that has said nothing yet but what cannot be read
+// has its tools in quarantine as well, and the log says so.
+func TestUnreadableAtFirst(t *testing.T) {
+	hub := &stage{fault: &engine.UnreadableError{Err: errors.New("it is garbled")}, asked: map[string]int{}}
+	held := &apart{}
+	var log bytes.Buffer
+	f := NewWatcher(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))
+	f.Prepare(fleetConfig(t, nil, defined("search", "d")))
+	f.Commit()
+	f.WaitFirst(context.Background())
+	f.Close()
+	s := f.Statuses()[0]
+	if !held.is("hub.search") || !s.Unreadable || s.Heard != nil || s.Fault != "it is garbled" {
+		t.Errorf("%v are in quarantine: %+v", held.names, s)
+	}
+	if got := log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, "tools in quarantine") {
+		t.Errorf("found %s", got)
+	}
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/toolservers"
 )
 
 // lister is a server of tools that answers with the list that a test gives it.
@@ -109,7 +108,7 @@ func TestUnreadableLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log said
-			f := NewWatcher(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
+			f := toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
 			t.Cleanup(f.Close)
 			f.Prepare(loaded)
 			f.Commit()
@@ -182,25 +181,5 @@ func TestUnreadableLists(t *testing.T) {
 				t.Errorf("found no word of it in %s", log.String())
 			}
 		})
-	}
-}
-
-// TestUnreadableAtFirst: a server that has said nothing yet but what cannot be read
-// has its tools in quarantine as well, and the log says so.
-func TestUnreadableAtFirst(t *testing.T) {
-	hub := &stage{fault: &engine.UnreadableError{Err: errors.New("it is garbled")}, asked: map[string]int{}}
-	held := &apart{}
-	var log bytes.Buffer
-	f := NewWatcher(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))
-	f.Prepare(fleetConfig(t, nil, defined("search", "d")))
-	f.Commit()
-	f.WaitFirst(context.Background())
-	f.Close()
-	s := f.Statuses()[0]
-	if !held.is("hub.search") || !s.Unreadable || s.Heard != nil || s.Fault != "it is garbled" {
-		t.Errorf("%v are in quarantine: %+v", held.names, s)
-	}
-	if got := log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, "tools in quarantine") {
-		t.Errorf("found %s", got)
 	}
 }

@@ -1,0 +1,92 @@
+package toolservers
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/configs"
+)
+
+// Row is one tool of a server.
+type Row struct {
+	Server  string `json:"server"`
+	Tool    string `json:"tool"` // in the registry, once it is accepted
+	Version string `json:"version,omitempty"`
+	// Digest is of what its server says of it now; where it does not, of what was
+	// accepted.
+	Digest      string `json:"digest,omitempty"`
+	State       string `json:"state"`
+	Why         string `json:"why,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// The states of a tool that was not accepted.
+const (
+	StateNew        = "new"
+	StateNotAllowed = "not allowed"
+	StateUnusable   = "unusable"
+)
+
+// Discover asks a server for its tools.
+func Discover(ctx context.Context, of Discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
+	found, err := of.Discover(ctx, engineServer(s))
+	if err != nil {
+		return nil, err
+	}
+	return DiscoveredTools(found), nil
+}
+
+// List asks a server, and says how its tools stand. Of one that says what cannot be
+// read they are in quarantine; of one that is away that is not known.
+func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []configs.Pin) ([]Row, error) {
+	offers, err := Discover(ctx, of, s)
+	switch {
+	case err == nil:
+		return Compare(s, pins, offers), nil
+	case !unreadable(err):
+		return nil, err
+	}
+	var all []Row
+	for _, p := range pins {
+		if s.Allows(p.Name) {
+			all = append(all, pinnedRow(s, p, StateUnreadable))
+		}
+	}
+	return all, err
+}
+
+// pinnedRow is the row of a tool of which its server says nothing.
+func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
+	return Row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
+}
+
+// Compare says how every tool stands that a server has, or that was accepted of it.
+func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
+	says := StatementOf(offers)
+	accepted := map[VersionKey]configs.Pin{}
+	var all []Row
+	for _, p := range pins {
+		accepted[VersionKey{p.Name, p.Version}] = p
+		if !s.Allows(p.Name) {
+			continue // it is listed as what it is now, below
+		}
+		if says.State(p) == StateGone {
+			all = append(all, pinnedRow(s, p, StateGone))
+		}
+	}
+	for _, o := range offers {
+		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[VersionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
+		pin, known := accepted[VersionKey{o.Name, o.Version}]
+		switch {
+		case !s.Allows(o.Name):
+			r.State = StateNotAllowed
+		case known:
+			r.State = says.State(pin)
+		default:
+			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
+				r.State, r.Why = StateUnusable, "("+alone.Refused[0].Message+")"
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}

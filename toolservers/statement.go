@@ -1,0 +1,64 @@
+package toolservers
+
+import (
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
+)
+
+// The states of a tool that was accepted.
+const (
+	StateAccepted   = "accepted"
+	StateGone       = "gone"
+	StateChanged    = "changed"
+	StateUnreadable = "unreadable"
+)
+
+// Statement is what a server says of its tools: of each version the digest, which is
+// empty where it cannot be called from here.
+type Statement map[VersionKey]string
+
+type VersionKey struct{ Name, Version string }
+
+func StatementOf(offers []configs.DiscoveredTool) Statement {
+	says := make(Statement, len(offers))
+	for _, o := range offers {
+		of := VersionKey{o.Name, o.Version}
+		digest, err := o.Digest()
+		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
+			digest = ""
+		}
+		says[of] = digest
+	}
+	return says
+}
+
+// State compares what was accepted with what is said.
+func (s Statement) State(p configs.Pin) string {
+	digest, has := s[VersionKey{p.Name, p.Version}]
+	switch {
+	case !has:
+		return StateGone
+	case digest == "" || digest != p.Digest:
+		return StateChanged
+	}
+	return StateAccepted
+}
+
+// engineServer says to the engine where a server is.
+func engineServer(s configs.ToolServer) engine.Server {
+	return engine.Server{
+		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
+		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
+	}
+}
+
+func DiscoveredTools(found []engine.Definition) []configs.DiscoveredTool {
+	offers := make([]configs.DiscoveredTool, len(found))
+	for i, d := range found {
+		offers[i] = configs.DiscoveredTool{
+			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
+			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
+		}
+	}
+	return offers
+}
