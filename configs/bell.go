@@ -111,9 +111,9 @@ func (b *bell) stop() {
 }
 
 // folders are those in which a change of what was seen shows.
-func (s *sight) folders() []string {
+func (s *fingerprint) folders() []string {
 	all := map[string]bool{}
-	for name := range s.prints {
+	for name := range s.hashes {
 		trail(name, all)
 	}
 	for pattern := range s.globs {

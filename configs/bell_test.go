@@ -58,9 +58,9 @@ func TestFolders(t *testing.T) {
 		{"", "conf/none/*.yaml", "conf"},
 		{"conf/plain.yaml", "conf/tools/*.yaml", "conf conf/tools"},
 	} {
-		s := newSight(filepath.Join(root, "main"))
+		s := newFingerprint(filepath.Join(root, "main"))
 		if c.files != "" {
-			s.prints[root+"/"+c.files] = [32]byte{}
+			s.hashes[root+"/"+c.files] = [32]byte{}
 		}
 		if c.patterns != "" {
 			s.globs[root+"/"+c.patterns] = nil

@@ -21,25 +21,25 @@ type Callbacks struct {
 // CallbackKeysPath is the file of the keys that a gateway makes itself.
 func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
 
-func (n node) callbacks(into *Callbacks) {
-	n.object(
-		field{"url", func(n node) { n.base("the URL of this gateway as tools see it", &into.URL) }},
-		field{"keys", func(n node) { n.secret("the keys of the addresses that tools are given", &into.Keys) }},
+func (n Node) callbacks(into *Callbacks) {
+	n.Object(
+		field{"url", func(n Node) { n.base("the URL of this gateway as tools see it", &into.URL) }},
+		field{"keys", func(n Node) { n.secret("the keys of the addresses that tools are given", &into.Keys) }},
 	)
 }
 
 // base reads a URL that paths are put behind.
-func (n node) base(of string, into *string) {
-	before := len(n.report.faults)
-	n.text(of, into)
-	if wrong := wrongBase(*into); wrong != "" && len(n.report.faults) == before {
-		n.fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
+func (n Node) base(of string, into *string) {
+	before := len(n.Report.Faults)
+	n.Text(of, into)
+	if wrong := baseURLProblem(*into); wrong != "" && len(n.Report.Faults) == before {
+		n.Fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
 	}
 }
 
-// wrongBase says why a path cannot be put behind a URL. It does not repeat it: it may
+// baseURLProblem says why a path cannot be put behind a URL. It does not repeat it: it may
 // hold a password.
-func wrongBase(raw string) string {
+func baseURLProblem(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" && u.Opaque == "" || strings.ContainsAny(raw, " \"\\"):
@@ -56,22 +56,22 @@ func wrongBase(raw string) string {
 	return ""
 }
 
-// callbacks holds the rules between its keys and the others, which matter where
+// checkCallbacks holds the rules between its keys and the others, which matter where
 // there are tools that call back.
-func (l *loader) callbacks(root node, c *Config, entries []toolEntry) {
-	i := slices.IndexFunc(entries, func(e toolEntry) bool { return e.definition.Run.Type == ServerCallback })
+func (l *loader) checkCallbacks(root Node, c *Config, entries []Tool) {
+	i := slices.IndexFunc(entries, func(e Tool) bool { return e.Definition.Run.Type == ServerCallback })
 	if i < 0 && !slices.ContainsFunc(c.Servers, func(s ToolServer) bool { return s.Type == ServerCallback }) {
 		return
 	}
-	at := root.at("/callbacks")
+	at := root.At("/callbacks")
 	if c.Callbacks.URL == "" && unspecified(c.Server.Listen) {
-		at.fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
+		at.Fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
 	}
 	if !c.Callbacks.Keys.IsSet() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
-		at.fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
+		at.Fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
 	}
 	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
-		root.at("/callbacks/url").warn("tools call back without TLS: whoever can read what they send can answer in their place")
+		root.At("/callbacks/url").Warn("tools call back without TLS: whoever can read what they send can answer in their place")
 	}
 }
 

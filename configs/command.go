@@ -9,8 +9,8 @@ import (
 // the file that it stands in, and so does the program itself: it is started in that
 // file's folder, wherever the gateway was. A name without a separator is looked up on
 // PATH. Arguments stay as they are.
-func (n node) command(into *[]string, folder *string) {
-	n.texts("a program and its arguments", into)
+func (n Node) command(into *[]string, folder *string) {
+	n.Texts("a program and its arguments", into)
 	if len(*into) == 0 {
 		return
 	}
@@ -21,10 +21,10 @@ func (n node) command(into *[]string, folder *string) {
 }
 
 // absolute is a path as it stands in the node's file, as an absolute one.
-func (n node) absolute(path string) string {
-	absolute, err := filepath.Abs(n.beside(path))
+func (n Node) absolute(path string) string {
+	absolute, err := filepath.Abs(n.ResolvePath(path))
 	if err != nil {
-		n.fail("found the path %q, which cannot be made an absolute one: %v", path, err)
+		n.Fail("found the path %q, which cannot be made an absolute one: %v", path, err)
 		return path
 	}
 	return absolute
@@ -32,11 +32,11 @@ func (n node) absolute(path string) string {
 
 // env reads variables of the environment: values, which may be empty, or the places of
 // secrets. What was found is never shown: it may be the secret itself.
-func (n node) env(into *map[string]string) {
+func (n Node) env(into *map[string]string) {
 	*into = map[string]string{}
-	n.members("variables of the environment and their values", func(key, value node) {
-		if !value.isString() {
-			value.fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.what())
+	n.Members("variables of the environment and their values", func(key, value Node) {
+		if !value.IsString() {
+			value.Fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.TypeName())
 			return
 		}
 		said := value.Value

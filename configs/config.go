@@ -43,7 +43,7 @@ type Config struct {
 	Files    []string
 	Warnings []*Fault
 
-	unshared *Fault // why the limits cannot be counted in Redis; nil where they can
+	missingReplicas *Fault // why the limits cannot be counted in Redis; nil where they can
 }
 
 // Load reads the configuration whose main file is path; empty means the
@@ -63,10 +63,10 @@ func Default(dataDir string) (*Config, error) {
 // loader gathers what one load reads.
 type loader struct {
 	source
-	data   string // the folder of what was accepted of servers; "" is that of the configuration
-	report report
-	files  []string
-	digest [][]byte // one entry a file: its relative name and its bytes
+	lockfileDir string // the folder of what was accepted of servers; "" is that of the configuration
+	report      Report
+	files       []string
+	digest      [][]byte // one entry a file: its relative name and its bytes
 }
 
 func load(from source, main, dataDir string) (*Config, error) {
@@ -76,11 +76,11 @@ func load(from source, main, dataDir string) (*Config, error) {
 func (l *loader) load(main, dataDir string) (*Config, error) {
 	data, ok := l.file(main, nil)
 	if !ok {
-		return nil, l.report.err()
+		return nil, l.report.Err()
 	}
-	root, ok := readYAML(&l.report, main, data)
+	root, ok := ReadYAML(&l.report, main, data)
 	if !ok {
-		return nil, l.report.err()
+		return nil, l.report.Err()
 	}
 	c := &Config{Settings: readSettings(root), Pins: map[string][]Pin{}}
 	dir := l.dir(main)
@@ -90,63 +90,63 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
-	l.yaml(root, dir, "/workspaces", c.WorkspacesFile, func(n node, file string) { c.Workspaces = readSpaces(n, l.base(file, c.DataDir)) })
-	var limits node
-	l.yaml(root, dir, "/limits", c.LimitsFile, func(n node, _ string) { limits, c.Limits = n, readLimits(n) })
-	if c.unshared = unshared(limits, c.Limits); c.unshared != nil && c.Redis != nil {
-		l.report.add(c.unshared)
+	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n Node, file string) { c.Workspaces = readWorkspaces(n, l.rootsDir(file, c.DataDir)) })
+	var limits Node
+	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n Node, _ string) { limits, c.Limits = n, readLimits(n) })
+	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
+		l.report.Add(c.missingReplicas)
 	}
 	if c.PrincipalsFile != "" {
-		l.yaml(root, dir, "/principals", c.PrincipalsFile, func(n node, _ string) { c.Principals = readPrincipals(n) })
+		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n Node, _ string) { c.Principals = readPrincipals(n) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
-		l.yaml(root, dir, "/upstreams", c.UpstreamsFile, func(n node, _ string) { models = readUpstreams(n) })
+		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n Node, _ string) { models = readUpstreams(n) })
 	}
 	if c.ServersFile != "" {
-		l.yaml(root, dir, "/servers", c.ServersFile, func(n node, _ string) { c.Servers = readServers(n) })
-		entries = append(entries, l.servers(c)...)
+		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n Node, _ string) { c.Servers = readServers(n) })
+		entries = append(entries, l.readLockfiles(c)...)
 	}
-	c.Agents = agentsOf(c.Workspaces, c.Principals)
-	l.auth(root, c)
-	l.store(root, c)
-	l.callbacks(root, c, entries)
-	access, named := l.named(root, dir, "/policy", c.PolicyFile)
-	if len(l.report.faults) == 0 && twins(entries) {
-		c.Tools = buildRegistry(&l.report, entries)
+	c.Agents = knownAgents(c.Workspaces, c.Principals)
+	l.checkAuth(root, c)
+	l.checkStore(root, c)
+	l.checkCallbacks(root, c, entries)
+	access, named := l.readNamed(root, dir, "/policy", c.PolicyFile)
+	if len(l.report.Faults) == 0 && CheckDuplicates(entries) {
+		c.Tools = BuildRegistry(&l.report, entries)
 	}
 	if named {
-		c.Policy = l.policy(access, c, entries)
+		c.Policy = l.compilePolicy(access, c, entries)
 	}
-	l.unmatched(root, limits, c)
-	l.models(root, models, c)
-	l.stray(c)
-	if err := l.report.err(); err != nil {
+	l.warnUnmatched(root, limits, c)
+	l.buildUpstreams(root, models, c)
+	l.warnUnusedEffects(c)
+	if err := l.report.Err(); err != nil {
 		return nil, err
 	}
-	l.report.warnings.sort()
-	c.Digest, c.Files, c.Warnings = l.sum(), l.files, l.report.warnings
+	l.report.Warnings.Sort()
+	c.Digest, c.Files, c.Warnings = l.configDigest(), l.files, l.report.Warnings
 	return c, nil
 }
 
 // file reads one file; at is where it is named, for the fault.
-func (l *loader) file(name string, at *node) ([]byte, bool) {
+func (l *loader) file(name string, at *Node) ([]byte, bool) {
 	data, err := l.read(name)
 	if err != nil {
 		if at != nil {
-			at.fail("%s: %v", name, err)
+			at.Fail("%s: %v", name, err)
 		} else {
-			l.report.add(&Fault{File: name, Message: err.Error()})
+			l.report.Add(&Fault{File: name, Message: err.Error()})
 		}
 		return nil, false
 	}
-	l.seen(name, l.relative(name), data)
+	l.addFile(name, l.relative(name), data)
 	return data, true
 }
 
-// seen notes that a file is part of the configuration, and by which name it enters
+// addFile notes that a file is part of the configuration, and by which name it enters
 // the digest.
-func (l *loader) seen(name, relative string, data []byte) {
+func (l *loader) addFile(name, relative string, data []byte) {
 	l.files = append(l.files, name)
 	entry := binary.AppendUvarint(nil, uint64(len(relative)))
 	entry = append(entry, relative...)
@@ -154,7 +154,7 @@ func (l *loader) seen(name, relative string, data []byte) {
 	l.digest = append(l.digest, append(entry, data...))
 }
 
-func (l *loader) sum() string {
+func (l *loader) configDigest() string {
 	slices.SortFunc(l.digest, func(a, b []byte) int { return strings.Compare(string(a), string(b)) })
 	h := sha256.New()
 	for _, entry := range l.digest {
@@ -163,32 +163,32 @@ func (l *loader) sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// auth holds the rules of who is let in. The keys are made whatever the mode: a
+// checkAuth holds the rules of who is let in. The keys are made whatever the mode: a
 // process goes on with the mode that it was started with.
-func (l *loader) auth(root node, c *Config) {
-	mode := root.at("/auth/mode")
-	_, auth, _ := root.child("auth")
+func (l *loader) checkAuth(root Node, c *Config) {
+	mode := root.At("/auth/mode")
+	_, auth, _ := root.Child("auth")
 	switch {
 	case c.Auth.Mode == AuthNone && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
-		root.at("/server/listen").fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
+		root.At("/server/listen").Fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
 	case c.Auth.Mode == AuthKeys && c.PrincipalsFile == "":
-		mode.fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
-	case c.Auth.Mode == AuthJWT && !auth.states("jwt"):
-		mode.fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
+		mode.Fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
+	case c.Auth.Mode == AuthJWT && !auth.Has("jwt"):
+		mode.Fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
 	}
 	if c.Auth.Mode == AuthJWT && c.Server.PublicURL == "" && !loopback(c.Server.Listen) {
-		mode.warn("clients of MCP are not told where to get a token, since server.public_url does not say how they see this gateway")
+		mode.Warn("clients of MCP are not told where to get a token, since server.public_url does not say how they see this gateway")
 	}
 	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
-		root.at("/server/public_url").warn("clients send their credentials without TLS: whoever can read them can call in their place")
+		root.At("/server/public_url").Warn("clients send their credentials without TLS: whoever can read them can call in their place")
 	}
-	l.admin(root, c)
+	l.checkAdmin(root, c)
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
 	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)
 	if c.Redis != nil {
 		l.certificates(root, "/redis/ca_file", c.Redis.CAFile, &c.Redis.CA)
 	}
-	if len(l.report.faults) > 0 {
+	if len(l.report.Faults) > 0 {
 		return
 	}
 	byHash := map[string]*identity.Principal{}
@@ -197,80 +197,80 @@ func (l *loader) auth(root node, c *Config) {
 	}
 	keys, err := identity.NewAPIKeys(byHash)
 	if err != nil {
-		root.at("/principals").fail("%v", err) // the reader has refused what could be wrong
+		root.At("/principals").Fail("%v", err) // the reader has refused what could be wrong
 	}
 	c.Keys = keys
 }
 
-// admin holds the rules of the admin listener: beyond loopback every request needs the
+// checkAdmin holds the rules of the admin listener: beyond loopback every request needs the
 // credential of an operator. With tokens, the issuer decides which callers are operators.
-func (l *loader) admin(root node, c *Config) {
+func (l *loader) checkAdmin(root Node, c *Config) {
 	if !c.Server.AdminBeyondLoopback() {
 		return
 	}
-	at := root.at("/server/admin_listen")
+	at := root.At("/server/admin_listen")
 	const found = "found the address %q beyond loopback, "
 	switch {
 	case c.Auth.Mode == AuthNone:
-		at.fail(found+"with auth.mode none; expected a loopback address, or auth.mode keys or jwt, since every request there needs the credential of an operator", c.Server.AdminListen)
-	case c.Auth.Mode == AuthKeys && len(l.report.faults) == 0 && !slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
-		at.fail(found+"and no operator; expected a loopback address, or a principal with operator: true, since every request there needs the credential of one", c.Server.AdminListen)
+		at.Fail(found+"with auth.mode none; expected a loopback address, or auth.mode keys or jwt, since every request there needs the credential of an operator", c.Server.AdminListen)
+	case c.Auth.Mode == AuthKeys && len(l.report.Faults) == 0 && !slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
+		at.Fail(found+"and no operator; expected a loopback address, or a principal with operator: true, since every request there needs the credential of one", c.Server.AdminListen)
 	}
 }
 
 // certificates reads a file of certificates that a key of the main file names.
-func (l *loader) certificates(root node, key, path string, into *string) {
+func (l *loader) certificates(root Node, key, path string, into *string) {
 	if path == "" {
 		return
 	}
-	at := root.at(key)
-	data, ok := l.file(l.resolve(l.dir(root.file), path), &at)
+	at := root.At(key)
+	data, ok := l.file(l.resolve(l.dir(root.File), path), &at)
 	if ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
-		at.fail("%s: found no certificate; expected some in PEM", path)
+		at.Fail("%s: found no certificate; expected some in PEM", path)
 	}
 	*into = string(data)
 }
 
-// base is the folder at which relative roots of a workspaces file start: the
+// rootsDir is the folder at which relative roots of a workspaces file start: the
 // file's own, or the data folder for the embedded default, which has none.
-func (l *loader) base(file, dataDir string) string {
+func (l *loader) rootsDir(file, dataDir string) string {
 	if _, embedded := l.source.(builtin); embedded {
 		file = filepath.Join(dataDir, "workspaces.yaml")
 	}
 	absolute, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		l.report.addError(file, err)
+		l.report.AddError(file, err)
 		return filepath.Dir(file)
 	}
 	return absolute
 }
 
-// named reads the file that a key of the main file names.
-func (l *loader) named(root node, dir, key, path string) (policy.Source, bool) {
+// readNamed reads the file that a key of the main file names.
+func (l *loader) readNamed(root Node, dir, key, path string) (policy.Source, bool) {
 	name := l.resolve(dir, path)
-	var at *node // nil where the file is the default, which no line names
-	if _, value, ok := root.child(strings.TrimPrefix(key, "/")); ok {
+	var at *Node // nil where the file is the default, which no line names
+	if _, value, ok := root.Child(strings.TrimPrefix(key, "/")); ok {
 		at = &value
 	}
 	data, ok := l.file(name, at)
 	return policy.Source{File: name, Data: data}, ok
 }
 
-// yaml reads a YAML file that a key of the main file names.
-func (l *loader) yaml(root node, dir, key, path string, read func(n node, file string)) {
-	file, ok := l.named(root, dir, key, path)
+// readNamedYAML reads a YAML file that a key of the main file names.
+func (l *loader) readNamedYAML(root Node, dir, key, path string, read func(n Node, file string)) {
+	file, ok := l.readNamed(root, dir, key, path)
 	if !ok {
 		return
 	}
-	if n, ok := readYAML(&l.report, file.File, file.Data); ok {
+	if n, ok := ReadYAML(&l.report, file.File, file.Data); ok {
 		read(n, file.File)
 	}
 }
 
-// policy compiles the policy file against the tools and the workspaces.
-func (l *loader) policy(file policy.Source, c *Config, entries []toolEntry) *policy.Policy {
-	if f := checkText(file.File, file.Data); f != nil {
-		l.report.add(f)
+// compilePolicy compiles the policy file against the tools and the workspaces.
+func (l *loader) compilePolicy(file policy.Source, c *Config, entries []Tool) *policy.Policy {
+	if f := CheckText(file.File, file.Data); f != nil {
+		l.report.Add(f)
 		return nil
 	}
 	if c.Tools == nil {
@@ -278,92 +278,92 @@ func (l *loader) policy(file policy.Source, c *Config, entries []toolEntry) *pol
 	}
 	tools := make([]condition.Tool, len(entries))
 	for i, e := range entries {
-		tools[i] = condition.Tool{Name: e.definition.Name, InputSchema: e.definition.InputSchema, Open: e.definition.Open}
+		tools[i] = condition.Tool{Name: e.Definition.Name, InputSchema: e.Definition.InputSchema, Open: e.Definition.Open}
 	}
 	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
 	for _, w := range warnings {
-		l.report.warnings = append(l.report.warnings, &Fault{File: w.File, Line: w.Line, Message: w.Message})
+		l.report.Warnings = append(l.report.Warnings, &Fault{File: w.File, Line: w.Line, Message: w.Message})
 	}
 	if err != nil {
-		l.policyFaults(file.File, err)
+		l.addPolicyErrors(file.File, err)
 	}
 	return loaded
 }
 
-// policyFaults takes a joined error apart.
-func (l *loader) policyFaults(file string, err error) {
+// addPolicyErrors takes a joined error apart.
+func (l *loader) addPolicyErrors(file string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			l.policyFaults(file, e)
+			l.addPolicyErrors(file, e)
 		}
 		return
 	}
 	var f *policy.FileError
 	if errors.As(err, &f) {
-		l.report.add(&Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
+		l.report.Add(&Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
 		return
 	}
-	l.report.add(&Fault{File: file, Message: err.Error()})
+	l.report.Add(&Fault{File: file, Message: err.Error()})
 }
 
-// unmatched warns of names that can match nothing: they are allowed, and surely
+// warnUnmatched warns of names that can match nothing: they are allowed, and surely
 // not meant.
-func (l *loader) unmatched(root, limits node, c *Config) {
-	if len(l.report.faults) > 0 {
+func (l *loader) warnUnmatched(root, limits Node, c *Config) {
+	if len(l.report.Faults) > 0 {
 		return
 	}
 	if d := c.Defaults; c.Auth.Mode == "none" && !c.Agents[d.Agent] {
-		root.at("/defaults/agent").warn("the default agent %q is named by no project, so requests that name none are refused", d.Agent)
+		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused", d.Agent)
 	}
 	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
 		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
 			if _, ok := c.Tools.Lookup(tool); !ok {
-				limits.at(pointerOf(append(path, tool))).warn("limits for the tool %q, which is not registered", tool)
+				limits.At(Pointer(append(path, tool))).Warn("limits for the tool %q, which is not registered", tool)
 			}
 		}
 	}
 	for _, agent := range slices.Sorted(maps.Keys(c.Limits.Agents)) {
 		if !c.Agents[agent] {
-			limits.at(pointerOf([]string{"agents", agent})).warn("limits for the agent %q, which nothing names", agent)
+			limits.At(Pointer([]string{"agents", agent})).Warn("limits for the agent %q, which nothing names", agent)
 		}
 		tools(c.Limits.Agents[agent].Tools, "agents", agent, "tools")
 	}
 	tools(c.Limits.Tools, "tools")
 	for project := range c.Limits.Projects {
 		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
-			limits.at(pointerOf([]string{"projects", project.String()})).warn("limits for the project %q, which no workspace has", project)
+			limits.At(Pointer([]string{"projects", project.String()})).Warn("limits for the project %q, which no workspace has", project)
 		}
 	}
 }
 
-// models makes what the upstreams file says usable.
-func (l *loader) models(root node, definitions []upstream.Definition, c *Config) {
-	if c.UpstreamsFile == "" || len(l.report.faults) > 0 {
+// buildUpstreams makes what the upstreams file says usable.
+func (l *loader) buildUpstreams(root Node, definitions []upstream.Definition, c *Config) {
+	if c.UpstreamsFile == "" || len(l.report.Faults) > 0 {
 		return
 	}
 	models, err := upstream.New(definitions)
 	if err != nil {
-		root.at("/upstreams").fail("%v", err) // the reader has refused what could be wrong
+		root.At("/upstreams").Fail("%v", err) // the reader has refused what could be wrong
 	}
 	c.Upstreams = models
 }
 
 // tools reads every file that a pattern matches, once.
-func (l *loader) tools(root node, dir string, patterns []string) []toolEntry {
-	var entries []toolEntry
+func (l *loader) tools(root Node, dir string, patterns []string) []Tool {
+	var entries []Tool
 	seen := map[string]bool{}
 	for i, pattern := range patterns {
-		at := root.at("/registry/files/" + strconv.Itoa(i))
+		at := root.At("/registry/files/" + strconv.Itoa(i))
 		if pattern == "" {
 			continue // reported where it was read
 		}
 		found, err := l.glob(l.resolve(dir, pattern))
 		if err != nil {
-			at.fail("found the pattern %q, which is malformed; expected a path, or one with * and ?", pattern)
+			at.Fail("found the pattern %q, which is malformed; expected a path, or one with * and ?", pattern)
 			continue
 		}
 		if len(found) == 0 {
-			at.fail("found no file that matches %q; expected at least one tool file", pattern)
+			at.Fail("found no file that matches %q; expected at least one tool file", pattern)
 		}
 		for _, name := range found {
 			if seen[name] {
@@ -371,7 +371,7 @@ func (l *loader) tools(root node, dir string, patterns []string) []toolEntry {
 			}
 			seen[name] = true
 			if data, ok := l.file(name, &at); ok {
-				entries = append(entries, readTools(&l.report, name, data)...)
+				entries = append(entries, Read(&l.report, name, data)...)
 			}
 		}
 	}

@@ -26,12 +26,12 @@ func (f *Fault) Error() string {
 			at += fmt.Sprintf(":%d", f.Column)
 		}
 	}
-	return visible(at + ": " + f.Message)
+	return escapeInvisible(at + ": " + f.Message)
 }
 
-// visible writes what would break a line, or hide in it, as an escape: keys of a
+// escapeInvisible writes what would break a line, or hide in it, as an escape: keys of a
 // file stand in messages as they are.
-func visible(s string) string {
+func escapeInvisible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return s
 	}
@@ -58,8 +58,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sort orders faults by file and place.
-func (fs Faults) sort() {
+// Sort orders faults by file and place.
+func (fs Faults) Sort() {
 	slices.SortStableFunc(fs, func(a, b *Fault) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -68,43 +68,43 @@ func (fs Faults) sort() {
 // maxFaults bounds what one load reports.
 const maxFaults = 50
 
-// report gathers faults and warnings while a configuration is read.
-type report struct {
-	all      bool // without the bound
-	faults   Faults
-	warnings Faults
-	more     int
+// Report gathers faults and warnings while a configuration is read.
+type Report struct {
+	Unlimited bool // without the bound
+	Faults    Faults
+	Warnings  Faults
+	more      int
 }
 
-func (r *report) add(f *Fault) {
-	if len(r.faults) >= maxFaults && !r.all {
+func (r *Report) Add(f *Fault) {
+	if len(r.Faults) >= maxFaults && !r.Unlimited {
 		r.more++
 		return
 	}
-	r.faults = append(r.faults, f)
+	r.Faults = append(r.Faults, f)
 }
 
-// addError adds an error of another package or of the system, at a file.
-func (r *report) addError(file string, err error) {
+// AddError adds an error of another package or of the system, at a file.
+func (r *Report) AddError(file string, err error) {
 	var f *Fault
 	if errors.As(err, &f) {
-		r.add(f)
+		r.Add(f)
 		return
 	}
-	r.add(&Fault{File: file, Message: err.Error()})
+	r.Add(&Fault{File: file, Message: err.Error()})
 }
 
-// err returns the faults in order, or nil.
-func (r *report) err() error {
-	if len(r.faults) == 0 {
+// Err returns the faults in order, or nil.
+func (r *Report) Err() error {
+	if len(r.Faults) == 0 {
 		return nil
 	}
-	r.faults.sort()
+	r.Faults.Sort()
 	if r.more > 0 {
-		last := r.faults[len(r.faults)-1]
-		r.faults = append(r.faults, &Fault{File: last.File, Message: fmt.Sprintf("and %d more faults", r.more)})
+		last := r.Faults[len(r.Faults)-1]
+		r.Faults = append(r.Faults, &Fault{File: last.File, Message: fmt.Sprintf("and %d more faults", r.more)})
 	}
-	return r.faults
+	return r.Faults
 }
 
 // nearest returns the word of the list that is a typing error away, or "".

@@ -51,11 +51,11 @@ func FuzzLoadYAML(f *testing.F) {
 			return
 		}
 		for _, complete := range [][]byte{data, append(bytes.Clone(data), "\n# end\n"...)} {
-			var r report
-			root, ok := readYAML(&r, "fuzz.yaml", complete)
+			var r Report
+			root, ok := ReadYAML(&r, "fuzz.yaml", complete)
 			judged(t, &r)
-			if ok != (len(r.faults) == 0) {
-				t.Fatalf("read: %v, with the faults %v", ok, r.err())
+			if ok != (len(r.Faults) == 0) {
+				t.Fatalf("read: %v, with the faults %v", ok, r.Err())
 			}
 			if !ok {
 				continue
@@ -63,30 +63,30 @@ func FuzzLoadYAML(f *testing.F) {
 			clean(t, root)
 			for _, read := range []func(){
 				func() { readSettings(root) },
-				func() { readTools(&r, "fuzz.yaml", complete) },
-				func() { readSpaces(root, "/base") },
+				func() { Read(&r, "fuzz.yaml", complete) },
+				func() { readWorkspaces(root, "/base") },
 				func() { readLimits(root) },
 				func() { readPrincipals(root) },
 			} {
-				r.faults = nil
+				r.Faults = nil
 				read()
 				judged(t, &r)
 			}
-			r.faults = nil
-			if written, ok := root.json(); ok != (len(r.faults) == 0) || ok && !json.Valid(written) {
-				t.Fatalf("written as JSON: %v, %q, with the faults %v", ok, written, r.err())
+			r.Faults = nil
+			if written, ok := root.JSON(); ok != (len(r.Faults) == 0) || ok && !json.Valid(written) {
+				t.Fatalf("written as JSON: %v, %q, with the faults %v", ok, written, r.Err())
 			}
 		}
 	})
 }
 
 // judged holds what every report owes its reader.
-func judged(t *testing.T, r *report) {
+func judged(t *testing.T, r *Report) {
 	t.Helper()
-	if len(r.faults) > maxFaults {
-		t.Fatalf("%d faults are reported; expected at most %d", len(r.faults), maxFaults)
+	if len(r.Faults) > maxFaults {
+		t.Fatalf("%d faults are reported; expected at most %d", len(r.Faults), maxFaults)
 	}
-	for _, f := range r.faults {
+	for _, f := range r.Faults {
 		if said := f.Error(); strings.ContainsAny(said, "\n\r\t") || !utf8.ValidString(said) {
 			t.Errorf("a fault is not one line of text: %q", said)
 		}
@@ -96,8 +96,8 @@ func judged(t *testing.T, r *report) {
 	}
 }
 
-// clean holds what readYAML promises of a tree that it returns.
-func clean(t *testing.T, n node) {
+// clean holds what ReadYAML promises of a tree that it returns.
+func clean(t *testing.T, n Node) {
 	t.Helper()
 	if n.Anchor != "" || n.Kind == yaml.AliasNode || !utf8.ValidString(n.Value) {
 		t.Fatalf("%d:%d: an anchor, an alias or a value that is not UTF-8", n.Line, n.Column)
@@ -112,7 +112,7 @@ func clean(t *testing.T, n node) {
 		}
 	}
 	for _, c := range n.Content {
-		clean(t, n.with(c))
+		clean(t, n.With(c))
 	}
 }
 
@@ -127,20 +127,20 @@ func FuzzLoadJSON(f *testing.F) {
 		if len(data) > most {
 			return
 		}
-		var r report
-		root, ok := readJSON(&r, "fuzz.json", data)
+		var r Report
+		root, ok := ReadJSON(&r, "fuzz.json", data)
 		judged(t, &r)
-		if ok != (len(r.faults) == 0) {
-			t.Fatalf("read: %v, with the faults %v", ok, r.err())
+		if ok != (len(r.Faults) == 0) {
+			t.Fatalf("read: %v, with the faults %v", ok, r.Err())
 		}
-		readTools(&report{}, "fuzz.json", data)
+		Read(&Report{}, "fuzz.json", data)
 		if !ok {
 			return
 		}
 		places(t, root, data)
-		written, ok := root.json()
+		written, ok := root.JSON()
 		if !ok {
-			t.Fatalf("it cannot be written as JSON again: %v", r.err())
+			t.Fatalf("it cannot be written as JSON again: %v", r.Err())
 		}
 		if found, expected := decode(t, written), decode(t, data); !reflect.DeepEqual(found, expected) {
 			t.Errorf("it reads as %v; expected %v", found, expected)
@@ -161,7 +161,7 @@ func decode(t *testing.T, data []byte) any {
 }
 
 // places checks that each value begins where it is said to.
-func places(t *testing.T, n node, data []byte) {
+func places(t *testing.T, n Node, data []byte) {
 	t.Helper()
 	lines := strings.Split(string(data), "\n")
 	if n.Line < 1 || n.Line > len(lines) {
@@ -184,6 +184,6 @@ func places(t *testing.T, n node, data []byte) {
 		t.Fatalf("a value that begins with %s is said to be at %s", begins, found)
 	}
 	for _, c := range n.Content {
-		places(t, n.with(c), data)
+		places(t, n.With(c), data)
 	}
 }

@@ -22,12 +22,12 @@ type ImportResult struct {
 	Refused []*Fault // why a tool is left out
 }
 
-// dialect is one way in which foreign tools are written.
-type dialect struct {
+// sourceFormat is one way in which foreign tools are written.
+type sourceFormat struct {
 	// list are the members that the list may stand in, from the outside.
 	list []string
 	// read reads one tool, and reports what cannot be.
-	read func(node, *importedTool)
+	read func(Node, *importedTool)
 }
 
 // importFrom translates a list of tools that a file holds. The tools run at the
@@ -36,91 +36,91 @@ type dialect struct {
 // members gets additionalProperties: true, which is said in Changed.
 //
 // The error is Faults where the file cannot be read at all.
-func importFrom(file string, data []byte, d dialect) (*ImportResult, error) {
-	r := report{all: true} // each tool that is left out is named
-	root, ok := readJSON(&r, file, data)
+func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error) {
+	r := Report{Unlimited: true} // each tool that is left out is named
+	root, ok := ReadJSON(&r, file, data)
 	if !ok {
-		return nil, r.err()
+		return nil, r.Err()
 	}
 	list := root
 	for _, key := range d.list {
-		if _, value, ok := list.child(key); ok && list.Kind == yaml.MappingNode {
+		if _, value, ok := list.Child(key); ok && list.Kind == yaml.MappingNode {
 			list = value
 		}
 	}
 	if list.Kind != yaml.SequenceNode {
-		list.fail("found %s; expected a list of tools, or an object with the member tools", list.what())
-		return nil, r.err()
+		list.Fail("found %s; expected a list of tools, or an object with the member tools", list.TypeName())
+		return nil, r.Err()
 	}
 	im := newImporter(&r)
-	list.list("tools", func(_ int, item node) {
+	list.List("tools", func(_ int, item Node) {
 		if item.Kind != yaml.MappingNode {
-			item.fail("found %s; expected a tool", item.what())
+			item.Fail("found %s; expected a tool", item.TypeName())
 			return
 		}
-		im.tool(item, d.read)
+		im.add(item, d.read)
 	})
 	return im.finish()
 }
 
 type importer struct {
 	out    *ImportResult
-	report *report
+	report *Report
 	tools  []importedTool
 }
 
 type importedTool struct {
 	definition registry.Tool
-	at         node
-	schemas    map[string]node // input_schema and output_schema, as they will be written
+	node       Node
+	schemas    map[string]Node // input_schema and output_schema, as they will be written
 	changes    []*Fault
 }
 
-func newImporter(r *report) *importer { return &importer{out: &ImportResult{}, report: r} }
+func newImporter(r *Report) *importer { return &importer{out: &ImportResult{}, report: r} }
 
 // finish is the end of every import.
 func (im *importer) finish() (*ImportResult, error) {
-	im.collisions()
+	im.refuseCollisions()
 	if len(im.tools) > 0 {
 		if err := im.write(); err != nil {
 			return nil, err
 		}
 	}
-	im.out.Refused = append(im.out.Refused, im.report.faults...)
+	im.out.Refused = append(im.out.Refused, im.report.Faults...)
 	return im.out, nil
 }
 
-// tool translates one definition, and refuses it, with every reason, where the
+// add translates one definition, and refuses it, with every reason, where the
 // registry does.
-func (im *importer) tool(n node, read func(node, *importedTool)) {
-	before := len(im.report.faults)
-	t := importedTool{at: n, schemas: map[string]node{}}
+func (im *importer) add(n Node, read func(Node, *importedTool)) {
+	before := len(im.report.Faults)
+	t := importedTool{node: n, schemas: map[string]Node{}}
 	t.definition.Effect, t.definition.Run.Type = "once", "client"
 	read(n, &t)
-	if len(im.report.faults) > before || !t.legible() || !im.loads(&t) {
+	if len(im.report.Faults) > before || !t.makeVisible() || !im.validate(&t) {
 		return
 	}
 	im.tools = append(im.tools, t)
 }
 
-// named reads the name and the description of a tool.
-func (t *importedTool) named(n node) {
-	if _, name, ok := n.child("name"); ok {
-		name.text("the tool's name", &t.definition.Name)
+// readName reads the name and the description of a tool.
+func (t *importedTool) readName(n Node) {
+	if _, name, ok := n.Child("name"); ok {
+		name.Text("the tool's name", &t.definition.Name)
 	} else {
-		n.fail("found a tool without a name")
+		n.Fail("found a tool without a name")
 	}
-	if _, description, ok := n.child("description"); ok && description.isString() {
+	if _, description, ok := n.Child("description"); ok && description.IsString() {
 		t.definition.Description = description.Value
 	}
 }
 
-// loads tells whether the registry takes the tool, once every object schema
+// validate tells whether the registry takes the tool, once every object schema
 // that declares no members is opened.
-func (im *importer) loads(t *importedTool) bool {
+func (im *importer) validate(t *importedTool) bool {
 	for {
 		for key, schema := range t.schemas {
-			raw, ok := schema.json()
+			raw, ok := schema.JSON()
 			if !ok {
 				return false
 			}
@@ -135,9 +135,9 @@ func (im *importer) loads(t *importedTool) bool {
 			return true
 		}
 		opened := false
-		faults := loadErrors(err)
+		faults := LoadErrors(err)
 		for _, f := range faults {
-			if f.Undeclared && t.open(f) {
+			if f.Undeclared && t.openSchema(f) {
 				opened = true
 			}
 		}
@@ -145,56 +145,56 @@ func (im *importer) loads(t *importedTool) bool {
 			continue
 		}
 		for _, f := range faults {
-			at := t.at
+			at := t.node
 			if len(f.Field) > 0 {
 				if schema, ok := t.schemas[f.Field[0]]; ok {
-					at = schema.at(f.Pointer)
+					at = schema.At(f.Pointer)
 				}
 			}
-			at.fail("%s", f.Error())
+			at.Fail("%s", f.Error())
 		}
 		return false
 	}
 }
 
-// open adds additionalProperties: true to the schema that a fault names.
-func (t *importedTool) open(f *registry.LoadError) bool {
+// openSchema adds additionalProperties: true to the schema that a fault names.
+func (t *importedTool) openSchema(f *registry.LoadError) bool {
 	schema := t.schemas[f.Field[0]]
 	for token := range strings.SplitSeq(strings.TrimPrefix(f.Pointer, "/"), "/") {
 		if f.Pointer == "" {
 			break
 		}
-		_, value, ok := schema.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		_, value, ok := schema.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
 		if !ok {
 			return false
 		}
 		schema = value
 	}
-	if _, _, has := schema.child("additionalProperties"); has || schema.Kind != yaml.MappingNode {
+	if _, _, has := schema.Child("additionalProperties"); has || schema.Kind != yaml.MappingNode {
 		return false
 	}
 	schema.Content = append(schema.Content,
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
 	t.changes = append(t.changes, &Fault{
-		File: schema.file, Line: schema.Line, Column: schema.Column,
+		File: schema.File, Line: schema.Line, Column: schema.Column,
 		Message: fmt.Sprintf("tool %q: %s at %s: declares no members; additionalProperties: true was added", t.definition.Name, f.Field[0], f.Pointer),
 	})
 	return true
 }
 
-// collisions refuses tools that cannot stand beside one another: the second of
+// refuseCollisions refuses tools that cannot stand beside one another: the second of
 // two of the same name, and of two that one name map would join.
-func (im *importer) collisions() {
+func (im *importer) refuseCollisions() {
 	bare := make([]registry.Tool, len(im.tools))
 	for i, t := range im.tools {
 		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
 	}
 	refused := map[int]bool{}
 	if _, err := registry.New(bare); err != nil {
-		for _, f := range loadErrors(err) {
+		for _, f := range LoadErrors(err) {
 			refused[f.Tool] = true
-			im.tools[f.Tool].at.fail("%s", f.Error())
+			im.tools[f.Tool].node.Fail("%s", f.Error())
 		}
 	}
 	var kept []importedTool
@@ -216,18 +216,18 @@ func (im *importer) write() error {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, t := range im.tools {
 		tool := &yaml.Node{Kind: yaml.MappingNode}
-		add := func(key string, value *yaml.Node) { tool.Content = append(tool.Content, text(key), value) }
-		add("name", text(t.definition.Name))
+		add := func(key string, value *yaml.Node) { tool.Content = append(tool.Content, scalar(key), value) }
+		add("name", scalar(t.definition.Name))
 		if t.definition.Description != "" {
-			add("description", text(t.definition.Description))
+			add("description", scalar(t.definition.Description))
 		}
 		if t.definition.Kind != "" {
-			add("kind", text(t.definition.Kind))
+			add("kind", scalar(t.definition.Kind))
 		}
-		add("effect", text(t.definition.Effect))
+		add("effect", scalar(t.definition.Effect))
 		for _, key := range []string{"input_schema", "output_schema"} {
 			if schema, ok := t.schemas[key]; ok {
-				add(key, restyle(schema.Node))
+				add(key, plainStyle(schema.Node))
 			}
 		}
 		add("run", runNode(t.definition.Run))
@@ -236,19 +236,19 @@ func (im *importer) write() error {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("tools"), list}}); err != nil {
+	if err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("tools"), list}}); err != nil {
 		return err
 	}
-	b.WriteString(endLine + "\n")
+	b.WriteString(EndLine + "\n")
 	im.out.YAML = b.Bytes()
 
-	var r report
-	back := readTools(&r, "imported.yaml", im.out.YAML)
-	if err := r.err(); err != nil {
+	var r Report
+	back := Read(&r, "imported.yaml", im.out.YAML)
+	if err := r.Err(); err != nil {
 		return err
 	}
 	for i, e := range back {
-		if d := im.tools[i].definition; !reflect.DeepEqual(e.definition, d) {
+		if d := im.tools[i].definition; !reflect.DeepEqual(e.Definition, d) {
 			return fmt.Errorf("tool %q does not read back as it was imported", d.Name)
 		}
 	}
@@ -257,61 +257,61 @@ func (im *importer) write() error {
 
 // runNode says how an imported tool is run, as far as the import knows.
 func runNode(r registry.Run) *yaml.Node {
-	run := flow(yaml.MappingNode, text("type"), text(r.Type))
+	run := flowNode(yaml.MappingNode, scalar("type"), scalar(r.Type))
 	if r.Type != "http" {
 		return run
 	}
 	run.Style = 0
-	run.Content = append(run.Content, text("method"), text(r.Method), text("url"), text(r.URL))
+	run.Content = append(run.Content, scalar("method"), scalar(r.Method), scalar("url"), scalar(r.URL))
 	if len(r.Parameters) > 0 {
 		parameters := &yaml.Node{Kind: yaml.MappingNode}
 		for _, p := range r.Parameters {
-			place := text(p.In)
+			place := scalar(p.In)
 			if p.Name != "" || p.Join != "" {
-				place = flow(yaml.MappingNode, text("in"), text(p.In))
+				place = flowNode(yaml.MappingNode, scalar("in"), scalar(p.In))
 				for _, more := range [][2]string{{"name", p.Name}, {"join", p.Join}} {
 					if more[1] != "" {
-						place.Content = append(place.Content, text(more[0]), text(more[1]))
+						place.Content = append(place.Content, scalar(more[0]), scalar(more[1]))
 					}
 				}
 			}
-			parameters.Content = append(parameters.Content, text(p.Argument), place)
+			parameters.Content = append(parameters.Content, scalar(p.Argument), place)
 		}
-		run.Content = append(run.Content, text("parameters"), parameters)
+		run.Content = append(run.Content, scalar("parameters"), parameters)
 	}
 	if len(r.Addresses) > 0 {
-		addresses := flow(yaml.SequenceNode)
+		addresses := flowNode(yaml.SequenceNode)
 		for _, a := range r.Addresses {
-			addresses.Content = append(addresses.Content, text(a))
+			addresses.Content = append(addresses.Content, scalar(a))
 		}
-		run.Content = append(run.Content, text("addresses"), addresses)
+		run.Content = append(run.Content, scalar("addresses"), addresses)
 	}
 	return run
 }
 
-// flow is a list or mapping on one line.
-func flow(kind yaml.Kind, content ...*yaml.Node) *yaml.Node {
+// flowNode is a list or mapping on one line.
+func flowNode(kind yaml.Kind, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: kind, Style: yaml.FlowStyle, Content: content}
 }
 
-// text is a string as people write YAML: with quotes only where it needs them.
-func text(s string) *yaml.Node {
+// scalar is a string as people write YAML: with quotes only where it needs them.
+func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' }) {
+	if strings.ContainsFunc(s, func(r rune) bool { return IsControl(r) && r != '\n' }) {
 		n.Style = yaml.DoubleQuotedStyle // the others would show them as they are
 	}
 	return n
 }
 
-// restyle copies a tree as people write YAML: without quotes where none are
+// plainStyle copies a tree as people write YAML: without quotes where none are
 // needed.
-func restyle(n *yaml.Node) *yaml.Node {
+func plainStyle(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		return text(n.Value)
+		return scalar(n.Value)
 	}
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, LineComment: n.LineComment}
 	for _, child := range n.Content {
-		c.Content = append(c.Content, restyle(child))
+		c.Content = append(c.Content, plainStyle(child))
 	}
 	return c
 }

@@ -274,21 +274,21 @@ func TestImportReadsBack(t *testing.T) {
 		if err != nil || len(im.Names) != 1 {
 			t.Fatalf("%s is not imported: %v, %v", data, err, im)
 		}
-		var r report
-		back := readTools(&r, "tools.yaml", im.YAML)
-		if len(r.faults) > 0 || len(back) != 1 {
-			t.Fatalf("%s does not load: %v", im.YAML, r.err())
+		var r Report
+		back := Read(&r, "tools.yaml", im.YAML)
+		if len(r.Faults) > 0 || len(back) != 1 {
+			t.Fatalf("%s does not load: %v", im.YAML, r.Err())
 		}
 		var found, expected map[string]any
-		if json.Unmarshal(back[0].definition.InputSchema, &found) != nil || json.Unmarshal(schema, &expected) != nil {
-			t.Fatalf("found the schema %s", back[0].definition.InputSchema)
+		if json.Unmarshal(back[0].Definition.InputSchema, &found) != nil || json.Unmarshal(schema, &expected) != nil {
+			t.Fatalf("found the schema %s", back[0].Definition.InputSchema)
 		}
 		expected["description"] = wrapper.EscapeHidden(note)
 		if !reflect.DeepEqual(found, expected) {
-			t.Fatalf("found the schema %s; expected %s", back[0].definition.InputSchema, schema)
+			t.Fatalf("found the schema %s; expected %s", back[0].Definition.InputSchema, schema)
 		}
-		if want := wrapper.EscapeHidden(description); back[0].definition.Description != want {
-			t.Fatalf("found the description %q; expected %q", back[0].definition.Description, want)
+		if want := wrapper.EscapeHidden(description); back[0].Definition.Description != want {
+			t.Fatalf("found the description %q; expected %q", back[0].Definition.Description, want)
 		}
 	})
 }

@@ -5,20 +5,20 @@ package configs
 // response whose result has it. Annotations are hints of the server, and change
 // nothing.
 func ImportMCP(file string, data []byte, prefix string) (*ImportResult, error) {
-	return importFrom(file, data, dialect{list: []string{"result", "tools"}, read: func(n node, t *importedTool) { t.fromMCP(n, prefix) }})
+	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n Node, t *importedTool) { t.fromMCP(n, prefix) }})
 }
 
-func (t *importedTool) fromMCP(n node, prefix string) {
-	t.named(n)
+func (t *importedTool) fromMCP(n Node, prefix string) {
+	t.readName(n)
 	t.definition.Name = prefix + t.definition.Name
 	for theirs, ours := range map[string]string{"inputSchema": "input_schema", "outputSchema": "output_schema"} {
-		if key, schema, ok := n.child(theirs); ok && schema.ShortTag() != "!!null" {
+		if key, schema, ok := n.Child(theirs); ok && schema.ShortTag() != "!!null" {
 			t.schemas[ours] = schema
 		} else if theirs == "inputSchema" {
 			if !ok {
 				key = n
 			}
-			key.fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
+			key.Fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
 		}
 	}
 }

@@ -17,47 +17,47 @@ import (
 // where it stands within the parameters it is left out, which is said in Changed.
 // Custom tools are left out: their input is free text.
 func ImportOpenAI(file string, data []byte) (*ImportResult, error) {
-	return importFrom(file, data, dialect{list: []string{"tools"}, read: func(n node, t *importedTool) { t.fromOpenAI(n) }})
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n Node, t *importedTool) { t.fromOpenAI(n) }})
 }
 
-func (t *importedTool) fromOpenAI(n node) {
-	_, kind, ok := n.child("type")
+func (t *importedTool) fromOpenAI(n Node) {
+	_, kind, ok := n.Child("type")
 	switch {
 	case !ok:
-		n.fail("found a tool without a type; expected type function")
+		n.Fail("found a tool without a type; expected type function")
 		return
-	case kind.isString() && kind.Value == "custom":
-		n.fail("found a custom tool, whose input is free text that no schema can judge; expected type function")
+	case kind.IsString() && kind.Value == "custom":
+		n.Fail("found a custom tool, whose input is free text that no schema can judge; expected type function")
 		return
-	case !kind.isString() || kind.Value != "function":
-		kind.fail("found %s; expected the type function", kind.found())
+	case !kind.IsString() || kind.Value != "function":
+		kind.Fail("found %s; expected the type function", kind.Describe())
 		return
 	}
-	key, function, ok := n.child("function")
+	key, function, ok := n.Child("function")
 	if !ok || function.Kind != yaml.MappingNode {
 		if !ok {
 			key = n
 		}
-		key.fail("found a tool of type function that says nothing of it; expected the member function, with a name and parameters")
+		key.Fail("found a tool of type function that says nothing of it; expected the member function, with a name and parameters")
 		return
 	}
-	t.named(function)
+	t.readName(function)
 	if name := t.definition.Name; strings.Trim(name, registry.OpenAI().Allowed) != "" {
-		function.fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
+		function.Fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
 	}
-	if _, schema, ok := function.child("parameters"); ok && schema.ShortTag() != "!!null" {
+	if _, schema, ok := function.Child("parameters"); ok && schema.ShortTag() != "!!null" {
 		t.schemas["input_schema"] = t.unstrict(schema)
 		return
 	}
-	t.schemas["input_schema"] = function.with(&yaml.Node{
-		Kind: yaml.MappingNode, Tag: "!!map", Line: function.Line, Column: function.Column, Content: []*yaml.Node{text("type"), text("object")},
+	t.schemas["input_schema"] = function.With(&yaml.Node{
+		Kind: yaml.MappingNode, Tag: "!!map", Line: function.Line, Column: function.Column, Content: []*yaml.Node{scalar("type"), scalar("object")},
 	})
 }
 
 // unstrict leaves out the member strict of parameters, which some libraries write
 // there. It is no keyword of JSON Schema.
-func (t *importedTool) unstrict(schema node) node {
-	key, strict, ok := schema.child("strict")
+func (t *importedTool) unstrict(schema Node) Node {
+	key, strict, ok := schema.Child("strict")
 	if !ok || schema.Kind != yaml.MappingNode || strict.ShortTag() != "!!bool" {
 		return schema
 	}
@@ -65,8 +65,8 @@ func (t *importedTool) unstrict(schema node) node {
 	at := slices.Index(schema.Content, key.Node)
 	without.Content = slices.Concat(schema.Content[:at], schema.Content[at+2:])
 	t.changes = append(t.changes, &Fault{
-		File: schema.file, Line: key.Line, Column: key.Column,
+		File: schema.File, Line: key.Line, Column: key.Column,
 		Message: fmt.Sprintf("tool %q: parameters: strict is no keyword of a schema; it was left out", t.definition.Name),
 	})
-	return schema.with(&without)
+	return schema.With(&without)
 }

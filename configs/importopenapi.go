@@ -33,12 +33,12 @@ type OpenAPIOptions struct {
 // The error is Faults where the document cannot be read at all, or does not say
 // where its server is.
 func ImportOpenAPI(file string, data []byte, o OpenAPIOptions) (*ImportResult, error) {
-	r := report{all: true}
-	root, ok := readForeign(&r, file, data)
+	r := Report{Unlimited: true}
+	root, ok := ReadExternal(&r, file, data)
 	if !ok {
-		return nil, r.err()
+		return nil, r.Err()
 	}
-	d := &document{root: root, importer: newImporter(&r), options: o, left: maxImported, asking: map[string][]string{}, allowed: map[*yaml.Node]allowed{}}
+	d := &openAPI{root: root, importer: newImporter(&r), options: o, budget: maxImported, credentialsOf: map[string][]string{}, typesOf: map[*yaml.Node]typeSet{}}
 	return d.translate()
 }
 
@@ -49,28 +49,28 @@ const (
 	maxOperation = 50_000
 )
 
-// document is an OpenAPI document that is being translated.
-type document struct {
-	root     node
-	importer *importer
-	options  OpenAPIOptions
-	old      bool   // 3.0: its schemas are not yet JSON Schema
-	base     string // the URL before every path
-	left     int    // of maxImported
-	asking   map[string][]string
-	allowed  map[*yaml.Node]allowed // by schema, as far as they were asked for
+// openAPI is an OpenAPI document that is being translated.
+type openAPI struct {
+	root          Node
+	importer      *importer
+	options       OpenAPIOptions
+	is30          bool   // 3.0: its schemas are not yet JSON Schema
+	base          string // the URL before every path
+	budget        int    // of maxImported
+	credentialsOf map[string][]string
+	typesOf       map[*yaml.Node]typeSet // by schema, as far as they were asked for
 }
 
-func (d *document) translate() (*ImportResult, error) {
+func (d *openAPI) translate() (*ImportResult, error) {
 	if !d.version() || !d.server() {
-		return nil, d.importer.report.err()
+		return nil, d.importer.report.Err()
 	}
-	_, paths, ok := d.root.child("paths")
+	_, paths, ok := d.root.Child("paths")
 	if !ok || paths.Kind != yaml.MappingNode {
-		d.root.fail("found no paths; expected a mapping of paths to what can be done there")
-		return nil, d.importer.report.err()
+		d.root.Fail("found no paths; expected a mapping of paths to what can be done there")
+		return nil, d.importer.report.Err()
 	}
-	paths.members("paths", d.path)
+	paths.Members("paths", d.path)
 	im, err := d.importer.finish()
 	if err == nil {
 		d.credentials()
@@ -80,24 +80,24 @@ func (d *document) translate() (*ImportResult, error) {
 
 var versions = regexp.MustCompile(`^3\.[012]\.[0-9]+$`)
 
-func (d *document) version() bool {
+func (d *openAPI) version() bool {
 	if d.root.Kind != yaml.MappingNode {
-		return d.root.fail("found %s; expected an OpenAPI document", d.root.what())
+		return d.root.Fail("found %s; expected an OpenAPI document", d.root.TypeName())
 	}
-	if _, old, ok := d.root.child("swagger"); ok {
-		return old.fail("found Swagger %s; expected OpenAPI 3, which converters make of it", old.excerpt())
+	if _, old, ok := d.root.Child("swagger"); ok {
+		return old.Fail("found Swagger %s; expected OpenAPI 3, which converters make of it", old.Excerpt())
 	}
-	_, version, ok := d.root.child("openapi")
+	_, version, ok := d.root.Child("openapi")
 	if !ok {
-		return d.root.fail("found no member openapi; expected an OpenAPI document, with openapi: 3.0.x, 3.1.x or 3.2.x")
+		return d.root.Fail("found no member openapi; expected an OpenAPI document, with openapi: 3.0.x, 3.1.x or 3.2.x")
 	}
-	if !version.isString() || !versions.MatchString(version.Value) {
-		return version.fail("found %s; expected the version 3.0.x, 3.1.x or 3.2.x", version.found())
+	if !version.IsString() || !versions.MatchString(version.Value) {
+		return version.Fail("found %s; expected the version 3.0.x, 3.1.x or 3.2.x", version.Describe())
 	}
-	d.old = strings.HasPrefix(version.Value, "3.0.")
+	d.is30 = strings.HasPrefix(version.Value, "3.0.")
 	const base = "https://spec.openapis.org/oas/3."
-	if _, dialect, ok := d.root.child("jsonSchemaDialect"); ok && !strings.HasPrefix(dialect.Value, base) && !isDraft2020(dialect.Value) {
-		return dialect.fail("found %s; expected schemas of JSON Schema 2020-12", dialect.found())
+	if _, dialect, ok := d.root.Child("jsonSchemaDialect"); ok && !strings.HasPrefix(dialect.Value, base) && !isDraft2020(dialect.Value) {
+		return dialect.Fail("found %s; expected schemas of JSON Schema 2020-12", dialect.Describe())
 	}
 	return true
 }
@@ -107,47 +107,47 @@ func isDraft2020(uri string) bool {
 }
 
 // server finds the URL before every path, and looks at the addresses.
-func (d *document) server() bool {
+func (d *openAPI) server() bool {
 	for _, a := range d.options.Addresses {
 		_, prefix := netip.ParsePrefix(a)
 		if _, address := netip.ParseAddr(a); prefix != nil && address != nil {
-			return d.root.fail("--addresses: found %q; expected an address or a prefix such as 127.0.0.1/32", a)
+			return d.root.Fail("--addresses: found %q; expected an address or a prefix such as 127.0.0.1/32", a)
 		}
 	}
 	if d.options.URL != "" {
 		base, problem := baseURL(d.options.URL)
 		if problem != "" {
-			return d.root.fail("--url: %s", problem)
+			return d.root.Fail("--url: %s", problem)
 		}
 		d.base = base
 		return true
 	}
-	_, servers, ok := d.root.child("servers")
+	_, servers, ok := d.root.Child("servers")
 	if !ok {
-		return d.root.fail("found no servers; expected one: state it with --url")
+		return d.root.Fail("found no servers; expected one: state it with --url")
 	}
 	base, problem := servers.soleServer()
 	if problem != "" {
-		return servers.fail("%s: choose it with --url", problem)
+		return servers.Fail("%s: choose it with --url", problem)
 	}
 	d.base = base
 	return true
 }
 
 // soleServer reads a list of one server.
-func (n node) soleServer() (base, problem string) {
+func (n Node) soleServer() (base, problem string) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) != 1 {
 		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
 	}
-	server := n.with(n.Content[0])
-	_, raw, ok := server.child("url")
-	if !ok || !raw.isString() {
+	server := n.With(n.Content[0])
+	_, raw, ok := server.Child("url")
+	if !ok || !raw.IsString() {
 		return "", "found a server without a URL; expected an absolute one"
 	}
 	full := raw.Value
-	if _, variables, ok := server.child("variables"); ok && variables.Kind == yaml.MappingNode {
-		variables.members("variables", func(key, value node) {
-			if _, standard, ok := value.child("default"); ok && standard.Kind == yaml.ScalarNode {
+	if _, variables, ok := server.Child("variables"); ok && variables.Kind == yaml.MappingNode {
+		variables.Members("variables", func(key, value Node) {
+			if _, standard, ok := value.Child("default"); ok && standard.Kind == yaml.ScalarNode {
 				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
 			}
 		})
@@ -165,35 +165,35 @@ func baseURL(raw string) (base, problem string) {
 }
 
 // path translates what can be done at one path.
-func (d *document) path(key, value node) {
+func (d *openAPI) path(key, value Node) {
 	if strings.HasPrefix(key.Value, "x-") {
 		return
 	}
 	item, problem := d.follow(value)
 	switch {
 	case problem != "":
-		value.fail("%s: %s", key.Value, problem)
+		value.Fail("%s: %s", key.Value, problem)
 		return
 	case item.Kind != yaml.MappingNode:
-		value.fail("%s: found %s; expected what can be done at the path", key.Value, value.what())
+		value.Fail("%s: found %s; expected what can be done at the path", key.Value, value.TypeName())
 		return
 	case !strings.HasPrefix(key.Value, "/"):
-		key.fail("found the path %s; expected one that starts with /", key.excerpt())
+		key.Fail("found the path %s; expected one that starts with /", key.Excerpt())
 		return
 	}
-	item.members("methods", func(method, stated node) {
+	item.Members("methods", func(method, stated Node) {
 		name := method.Value
 		switch {
 		case slices.Contains([]string{"get", "head", "post", "put", "patch", "delete"}, name):
-			d.importer.tool(method, func(_ node, t *importedTool) {
-				o := &operation{document: d, tool: t, at: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
+			d.importer.add(method, func(_ Node, t *importedTool) {
+				o := &operation{openAPI: d, tool: t, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
 				o.read()
 			})
 		case slices.Contains([]string{"options", "trace", "query", "additionalOperations"}, name):
-			method.fail("%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
+			method.Fail("%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
 		case slices.Contains([]string{"summary", "description", "servers", "parameters", "$ref"}, name), strings.HasPrefix(name, "x-"):
 		default:
-			method.fail("%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.excerpt())
+			method.Fail("%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.Excerpt())
 		}
 	})
 }
@@ -202,48 +202,48 @@ func (d *document) path(key, value node) {
 const maxHops = 32
 
 // follow returns what a value or the reference in its place stands for.
-func (d *document) follow(n node) (target node, problem string) {
+func (d *openAPI) follow(n Node) (target Node, problem string) {
 	for range maxHops {
-		_, ref, ok := n.child("$ref")
+		_, ref, ok := n.Child("$ref")
 		if !ok || n.Kind != yaml.MappingNode {
 			return n, ""
 		}
 		if n, _, problem = d.find(ref); problem != "" {
-			return node{}, problem
+			return Node{}, problem
 		}
 	}
-	return node{}, "found references that lead to one another; expected what they stand for"
+	return Node{}, "found references that lead to one another; expected what they stand for"
 }
 
 // find returns the place that a reference leads to, and its pointer.
-func (d *document) find(ref node) (target node, pointer, problem string) {
-	if !ref.isString() {
-		return node{}, "", "found " + ref.what() + " for a $ref; expected a reference such as #/components/schemas/name"
+func (d *openAPI) find(ref Node) (target Node, pointer, problem string) {
+	if !ref.IsString() {
+		return Node{}, "", "found " + ref.TypeName() + " for a $ref; expected a reference such as #/components/schemas/name"
 	}
 	fragment, local := strings.CutPrefix(ref.Value, "#")
 	if !local {
-		return node{}, "", "found the $ref " + ref.excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
+		return Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
 	}
 	pointer, err := url.PathUnescape(fragment)
 	target = d.root
 	ok := err == nil && strings.HasPrefix(pointer, "/")
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if ok {
-			_, target, ok = target.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+			_, target, ok = target.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
 		}
 	}
 	if !ok {
-		return node{}, "", "found the $ref " + ref.excerpt() + ", which leads nowhere; expected a place of this document"
+		return Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads nowhere; expected a place of this document"
 	}
 	return target, pointer, ""
 }
 
 // credentials says who of the imported tools asks for what.
-func (d *document) credentials() {
+func (d *openAPI) credentials() {
 	schemes := map[string][]string{}
 	var order []string
 	for _, tool := range d.importer.out.Names {
-		for _, scheme := range d.asking[tool] {
+		for _, scheme := range d.credentialsOf[tool] {
 			if len(schemes[scheme]) == 0 {
 				order = append(order, scheme)
 			}
@@ -263,7 +263,7 @@ func (d *document) credentials() {
 			how = "state in run.credential where it stands (env:NAME or file:PATH), and it is sent as Authorization: Bearer"
 		}
 		d.importer.out.Changed = append(d.importer.out.Changed, &Fault{
-			File: at.file, Line: at.Line, Column: at.Column,
+			File: at.File, Line: at.Line, Column: at.Column,
 			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", said, scheme, what, how),
 		})
 	}
@@ -271,10 +271,10 @@ func (d *document) credentials() {
 
 // scheme says what a security scheme is, and whether its credential is sent as
 // Authorization: Bearer.
-func (d *document) scheme(name string) (at node, what string, bearer bool) {
+func (d *openAPI) scheme(name string) (at Node, what string, bearer bool) {
 	n := d.root
 	for _, key := range []string{"components", "securitySchemes", name} {
-		next, value, ok := n.child(key)
+		next, value, ok := n.Child(key)
 		if !ok {
 			return d.root, "of which the document says nothing", false
 		}
@@ -285,7 +285,7 @@ func (d *document) scheme(name string) (at node, what string, bearer bool) {
 		return at, "of which the document says nothing", false
 	}
 	member := func(key string) string {
-		_, value, _ := n.child(key)
+		_, value, _ := n.Child(key)
 		if value.Node == nil {
 			return ""
 		}
@@ -303,25 +303,25 @@ func (d *document) scheme(name string) (at node, what string, bearer bool) {
 	return at, cmp.Or(kind, "of no type"), false
 }
 
-// keyed tells whether a parameter is where a security scheme puts an API key.
-func (d *document) keyed(in, name string) bool {
-	_, components, ok := d.root.child("components")
+// isAPIKey tells whether a parameter is where a security scheme puts an API key.
+func (d *openAPI) isAPIKey(in, name string) bool {
+	_, components, ok := d.root.Child("components")
 	if !ok {
 		return false
 	}
-	_, schemes, ok := components.child("securitySchemes")
+	_, schemes, ok := components.Child("securitySchemes")
 	if !ok || schemes.Kind != yaml.MappingNode {
 		return false
 	}
 	found := false
-	schemes.members("security schemes", func(_, value node) {
+	schemes.Members("security schemes", func(_, value Node) {
 		scheme, problem := d.follow(value)
 		if problem != "" {
 			return
 		}
-		_, kind, isKey := scheme.child("type")
-		_, place, placed := scheme.child("in")
-		_, called, named := scheme.child("name")
+		_, kind, isKey := scheme.Child("type")
+		_, place, placed := scheme.Child("in")
+		_, called, named := scheme.Child("name")
 		if isKey && placed && named && kind.Value == "apiKey" && place.Value == in {
 			found = found || called.Value == name || in == "header" && strings.EqualFold(called.Value, name)
 		}

@@ -12,39 +12,39 @@ import (
 
 // operation is one operation of an OpenAPI 3 document that becomes a tool.
 type operation struct {
-	*document
+	*openAPI
 	tool         *importedTool
-	at           string // for messages: its method and path
+	label        string // for messages: its method and path
 	method, path string
-	item, node   node // the path item, and the operation in it
+	item, node   Node // the path item, and the operation in it
 
-	schemas    *schemas
-	properties []*yaml.Node // of the root: names and schemas in turn
-	required   []string
-	taken      map[string]bool // names of arguments
+	schemas       *schemas
+	properties    []*yaml.Node // of the root: names and schemas in turn
+	required      []string
+	argumentNames map[string]bool // names of arguments
 }
 
-func (o *operation) fail(n node, format string, args ...any) {
-	n.fail("%s: %s", o.at, fmt.Sprintf(format, args...))
+func (o *operation) reportFault(n Node, format string, args ...any) {
+	n.Fail("%s: %s", o.label, fmt.Sprintf(format, args...))
 }
 
-func (o *operation) changed(n node, format string, args ...any) {
+func (o *operation) reportChange(n Node, format string, args ...any) {
 	o.tool.changes = append(o.tool.changes, &Fault{
-		File: n.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf("tool %q: %s", o.tool.definition.Name, fmt.Sprintf(format, args...)),
+		File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf("tool %q: %s", o.tool.definition.Name, fmt.Sprintf(format, args...)),
 	})
 }
 
-// known reports keys that the standard does not know: what is misspelt would
+// checkKeys reports keys that the standard does not know: what is misspelt would
 // otherwise be missing.
-func (o *operation) known(n node, what string, keys ...string) bool {
+func (o *operation) checkKeys(n Node, what string, keys ...string) bool {
 	if n.Kind != yaml.MappingNode {
-		o.fail(n, "found %s; expected %s", n.what(), what)
+		o.reportFault(n, "found %s; expected %s", n.TypeName(), what)
 		return false
 	}
 	ok := true
-	n.members("", func(key, _ node) {
+	n.Members("", func(key, _ Node) {
 		if !slices.Contains(keys, key.Value) && !strings.HasPrefix(key.Value, "x-") {
-			o.fail(key, "found the unknown key %s; expected %s, with %s", key.excerpt(), what, strings.Join(keys, ", "))
+			o.reportFault(key, "found the unknown key %s; expected %s, with %s", key.Excerpt(), what, strings.Join(keys, ", "))
 			ok = false
 		}
 	})
@@ -52,13 +52,13 @@ func (o *operation) known(n node, what string, keys ...string) bool {
 }
 
 func (o *operation) read() {
-	if !o.known(o.node, "an operation", "operationId", "summary", "description", "parameters", "requestBody", "responses",
+	if !o.checkKeys(o.node, "an operation", "operationId", "summary", "description", "parameters", "requestBody", "responses",
 		"security", "servers", "tags", "deprecated", "callbacks", "externalDocs") {
 		return
 	}
 	d := &o.tool.definition
 	d.Name = o.options.Prefix + toolName(strings.ToLower(o.method)+o.path)
-	if _, id, ok := o.node.child("operationId"); ok && id.isString() {
+	if _, id, ok := o.node.Child("operationId"); ok && id.IsString() {
 		d.Name = o.options.Prefix + toolName(id.Value)
 	}
 	d.Description = o.description()
@@ -74,31 +74,31 @@ func (o *operation) read() {
 	}
 	d.Run = registry.Run{Type: "http", Method: o.method, URL: o.server() + o.path, Addresses: o.options.Addresses}
 	if strings.ContainsAny(o.path, "?#") {
-		o.fail(o.tool.at, "found ? or # in the path; expected a path alone")
+		o.reportFault(o.tool.node, "found ? or # in the path; expected a path alone")
 	}
-	o.schemas, o.taken = newSchemas(o), map[string]bool{}
+	o.schemas, o.argumentNames = newSchemas(o), map[string]bool{}
 	o.parameters()
 	o.body()
-	o.ask()
-	o.tool.schemas["input_schema"] = o.node.with(o.arguments())
+	o.noteCredentials()
+	o.tool.schemas["input_schema"] = o.node.With(o.arguments())
 }
 
 // arguments is the one schema of all arguments.
 func (o *operation) arguments() *yaml.Node {
-	member := func(key string, value *yaml.Node) []*yaml.Node { return []*yaml.Node{o.node.word(key), value} }
-	root := o.node.mapping(member("type", o.node.word("object"))...)
+	member := func(key string, value *yaml.Node) []*yaml.Node { return []*yaml.Node{o.node.scalarAt(key), value} }
+	root := o.node.mappingAt(member("type", o.node.scalarAt("object"))...)
 	if len(o.required) > 0 {
-		list := o.node.sequence()
+		list := o.node.sequenceAt()
 		for _, name := range o.required {
-			list.Content = append(list.Content, o.node.word(name))
+			list.Content = append(list.Content, o.node.scalarAt(name))
 		}
 		root.Content = append(root.Content, member("required", list)...)
 	}
 	if len(o.properties) > 0 {
-		root.Content = append(root.Content, member("properties", o.node.mapping(o.properties...))...)
+		root.Content = append(root.Content, member("properties", o.node.mappingAt(o.properties...))...)
 	}
 	if defs := o.schemas.definitions(); len(defs) > 0 {
-		root.Content = append(root.Content, member("$defs", o.node.mapping(defs...))...)
+		root.Content = append(root.Content, member("$defs", o.node.mappingAt(defs...))...)
 	}
 	o.schemas.finish()
 	return root
@@ -106,26 +106,26 @@ func (o *operation) arguments() *yaml.Node {
 
 // Nodes that a translation adds stand where the one does that they are made of.
 
-func (n node) word(s string) *yaml.Node {
-	w := text(s)
+func (n Node) scalarAt(s string) *yaml.Node {
+	w := scalar(s)
 	w.Line, w.Column = n.Line, n.Column
 	return w
 }
 
-func (n node) mapping(content ...*yaml.Node) *yaml.Node {
+func (n Node) mappingAt(content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: content}
 }
 
-func (n node) sequence(content ...*yaml.Node) *yaml.Node {
+func (n Node) sequenceAt(content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: content}
 }
 
 // description is what the operation says of itself, the summary first.
 func (o *operation) description() string {
 	var said []string
-	for _, from := range []node{o.node, o.item} {
+	for _, from := range []Node{o.node, o.item} {
 		for _, key := range []string{"summary", "description"} {
-			if _, value, ok := from.child(key); ok && value.isString() {
+			if _, value, ok := from.Child(key); ok && value.IsString() {
 				if s := strings.TrimSpace(value.Value); s != "" && !slices.Contains(said, s) {
 					said = append(said, s)
 				}
@@ -141,18 +141,18 @@ func (o *operation) description() string {
 // server is the URL before the path. Servers of the operation's own, or of its
 // path's, stand before the document's.
 func (o *operation) server() string {
-	for _, from := range []node{o.node, o.item} {
-		key, own, ok := from.child("servers")
+	for _, from := range []Node{o.node, o.item} {
+		key, own, ok := from.Child("servers")
 		if !ok || own.Kind == yaml.SequenceNode && len(own.Content) == 0 {
 			continue
 		}
 		if o.options.URL != "" {
-			o.fail(key, "found servers of its own beside --url; expected none: its requests would go elsewhere than the document's")
+			o.reportFault(key, "found servers of its own beside --url; expected none: its requests would go elsewhere than the document's")
 			return ""
 		}
 		base, problem := own.soleServer()
 		if problem != "" {
-			o.fail(key, "%s", problem)
+			o.reportFault(key, "%s", problem)
 		}
 		return base
 	}
@@ -162,16 +162,16 @@ func (o *operation) server() string {
 // body reads the body, which is one argument. Where there is no form of it that
 // can be judged, the operation does without it if it can.
 func (o *operation) body() {
-	key, stated, ok := o.node.child("requestBody")
+	key, stated, ok := o.node.Child("requestBody")
 	if !ok {
 		return
 	}
 	body, problem := o.follow(stated)
 	if problem != "" {
-		o.fail(stated, "%s", problem)
+		o.reportFault(stated, "%s", problem)
 		return
 	}
-	if !o.known(body, "a request body", "description", "content", "required") {
+	if !o.checkKeys(body, "a request body", "description", "content", "required") {
 		return
 	}
 	required := o.flag(body, "required", false)
@@ -180,24 +180,24 @@ func (o *operation) body() {
 		problem = "found a request body; expected none with the method " + o.method
 	}
 	if problem != "" {
-		o.without(key, required, problem)
+		o.leaveOut(key, required, problem)
 		return
 	}
 	name := "body"
-	if o.taken[name] {
+	if o.argumentNames[name] {
 		name = "request_body"
 	}
-	if o.taken[name] {
-		o.fail(key, "found parameters named body and request_body beside a body; expected a free name for it")
+	if o.argumentNames[name] {
+		o.reportFault(key, "found parameters named body and request_body beside a body; expected a free name for it")
 		return
 	}
-	schema := key.mapping()
-	if _, stated, ok := media.child("schema"); ok {
+	schema := key.mappingAt()
+	if _, stated, ok := media.Child("schema"); ok {
 		schema = o.schemas.translate(stated, 0)
 	} else {
-		o.changed(key, "found a body of which nothing is said; any JSON is taken for it")
+		o.reportChange(key, "found a body of which nothing is said; any JSON is taken for it")
 	}
-	schema = o.described(schema, body)
+	schema = o.withDescription(schema, body)
 	if required {
 		o.required = append(o.required, name)
 	}
@@ -205,76 +205,76 @@ func (o *operation) body() {
 }
 
 // media is what a body is as JSON.
-func (o *operation) media(body node) (media node, problem string) {
-	_, content, ok := body.child("content")
+func (o *operation) media(body Node) (media Node, problem string) {
+	_, content, ok := body.Child("content")
 	if !ok || content.Kind != yaml.MappingNode || len(content.Content) == 0 {
-		return node{}, "found a request body without content; expected application/json"
+		return Node{}, "found a request body without content; expected application/json"
 	}
 	var others []string
 	for i := 0; i+1 < len(content.Content); i += 2 {
 		kind, _, _ := strings.Cut(content.Content[i].Value, ";")
 		if kind = strings.ToLower(strings.TrimSpace(kind)); kind == "application/json" || kind == "*/*" {
-			media, problem := o.follow(content.with(content.Content[i+1]))
-			if problem == "" && !o.known(media, "what the body is", "schema", "example", "examples", "encoding") {
+			media, problem := o.follow(content.With(content.Content[i+1]))
+			if problem == "" && !o.checkKeys(media, "what the body is", "schema", "example", "examples", "encoding") {
 				problem = "found a body that cannot be read; expected a schema"
 			}
 			return media, problem
 		}
 		others = append(others, content.Content[i].Value)
 	}
-	return node{}, fmt.Sprintf("found a request body of %q; expected application/json", strings.Join(others, ", "))
+	return Node{}, fmt.Sprintf("found a request body of %q; expected application/json", strings.Join(others, ", "))
 }
 
-// without leaves a part of the request out, or the operation where it needs that.
-func (o *operation) without(n node, required bool, problem string) {
+// leaveOut leaves a part of the request out, or the operation where it needs that.
+func (o *operation) leaveOut(n Node, required bool, problem string) {
 	if required {
-		o.fail(n, "%s", problem)
+		o.reportFault(n, "%s", problem)
 		return
 	}
-	o.changed(n, "%s; it is optional, and was left out", problem)
+	o.reportChange(n, "%s; it is optional, and was left out", problem)
 }
 
 // flag reads a boolean member.
-func (o *operation) flag(n node, key string, standard bool) bool {
-	_, value, ok := n.child(key)
+func (o *operation) flag(n Node, key string, standard bool) bool {
+	_, value, ok := n.Child(key)
 	switch {
 	case !ok:
 		return standard
 	case value.Kind != yaml.ScalarNode || value.ShortTag() != "!!bool":
-		o.fail(value, "found %s for %s; expected true or false", value.found(), key)
+		o.reportFault(value, "found %s for %s; expected true or false", value.Describe(), key)
 	}
 	return value.Value == "true"
 }
 
-// described gives a schema the description of what holds it, where it has none.
-func (o *operation) described(schema *yaml.Node, holder node) *yaml.Node {
-	_, said, ok := holder.child("description")
-	if !ok || !said.isString() || said.Value == "" || schema.Kind != yaml.MappingNode || holder.with(schema).states("description") {
+// withDescription gives a schema the description of what holds it, where it has none.
+func (o *operation) withDescription(schema *yaml.Node, holder Node) *yaml.Node {
+	_, said, ok := holder.Child("description")
+	if !ok || !said.IsString() || said.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
 		return schema
 	}
 	described := *schema
-	described.Content = append([]*yaml.Node{said.word("description"), said.word(said.Value)}, schema.Content...)
+	described.Content = append([]*yaml.Node{said.scalarAt("description"), said.scalarAt(said.Value)}, schema.Content...)
 	return &described
 }
 
 // add adds an argument and its place.
-func (o *operation) add(p registry.Parameter, at node, schema *yaml.Node) {
-	o.taken[p.Argument] = true
-	o.properties = append(o.properties, at.word(p.Argument), schema)
+func (o *operation) add(p registry.Parameter, at Node, schema *yaml.Node) {
+	o.argumentNames[p.Argument] = true
+	o.properties = append(o.properties, at.scalarAt(p.Argument), schema)
 	o.tool.definition.Run.Parameters = append(o.tool.definition.Run.Parameters, p)
 }
 
-// ask keeps the credentials that the operation asks for: those of the alternative
+// noteCredentials keeps the credentials that the operation asks for: those of the alternative
 // whose first is sent as Authorization: Bearer, else those of the first one.
-func (o *operation) ask() {
-	_, security, ok := o.node.child("security")
+func (o *operation) noteCredentials() {
+	_, security, ok := o.node.Child("security")
 	if !ok {
-		if _, security, ok = o.document.root.child("security"); !ok {
+		if _, security, ok = o.openAPI.root.Child("security"); !ok {
 			return
 		}
 	}
 	if security.Kind != yaml.SequenceNode {
-		o.fail(security, "found %s; expected a list of what is asked for", security.what())
+		o.reportFault(security, "found %s; expected a list of what is asked for", security.TypeName())
 		return
 	}
 	var chosen []string
@@ -295,5 +295,5 @@ func (o *operation) ask() {
 			break
 		}
 	}
-	o.asking[o.tool.definition.Name] = chosen
+	o.credentialsOf[o.tool.definition.Name] = chosen
 }

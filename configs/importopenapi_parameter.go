@@ -12,7 +12,7 @@ import (
 
 // parameter is one parameter of an operation.
 type parameter struct {
-	node     // the parameter
+	Node     // the parameter
 	in, name string
 	required bool
 }
@@ -21,19 +21,19 @@ type parameter struct {
 // does not state itself. Those of the path come first: their names stay.
 func (o *operation) parameters() {
 	var all []parameter
-	for _, from := range []node{o.node, o.item} {
+	for _, from := range []Node{o.node, o.item} {
 		own := len(all)
-		_, list, ok := from.child("parameters")
+		_, list, ok := from.Child("parameters")
 		if !ok {
 			continue
 		}
-		list.list("parameters", func(_ int, item node) {
+		list.List("parameters", func(_ int, item Node) {
 			p, ok := o.parameter(item)
 			same := slices.IndexFunc(all, func(q parameter) bool { return q.in == p.in && q.name == p.name })
 			switch {
 			case !ok || same >= 0 && same < own:
 			case same >= own:
-				o.fail(item, "found the parameter %q of %s a second time; expected it once", p.name, p.in)
+				o.reportFault(item, "found the parameter %q of %s a second time; expected it once", p.name, p.in)
 			default:
 				all = append(all, p)
 			}
@@ -48,30 +48,30 @@ func (o *operation) parameters() {
 	}
 	for _, p := range all {
 		if p.in == "cookie" {
-			o.without(p.node, p.required, fmt.Sprintf("found the cookie %q, and no argument is sent as one; expected a query or a header", p.name))
+			o.leaveOut(p.Node, p.required, fmt.Sprintf("found the cookie %q, and no argument is sent as one; expected a query or a header", p.name))
 		}
 	}
 }
 
 // parameter reads what every parameter has.
-func (o *operation) parameter(item node) (p parameter, ok bool) {
+func (o *operation) parameter(item Node) (p parameter, ok bool) {
 	n, problem := o.follow(item)
 	if problem != "" {
-		o.fail(item, "%s", problem)
+		o.reportFault(item, "%s", problem)
 		return p, false
 	}
-	if !o.known(n, "a parameter", "name", "in", "description", "required", "deprecated", "allowEmptyValue", "style", "explode",
+	if !o.checkKeys(n, "a parameter", "name", "in", "description", "required", "deprecated", "allowEmptyValue", "style", "explode",
 		"allowReserved", "schema", "content", "example", "examples") {
 		return p, false
 	}
-	p.node = n
+	p.Node = n
 	for key, into := range map[string]*string{"name": &p.name, "in": &p.in} {
-		if _, value, ok := n.child(key); ok && value.isString() {
+		if _, value, ok := n.Child(key); ok && value.IsString() {
 			*into = value.Value
 		}
 	}
 	if p.name == "" || !slices.Contains([]string{"path", "query", "header", "cookie"}, p.in) {
-		o.fail(n, "found a parameter without a name, or in no known place; expected a name and in: path, query, header or cookie")
+		o.reportFault(n, "found a parameter without a name, or in no known place; expected a name and in: path, query, header or cookie")
 		return p, false
 	}
 	p.required = o.flag(n, "required", false)
@@ -84,44 +84,44 @@ var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 // place makes an argument of a parameter.
 func (o *operation) place(p parameter) {
 	switch {
-	case o.keyed(p.in, p.name):
-		o.changed(p.node, "found the %s parameter %q, which a security scheme names; it was left out: no argument is a credential", p.in, p.name)
+	case o.isAPIKey(p.in, p.name):
+		o.reportChange(p.Node, "found the %s parameter %q, which a security scheme names; it was left out: no argument is a credential", p.in, p.name)
 		return
 	case p.in == "header" && slices.Contains(ignoredHeaders, strings.ToLower(p.name)):
-		o.changed(p.node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
+		o.reportChange(p.Node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
 		return
 	case p.in == "header" && registry.ReservedHeader(p.name):
-		o.without(p.node, p.required, fmt.Sprintf("found the header %q, which no argument may give; expected another", p.name))
+		o.leaveOut(p.Node, p.required, fmt.Sprintf("found the header %q, which no argument may give; expected another", p.name))
 		return
 	case p.in == "path" && (!registry.ValidPlaceholder(p.name) || strings.Count(o.path, "{"+p.name+"}") != 1):
-		o.fail(p.node, "found the path parameter %q; expected a name of letters, digits, _, - and dots, which stands in braces in the path once", p.name)
+		o.reportFault(p.Node, "found the path parameter %q; expected a name of letters, digits, _, - and dots, which stands in braces in the path once", p.name)
 		return
 	}
 	argument := registry.Parameter{Argument: p.name, In: p.in}
-	if o.taken[p.name] {
+	if o.argumentNames[p.name] {
 		argument.Argument, argument.Name = p.in+"_"+p.name, p.name
-		o.changed(p.node, "found two parameters %q; that of the %s is the argument %q", p.name, p.in, argument.Argument)
+		o.reportChange(p.Node, "found two parameters %q; that of the %s is the argument %q", p.name, p.in, argument.Argument)
 	}
-	_, stated, ok := p.child("schema")
+	_, stated, ok := p.Child("schema")
 	if !ok {
-		o.fail(p.node, "found the parameter %q without a schema; expected a schema of its value: what a content says of it is not read", p.name)
+		o.reportFault(p.Node, "found the parameter %q without a schema; expected a schema of its value: what a content says of it is not read", p.name)
 		return
 	}
 	list, ok := o.list(p, stated)
 	if !ok || !o.styled(p) {
 		return
 	}
-	if list && (p.in != "query" || !o.flag(p.node, "explode", true)) {
+	if list && (p.in != "query" || !o.flag(p.Node, "explode", true)) {
 		argument.Join = "comma"
 	}
-	if o.taken[argument.Argument] {
-		o.fail(p.node, "found the parameter %q, for which no name is free; expected other names", p.name)
+	if o.argumentNames[argument.Argument] {
+		o.reportFault(p.Node, "found the parameter %q, for which no name is free; expected other names", p.name)
 		return
 	}
 	if p.required || p.in == "path" {
 		o.required = append(o.required, argument.Argument)
 	}
-	o.add(argument, p.node, o.described(o.schemas.translate(stated, 0), p.node))
+	o.add(argument, p.Node, o.withDescription(o.schemas.translate(stated, 0), p.Node))
 }
 
 // styled tells whether a parameter is written in the one style of its place.
@@ -130,9 +130,9 @@ func (o *operation) styled(p parameter) bool {
 	if p.in == "query" {
 		expected = "form"
 	}
-	_, style, ok := p.child("style")
+	_, style, ok := p.Child("style")
 	if ok && style.Value != expected {
-		o.fail(style, "found the style %s of the %s parameter %q; expected %s", style.excerpt(), p.in, p.name, expected)
+		o.reportFault(style, "found the style %s of the %s parameter %q; expected %s", style.Excerpt(), p.in, p.name, expected)
 		return false
 	}
 	return true
@@ -140,18 +140,18 @@ func (o *operation) styled(p parameter) bool {
 
 // list tells whether the value of a parameter may be a list. It reports what has no
 // form outside of JSON.
-func (o *operation) list(p parameter, schema node) (list, ok bool) {
+func (o *operation) list(p parameter, schema Node) (list, ok bool) {
 	if _, problem := o.follow(schema); problem != "" {
-		o.fail(schema, "%s", problem)
+		o.reportFault(schema, "%s", problem)
 		return false, false
 	}
 	kinds, ok := o.kinds(schema, 0)
 	if !ok {
-		o.fail(p.node, "found the %s parameter %q without a type; expected a string, a number, a boolean, or a list of them", p.in, p.name)
+		o.reportFault(p.Node, "found the %s parameter %q without a type; expected a string, a number, a boolean, or a list of them", p.in, p.name)
 		return false, false
 	}
 	if slices.Contains(kinds, "object") {
-		o.fail(p.node, "found the %s parameter %q, which is or holds an object, or a list of lists; expected a string, a number, a boolean, or a list of them", p.in, p.name)
+		o.reportFault(p.Node, "found the %s parameter %q, which is or holds an object, or a list of lists; expected a string, a number, a boolean, or a list of them", p.in, p.name)
 		return false, false
 	}
 	return slices.Contains(kinds, "array"), true
@@ -160,31 +160,31 @@ func (o *operation) list(p parameter, schema node) (list, ok bool) {
 // kinds are the types that a schema allows; ok is false where it does not say. A
 // list of anything but plain values counts as an object. Each schema is looked at
 // once, however many others refer to it.
-func (o *operation) kinds(n node, depth int) (kinds []string, ok bool) {
+func (o *operation) kinds(n Node, depth int) (kinds []string, ok bool) {
 	n, problem := o.follow(n)
 	if problem != "" || n.Kind != yaml.MappingNode || depth > maxHops {
 		return nil, false
 	}
-	before, seen := o.allowed[n.Node]
+	before, seen := o.typesOf[n.Node]
 	if !seen {
-		o.allowed[n.Node] = allowed{} // what leads back to it says nothing
+		o.typesOf[n.Node] = typeSet{} // what leads back to it says nothing
 		before.kinds, before.ok = o.statedKinds(n, depth)
 		slices.Sort(before.kinds)
 		before.kinds = slices.Compact(before.kinds)
-		o.allowed[n.Node] = before
+		o.typesOf[n.Node] = before
 	}
 	return slices.Clone(before.kinds), before.ok
 }
 
-// allowed are the kinds of a schema.
-type allowed struct {
+// typeSet are the kinds of a schema.
+type typeSet struct {
 	kinds []string
 	ok    bool
 }
 
 // statedKinds are those of a schema that was not looked at.
-func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
-	if _, stated, has := n.child("type"); has {
+func (o *operation) statedKinds(n Node, depth int) (kinds []string, ok bool) {
+	if _, stated, has := n.Child("type"); has {
 		types := stated.Content
 		if stated.Kind == yaml.ScalarNode {
 			types = []*yaml.Node{stated.Node}
@@ -195,7 +195,7 @@ func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
 		if !slices.Contains(kinds, "array") {
 			return kinds, len(kinds) > 0
 		}
-		_, items, has := n.child("items")
+		_, items, has := n.Child("items")
 		if !has {
 			return nil, false
 		}
@@ -205,7 +205,7 @@ func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
 		}
 		return kinds, ok
 	}
-	if _, values, has := n.child("enum"); has && values.Kind == yaml.SequenceNode {
+	if _, values, has := n.Child("enum"); has && values.Kind == yaml.SequenceNode {
 		for _, v := range values.Content {
 			switch v.Kind {
 			case yaml.ScalarNode:
@@ -217,9 +217,9 @@ func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
 		return kinds, true
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if _, branches, has := n.child(key); has && branches.Kind == yaml.SequenceNode {
+		if _, branches, has := n.Child(key); has && branches.Kind == yaml.SequenceNode {
 			for _, b := range branches.Content {
-				more, ok := o.kinds(branches.with(b), depth+1)
+				more, ok := o.kinds(branches.With(b), depth+1)
 				if !ok {
 					return nil, false
 				}
@@ -228,9 +228,9 @@ func (o *operation) statedKinds(n node, depth int) (kinds []string, ok bool) {
 			return kinds, true
 		}
 	}
-	if _, branches, has := n.child("allOf"); has && branches.Kind == yaml.SequenceNode {
+	if _, branches, has := n.Child("allOf"); has && branches.Kind == yaml.SequenceNode {
 		for _, b := range branches.Content {
-			if kinds, ok := o.kinds(branches.with(b), depth+1); ok {
+			if kinds, ok := o.kinds(branches.With(b), depth+1); ok {
 				return kinds, true
 			}
 		}

@@ -119,12 +119,12 @@ func TestImportOpenAPIIsBounded(t *testing.T) {
 	for i := range 100 {
 		paths = append(paths, operation(fmt.Sprintf("/p%d", i), small))
 	}
-	r := report{all: true}
-	root, ok := readForeign(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
+	r := Report{Unlimited: true}
+	root, ok := ReadExternal(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
 	if !ok {
-		t.Fatal(r.err())
+		t.Fatal(r.Err())
 	}
-	d := &document{root: root, importer: newImporter(&r), left: 50, asking: map[string][]string{}}
+	d := &openAPI{root: root, importer: newImporter(&r), budget: 50, credentialsOf: map[string][]string{}}
 	im, err = d.translate()
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +159,10 @@ func FuzzImportOpenAPI(f *testing.F) {
 		if im.YAML == nil {
 			return
 		}
-		var r report
-		entries := readTools(&r, "tools.yaml", im.YAML)
-		if buildRegistry(&r, entries); r.err() != nil {
-			t.Fatalf("%v\n%s", r.err(), im.YAML)
+		var r Report
+		entries := Read(&r, "tools.yaml", im.YAML)
+		if BuildRegistry(&r, entries); r.Err() != nil {
+			t.Fatalf("%v\n%s", r.Err(), im.YAML)
 		}
 	})
 }

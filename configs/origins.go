@@ -9,10 +9,10 @@ import (
 
 // origins reads a list of origins of web pages, each as a browser writes it: any
 // other way to write it would never be met.
-func (n node) origins(into *[]string) {
-	n.list("origins of web pages", func(_ int, item node) {
-		if !item.isString() || !originForm(item.Value) {
-			item.fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.found())
+func (n Node) origins(into *[]string) {
+	n.List("origins of web pages", func(_ int, item Node) {
+		if !item.IsString() || !originForm(item.Value) {
+			item.Fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.Describe())
 			return
 		}
 		*into = append(*into, item.Value)
@@ -20,10 +20,10 @@ func (n node) origins(into *[]string) {
 }
 
 // hosts reads a list of names by which the gateway is reached.
-func (n node) hosts(into *[]string) {
-	n.list("names of the gateway", func(_ int, item node) {
-		if !item.isString() || !hostForm(item.Value) {
-			item.fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.found())
+func (n Node) hosts(into *[]string) {
+	n.List("names of the gateway", func(_ int, item Node) {
+		if !item.IsString() || !hostForm(item.Value) {
+			item.Fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.Describe())
 			return
 		}
 		*into = append(*into, item.Value)
@@ -39,12 +39,12 @@ func hostForm(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && strings.Trim(s, ".-") == s
 }
 
-// usual are the ports that a browser leaves out; read only.
-var usual = map[string]string{"http": "80", "https": "443"}
+// defaultPorts are the ports that a browser leaves out; read only.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
 func originForm(s string) bool {
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || usual[u.Scheme] == "" || u.Scheme+"://"+u.Host != s || strings.ToLower(s) != s {
+	if err != nil || u.Hostname() == "" || defaultPorts[u.Scheme] == "" || u.Scheme+"://"+u.Host != s || strings.ToLower(s) != s {
 		return false
 	}
 	// Names beyond ASCII are written in their ASCII form, and no origin has a space
@@ -56,5 +56,5 @@ func originForm(s string) bool {
 		return true
 	}
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return err == nil && strconv.FormatUint(port, 10) == u.Port() && u.Port() != usual[u.Scheme]
+	return err == nil && strconv.FormatUint(port, 10) == u.Port() && u.Port() != defaultPorts[u.Scheme]
 }

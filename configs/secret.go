@@ -21,8 +21,8 @@ const (
 	inFile        = "file"
 )
 
-// maxSecret bounds a secret, in bytes.
-const maxSecret = 64 << 10
+// maxSecretBytes bounds a secret, in bytes.
+const maxSecretBytes = 64 << 10
 
 // IsSet tells whether there is one.
 func (s Secret) IsSet() bool { return s.kind != "" }
@@ -46,7 +46,7 @@ func (s Secret) Read() (string, error) {
 		}
 		return value, nil
 	case inFile:
-		return readSecret(s.place)
+		return readSecretFile(s.place)
 	}
 	return "", errors.New("found no secret; expected one")
 }
@@ -58,14 +58,14 @@ func ReadSecret(place string) (string, error) {
 	return Secret{kind, at}.Read()
 }
 
-func readSecret(path string) (string, error) {
+func readSecretFile(path string) (string, error) {
 	data, err := disk{}.read(path)
 	value := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", path, err)
-	case len(data) > maxSecret:
-		return "", fmt.Errorf("%s: found more than %d bytes; expected a secret", path, maxSecret)
+	case len(data) > maxSecretBytes:
+		return "", fmt.Errorf("%s: found more than %d bytes; expected a secret", path, maxSecretBytes)
 	case value == "":
 		return "", fmt.Errorf("%s: found an empty file; expected a secret", path)
 	}
@@ -74,22 +74,22 @@ func readSecret(path string) (string, error) {
 
 // secret reads the place of a secret. What was found is never shown: it may be
 // the secret itself.
-func (n node) secret(of string, into *Secret) {
+func (n Node) secret(of string, into *Secret) {
 	kind, place, stated := strings.Cut(n.Value, ":")
-	if !n.isString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
-		n.fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)
+	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
+		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)
 		return
 	}
 	if kind == inFile {
-		place = n.beside(place)
+		place = n.ResolvePath(place)
 	}
 	*into = Secret{kind, place}
 }
 
-// beside is a path as it stands in the node's file: a relative one starts there.
-func (n node) beside(path string) string {
+// ResolvePath is a path as it stands in the node's file: a relative one starts there.
+func (n Node) ResolvePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(n.file), path)
+	return filepath.Join(filepath.Dir(n.File), path)
 }

@@ -47,7 +47,7 @@ func TestSecretOfAFile(t *testing.T) {
 	}
 	for data, want := range map[string]string{
 		"hunter2": "hunter2", "hunter2\n": "hunter2", "hunter2\r\n": "hunter2", " two words \n": " two words ",
-		"\n": "", "": "", strings.Repeat("x", maxSecret+1): "",
+		"\n": "", "": "", strings.Repeat("x", maxSecretBytes+1): "",
 	} {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)

@@ -79,17 +79,17 @@ func (s *ToolServer) run(p Pin) registry.Run {
 }
 
 // readServers reads the servers file.
-func readServers(root node) []ToolServer {
+func readServers(root Node) []ToolServer {
 	var all []ToolServer
-	names, prefixes := map[string]node{}, map[string]node{}
-	once := func(seen map[string]node, what, value string, item node) {
+	names, prefixes := map[string]Node{}, map[string]Node{}
+	once := func(seen map[string]Node, what, value string, item Node) {
 		if first, twice := seen[value]; twice && value != "" {
-			item.fail("found the %s %q a second time; expected each once (first at %s:%d)", what, value, first.file, first.Line)
+			item.Fail("found the %s %q a second time; expected each once (first at %s:%d)", what, value, first.File, first.Line)
 		}
 		seen[value] = item
 	}
-	root.object(field{"servers", func(n node) {
-		n.list("servers", func(_ int, item node) {
+	root.Object(field{"servers", func(n Node) {
+		n.List("servers", func(_ int, item Node) {
 			s := item.toolServer()
 			once(names, "server", s.Name, item)
 			once(prefixes, "prefix", s.Prefix, item)
@@ -101,43 +101,43 @@ func readServers(root node) []ToolServer {
 
 // toolServer reads one. What could only be found out by a tool of it is looked at
 // here, since it has none before the first is accepted.
-func (n node) toolServer() ToolServer {
+func (n Node) toolServer() ToolServer {
 	s := ToolServer{}
-	before := len(n.report.faults)
-	n.object(
-		field{"name", func(n node) { n.label("the server's name", &s.Name) }},
-		field{"type", func(n node) {
-			n.choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
+	before := len(n.Report.Faults)
+	n.Object(
+		field{"name", func(n Node) { n.label("the server's name", &s.Name) }},
+		field{"type", func(n Node) {
+			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}},
-		field{"url", func(n node) { n.text("the URL of the server", &s.URL) }},
-		field{"command", func(n node) { n.command(&s.Command, &s.Dir) }},
-		field{"env", func(n node) { n.env(&s.Env) }},
-		field{"prefix", func(n node) { n.label("what stands before the names of its tools", &s.Prefix) }},
-		field{"credential", func(n node) { n.secret("what the server asks for", &s.Credential) }},
-		field{"allow", func(n node) {
+		field{"url", func(n Node) { n.Text("the URL of the server", &s.URL) }},
+		field{"command", func(n Node) { n.command(&s.Command, &s.Dir) }},
+		field{"env", func(n Node) { n.env(&s.Env) }},
+		field{"prefix", func(n Node) { n.label("what stands before the names of its tools", &s.Prefix) }},
+		field{"credential", func(n Node) { n.secret("what the server asks for", &s.Credential) }},
+		field{"allow", func(n Node) {
 			s.Allow = []string{} // an empty list allows nothing
-			n.list("names of tools", func(_ int, item node) { item.pattern(&s.Allow) })
+			n.List("names of tools", func(_ int, item Node) { item.pattern(&s.Allow) })
 		}},
-		field{"effects", func(n node) {
+		field{"effects", func(n Node) {
 			s.Effects = map[string]string{}
-			n.members("tools and their effects", func(key, value node) {
+			n.Members("tools and their effects", func(key, value Node) {
 				var effect string
-				value.choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
+				value.Choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
 				s.Effects[key.Value] = effect
 			})
 		}},
-		field{"addresses", func(n node) { n.texts("addresses or prefixes", &s.Addresses) }},
-		field{"timeout", func(n node) { n.duration("how long an answer may take", &s.Timeout) }},
-		field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }},
-		field{"max_age", func(n node) { n.duration("how long a tool may take to call back", &s.MaxAge) }},
-		field{"asks", func(n node) { n.texts("kinds of questions", &s.Asks) }},
+		field{"addresses", func(n Node) { n.Texts("addresses or prefixes", &s.Addresses) }},
+		field{"timeout", func(n Node) { n.Duration("how long an answer may take", &s.Timeout) }},
+		field{"max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }},
+		field{"max_age", func(n Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }},
+		field{"asks", func(n Node) { n.Texts("kinds of questions", &s.Asks) }},
 	)
-	if n.Kind != yaml.MappingNode || len(n.report.faults) > before {
+	if n.Kind != yaml.MappingNode || len(n.Report.Faults) > before {
 		return s
 	}
 	for _, key := range []string{"name", "type"} {
-		if !n.states(key) {
-			n.fail("found a server without %s; expected name, type, and url or command", key)
+		if !n.Has(key) {
+			n.Fail("found a server without %s; expected name, type, and url or command", key)
 			return s
 		}
 	}
@@ -145,92 +145,92 @@ func (n node) toolServer() ToolServer {
 		s.Prefix = s.Name
 	}
 	switch {
-	case n.states("url") && n.states("command"):
-		n.fail("found the server %q with both url and command; expected one of them", s.Name)
-	case n.states("command") && s.Type != ServerMCP:
-		n.fail("found the server %q with a command; expected a url, since its type is %s", s.Name, s.Type)
-	case !n.states("url") && !n.states("command"):
-		n.fail("found the server %q without url and command; expected one of them", s.Name)
+	case n.Has("url") && n.Has("command"):
+		n.Fail("found the server %q with both url and command; expected one of them", s.Name)
+	case n.Has("command") && s.Type != ServerMCP:
+		n.Fail("found the server %q with a command; expected a url, since its type is %s", s.Name, s.Type)
+	case !n.Has("url") && !n.Has("command"):
+		n.Fail("found the server %q without url and command; expected one of them", s.Name)
 	default:
-		n.tried(s)
+		n.checkRun(s)
 	}
 	return s
 }
 
-// tried reports what every tool of the server would be refused for.
-func (n node) tried(s ToolServer) {
+// checkRun reports what every tool of the server would be refused for.
+func (n Node) checkRun(s ToolServer) {
 	// A name and a version as every protocol has them.
 	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
 		return
 	}
-	for _, f := range loadErrors(err) {
+	for _, f := range LoadErrors(err) {
 		at := n
 		for _, key := range f.Field[min(1, len(f.Field)):] {
-			if _, value, ok := at.child(key); ok {
+			if _, value, ok := at.Child(key); ok {
 				at = value
 			}
 		}
-		at.fail("server %q: %s", s.Name, f.Message)
+		at.Fail("server %q: %s", s.Name, f.Message)
 	}
 }
 
 // label reads a short name of letters, digits, _ and -.
-func (n node) label(of string, into *string) {
-	if !n.isString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
-		n.fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.found(), maxServerName, of)
+func (n Node) label(of string, into *string) {
+	if !n.IsString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
+		n.Fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.Describe(), maxServerName, of)
 		return
 	}
 	*into = n.Value
 }
 
 // pattern reads a name, or how names begin.
-func (n node) pattern(into *[]string) {
+func (n Node) pattern(into *[]string) {
 	var s string
-	n.text("the name of a tool, or how names begin and a *", &s)
+	n.Text("the name of a tool, or how names begin and a *", &s)
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
-		n.fail("found %s; expected a * at its end alone, where it stands for the rest of a name", n.found())
+		n.Fail("found %s; expected a * at its end alone, where it stands for the rest of a name", n.Describe())
 	}
 	*into = append(*into, s)
 }
 
-// servers reads the tools of every server that an operator has accepted.
-func (l *loader) servers(c *Config) []toolEntry {
-	var entries []toolEntry
+// readLockfiles reads the tools of every server that an operator has accepted.
+func (l *loader) readLockfiles(c *Config) []Tool {
+	var entries []Tool
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		file := LockfilePath(cmp.Or(l.data, c.DataDir), s.Name)
+		file := LockfilePath(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
 		data, err := l.read(file)
-		if isAbsent(err) {
+		if IsAbsent(err) {
 			continue // nothing was accepted yet
 		}
 		if err != nil {
-			l.report.add(&Fault{File: file, Message: err.Error()})
+			l.report.Add(&Fault{File: file, Message: err.Error()})
 			continue
 		}
-		l.seen(file, "servers/"+s.Name+".json", data)
-		pins, nodes := readPins(&l.report, file, s.Name, data)
+		l.addFile(file, "servers/"+s.Name+".json", data)
+		pins, nodes := readLockfile(&l.report, file, s.Name, data)
 		c.Pins[s.Name] = pins
 		for i, p := range pins {
 			if !s.Allows(p.Name) {
 				continue
 			}
-			entries = append(entries, toolEntry{registry.Tool{
+			entries = append(entries, Tool{registry.Tool{
 				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
-				InputSchema:  shownOf(nodes[i], "input_schema", p.InputSchema),
-				OutputSchema: shownOf(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
+				InputSchema:  visibleSchema(nodes[i], "input_schema", p.InputSchema),
+				OutputSchema: visibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
 			}, nodes[i]})
 		}
 	}
 	return entries
 }
 
-// stray warns of effects that no tool has.
-func (l *loader) stray(c *Config) {
+// warnUnusedEffects warns of effects that no tool has.
+func (l *loader) warnUnusedEffects(c *Config) {
 	for _, s := range c.Servers {
 		for name := range s.Effects {
 			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p Pin) bool { return p.Name == name }) {
-				l.report.warnings = append(l.report.warnings, &Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
+				l.report.Warnings = append(l.report.Warnings, &Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
 			}
 		}
 	}

@@ -300,7 +300,7 @@ func TestPinsWaitWithTheirFolder(t *testing.T) {
 	}
 	h := open(t, main, WatcherOptions{})
 	write(t, dir, with(t, serverMain(next, oneServer)))
-	c, err := h.load(newSight(main))
+	c, err := h.load(newFingerprint(main))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,91 +119,91 @@ const (
 )
 
 // readSettings reads the main file.
-func readSettings(root node) Settings {
+func readSettings(root Node) Settings {
 	s := defaultSettings()
-	root.object(
-		field{"server", func(n node) {
-			n.object(
-				field{"listen", func(n node) { n.address(&s.Server.Listen) }},
-				field{"admin_listen", func(n node) { n.address(&s.Server.AdminListen) }},
-				field{"max_in_flight", func(n node) {
+	root.Object(
+		field{"server", func(n Node) {
+			n.Object(
+				field{"listen", func(n Node) { n.address(&s.Server.Listen) }},
+				field{"admin_listen", func(n Node) { n.address(&s.Server.AdminListen) }},
+				field{"max_in_flight", func(n Node) {
 					most := int64(s.Server.MaxInFlight)
-					n.whole("how many requests are answered at the same time", 1, 1_000_000, &most)
+					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
 					s.Server.MaxInFlight = int(most)
 				}},
-				field{"drain", func(n node) { n.duration("how long shutting down waits", &s.Server.ShutdownTimeout) }},
-				field{"origins", func(n node) { n.origins(&s.Server.Origins) }},
-				field{"hosts", func(n node) { n.hosts(&s.Server.Hosts) }},
-				field{"public_url", func(n node) { n.base("the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
-				field{"mcp_names", func(n node) {
-					n.choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
+				field{"drain", func(n Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }},
+				field{"origins", func(n Node) { n.origins(&s.Server.Origins) }},
+				field{"hosts", func(n Node) { n.hosts(&s.Server.Hosts) }},
+				field{"public_url", func(n Node) { n.base("the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
+				field{"mcp_names", func(n Node) {
+					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
 				}},
 			)
 		}},
-		field{"auth", func(n node) {
-			n.object(
-				field{"mode", func(n node) {
-					n.choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
+		field{"auth", func(n Node) {
+			n.Object(
+				field{"mode", func(n Node) {
+					n.Choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
 				}},
-				field{"jwt", func(n node) { n.tokens(&s.Auth.JWT) }},
-				field{"allow_any_listener", func(n node) { n.flag("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
+				field{"jwt", func(n Node) { n.tokens(&s.Auth.JWT) }},
+				field{"allow_any_listener", func(n Node) { n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
 			)
 		}},
-		field{"defaults", func(n node) {
-			n.object(
-				field{"agent", func(n node) { n.text("an agent", &s.Defaults.Agent) }},
-				field{"workspace", func(n node) { n.text("a workspace", &s.Defaults.Workspace) }},
-				field{"project", func(n node) { n.text("a project", &s.Defaults.Project) }},
+		field{"defaults", func(n Node) {
+			n.Object(
+				field{"agent", func(n Node) { n.Text("an agent", &s.Defaults.Agent) }},
+				field{"workspace", func(n Node) { n.Text("a workspace", &s.Defaults.Workspace) }},
+				field{"project", func(n Node) { n.Text("a project", &s.Defaults.Project) }},
 			)
 		}},
-		field{"principals", func(n node) { n.text("the file of principals", &s.PrincipalsFile) }},
-		field{"upstreams", func(n node) { n.text("the file of upstreams", &s.UpstreamsFile) }},
-		field{"servers", func(n node) { n.text("the file of servers", &s.ServersFile) }},
-		field{"registry", func(n node) {
-			n.object(field{"files", func(n node) {
+		field{"principals", func(n Node) { n.Text("the file of principals", &s.PrincipalsFile) }},
+		field{"upstreams", func(n Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }},
+		field{"servers", func(n Node) { n.Text("the file of servers", &s.ServersFile) }},
+		field{"registry", func(n Node) {
+			n.Object(field{"files", func(n Node) {
 				s.ToolFiles = nil
-				n.texts("tool files", &s.ToolFiles)
+				n.Texts("tool files", &s.ToolFiles)
 				if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-					n.fail("found an empty list; expected at least one tool file")
+					n.Fail("found an empty list; expected at least one tool file")
 				}
 			}})
 		}},
-		field{"policy", func(n node) { n.text("the policy file", &s.PolicyFile) }},
-		field{"workspaces", func(n node) { n.text("the workspaces file", &s.WorkspacesFile) }},
-		field{"limits", func(n node) { n.text("the limits file", &s.LimitsFile) }},
-		field{"output", func(n node) { n.output(&s.Output, &s.AgentRequired) }},
-		field{"data_dir", func(n node) { n.text("a folder", &s.DataDir) }},
-		field{"audit", func(n node) {
-			n.object(
-				field{"record", func(n node) {
-					n.choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
+		field{"policy", func(n Node) { n.Text("the policy file", &s.PolicyFile) }},
+		field{"workspaces", func(n Node) { n.Text("the workspaces file", &s.WorkspacesFile) }},
+		field{"limits", func(n Node) { n.Text("the limits file", &s.LimitsFile) }},
+		field{"output", func(n Node) { n.output(&s.Output, &s.AgentRequired) }},
+		field{"data_dir", func(n Node) { n.Text("a folder", &s.DataDir) }},
+		field{"audit", func(n Node) {
+			n.Object(
+				field{"record", func(n Node) {
+					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
 				}},
-				field{"sign_key", func(n node) { n.secret("the key that heads of the log are signed with", &s.SignKey) }},
-				field{"rotate_bytes", func(n node) {
-					n.whole("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
+				field{"sign_key", func(n Node) { n.secret("the key that heads of the log are signed with", &s.SignKey) }},
+				field{"rotate_bytes", func(n Node) {
+					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
 				}},
 			)
 		}},
-		field{"store", func(n node) { n.store(&s.Store) }},
-		field{"callbacks", func(n node) { n.callbacks(&s.Callbacks) }},
-		field{"telemetry", func(n node) {
-			n.object(field{"traces", func(n node) { n.traces(&s.Traces) }})
+		field{"store", func(n Node) { n.store(&s.Store) }},
+		field{"callbacks", func(n Node) { n.callbacks(&s.Callbacks) }},
+		field{"telemetry", func(n Node) {
+			n.Object(field{"traces", func(n Node) { n.traces(&s.Traces) }})
 		}},
-		field{"redis", func(n node) { s.Redis = n.redis() }},
+		field{"redis", func(n Node) { s.Redis = n.redis() }},
 	)
 	return s
 }
 
-func (n node) output(o *parser.Options, agentRequired *bool) {
+func (n Node) output(o *parser.Options, agentRequired *bool) {
 	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
-	n.object(
-		field{"max_bytes", func(n node) { n.whole("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
-		field{"max_depth", func(n node) { n.whole("the deepest nesting", 3, highestMaxDepth, &depth) }},
-		field{"json_in_text", func(n node) {
-			n.choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
+	n.Object(
+		field{"max_bytes", func(n Node) { n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
+		field{"max_depth", func(n Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }},
+		field{"json_in_text", func(n Node) {
+			n.Choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
 		}},
-		field{"agent", func(n node) {
-			n.choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
+		field{"agent", func(n Node) {
+			n.Choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
 		}},
 	)
 	*agentRequired = agent == "required"
@@ -211,10 +211,10 @@ func (n node) output(o *parser.Options, agentRequired *bool) {
 }
 
 // address reads host:port.
-func (n node) address(into *string) {
+func (n Node) address(into *string) {
 	_, port, err := net.SplitHostPort(n.Value)
-	if p, e := strconv.ParseUint(port, 10, 16); !n.isString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
-		n.fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.found())
+	if p, e := strconv.ParseUint(port, 10, 16); !n.IsString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
+		n.Fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.Describe())
 		return
 	}
 	*into = n.Value

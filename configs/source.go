@@ -34,19 +34,19 @@ type disk struct{ root string }
 func (disk) read(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("found " + kindOf(info.Mode()) + "; expected a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", maxFileBytes>>20)
@@ -71,11 +71,11 @@ func kindOf(m fs.FileMode) string {
 // errAbsent is a file that is not there.
 var errAbsent = errors.New("found no such file; expected a file")
 
-// isAbsent tells whether a file could not be read because it is not there.
-func isAbsent(err error) bool { return errors.Is(err, errAbsent) }
+// IsAbsent tells whether a file could not be read because it is not there.
+func IsAbsent(err error) bool { return errors.Is(err, errAbsent) }
 
-// plain takes the path out of an error of the system: the fault names the file.
-func plain(err error) error {
+// withoutPath takes the path out of an error of the system: the fault names the file.
+func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ const builtinName = "built-in:"
 func (builtin) read(name string) ([]byte, error) {
 	data, err := defaults.ReadFile(name[len(builtinName):])
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	return data, nil
 }

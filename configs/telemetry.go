@@ -47,53 +47,53 @@ func (t Traces) Options() telemetry.TraceOptions {
 }
 
 // traces reads where traces go.
-func (n node) traces(into *Traces) {
+func (n Node) traces(into *Traces) {
 	*into = defaultTraces()
-	before := len(n.report.faults)
-	n.object(
-		field{"endpoint", func(n node) { n.text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }},
-		field{"headers", func(n node) {
+	before := len(n.Report.Faults)
+	n.Object(
+		field{"endpoint", func(n Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }},
+		field{"headers", func(n Node) {
 			into.Headers = map[string]Secret{}
-			n.members("headers", func(key, value node) {
+			n.Members("headers", func(key, value Node) {
 				var s Secret
 				for other := range into.Headers {
 					if strings.EqualFold(other, key.Value) {
-						key.fail("found the header %s twice, since case makes no difference; expected it once", other)
+						key.Fail("found the header %s twice, since case makes no difference; expected it once", other)
 					}
 				}
 				if !headerName.MatchString(key.Value) {
-					key.fail("found a header with characters that none has; expected a name such as Authorization")
+					key.Fail("found a header with characters that none has; expected a name such as Authorization")
 				}
 				value.secret("what the header says", &s)
 				into.Headers[key.Value] = s
 			})
 		}},
-		field{"ca_file", func(n node) { n.text("a file of certificates", &into.CAFile) }},
-		field{"sample", func(n node) { n.share("of the traces that begin here", &into.SampleRatio) }},
-		field{"content", func(n node) { n.flag("whether traces hold arguments and results", &into.Content) }},
-		field{"timeout", func(n node) { n.duration("how long one export may take", &into.Timeout) }},
+		field{"ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }},
+		field{"sample", func(n Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }},
+		field{"content", func(n Node) { n.Bool("whether traces hold arguments and results", &into.Content) }},
+		field{"timeout", func(n Node) { n.Duration("how long one export may take", &into.Timeout) }},
 	)
-	if len(n.report.faults) > before {
+	if len(n.Report.Faults) > before {
 		return
 	}
 	if into.Endpoint == "" {
-		n.fail("found traces without an endpoint; expected the address of a collector")
+		n.Fail("found traces without an endpoint; expected the address of a collector")
 		return
 	}
 	if err := into.Options().Validate(); err != nil {
 		key, _, _ := strings.Cut(err.Error(), ":")
-		n.at("/"+key).fail("%v", err)
+		n.At("/"+key).Fail("%v", err)
 	}
 }
 
 // headerName is a token (RFC 9110, section 5.6.2).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// share reads a number from 0 to 1.
-func (n node) share(of string, into *float64) {
+// Ratio reads a number from 0 to 1.
+func (n Node) Ratio(of string, into *float64) {
 	f, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || !plainNumber.MatchString(n.Value) || n.isString() || err != nil || f < 0 || f > 1 {
-		n.fail("found %s; expected a number from 0 to 1: the share %s", n.found(), of)
+	if n.Kind != yaml.ScalarNode || !jsonNumber.MatchString(n.Value) || n.IsString() || err != nil || f < 0 || f > 1 {
+		n.Fail("found %s; expected a number from 0 to 1: the share %s", n.Describe(), of)
 		return
 	}
 	*into = f

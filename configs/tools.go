@@ -12,65 +12,65 @@ import (
 )
 
 // toolFile is one file of tools, with what is needed to say where a fault is.
-type toolEntry struct {
-	definition registry.Tool
-	at         node
+type Tool struct {
+	Definition registry.Tool
+	Node       Node
 }
 
-// readTools reads one file of tools, YAML or, by its name, JSON.
-func readTools(r *report, file string, data []byte) []toolEntry {
-	read := readYAML
+// Read reads one file of tools, YAML or, by its name, JSON.
+func Read(r *Report, file string, data []byte) []Tool {
+	read := ReadYAML
 	if strings.HasSuffix(file, ".json") {
-		read = readJSON
+		read = ReadJSON
 	}
 	root, ok := read(r, file, data)
 	if !ok {
 		return nil
 	}
-	var entries []toolEntry
-	root.object(field{"tools", func(n node) {
-		n.list("tools", func(_ int, item node) {
-			item.legible()
-			entries = append(entries, toolEntry{readTool(item), item})
+	var entries []Tool
+	root.Object(field{"tools", func(n Node) {
+		n.List("tools", func(_ int, item Node) {
+			item.checkVisible()
+			entries = append(entries, Tool{readTool(item), item})
 		})
 	}})
 	return entries
 }
 
-func readTool(n node) registry.Tool {
+func readTool(n Node) registry.Tool {
 	var t registry.Tool
-	n.object(
-		field{"name", func(n node) { n.text("the tool's name", &t.Name) }},
-		field{"version", func(n node) { n.text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }},
-		field{"description", func(n node) { n.text("a description", &t.Description) }},
-		field{"kind", func(n node) { n.text("a kind", &t.Kind) }},
-		field{"effect", func(n node) { n.text("an effect", &t.Effect) }},
-		field{"open", func(n node) { n.flag("whether the root is left as its author closed it", &t.Open) }},
-		field{"input_schema", func(n node) {
+	n.Object(
+		field{"name", func(n Node) { n.Text("the tool's name", &t.Name) }},
+		field{"version", func(n Node) { n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }},
+		field{"description", func(n Node) { n.Text("a description", &t.Description) }},
+		field{"kind", func(n Node) { n.Text("a kind", &t.Kind) }},
+		field{"effect", func(n Node) { n.Text("an effect", &t.Effect) }},
+		field{"open", func(n Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }},
+		field{"input_schema", func(n Node) {
 			n.schema(&t.InputSchema)
 		}},
-		field{"output_schema", func(n node) {
+		field{"output_schema", func(n Node) {
 			n.schema(&t.OutputSchema)
 		}},
-		field{"run", func(n node) {
-			n.object(
-				field{"type", func(n node) { n.text("how the tool is run", &t.Run.Type) }},
-				field{"url", func(n node) { n.text("a URL", &t.Run.URL) }},
-				field{"timeout", func(n node) { n.duration("a timeout", &t.Run.Timeout) }},
-				field{"max_result_bytes", func(n node) { n.whole("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
-				field{"addresses", func(n node) { n.texts("addresses or prefixes", &t.Run.Addresses) }},
-				field{"tool", func(n node) { n.text("the tool's name on its server", &t.Run.Tool) }},
-				field{"command", func(n node) { n.command(&t.Run.Command, &t.Run.Folder) }},
-				field{"env", func(n node) { n.env(&t.Run.Env) }},
-				field{"credential", func(n node) {
+		field{"run", func(n Node) {
+			n.Object(
+				field{"type", func(n Node) { n.Text("how the tool is run", &t.Run.Type) }},
+				field{"url", func(n Node) { n.Text("a URL", &t.Run.URL) }},
+				field{"timeout", func(n Node) { n.Duration("a timeout", &t.Run.Timeout) }},
+				field{"max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
+				field{"addresses", func(n Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }},
+				field{"tool", func(n Node) { n.Text("the tool's name on its server", &t.Run.Tool) }},
+				field{"command", func(n Node) { n.command(&t.Run.Command, &t.Run.Folder) }},
+				field{"env", func(n Node) { n.env(&t.Run.Env) }},
+				field{"credential", func(n Node) {
 					var s Secret
 					n.secret("what the server asks for", &s)
 					t.Run.Credential = s.String()
 				}},
-				field{"max_age", func(n node) { n.duration("how long the answer may take", &t.Run.MaxAge) }},
-				field{"asks", func(n node) { n.texts("kinds of questions", &t.Run.Asks) }},
-				field{"method", func(n node) { n.text("a method of HTTP", &t.Run.Method) }},
-				field{"parameters", func(n node) { n.parameters(&t.Run.Parameters) }},
+				field{"max_age", func(n Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }},
+				field{"asks", func(n Node) { n.Texts("kinds of questions", &t.Run.Asks) }},
+				field{"method", func(n Node) { n.Text("a method of HTTP", &t.Run.Method) }},
+				field{"parameters", func(n Node) { n.parameters(&t.Run.Parameters) }},
 			)
 		}},
 	)
@@ -79,85 +79,85 @@ func readTool(n node) registry.Tool {
 
 // parameters reads where the arguments of a request stand: an argument's place, or
 // a mapping that says more.
-func (n node) parameters(into *[]registry.Parameter) {
-	n.members("arguments, each with its place: path, query, header or body", func(key, value node) {
+func (n Node) parameters(into *[]registry.Parameter) {
+	n.Members("arguments, each with its place: path, query, header or body", func(key, value Node) {
 		p := registry.Parameter{Argument: key.Value}
 		if value.Kind == yaml.MappingNode {
-			value.object(
-				field{"in", func(n node) { n.text("a place: path, query, header or body", &p.In) }},
-				field{"name", func(n node) { n.text("a name in the query or of a header", &p.Name) }},
-				field{"join", func(n node) { n.choice("how a list is one value", []string{"comma"}, &p.Join) }},
+			value.Object(
+				field{"in", func(n Node) { n.Text("a place: path, query, header or body", &p.In) }},
+				field{"name", func(n Node) { n.Text("a name in the query or of a header", &p.Name) }},
+				field{"join", func(n Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }},
 			)
 		} else {
-			value.text("a place: path, query, header or body", &p.In)
+			value.Text("a place: path, query, header or body", &p.In)
 		}
 		*into = append(*into, p)
 	})
 }
 
 // schema reads a JSON Schema as JSON.
-func (n node) schema(into *json.RawMessage) {
+func (n Node) schema(into *json.RawMessage) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		n.fail("found nothing; expected a JSON Schema")
+		n.Fail("found nothing; expected a JSON Schema")
 		return
 	}
-	if schema, ok := n.json(); ok {
+	if schema, ok := n.JSON(); ok {
 		*into = schema
 	}
 }
 
-// twins reports tools whose name and version stand twice (no version is 0.0.0),
+// CheckDuplicates reports tools whose name and version stand twice (no version is 0.0.0),
 // and tells whether there are none. The registry would say so too, but not where
 // the first is.
-func twins(entries []toolEntry) bool {
+func CheckDuplicates(entries []Tool) bool {
 	type version struct{ name, version string }
-	ok, first := true, map[version]node{}
+	ok, first := true, map[version]Node{}
 	for _, e := range entries {
-		key := version{e.definition.Name, cmp.Or(e.definition.Version, "0.0.0")}
+		key := version{e.Definition.Name, cmp.Or(e.Definition.Version, "0.0.0")}
 		if at, twice := first[key]; twice {
-			ok = e.at.at("/name").fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.file, at.Line)
+			ok = e.Node.At("/name").Fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.File, at.Line)
 			continue
 		}
-		first[key] = e.at
+		first[key] = e.Node
 	}
 	return ok
 }
 
-// buildRegistry makes the registry of all tools, and puts each fault at its line.
-func buildRegistry(r *report, entries []toolEntry) *registry.Registry {
+// BuildRegistry makes the registry of all tools, and puts each fault at its line.
+func BuildRegistry(r *Report, entries []Tool) *registry.Registry {
 	tools := make([]registry.Tool, len(entries))
 	for i, e := range entries {
-		tools[i] = e.definition
+		tools[i] = e.Definition
 	}
 	built, err := registry.New(tools)
 	if err == nil {
 		return built
 	}
-	for _, fault := range loadErrors(err) {
+	for _, fault := range LoadErrors(err) {
 		if fault.Tool < 0 || fault.Tool >= len(entries) {
-			r.add(&Fault{File: "tools", Message: fault.Error()})
+			r.Add(&Fault{File: "tools", Message: fault.Error()})
 			continue
 		}
-		at := entries[fault.Tool].at
+		at := entries[fault.Tool].Node
 		for _, key := range fault.Field {
-			if next, value, ok := at.child(key); ok {
+			if next, value, ok := at.Child(key); ok {
 				at = next
 				if fault.Pointer != "" || len(fault.Field) > 1 {
 					at = value
 				}
 			}
 		}
-		at.at(fault.Pointer).fail("%s", fault.Error())
+		at.At(fault.Pointer).Fail("%s", fault.Error())
 	}
 	return nil
 }
 
-// loadErrors takes a joined error apart.
-func loadErrors(err error) []*registry.LoadError {
+// LoadErrors takes a joined error apart.
+func LoadErrors(err error) []*registry.LoadError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*registry.LoadError
 		for _, e := range joined.Unwrap() {
-			all = append(all, loadErrors(e)...)
+			all = append(all, LoadErrors(e)...)
 		}
 		return all
 	}

@@ -20,13 +20,13 @@ func upstreamsOf(t *testing.T, data string) ([]upstream.Definition, error) {
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var r report
-	root, ok := readYAML(&r, path, []byte(data))
+	var r Report
+	root, ok := ReadYAML(&r, path, []byte(data))
 	if !ok {
-		return nil, r.err()
+		return nil, r.Err()
 	}
 	all := readUpstreams(root)
-	return all, r.err()
+	return all, r.Err()
 }
 
 func TestUpstreams(t *testing.T) {

@@ -27,23 +27,23 @@ import (
 //
 // Its methods may be called from any goroutine.
 type Watcher struct {
-	path  string
-	first Settings // whose excepted keys hold until the restart
-	opts  WatcherOptions
-	asked chan struct{}
-	open  func() (*fsnotify.Watcher, error)
-	load  func(*sight) (*Config, error)
+	path           string
+	initial        Settings // whose excepted keys hold until the restart
+	opts           WatcherOptions
+	reloadRequests chan struct{}
+	open           func() (*fsnotify.Watcher, error)
+	load           func(*fingerprint) (*Config, error)
 
 	running atomic.Bool
 	mu      sync.Mutex
 	state   State
 
 	// Of the goroutine in Run alone:
-	seen     *sight   // by the last load
-	refused  *offer   // valid, and Swap failed
-	told     string   // the failure that was last reported
-	written  Settings // what the served files say, excepted keys included
-	deafened bool     // a Polling was reported
+	fingerprint     *fingerprint // by the last load
+	pendingSwap     *candidate   // valid, and Swap failed
+	lastFailure     string       // the failure that was last reported
+	writtenSettings Settings     // what the served files say, excepted keys included
+	deafened        bool         // a Polling was reported
 }
 
 // WatcherOptions say how to watch.
@@ -127,16 +127,18 @@ func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 		}
 	}
 	return &Watcher{
-		path:  path,
-		first: first.Settings,
-		opts:  opts,
-		asked: make(chan struct{}, 1),
-		open:  fsnotify.NewWatcher,
+		path:           path,
+		initial:        first.Settings,
+		opts:           opts,
+		reloadRequests: make(chan struct{}, 1),
+		open:           fsnotify.NewWatcher,
 		// Another data_dir waits for a restart, and what was accepted there waits with it.
-		load:    func(s *sight) (*Config, error) { return (&loader{source: s, data: first.DataDir}).load(path, "") },
-		state:   State{Digest: first.Digest, Since: opts.Now()},
-		seen:    newSight(path),
-		written: first.Settings,
+		load: func(s *fingerprint) (*Config, error) {
+			return (&loader{source: s, lockfileDir: first.DataDir}).load(path, "")
+		},
+		state:           State{Digest: first.Digest, Since: opts.Now()},
+		fingerprint:     newFingerprint(path),
+		writtenSettings: first.Settings,
 	}
 }
 
@@ -144,7 +146,7 @@ func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 // SIGHUP. It does not wait for the outcome.
 func (w *Watcher) Reload() {
 	select {
-	case w.asked <- struct{}{}:
+	case w.reloadRequests <- struct{}{}:
 	default: // one that is not yet begun sees all that this one would
 	}
 }
@@ -174,24 +176,24 @@ func (w *Watcher) Run(ctx context.Context) error {
 	poll := time.NewTicker(w.opts.Interval)
 	defer poll.Stop()
 	for forced := true; ; {
-		err := caught(func() error {
-			w.turn(ctx, forced)
-			b.hang(w.seen.folders())
+		err := safely(func() error {
+			w.check(ctx, forced)
+			b.hang(w.fingerprint.folders())
 			return nil
 		})
 		if err != nil {
-			w.fail(asFaults(w.path, err))
+			w.reportFailure(asFaults(w.path, err))
 		}
 		w.deaf(b)
 		// However often the bell rings, there is a pause between two looks.
-		if !pause(ctx, w.opts.Debounce/5) {
+		if !sleep(ctx, w.opts.Debounce/5) {
 			return nil
 		}
 		forced = err != nil // what broke off is begun anew
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.asked:
+		case <-w.reloadRequests:
 			forced = true
 		case <-b.rung:
 		case <-poll.C:
@@ -199,99 +201,99 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// turn is one look, and a load when something has moved or force says so.
-func (w *Watcher) turn(ctx context.Context, force bool) {
-	if !force && w.seen.moved() == "" {
-		if w.refused != nil {
-			w.swap(ctx, w.refused)
+// check is one look, and a load when something has moved or force says so.
+func (w *Watcher) check(ctx context.Context, force bool) {
+	if !force && w.fingerprint.changed() == "" {
+		if w.pendingSwap != nil {
+			w.swap(ctx, w.pendingSwap)
 		}
 		return
 	}
-	rested, c, err := w.settled(ctx)
+	rested, c, err := w.loadSettled(ctx)
 	if !rested {
 		return
 	}
-	w.refused = nil
+	w.pendingSwap = nil
 	switch {
 	case err != nil:
-		w.fail(asFaults(w.seen.last, err))
+		w.reportFailure(asFaults(w.fingerprint.lastRead, err))
 	case c.Digest == w.State().Digest:
-		w.recovered()
+		w.reportRecovery()
 	default:
-		o := &offer{config: c, written: c.Settings}
-		o.waiting = c.keep(w.first)
-		if c.Redis != nil && c.unshared != nil { // the file no longer has the key redis, which waits for a restart
-			w.fail(Faults{c.unshared})
+		o := &candidate{config: c, writtenSettings: c.Settings}
+		o.restartKeys = c.keepRestartOnly(w.initial)
+		if c.Redis != nil && c.missingReplicas != nil { // the file no longer has the key redis, which waits for a restart
+			w.reportFailure(Faults{c.missingReplicas})
 			return
 		}
 		w.swap(ctx, o)
 	}
 }
 
-// restless is after how long files that never come to rest are a failure.
-const restless = 10 * time.Second
+// settleTimeout is after how long files that never come to rest are a failure.
+const settleTimeout = 10 * time.Second
 
-// settled loads files that are at rest, and returns false when ctx ends before
+// loadSettled loads files that are at rest, and returns false when ctx ends before
 // they are.
-func (w *Watcher) settled(ctx context.Context) (rested bool, c *Config, err error) {
+func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *Config, err error) {
 	for tries := time.Duration(1); ; tries++ {
-		before := w.seen.again()
-		if !pause(ctx, w.opts.Debounce) {
+		before := w.fingerprint.retake()
+		if !sleep(ctx, w.opts.Debounce) {
 			return false, nil, nil
 		}
-		moved := before.moved()
+		moved := before.changed()
 		if moved == "" {
-			s := newSight(w.path)
-			err = caught(func() (err error) { c, err = w.load(s); return err })
-			s.forget()
-			w.seen = s
+			s := newFingerprint(w.path)
+			err = safely(func() (err error) { c, err = w.load(s); return err })
+			s.dropCache()
+			w.fingerprint = s
 			// A file that was not known before has yet to be seen at rest.
-			if !s.within(before) && !pause(ctx, w.opts.Debounce) {
+			if !s.coveredBy(before) && !sleep(ctx, w.opts.Debounce) {
 				return false, nil, nil
 			}
-			moved = s.moved()
+			moved = s.changed()
 		}
 		if moved == "" {
 			return true, c, err
 		}
-		if tries*w.opts.Debounce >= restless {
-			w.fail(Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
+		if tries*w.opts.Debounce >= settleTimeout {
+			w.reportFailure(Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
 		}
 	}
 }
 
-// offer is a configuration for Swap.
-type offer struct {
-	config  *Config
-	written Settings // as in the file
-	waiting []string // the keys in which config differs from it
+// candidate is a configuration for Swap.
+type candidate struct {
+	config          *Config
+	writtenSettings Settings // as in the file
+	restartKeys     []string // the keys in which config differs from it
 }
 
-func (w *Watcher) swap(ctx context.Context, o *offer) {
-	if err := caught(func() error { return w.opts.Swap(ctx, o.config) }); err != nil {
+func (w *Watcher) swap(ctx context.Context, o *candidate) {
+	if err := safely(func() error { return w.opts.Swap(ctx, o.config) }); err != nil {
 		if ctx.Err() != nil {
 			return // it was broken off, which says nothing of the configuration
 		}
-		w.refused = o
-		w.fail(asFaults(w.path, err))
+		w.pendingSwap = o
+		w.reportFailure(asFaults(w.path, err))
 		return
 	}
-	w.refused = nil
+	w.pendingSwap = nil
 	now := w.opts.Now()
 	w.mu.Lock()
-	w.state.Digest, w.state.Since, w.state.RestartKeys = o.config.Digest, now, o.waiting
+	w.state.Digest, w.state.Since, w.state.RestartKeys = o.config.Digest, now, o.restartKeys
 	w.mu.Unlock()
-	w.tell(Event{Kind: Reloaded})
-	w.recovered()
-	written := o.written
-	if changed := written.keep(w.written); len(changed) > 0 && len(o.waiting) > 0 {
-		w.tell(Event{Kind: RestartRequired, Keys: o.waiting})
+	w.emit(Event{Kind: Reloaded})
+	w.reportRecovery()
+	written := o.writtenSettings
+	if changed := written.keepRestartOnly(w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {
+		w.emit(Event{Kind: RestartRequired, Keys: o.restartKeys})
 	}
-	w.written = o.written
+	w.writtenSettings = o.writtenSettings
 }
 
-// fail says why the files are not served.
-func (w *Watcher) fail(faults Faults) {
+// reportFailure says why the files are not served.
+func (w *Watcher) reportFailure(faults Faults) {
 	now := w.opts.Now()
 	w.mu.Lock()
 	w.state.Faults = faults
@@ -299,22 +301,22 @@ func (w *Watcher) fail(faults Faults) {
 		w.state.FailingSince = now
 	}
 	w.mu.Unlock()
-	if text := faults.Error(); text != w.told {
-		w.told = text
-		w.tell(Event{Kind: Failed, Faults: faults})
+	if text := faults.Error(); text != w.lastFailure {
+		w.lastFailure = text
+		w.emit(Event{Kind: Failed, Faults: faults})
 	}
 }
 
-// recovered says that the files are served, if they were not.
-func (w *Watcher) recovered() {
-	if w.told == "" {
+// reportRecovery says that the files are served, if they were not.
+func (w *Watcher) reportRecovery() {
+	if w.lastFailure == "" {
 		return
 	}
-	w.told = ""
+	w.lastFailure = ""
 	w.mu.Lock()
 	w.state.Faults, w.state.FailingSince = nil, time.Time{}
 	w.mu.Unlock()
-	w.tell(Event{Kind: Recovered})
+	w.emit(Event{Kind: Recovered})
 }
 
 // deaf reports the first trouble of the bell.
@@ -323,16 +325,16 @@ func (w *Watcher) deaf(b *bell) {
 	case err := <-b.trouble:
 		if !w.deafened {
 			w.deafened = true
-			w.tell(Event{Kind: Polling, Faults: Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
+			w.emit(Event{Kind: Polling, Faults: Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
 		}
 	default:
 	}
 }
 
-func (w *Watcher) tell(e Event) {
+func (w *Watcher) emit(e Event) {
 	e.Digest = w.State().Digest
 	// There is nobody left to tell that telling failed.
-	_ = caught(func() error { w.opts.Report(e); return nil })
+	_ = safely(func() error { w.opts.Report(e); return nil })
 }
 
 // asFaults are the faults that err is, or one at a file.
@@ -344,9 +346,9 @@ func asFaults(file string, err error) Faults {
 	return Faults{{File: file, Message: err.Error()}}
 }
 
-// caught runs f. What f panics with is an error that shows nothing of the value,
+// safely runs f. What f panics with is an error that shows nothing of the value,
 // which may hold a secret, unless it is of the runtime's own.
-func caught(f func() error) (err error) {
+func safely(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -359,8 +361,8 @@ func caught(f func() error) (err error) {
 	return f()
 }
 
-// pause waits, and returns false when ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, and returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -81,7 +81,7 @@ func open(t testing.TB, main string, opts WatcherOptions) *house {
 	}
 	h.Watcher = NewWatcher(main, first, opts)
 	whole := h.load
-	h.load = func(s *sight) (*Config, error) { h.loads.Add(1); return whole(s) }
+	h.load = func(s *fingerprint) (*Config, error) { h.loads.Add(1); return whole(s) }
 	return h
 }
 
@@ -253,7 +253,7 @@ func TestEmbedded(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewWatcher("", c, WatcherOptions{Report: func(e Event) { t.Errorf("found the event %+v", e) }})
-		w.load = func(*sight) (*Config, error) { t.Error("it loads"); return nil, errors.New("no") }
+		w.load = func(*fingerprint) (*Config, error) { t.Error("it loads"); return nil, errors.New("no") }
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		w.Reload()
@@ -332,7 +332,7 @@ func TestLeavesNothing(t *testing.T) {
 	h.save("limits.yaml", "replicas: 4\n# end\n")
 	h.await("the change is served", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()
-	if n := len(slices.Collect(maps.Keys(h.seen.memo))); n > 0 {
+	if n := len(slices.Collect(maps.Keys(h.fingerprint.cache))); n > 0 {
 		t.Errorf("the bytes of %d files are kept", n)
 	}
 }

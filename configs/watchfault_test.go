@@ -182,7 +182,7 @@ func TestPanicWhileLoading(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			slow(t, nil, func(t *testing.T, h *house) {
 				sound := h.load
-				h.load = func(s *sight) (*Config, error) {
+				h.load = func(s *fingerprint) (*Config, error) {
 					c, err := sound(s)
 					if err == nil && c.Limits.Replicas == 4 {
 						broken()
@@ -212,7 +212,7 @@ func TestPanicWhileLoading(t *testing.T) {
 // TestPanicElsewhere breaks the watch itself: the process lives on.
 func TestPanicElsewhere(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *house) {
-		h.seen = nil
+		h.fingerprint = nil
 		h.start()
 		time.Sleep(time.Minute)
 		h.expect("failed")

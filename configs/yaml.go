@@ -13,59 +13,59 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// endLine is the last line of every complete configuration file.
-const endLine = "# end"
+// EndLine is the last line of every complete configuration file.
+const EndLine = "# end"
 
 // maxNesting bounds the depth of a configuration file.
 const maxNesting = 200
 
-// readYAML reads one strict YAML document: complete, UTF-8, a single document
+// ReadYAML reads one strict YAML document: complete, UTF-8, a single document
 // without directives, anchors, aliases, merge keys, tags, or keys that stand
 // twice or are not strings. It returns the node under the document.
-func readYAML(r *report, file string, data []byte) (node, bool) {
-	if f := checkText(file, data); f != nil {
-		r.add(f)
-		return node{}, false
+func ReadYAML(r *Report, file string, data []byte) (Node, bool) {
+	if f := CheckText(file, data); f != nil {
+		r.Add(f)
+		return Node{}, false
 	}
 	root, ok := parseYAML(r, file, data)
-	return root, ok && root.clean(0)
+	return root, ok && root.checkStrict(0)
 }
 
 // parseYAML reads one document, and returns the node under it. What stands in it
 // was not looked at.
-func parseYAML(r *report, file string, data []byte) (node, bool) {
+func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkDirectives(file, data); f != nil {
-		r.add(f)
-		return node{}, false
+		r.Add(f)
+		return Node{}, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			r.add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
+			r.Add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 		} else {
-			r.add(syntaxFault(file, data, err))
+			r.Add(syntaxFault(file, data, err))
 		}
-		return node{}, false
+		return Node{}, false
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); err == nil {
-		r.add(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
-		return node{}, false
+		r.Add(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
+		return Node{}, false
 	} else if !errors.Is(err, io.EOF) {
-		r.add(syntaxFault(file, data, err))
-		return node{}, false
+		r.Add(syntaxFault(file, data, err))
+		return Node{}, false
 	}
-	root := node{report: r, file: file, Node: document.Content[0]}
+	root := Node{Report: r, File: file, Node: document.Content[0]}
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
-		r.add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
-		return node{}, false
+		r.Add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
+		return Node{}, false
 	}
 	return root, true
 }
 
-// checkText holds what every configuration file must be before it is read.
-func checkText(file string, data []byte) *Fault {
+// CheckText holds what every configuration file must be before it is read.
+func CheckText(file string, data []byte) *Fault {
 	if f := checkUTF8(file, data); f != nil {
 		return f
 	}
@@ -104,16 +104,16 @@ func checkControls(file string, data []byte) *Fault {
 		case r == '\r' && at+1 < len(data) && data[at+1] == '\n':
 		case r == '\r':
 			return faultAt(file, data, at, "found a carriage return alone; expected a line feed")
-		case hidden(r):
+		case IsControl(r):
 			return faultAt(file, data, at, fmt.Sprintf("found the character %U; expected text without control characters", r))
 		}
 	}
 	return nil
 }
 
-// hidden tells whether a character is a control character, a line end that is
+// IsControl tells whether a character is a control character, a line end that is
 // none to an editor, or no character at all.
-func hidden(r rune) bool {
+func IsControl(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r&0xFFFE == 0xFFFE
 }
 
@@ -137,26 +137,26 @@ func faultAt(file string, data []byte, at int, message string) *Fault {
 // saved halfway. It never shows the line that it found: there may be a secret.
 func checkEnd(file string, data []byte) *Fault {
 	if len(data) == 0 {
-		return &Fault{File: file, Message: fmt.Sprintf("found an empty file; expected at least the line %q, the last of every complete file", endLine)}
+		return &Fault{File: file, Message: fmt.Sprintf("found an empty file; expected at least the line %q, the last of every complete file", EndLine)}
 	}
 	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), "\n")
 	last := lines[len(lines)-1]
-	if last == endLine {
+	if last == EndLine {
 		return nil
 	}
 	f := &Fault{File: file, Line: len(lines)}
-	switch earlier := slices.Index(lines, endLine); {
+	switch earlier := slices.Index(lines, EndLine); {
 	case earlier >= 0:
 		f.Line = earlier + 2
 		what := "more"
 		if strings.TrimSpace(strings.Join(lines[earlier+1:], "")) == "" {
 			what = "an empty line"
 		}
-		f.Message = fmt.Sprintf("found %s after the line %q; expected it as the last line", what, endLine)
+		f.Message = fmt.Sprintf("found %s after the line %q; expected it as the last line", what, EndLine)
 	case strings.EqualFold(strings.Join(strings.Fields(last), ""), "#end"):
-		f.Message = fmt.Sprintf("found %q; expected %q as the last line, spelled so", last, endLine)
+		f.Message = fmt.Sprintf("found %q; expected %q as the last line, spelled so", last, EndLine)
 	default:
-		f.Message = fmt.Sprintf("found the end of the file without the line %q, so it may be incomplete; expected that line as the last", endLine)
+		f.Message = fmt.Sprintf("found the end of the file without the line %q, so it may be incomplete; expected that line as the last", EndLine)
 	}
 	return f
 }
@@ -217,44 +217,44 @@ func characterAt(data []byte, line, column int) string {
 	return fmt.Sprintf("%q", string(row[column-1]))
 }
 
-// clean reports what strict YAML does not allow anywhere, and tells whether
+// checkStrict reports what strict YAML does not allow anywhere, and tells whether
 // there was nothing of it.
-func (n node) clean(depth int) bool {
+func (n Node) checkStrict(depth int) bool {
 	if depth > maxNesting {
-		return n.fail("found nesting deeper than %d levels; expected less", maxNesting)
+		return n.Fail("found nesting deeper than %d levels; expected less", maxNesting)
 	}
 	if n.Anchor != "" || n.Kind == yaml.AliasNode {
-		return n.fail("found an anchor or alias; expected the value itself")
+		return n.Fail("found an anchor or alias; expected the value itself")
 	}
 	if n.Style&yaml.TaggedStyle != 0 || n.Tag == "!" {
-		return n.fail("found a tag; expected the value without one, in quotes if it starts with !")
+		return n.Fail("found a tag; expected the value without one, in quotes if it starts with !")
 	}
 	ok := true
 	if n.Kind == yaml.MappingNode {
-		seen := map[string]node{}
+		seen := map[string]Node{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.with(n.Content[i])
+			key := n.With(n.Content[i])
 			switch {
 			case key.Kind == yaml.AliasNode:
 				continue
 			case key.Kind != yaml.ScalarNode:
-				ok = key.fail("found %s as a key; expected a string", key.what())
+				ok = key.Fail("found %s as a key; expected a string", key.TypeName())
 				continue
 			case key.ShortTag() == "!!merge":
-				ok = key.fail("found the merge key %s; expected the members themselves", key.excerpt())
+				ok = key.Fail("found the merge key %s; expected the members themselves", key.Excerpt())
 				continue
 			case key.ShortTag() != "!!str":
-				ok = key.fail("found %s as a key; expected a string: put it in quotes", key.found())
+				ok = key.Fail("found %s as a key; expected a string: put it in quotes", key.Describe())
 				continue
 			}
 			if first, twice := seen[key.Value]; twice {
-				ok = key.fail("found the key %s again; expected it once (it stands at line %d already)", key.excerpt(), first.Line)
+				ok = key.Fail("found the key %s again; expected it once (it stands at line %d already)", key.Excerpt(), first.Line)
 			}
 			seen[key.Value] = key
 		}
 	}
 	for _, c := range n.Content {
-		ok = n.with(c).clean(depth+1) && ok
+		ok = n.With(c).checkStrict(depth+1) && ok
 	}
 	return ok
 }

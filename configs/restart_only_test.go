@@ -68,7 +68,7 @@ func TestKeep(t *testing.T) {
 		s := defaultSettings()
 		change(&s)
 		s.Auth.AllowAnyListener, s.PolicyFile = true, "other.csv"
-		if waiting := s.keep(first); !slices.Equal(waiting, []string{key}) {
+		if waiting := s.keepRestartOnly(first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
 		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
@@ -105,7 +105,7 @@ func TestEverySettingIsDecided(t *testing.T) {
 	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
 	first, other := defaultSettings(), Settings{PrincipalsFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
-	other.keep(first)
+	other.keepRestartOnly(first)
 	kept := reflect.ValueOf(other)
 	settings := reflect.TypeFor[Settings]()
 	for i := range settings.NumField() {

@@ -15,14 +15,14 @@ func BenchmarkLook(b *testing.B) {
 				files[fmt.Sprintf("tools/more%d.yaml", n)] = entry{data: strings.ReplaceAll(files["tools/web.yaml"].data, "web.search", fmt.Sprintf("more.tool%d", n))}
 			}
 			main := write(b, b.TempDir(), files)
-			s := newSight(main)
+			s := newFingerprint(main)
 			if _, err := load(s, main, ""); err != nil {
 				b.Fatal(err)
 			}
-			s.forget()
+			s.dropCache()
 			b.ReportAllocs()
 			for b.Loop() {
-				if moved := s.moved(); moved != "" {
+				if moved := s.changed(); moved != "" {
 					b.Fatalf("%s moved", moved)
 				}
 			}
@@ -33,7 +33,7 @@ func BenchmarkLook(b *testing.B) {
 // BenchmarkFolders is what finding the folders for the notices costs, each look.
 func BenchmarkFolders(b *testing.B) {
 	main := linked(b, b.TempDir(), generationOf(b, 1))
-	s := newSight(main)
+	s := newFingerprint(main)
 	if _, err := load(s, main, ""); err != nil {
 		b.Fatal(err)
 	}

@@ -15,13 +15,13 @@ import (
 // changing changes files while a load reads: after each read of a file whose
 // name ends in after, it writes once.
 type changing struct {
-	*sight
+	*fingerprint
 	after string
 	write func()
 }
 
 func (c changing) read(name string) ([]byte, error) {
-	data, err := c.sight.read(name)
+	data, err := c.fingerprint.read(name)
 	if strings.HasSuffix(name, c.after) {
 		c.write()
 	}
@@ -37,9 +37,9 @@ func TestChangedWhileLoading(t *testing.T) {
 				generation := func(n int) map[string]entry { return generationOf(t, n) }
 				overlay(t, h.dir, generation(1))
 				next, mixed := 2, 0
-				h.load = func(s *sight) (*Config, error) {
+				h.load = func(s *fingerprint) (*Config, error) {
 					h.loads.Add(1)
-					c, err := load(changing{sight: s, after: after, write: func() {
+					c, err := load(changing{fingerprint: s, after: after, write: func() {
 						if next < 6 {
 							write(t, h.dir, generation(next))
 							next++
@@ -165,7 +165,7 @@ func TestOneReadAFile(t *testing.T) {
 	main := write(t, dir, with(t, map[string]string{"callgate.yaml": "workspaces: both.yaml\nlimits: both.yaml\nregistry: {files: [tools/*.yaml, tools/w*.yaml]}\n# end\n"}))
 	both := filepath.Join(dir, "both.yaml")
 	must(t, os.WriteFile(both, []byte("replicas: 2\n# end\n"), 0o600))
-	s := newSight(main)
+	s := newFingerprint(main)
 	data, err := s.read(both)
 	must(t, err)
 	must(t, os.WriteFile(both, []byte("replicas: 3\n# end\n"), 0o600))
@@ -173,19 +173,19 @@ func TestOneReadAFile(t *testing.T) {
 	if err != nil || !bytes.Equal(again, data) {
 		t.Errorf("the second read gave %q, %v; expected %q", again, err, data)
 	}
-	if s.moved() != both {
-		t.Errorf("found that %q moved; expected %q", s.moved(), both)
+	if s.changed() != both {
+		t.Errorf("found that %q moved; expected %q", s.changed(), both)
 	}
 }
 
 // TestPrints tells readings apart that look alike.
 func TestPrints(t *testing.T) {
 	seen := map[[32]byte]string{}
-	for _, r := range []reading{{}, {data: []byte("x")}, {err: errors.New("x")}, {data: []byte("!x")}, {data: []byte("=x")}, {err: errors.New("")}} {
+	for _, r := range []fileRead{{}, {data: []byte("x")}, {err: errors.New("x")}, {data: []byte("!x")}, {data: []byte("=x")}, {err: errors.New("")}} {
 		what := fmt.Sprintf("%q, %v", r.data, r.err)
-		if other, twice := seen[r.print()]; twice {
+		if other, twice := seen[r.hash()]; twice {
 			t.Errorf("%s and %s have one print", what, other)
 		}
-		seen[r.print()] = what
+		seen[r.hash()] = what
 	}
 }

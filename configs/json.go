@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// readJSON reads one strict JSON value into the same tree as readYAML, with the
+// ReadJSON reads one strict JSON value into the same tree as ReadYAML, with the
 // line and column of every value.
-func readJSON(r *report, file string, data []byte) (node, bool) {
+func ReadJSON(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkUTF8(file, data); f != nil {
-		r.add(f)
-		return node{}, false
+		r.Add(f)
+		return Node{}, false
 	}
 	j := jsonReader{decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data}
 	for i, c := range data {
@@ -27,16 +27,16 @@ func readJSON(r *report, file string, data []byte) (node, bool) {
 	}
 	root, err := j.value()
 	if err != nil {
-		r.add(j.fault(file, err))
-		return node{}, false
+		r.Add(j.fault(file, err))
+		return Node{}, false
 	}
 	end := len(data) - len(bytes.TrimLeft(data[j.decoder.InputOffset():], " \t\r\n"))
 	if end < len(data) {
-		r.add(faultAt(file, data, end, "found more after the JSON value; expected one value"))
-		return node{}, false
+		r.Add(faultAt(file, data, end, "found more after the JSON value; expected one value"))
+		return Node{}, false
 	}
-	n := node{Node: root, report: r, file: file}
-	return n, n.clean(0)
+	n := Node{Node: root, Report: r, File: file}
+	return n, n.checkStrict(0)
 }
 
 // fault translates an error of the JSON reader, without the text that it quotes.
@@ -109,7 +109,7 @@ func (j *jsonReader) next() (*yaml.Node, error) {
 			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle
 		case '0':
 			n.Tag = "!!float"
-			if plainInt.MatchString(n.Value) {
+			if jsonInteger.MatchString(n.Value) {
 				n.Tag = "!!int"
 			}
 		case 't', 'f':

@@ -80,8 +80,8 @@ func (p Pin) ContentDigest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// pinFile is what a pin file holds.
-type pinFile struct {
+// lockfile is what a pin file holds.
+type lockfile struct {
 	Server string `json:"server"`
 	Tools  []Pin  `json:"tools"`
 }
@@ -91,33 +91,33 @@ func LockfilePath(dataDir, server string) string {
 	return filepath.Join(dataDir, "servers", server+".json")
 }
 
-// readPins reads the pin file of a server.
-func readPins(r *report, file, of string, data []byte) (pins []Pin, nodes []node) {
-	root, ok := readJSON(r, file, data)
+// readLockfile reads the pin file of a server.
+func readLockfile(r *Report, file, of string, data []byte) (pins []Pin, nodes []Node) {
+	root, ok := ReadJSON(r, file, data)
 	if !ok {
 		return nil, nil
 	}
 	var server string
-	root.object(
-		field{"server", func(n node) { n.text("the server's name", &server) }},
-		field{"tools", func(n node) {
-			n.list("tools", func(_ int, item node) {
+	root.Object(
+		field{"server", func(n Node) { n.Text("the server's name", &server) }},
+		field{"tools", func(n Node) {
+			n.List("tools", func(_ int, item Node) {
 				var p Pin
-				item.object(
-					field{"name", func(n node) { n.text("the tool's name on its server", &p.Name) }},
-					field{"version", func(n node) { n.text("its version", &p.Version) }},
-					field{"endpoint", func(n node) { n.text("where its calls go", &p.Endpoint) }},
-					field{"digest", func(n node) { n.text("the digest of what was accepted", &p.Digest) }},
-					field{"description", func(n node) { n.text("its description", &p.Description) }},
-					field{"input_schema", func(n node) { n.schema(&p.InputSchema) }},
-					field{"output_schema", func(n node) { n.schema(&p.OutputSchema) }},
+				item.Object(
+					field{"name", func(n Node) { n.Text("the tool's name on its server", &p.Name) }},
+					field{"version", func(n Node) { n.Text("its version", &p.Version) }},
+					field{"endpoint", func(n Node) { n.Text("where its calls go", &p.Endpoint) }},
+					field{"digest", func(n Node) { n.Text("the digest of what was accepted", &p.Digest) }},
+					field{"description", func(n Node) { n.Text("its description", &p.Description) }},
+					field{"input_schema", func(n Node) { n.schema(&p.InputSchema) }},
+					field{"output_schema", func(n Node) { n.schema(&p.OutputSchema) }},
 				)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})
 		}},
 	)
 	if server != of {
-		root.fail("found what was accepted of the server %q; expected that of %q", server, of)
+		root.Fail("found what was accepted of the server %q; expected that of %q", server, of)
 	}
 	return pins, nodes
 }
@@ -134,7 +134,7 @@ type Acceptance struct {
 func Accept(s ToolServer, offers []DiscoveredTool) *Acceptance {
 	out := &Acceptance{}
 	for _, o := range offers {
-		p, err := out.accept(s, o)
+		p, err := out.judge(s, o)
 		if err == nil {
 			_, err = registry.New([]registry.Tool{{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.run(p)}})
 		}
@@ -144,13 +144,13 @@ func Accept(s ToolServer, offers []DiscoveredTool) *Acceptance {
 		}
 		out.Pins = append(out.Pins, p)
 	}
-	out.collisions(s)
+	out.refuseCollisions(s)
 	return out
 }
 
-// collisions refuses pins that cannot stand beside one another: the second of two
+// refuseCollisions refuses pins that cannot stand beside one another: the second of two
 // that are the same, or that one name map would join.
-func (a *Acceptance) collisions(s ToolServer) {
+func (a *Acceptance) refuseCollisions(s ToolServer) {
 	bare := make([]registry.Tool, len(a.Pins))
 	for i, p := range a.Pins {
 		bare[i] = registry.Tool{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
@@ -160,7 +160,7 @@ func (a *Acceptance) collisions(s ToolServer) {
 		return
 	}
 	refused := map[int]bool{}
-	for _, f := range loadErrors(err) {
+	for _, f := range LoadErrors(err) {
 		refused[f.Tool] = true
 		a.refuse(s, a.Pins[f.Tool].Name, f)
 	}
@@ -176,7 +176,7 @@ func (a *Acceptance) collisions(s ToolServer) {
 // refuse notes why an offer is not accepted.
 func (a *Acceptance) refuse(s ToolServer, tool string, err error) {
 	reasons := []string{err.Error()}
-	if faults := loadErrors(err); len(faults) > 0 {
+	if faults := LoadErrors(err); len(faults) > 0 {
 		reasons = nil
 		for _, f := range faults {
 			reasons = append(reasons, f.Message)
@@ -187,8 +187,8 @@ func (a *Acceptance) refuse(s ToolServer, tool string, err error) {
 	}
 }
 
-// accept makes a pin of one offer.
-func (a *Acceptance) accept(s ToolServer, o DiscoveredTool) (Pin, error) {
+// judge makes a pin of one offer.
+func (a *Acceptance) judge(s ToolServer, o DiscoveredTool) (Pin, error) {
 	switch {
 	case o.Unusable != "":
 		return Pin{}, errors.New(o.Unusable)
@@ -199,7 +199,7 @@ func (a *Acceptance) accept(s ToolServer, o DiscoveredTool) (Pin, error) {
 	if err != nil {
 		return Pin{}, err
 	}
-	stated := map[string]json.RawMessage{"name": quoted(s.ToolName(o.Name)), "inputSchema": o.InputSchema}
+	stated := map[string]json.RawMessage{"name": quoteJSON(s.ToolName(o.Name)), "inputSchema": o.InputSchema}
 	if o.InputSchema == nil {
 		delete(stated, "inputSchema")
 	}
@@ -210,14 +210,14 @@ func (a *Acceptance) accept(s ToolServer, o DiscoveredTool) (Pin, error) {
 	if err != nil {
 		return Pin{}, err
 	}
-	r := report{all: true}
+	r := Report{Unlimited: true}
 	im := newImporter(&r)
-	root, ok := readJSON(&r, s.Name, data)
+	root, ok := ReadJSON(&r, s.Name, data)
 	if ok {
-		im.tool(root, func(n node, t *importedTool) { t.fromMCP(n, "") })
+		im.add(root, func(n Node, t *importedTool) { t.fromMCP(n, "") })
 	}
 	if len(im.tools) == 0 {
-		return Pin{}, errors.New(reasons(r.faults))
+		return Pin{}, errors.New(joinMessages(r.Faults))
 	}
 	t := im.tools[0]
 	for _, f := range t.changes {
@@ -232,9 +232,9 @@ func (a *Acceptance) accept(s ToolServer, o DiscoveredTool) (Pin, error) {
 	}, nil
 }
 
-// reasons joins faults without their places, which are in no file of the
+// joinMessages joins faults without their places, which are in no file of the
 // operator's.
-func reasons(faults Faults) string {
+func joinMessages(faults Faults) string {
 	var b bytes.Buffer
 	for i, f := range faults {
 		if i > 0 {
@@ -245,7 +245,7 @@ func reasons(faults Faults) string {
 	return b.String()
 }
 
-func quoted(s string) json.RawMessage {
+func quoteJSON(s string) json.RawMessage {
 	q, _ := json.Marshal(s) // a string cannot fail
 	return q
 }
@@ -253,16 +253,16 @@ func quoted(s string) json.RawMessage {
 // ParseLockfile reads what EncodeLockfile has written of a server, strictly. file is its name,
 // for what is wrong with it.
 func ParseLockfile(file, server string, data []byte) ([]Pin, error) {
-	var r report
-	pins, _ := readPins(&r, file, server, data)
-	return pins, r.err()
+	var r Report
+	pins, _ := readLockfile(&r, file, server, data)
+	return pins, r.Err()
 }
 
 // EncodeLockfile is what the pin file of a server holds with these pins.
 func EncodeLockfile(server string, pins []Pin) ([]byte, error) {
 	pins = slices.Clone(pins)
 	slices.SortFunc(pins, func(a, b Pin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
-	data, err := json.MarshalIndent(pinFile{server, pins}, "", " ")
+	data, err := json.MarshalIndent(lockfile{server, pins}, "", " ")
 	return append(wrapper.Escape(data), '\n'), err
 }
 
@@ -274,18 +274,18 @@ func (c *Config) CheckLockfile(server string, pins []Pin) error {
 		return err
 	}
 	main := c.Files[0]
-	_, err = load(overlaid{disk{root: filepath.Dir(main)}, LockfilePath(c.DataDir, server), data}, main, "")
+	_, err = load(overlaySource{disk{root: filepath.Dir(main)}, LockfilePath(c.DataDir, server), data}, main, "")
 	return err
 }
 
-// overlaid is a source in which one file is another.
-type overlaid struct {
+// overlaySource is a source in which one file is another.
+type overlaySource struct {
 	source
 	name string
 	data []byte
 }
 
-func (o overlaid) read(name string) ([]byte, error) {
+func (o overlaySource) read(name string) ([]byte, error) {
 	if name == o.name {
 		return o.data, nil
 	}
@@ -317,7 +317,7 @@ func (c *Config) WriteLockfile(server string, pins []Pin) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := c.stillPinned(server); err != nil {
+	if err := c.checkLockfileUnchanged(server); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), file); err != nil {
@@ -332,14 +332,14 @@ func (c *Config) WriteLockfile(server string, pins []Pin) (err error) {
 	return nil
 }
 
-// stillPinned tells whether the pins of a server are those of the configuration.
-func (c *Config) stillPinned(server string) error {
+// checkLockfileUnchanged tells whether the pins of a server are those of the configuration.
+func (c *Config) checkLockfileUnchanged(server string) error {
 	file := LockfilePath(c.DataDir, server)
 	data, err := disk{}.read(file)
 	var now []Pin
 	if err == nil {
 		now, err = ParseLockfile(file, server, data)
-	} else if isAbsent(err) {
+	} else if IsAbsent(err) {
 		err = nil
 	}
 	if err == nil && !reflect.DeepEqual(now, c.Pins[server]) {

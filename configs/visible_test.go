@@ -188,7 +188,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	}
 	shown()
 	// A file that an older release wrote, or an editor, holds the texts themselves.
-	raw, err := json.Marshal(pinFile{"hub", []Pin{{Name: "search", Digest: digest, Description: hiddenText, InputSchema: search.InputSchema, OutputSchema: search.OutputSchema}}})
+	raw, err := json.Marshal(lockfile{"hub", []Pin{{Name: "search", Digest: digest, Description: hiddenText, InputSchema: search.InputSchema, OutputSchema: search.OutputSchema}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown()
-	raw, err = json.Marshal(pinFile{"hub", []Pin{{Name: "search", Digest: digest, InputSchema: word.InputSchema}}})
+	raw, err = json.Marshal(lockfile{"hub", []Pin{{Name: "search", Digest: digest, InputSchema: word.InputSchema}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,339 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Node is one value of a file that clean has passed, with its place. Its
+// methods read it as one type, and report what else it is.
+type Node struct {
+	*yaml.Node
+	Report *Report
+	File   string
+}
+
+func (n Node) With(other *yaml.Node) Node { return Node{Node: other, Report: n.Report, File: n.File} }
+
+// Fail reports a fault at the node. It returns false, so that a reader can end
+// with it.
+func (n Node) Fail(format string, args ...any) bool {
+	n.Report.Add(&Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
+	return false
+}
+
+func (n Node) Warn(format string, args ...any) {
+	n.Report.Warnings = append(n.Report.Warnings, &Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
+}
+
+// TypeName names the type of a value, for messages.
+func (n Node) TypeName() string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.ShortTag() {
+	case "!!int":
+		return "a whole number"
+	case "!!float":
+		return "a number"
+	case "!!bool":
+		return "a boolean"
+	case "!!null":
+		return "nothing"
+	case "!!merge":
+		return "a merge key"
+	}
+	return "a string"
+}
+
+// Excerpt shows a scalar, cut when long.
+func (n Node) Excerpt() string {
+	if n.Kind != yaml.ScalarNode {
+		return "that"
+	}
+	v := n.Value
+	if len(v) > 40 {
+		v = strings.ToValidUTF8(v[:40], "") + "…"
+	}
+	return strconv.Quote(v)
+}
+
+// Describe names a value with what it is, for messages; nothing may be read so that
+// can hold a secret.
+func (n Node) Describe() string {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		return n.TypeName()
+	}
+	kind := strings.TrimPrefix(n.TypeName(), "a ")
+	if n.IsString() {
+		return "the string " + n.Excerpt()
+	}
+	return "the " + kind + " " + strings.Trim(n.Excerpt(), `"`)
+}
+
+// field is one key that a mapping may have.
+type field struct {
+	key  string
+	read func(Node)
+}
+
+// Object reads a mapping of known keys. It reports every other key.
+func (n Node) Object(fields ...field) {
+	if n.Kind != yaml.MappingNode {
+		n.Fail("found %s; expected a mapping with %s", n.TypeName(), names(fields))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.With(n.Content[i]), n.With(n.Content[i+1])
+		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
+		if at >= 0 {
+			fields[at].read(value)
+			continue
+		}
+		hint := ""
+		if near := nearest(key.Value, keys(fields)); near != "" {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		key.Fail("found the unknown key %s%s; expected %s", key.Excerpt(), hint, strings.Replace(names(fields), "the keys", "one of the keys", 1))
+	}
+}
+
+func keys(fields []field) []string {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.key
+	}
+	return all
+}
+
+// names lists the keys that may stand, for messages.
+func names(fields []field) string {
+	if len(fields) == 1 {
+		return "the key " + fields[0].key
+	}
+	return "the keys " + strings.Join(keys(fields), ", ")
+}
+
+// Members reads a mapping whose keys are the operator's own.
+func (n Node) Members(of string, read func(key, value Node)) {
+	if n.Kind != yaml.MappingNode {
+		n.Fail("found %s; expected a mapping of %s", n.TypeName(), of)
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		read(n.With(n.Content[i]), n.With(n.Content[i+1]))
+	}
+}
+
+// List reads a sequence.
+func (n Node) List(of string, read func(i int, item Node)) {
+	if n.Kind != yaml.SequenceNode {
+		n.Fail("found %s; expected a list of %s", n.TypeName(), of)
+		return
+	}
+	for i, c := range n.Content {
+		read(i, n.With(c))
+	}
+}
+
+func (n Node) IsString() bool {
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	tag := n.ShortTag()
+	return tag == "!!str" || tag == "!!timestamp" // a date is a string here
+}
+
+// Text reads a string that is not empty.
+func (n Node) Text(of string, into *string) {
+	if !n.IsString() {
+		n.Fail("found %s; expected a string: %s", n.TypeName(), of)
+		return
+	}
+	if n.Value == "" {
+		n.Fail("found an empty string; expected one with text: %s", of)
+		return
+	}
+	*into = n.Value
+}
+
+// Texts reads a list of strings that are not empty.
+func (n Node) Texts(of string, into *[]string) {
+	n.List(of, func(_ int, item Node) {
+		var s string
+		item.Text("one of the "+of, &s)
+		*into = append(*into, s)
+	})
+}
+
+// Choice reads one of a few words.
+func (n Node) Choice(of string, words []string, into *string) {
+	if !n.IsString() || !slices.Contains(words, n.Value) {
+		n.Fail("found %s; expected %s: %s", n.Describe(), either(words), of)
+		return
+	}
+	*into = n.Value
+}
+
+// either lists words of which one is expected.
+func either(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(w)
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}
+
+// jsonInteger is a whole number as JSON writes it: no octal, no underscores.
+var jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// Int reads a whole number within bounds.
+func (n Node) Int(of string, low, high int64, into *int64) {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !jsonInteger.MatchString(n.Value) || err != nil || v < low || v > high {
+		n.Fail("found %s; expected a whole number from %d to %d: %s", n.Describe(), low, high, of)
+		return
+	}
+	*into = v
+}
+
+// Bool reads a boolean.
+func (n Node) Bool(of string, into *bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
+		n.Fail("found %s; expected true or false: %s", n.Describe(), of)
+		return
+	}
+	*into = n.Value == "true"
+}
+
+// Duration reads a Go duration such as 250ms or 10s.
+func (n Node) Duration(of string, into *time.Duration) {
+	d, err := time.ParseDuration(n.Value)
+	if !n.IsString() || err != nil || d <= 0 {
+		n.Fail("found %s; expected a duration such as 250ms or 10s: %s", n.Describe(), of)
+		return
+	}
+	*into = d
+}
+
+// jsonNumber is a number as JSON writes it.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// JSON translates the node to JSON, with keys in their order and numbers digit
+// by digit. It reports what JSON cannot say.
+func (n Node) JSON() (json.RawMessage, bool) {
+	var b strings.Builder
+	ok := n.writeJSON(&b)
+	return json.RawMessage(b.String()), ok
+}
+
+func (n Node) writeJSON(b *strings.Builder) bool {
+	ok := true
+	switch n.Kind {
+	case yaml.MappingNode:
+		b.WriteByte('{')
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeString(b, n.Content[i].Value)
+			b.WriteByte(':')
+			ok = n.With(n.Content[i+1]).writeJSON(b) && ok
+		}
+		b.WriteByte('}')
+		return ok
+	case yaml.SequenceNode:
+		b.WriteByte('[')
+		for i, c := range n.Content {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			ok = n.With(c).writeJSON(b) && ok
+		}
+		b.WriteByte(']')
+		return ok
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		writeString(b, n.Value)
+		return true
+	case "!!int", "!!float":
+		if !jsonNumber.MatchString(n.Value) {
+			return n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())
+		}
+		b.WriteString(n.Value)
+		return true
+	case "!!bool":
+		if n.Value != "true" && n.Value != "false" {
+			return n.Fail("found %s; expected true or false, or a string in quotes", n.Describe())
+		}
+		b.WriteString(n.Value)
+		return true
+	case "!!null":
+		if n.Value != "null" && n.Value != "~" {
+			return n.Fail("found nothing after the key; expected a value, or null")
+		}
+		b.WriteString("null")
+		return true
+	}
+	return n.Fail("found %s; expected a plain value", n.Excerpt())
+}
+
+func writeString(b *strings.Builder, s string) {
+	quoted, _ := json.Marshal(s) // a string cannot fail
+	b.Write(quoted)
+}
+
+// At follows a JSON Pointer as far as it leads, and returns the key of the last
+// member reached, or the element.
+func (n Node) At(pointer string) Node {
+	found := n
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if pointer == "" {
+			break
+		}
+		next, value, ok := n.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		if !ok {
+			break
+		}
+		found, n = next, value
+	}
+	return found
+}
+
+// Child returns the key and the value of a member, or an element twice.
+func (n Node) Child(token string) (key, value Node, ok bool) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == token {
+				return n.With(n.Content[i]), n.With(n.Content[i+1]), true
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Content) {
+			return n.With(n.Content[i]), n.With(n.Content[i]), true
+		}
+	}
+	return Node{}, Node{}, false
+}
+
+// Has tells whether a mapping has a member.
+func (n Node) Has(key string) bool {
+	_, _, stated := n.Child(key)
+	return stated
+}

@@ -1,0 +1,92 @@
+package configs
+
+import (
+	"bytes"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxExternalValues bounds a foreign document, with each alias counted as what it stands
+// for.
+const maxExternalValues = 4_000_000
+
+// ReadExternal reads a document of somebody else's, JSON if it starts with a brace
+// and YAML otherwise, as strictly as their standards: there may be anchors and
+// aliases and keys that look like numbers, and there is no end line. Keys that
+// stand twice, merge keys, tags, and a second document are refused.
+func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return ReadJSON(r, file, data)
+	}
+	for _, check := range []func(string, []byte) *Fault{checkUTF8, checkControls} {
+		if f := check(file, data); f != nil {
+			r.Add(f)
+			return Node{}, false
+		}
+	}
+	root, ok := parseYAML(r, file, data)
+	left := maxExternalValues
+	return root, ok && root.normalize(0, &left)
+}
+
+// normalize puts what aliases stand for in their place, writes keys, booleans and
+// nulls in one way, and tells whether nothing is left that has no one meaning.
+func (n Node) normalize(depth int, left *int) bool {
+	*left--
+	switch {
+	case depth > maxNesting:
+		return n.Fail("found nesting deeper than %d levels, or an alias inside of what it stands for; expected less", maxNesting)
+	case *left < 0:
+		return n.Fail("found more than %d values, with each alias counted as what it stands for; expected less", maxExternalValues)
+	case n.Style&yaml.TaggedStyle != 0 || n.Tag == "!":
+		return n.Fail("found a tag; expected the value without one, in quotes if it starts with !")
+	}
+	if n.Kind == yaml.ScalarNode {
+		switch n.ShortTag() {
+		case "!!bool":
+			n.Value = strings.ToLower(n.Value)
+		case "!!null":
+			n.Value = "null"
+		case "!!timestamp":
+			n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle
+		}
+		return true
+	}
+	seen := map[string]Node{}
+	for i, c := range n.Content {
+		if c.Kind == yaml.AliasNode && c.Alias != nil {
+			n.Content[i] = c.Alias
+		}
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if !n.With(c).normalizeKey(seen) {
+				return false
+			}
+			continue
+		}
+		if !n.With(n.Content[i]).normalize(depth+1, left) {
+			return false
+		}
+	}
+	return true
+}
+
+// normalizeKey makes a key a string.
+func (n Node) normalizeKey(seen map[string]Node) bool {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return n.Fail("found an alias as a key; expected the key itself")
+	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
+		return n.Fail("found %s as a key; expected a string", n.TypeName())
+	case n.ShortTag() == "!!merge":
+		return n.Fail("found the merge key %s; expected the members themselves", n.Excerpt())
+	case n.Style&yaml.TaggedStyle != 0:
+		return n.Fail("found a tag; expected the key without one")
+	}
+	n.Tag = "!!str"
+	if first, twice := seen[n.Value]; twice {
+		return n.Fail("found the key %s again; expected it once (it stands at line %d already)", n.Excerpt(), first.Line)
+	}
+	seen[n.Value] = n
+	return true
+}

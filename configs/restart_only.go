@@ -1,0 +1,27 @@
+package configs
+
+import "reflect"
+
+// keepRestartOnly gives the keys that do not reload the values that they have in from, and
+// names, in the words of the file, those that it changed: they wait for a
+// restart.
+func (s *Settings) keepRestartOnly(from Settings) (waiting []string) {
+	keepOld(&waiting, "server", &s.Server, from.Server)
+	keepOld(&waiting, "auth.mode", &s.Auth.Mode, from.Auth.Mode)
+	keepOld(&waiting, "data_dir", &s.DataDir, from.DataDir)
+	keepOld(&waiting, "audit", &s.Audit, from.Audit)
+	keepOld(&waiting, "store", &s.Store, from.Store)
+	keepOld(&waiting, "redis", &s.Redis, from.Redis)
+	// The new file allows the listener that it names. Where it is the old one
+	// that goes on listening, the leave for that one goes on with it.
+	if s.Auth.Mode == "none" && !loopback(s.Server.Listen) {
+		keepOld(&waiting, "auth.allow_any_listener", &s.Auth.AllowAnyListener, from.Auth.AllowAnyListener)
+	}
+	return waiting
+}
+
+func keepOld[T any](waiting *[]string, key string, now *T, was T) {
+	if !reflect.DeepEqual(*now, was) {
+		*now, *waiting = was, append(*waiting, key)
+	}
+}
