@@ -18,7 +18,7 @@ const (
 type algorithm struct {
 	name   string
 	method jwt.SigningMethod
-	keys   family
+	family family
 }
 
 // algorithmOf returns the algorithm of a name. Those that need no key, or a

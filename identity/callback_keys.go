@@ -18,12 +18,12 @@ import (
 // of a token to know it. It is immutable and safe for concurrent use; nil and the
 // zero value know none.
 type CallbackKeys struct {
-	keys []capabilityKey // the oldest first
+	keys []callbackKey // the oldest first
 }
 
-type capabilityKey struct {
+type callbackKey struct {
 	secret []byte
-	from   time.Time // since when it signs
+	since  time.Time // since when it signs
 }
 
 // A token is base64url of
@@ -35,20 +35,20 @@ type capabilityKey struct {
 //	id      = what it stands for
 //	mac     = HMAC-SHA-256 of all before it under a label, 32 bytes
 const (
-	capabilityVersion = 1
-	capabilityLabel   = "callgate capability\x00"
-	keyNameBytes      = 4
-	capabilityHead    = 1 + keyNameBytes + 8
-	maxCapability     = 512 // of a token, in characters
-	maxCapabilityID   = 128
+	tokenVersion     = 1
+	macLabel         = "callgate capability\x00"
+	keyIDBytes       = 4
+	headerBytes      = 1 + keyIDBytes + 8
+	maxCallbackToken = 512 // of a token, in characters
+	maxSubjectBytes  = 128
 )
 
 // The bounds of a file of keys.
 const (
-	capabilitySecret  = 32 // bytes
-	maxCapabilityKeys = 32
-	capabilitiesEnd   = "# end"
-	capabilitiesHead  = "# The keys of the addresses at which tools answer, the oldest first: a key, and since when it signs."
+	secretBytes     = 32 // bytes
+	maxCallbackKeys = 32
+	endLine         = "# end"
+	fileHeader      = "# The keys of the addresses at which tools answer, the oldest first: a key, and since when it signs."
 )
 
 // ParseCallbackKeys reads keys as String writes them: one a line, with the time since
@@ -56,8 +56,8 @@ const (
 // shows no key.
 func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
-	if strings.TrimSpace(lines[len(lines)-1]) != capabilitiesEnd {
-		return nil, fmt.Errorf("the last line is not %q, so it is not whole", capabilitiesEnd)
+	if strings.TrimSpace(lines[len(lines)-1]) != endLine {
+		return nil, fmt.Errorf("the last line is not %q, so it is not whole", endLine)
 	}
 	c := &CallbackKeys{}
 	names := map[string]bool{}
@@ -71,25 +71,25 @@ func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 			return nil, fmt.Errorf("line %d is not a key and a time", i+1)
 		}
 		secret, err := base64.RawURLEncoding.Strict().DecodeString(fields[0])
-		if err != nil || len(secret) != capabilitySecret {
-			return nil, fmt.Errorf("line %d does not begin with a key of %d bytes in base64url", i+1, capabilitySecret)
+		if err != nil || len(secret) != secretBytes {
+			return nil, fmt.Errorf("line %d does not begin with a key of %d bytes in base64url", i+1, secretBytes)
 		}
 		from, err := time.Parse(time.RFC3339, fields[1])
 		if err != nil {
 			return nil, fmt.Errorf("line %d does not end with a time such as 2026-01-02T15:04:05Z", i+1)
 		}
-		k := capabilityKey{secret, from}
-		if names[string(k.name())] {
+		k := callbackKey{secret, from}
+		if names[string(k.id())] {
 			return nil, fmt.Errorf("line %d has a key that stands before", i+1)
 		}
-		names[string(k.name())] = true
-		if n := len(c.keys); n > 0 && from.Before(c.keys[n-1].from) {
+		names[string(k.id())] = true
+		if n := len(c.keys); n > 0 && from.Before(c.keys[n-1].since) {
 			return nil, fmt.Errorf("line %d has an earlier time than the one before", i+1)
 		}
 		c.keys = append(c.keys, k)
 	}
-	if len(c.keys) == 0 || len(c.keys) > maxCapabilityKeys {
-		return nil, fmt.Errorf("found %d keys; expected 1 to %d", len(c.keys), maxCapabilityKeys)
+	if len(c.keys) == 0 || len(c.keys) > maxCallbackKeys {
+		return nil, fmt.Errorf("found %d keys; expected 1 to %d", len(c.keys), maxCallbackKeys)
 	}
 	return c, nil
 }
@@ -98,18 +98,18 @@ func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 // oldest that are more than keep beside it. What those have signed is not known
 // any more.
 func (c *CallbackKeys) Rotate(from time.Time, keep int) *CallbackKeys {
-	var keys []capabilityKey
+	var keys []callbackKey
 	if c != nil {
 		keys = slices.Clone(c.keys)
 	}
-	keep = min(max(keep, 0), maxCapabilityKeys-1)
+	keep = min(max(keep, 0), maxCallbackKeys-1)
 	keys = keys[max(0, len(keys)-keep):]
-	if n := len(keys); n > 0 && from.Before(keys[n-1].from) {
-		from = keys[n-1].from
+	if n := len(keys); n > 0 && from.Before(keys[n-1].since) {
+		from = keys[n-1].since
 	}
-	secret := make([]byte, capabilitySecret)
+	secret := make([]byte, secretBytes)
 	rand.Read(secret) // never fails (crypto/rand)
-	return &CallbackKeys{append(keys, capabilityKey{secret, from.UTC().Truncate(time.Second)})}
+	return &CallbackKeys{append(keys, callbackKey{secret, from.UTC().Truncate(time.Second)})}
 }
 
 // Len is how many keys there are.
@@ -123,11 +123,11 @@ func (c *CallbackKeys) Len() int {
 // Encode writes the keys as ParseCallbackKeys reads them. They are secret.
 func (c *CallbackKeys) Encode() []byte {
 	var b strings.Builder
-	b.WriteString(capabilitiesHead + "\n")
+	b.WriteString(fileHeader + "\n")
 	for _, k := range c.keys {
-		fmt.Fprintf(&b, "%s %s\n", base64.RawURLEncoding.EncodeToString(k.secret), k.from.Format(time.RFC3339))
+		fmt.Fprintf(&b, "%s %s\n", base64.RawURLEncoding.EncodeToString(k.secret), k.since.Format(time.RFC3339))
 	}
-	b.WriteString(capabilitiesEnd + "\n")
+	b.WriteString(endLine + "\n")
 	return []byte(b.String())
 }
 
@@ -142,17 +142,17 @@ func (c *CallbackKeys) Issue(id string, now, until time.Time) (string, error) {
 	switch {
 	case c.Len() == 0:
 		return "", errors.New("there is no key")
-	case id == "" || len(id) > maxCapabilityID:
-		return "", fmt.Errorf("an id has 1 to %d bytes", maxCapabilityID)
+	case id == "" || len(id) > maxSubjectBytes:
+		return "", fmt.Errorf("an id has 1 to %d bytes", maxSubjectBytes)
 	}
 	key := c.keys[0]
 	for _, k := range c.keys {
-		if !k.from.After(now) {
+		if !k.since.After(now) {
 			key = k
 		}
 	}
-	token := append(make([]byte, 0, capabilityHead+len(id)+sha256.Size), capabilityVersion)
-	token = append(token, key.name()...)
+	token := append(make([]byte, 0, headerBytes+len(id)+sha256.Size), tokenVersion)
+	token = append(token, key.id()...)
 	token = binary.BigEndian.AppendUint64(token, uint64(max(0, ceilSeconds(until))))
 	token = append(token, id...)
 	token = append(token, key.mac(token)...)
@@ -171,37 +171,37 @@ func ceilSeconds(t time.Time) int64 {
 // nothing of how near to a good one a bad token is.
 func (c *CallbackKeys) Verify(token string, now time.Time) (id string) {
 	// The decoder passes line breaks over, and a token is spelled in one way.
-	if c.Len() == 0 || len(token) > maxCapability || strings.ContainsAny(token, "\r\n") {
+	if c.Len() == 0 || len(token) > maxCallbackToken || strings.ContainsAny(token, "\r\n") {
 		return ""
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) <= capabilityHead+sha256.Size || raw[0] != capabilityVersion {
+	if err != nil || len(raw) <= headerBytes+sha256.Size || raw[0] != tokenVersion {
 		return ""
 	}
 	body, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
 	key, known := c.keys[0], false // for a key that is not known one is asked all the same
 	for _, k := range c.keys {
-		if hmac.Equal(k.name(), body[1:1+keyNameBytes]) {
+		if hmac.Equal(k.id(), body[1:1+keyIDBytes]) {
 			key, known = k, true
 		}
 	}
 	good := hmac.Equal(key.mac(body), mac)
-	expiry := binary.BigEndian.Uint64(body[1+keyNameBytes : capabilityHead])
+	expiry := binary.BigEndian.Uint64(body[1+keyIDBytes : headerBytes])
 	if !good || !known || expiry > 1<<40 || !now.Before(time.Unix(int64(expiry), 0)) {
 		return ""
 	}
-	return string(body[capabilityHead:])
+	return string(body[headerBytes:])
 }
 
-// name names a key, and says nothing of it.
-func (k capabilityKey) name() []byte {
+// id names a key, and says nothing of it.
+func (k callbackKey) id() []byte {
 	sum := sha256.Sum256(append([]byte("callgate key name\x00"), k.secret...))
-	return sum[:keyNameBytes]
+	return sum[:keyIDBytes]
 }
 
-func (k capabilityKey) mac(body []byte) []byte {
+func (k callbackKey) mac(body []byte) []byte {
 	m := hmac.New(sha256.New, k.secret)
-	m.Write([]byte(capabilityLabel)) // a hash takes everything
+	m.Write([]byte(macLabel)) // a hash takes everything
 	m.Write(body)
 	return m.Sum(nil)
 }

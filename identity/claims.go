@@ -53,7 +53,7 @@ func (c claims) string(name string) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	s, ok := text(raw)
+	s, ok := jsonString(raw)
 	if !ok {
 		return "", errClaim
 	}
@@ -66,25 +66,25 @@ func (c claims) GetAudience() (jwt.ClaimStrings, error) {
 	if !ok {
 		return nil, nil
 	}
-	if s, ok := text(raw); ok {
+	if s, ok := jsonString(raw); ok {
 		return jwt.ClaimStrings{s}, nil
 	}
-	list, ok := texts(raw)
+	list, ok := jsonStrings(raw)
 	if !ok {
 		return nil, errClaim
 	}
 	return list, nil
 }
 
-// texts reads a list of at most maxNames strings.
-func texts(raw json.RawMessage) ([]string, bool) {
+// jsonStrings reads a list of at most maxNames strings.
+func jsonStrings(raw json.RawMessage) ([]string, bool) {
 	var elements []json.RawMessage
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &elements) != nil || len(elements) > maxNames {
 		return nil, false
 	}
 	list := make([]string, len(elements))
 	for i, element := range elements {
-		s, ok := text(element)
+		s, ok := jsonString(element)
 		if !ok {
 			return nil, false
 		}
@@ -98,9 +98,9 @@ func texts(raw json.RawMessage) ([]string, bool) {
 // one, and none stands twice.
 func (c claims) names(claim string) ([]string, bool) {
 	raw := c[claim]
-	list, ok := texts(raw)
+	list, ok := jsonStrings(raw)
 	if !ok {
-		joined, isText := text(raw)
+		joined, isText := jsonString(raw)
 		if !isText {
 			return nil, false
 		}
@@ -110,7 +110,7 @@ func (c claims) names(claim string) ([]string, bool) {
 		return nil, false
 	}
 	for i, name := range list {
-		if !plain(name) || slices.Contains(list[:i], name) {
+		if !isName(name) || slices.Contains(list[:i], name) {
 			return nil, false
 		}
 	}
@@ -126,16 +126,16 @@ const rolePrefix = "role:"
 // principal reads who the claims are of. All parts but that of operators are needed:
 // what is not there is never taken to mean everything.
 func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
-	name, ok := text(c[names.Name])
-	if !ok || !plainASCII(name) {
+	name, ok := jsonString(c[names.Name])
+	if !ok || !isASCIIName(name) {
 		return nil, false
 	}
 	agents, ok := c.names(names.Agents)
 	if !ok || slices.ContainsFunc(agents, func(a string) bool { return strings.HasPrefix(a, rolePrefix) }) {
 		return nil, false
 	}
-	workspace, ok := text(c[names.Workspace])
-	if !ok || !plain(workspace) {
+	workspace, ok := jsonString(c[names.Workspace])
+	if !ok || !isName(workspace) {
 		return nil, false
 	}
 	projects, ok := c.names(names.Projects)

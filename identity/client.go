@@ -21,30 +21,30 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
-// client fetches documents: without a proxy, without cookies, with redirects
+// httpClient fetches documents: without a proxy, without cookies, with redirects
 // within one origin alone, and bounded in size. Time is bounded by the context.
 // Each fetch has connections of its own, as minutes pass between two.
-type client struct {
-	http  *http.Client
-	clear bool // it fetches by http, and connects to loopback alone
+type httpClient struct {
+	http      *http.Client
+	plainHTTP bool // it fetches by http, and connects to loopback alone
 }
 
 var (
-	errElsewhere = errors.New("a redirect to another host, scheme or port; expected none")
-	errRedirects = fmt.Errorf("more than %d redirects", maxRedirects)
-	errBeyond    = errors.New("an address of http that is not loopback")
+	errCrossOriginRedirect = errors.New("a redirect to another host, scheme or port; expected none")
+	errTooManyRedirects    = fmt.Errorf("more than %d redirects", maxRedirects)
+	errNotLoopback         = errors.New("an address of http that is not loopback")
 )
 
 // newClient returns a client for what a valid URL names.
-func newClient(base string, roots *x509.CertPool) *client {
-	c := &client{clear: strings.HasPrefix(strings.ToLower(base), "http:")}
+func newClient(base string, roots *x509.CertPool) *httpClient {
+	c := &httpClient{plainHTTP: strings.HasPrefix(strings.ToLower(base), "http:")}
 	dialer := &net.Dialer{Timeout: connectTimeout}
-	if c.clear {
+	if c.plainHTTP {
 		// On the address that was resolved: a name can be made to mean another.
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil || !at.Addr().Unmap().IsLoopback() {
-				return errBeyond
+				return errNotLoopback
 			}
 			return nil
 		}
@@ -58,9 +58,9 @@ func newClient(base string, roots *x509.CertPool) *client {
 			first := via[0].URL
 			switch {
 			case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || next.URL.User != nil:
-				return errElsewhere
+				return errCrossOriginRedirect
 			case len(via) > maxRedirects:
-				return errRedirects
+				return errTooManyRedirects
 			}
 			return nil
 		},
@@ -69,7 +69,7 @@ func newClient(base string, roots *x509.CertPool) *client {
 }
 
 // fetch returns the body of a 200. Its errors quote neither address nor body.
-func (c *client) fetch(ctx context.Context, address string) ([]byte, error) {
+func (c *httpClient) fetch(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("an address of the wrong form")
@@ -88,5 +88,5 @@ func (c *client) fetch(ctx context.Context, address string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("found the status %d; expected 200", response.StatusCode)
 	}
-	return bounded(response.Body)
+	return readBounded(response.Body)
 }

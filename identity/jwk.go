@@ -20,59 +20,59 @@ const (
 	maxRSAExponent = 1<<31 - 1
 )
 
-// key is one public key of an issuer.
-type key struct {
-	id     string // its kid; empty where it has none
-	alg    string // the one algorithm that it is for; empty where it does not say
-	keys   family
-	public any // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
+// publicKey is one public key of an issuer.
+type publicKey struct {
+	id        string // its kid; empty where it has none
+	algorithm string // the one algorithm that it is for; empty where it does not say
+	family    family
+	public    any // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 }
 
-func (k key) fits(a algorithm) bool {
-	return k.keys == a.keys && (k.alg == "" || k.alg == a.name)
+func (k publicKey) fits(a algorithm) bool {
+	return k.family == a.family && (k.algorithm == "" || k.algorithm == a.name)
 }
 
-// keyOf reads one JWK (RFC 7517, RFC 7518 section 6, RFC 8037). It is false
+// parseKey reads one JWK (RFC 7517, RFC 7518 section 6, RFC 8037). It is false
 // for a key that no token can be verified with: of another type, too weak, for
 // another use, of the wrong form, or one whose private half stands beside it, so
 // that anybody may have signed.
-func keyOf(jwk map[string]json.RawMessage) (key, bool) {
+func parseKey(jwk map[string]json.RawMessage) (publicKey, bool) {
 	for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"} {
 		if _, ok := jwk[private]; ok {
-			return key{}, false
+			return publicKey{}, false
 		}
 	}
-	var k key
-	for name, into := range map[string]*string{"kid": &k.id, "alg": &k.alg} {
+	var k publicKey
+	for name, into := range map[string]*string{"kid": &k.id, "alg": &k.algorithm} {
 		if raw, ok := jwk[name]; ok {
-			if *into, ok = text(raw); !ok || *into == "" || len(*into) > maxText {
-				return key{}, false
+			if *into, ok = jsonString(raw); !ok || *into == "" || len(*into) > maxNameBytes {
+				return publicKey{}, false
 			}
 		}
 	}
-	if !forVerifying(jwk) {
-		return key{}, false
+	if !allowsVerifying(jwk) {
+		return publicKey{}, false
 	}
-	kind, _ := text(jwk["kty"])
+	kind, _ := jsonString(jwk["kty"])
 	var ok bool
 	switch kind {
 	case "RSA":
-		k.keys = rsaKeys
-		k.public, ok = rsaOf(jwk)
+		k.family = rsaKeys
+		k.public, ok = rsaKey(jwk)
 	case "EC":
-		k.keys, k.public, ok = ecdsaOf(jwk)
+		k.family, k.public, ok = ecdsaKey(jwk)
 	case "OKP":
-		k.keys = ed25519Keys
-		k.public, ok = ed25519Of(jwk)
+		k.family = ed25519Keys
+		k.public, ok = ed25519Key(jwk)
 	}
 	return k, ok
 }
 
-// forVerifying tells whether use and key_ops, where they are there, allow to
+// allowsVerifying tells whether use and key_ops, where they are there, allow to
 // verify signatures.
-func forVerifying(jwk map[string]json.RawMessage) bool {
+func allowsVerifying(jwk map[string]json.RawMessage) bool {
 	if raw, ok := jwk["use"]; ok {
-		if use, _ := text(raw); use != "sig" {
+		if use, _ := jsonString(raw); use != "sig" {
 			return false
 		}
 	}
@@ -85,18 +85,18 @@ func forVerifying(jwk map[string]json.RawMessage) bool {
 	return true
 }
 
-// octets reads a member of base64url.
-func octets(jwk map[string]json.RawMessage, name string) ([]byte, bool) {
-	encoded, ok := text(jwk[name])
+// decodeMember reads a member of base64url.
+func decodeMember(jwk map[string]json.RawMessage, name string) ([]byte, bool) {
+	encoded, ok := jsonString(jwk[name])
 	if !ok || encoded == "" {
 		return nil, false
 	}
-	return segment(encoded)
+	return decodeSegment(encoded)
 }
 
-func rsaOf(jwk map[string]json.RawMessage) (*rsa.PublicKey, bool) {
-	n, okN := octets(jwk, "n")
-	e, okE := octets(jwk, "e")
+func rsaKey(jwk map[string]json.RawMessage) (*rsa.PublicKey, bool) {
+	n, okN := decodeMember(jwk, "n")
+	e, okE := decodeMember(jwk, "e")
 	if !okN || !okE {
 		return nil, false
 	}
@@ -110,8 +110,8 @@ func rsaOf(jwk map[string]json.RawMessage) (*rsa.PublicKey, bool) {
 	return &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}, true
 }
 
-func ecdsaOf(jwk map[string]json.RawMessage) (family, *ecdsa.PublicKey, bool) {
-	name, _ := text(jwk["crv"])
+func ecdsaKey(jwk map[string]json.RawMessage) (family, *ecdsa.PublicKey, bool) {
+	name, _ := jsonString(jwk["crv"])
 	var curve elliptic.Curve
 	switch family(name) {
 	case p256Keys:
@@ -123,8 +123,8 @@ func ecdsaOf(jwk map[string]json.RawMessage) (family, *ecdsa.PublicKey, bool) {
 	default:
 		return "", nil, false
 	}
-	x, okX := octets(jwk, "x")
-	y, okY := octets(jwk, "y")
+	x, okX := decodeMember(jwk, "x")
+	y, okY := decodeMember(jwk, "y")
 	if size := (curve.Params().BitSize + 7) / 8; !okX || !okY || len(x) != size || len(y) != size {
 		return "", nil, false
 	}
@@ -133,9 +133,9 @@ func ecdsaOf(jwk map[string]json.RawMessage) (family, *ecdsa.PublicKey, bool) {
 	return family(name), public, err == nil
 }
 
-func ed25519Of(jwk map[string]json.RawMessage) (ed25519.PublicKey, bool) {
-	curve, _ := text(jwk["crv"])
-	x, ok := octets(jwk, "x")
+func ed25519Key(jwk map[string]json.RawMessage) (ed25519.PublicKey, bool) {
+	curve, _ := jsonString(jwk["crv"])
+	x, ok := decodeMember(jwk, "x")
 	if !ok || curve != string(ed25519Keys) || len(x) != ed25519.PublicKeySize {
 		return nil, false
 	}

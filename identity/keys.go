@@ -33,10 +33,10 @@ type Principal struct {
 // APIKeys are the principals of a configuration by the hashes of their keys. It is
 // immutable and safe for concurrent use; nil and the zero value know nobody.
 type APIKeys struct {
-	byHash map[[sha256.Size]byte]known
+	byHash map[[sha256.Size]byte]hashedPrincipal
 }
 
-type known struct {
+type hashedPrincipal struct {
 	hash      [sha256.Size]byte
 	principal *Principal
 }
@@ -45,7 +45,7 @@ type known struct {
 // that is none, or that stands twice, is an error, and so is a name that starts
 // as those of tokens do.
 func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
-	k := &APIKeys{byHash: make(map[[sha256.Size]byte]known, len(principals))}
+	k := &APIKeys{byHash: make(map[[sha256.Size]byte]hashedPrincipal, len(principals))}
 	for text, p := range principals {
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size || p == nil {
@@ -58,7 +58,7 @@ func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
 		if _, twice := k.byHash[hash]; twice {
 			return nil, fmt.Errorf("identity: two principals have one key")
 		}
-		k.byHash[hash] = known{hash, p}
+		k.byHash[hash] = hashedPrincipal{hash, p}
 	}
 	return k, nil
 }

@@ -15,10 +15,10 @@ const (
 
 // keySet is the keys of an issuer at one time. It is immutable.
 type keySet struct {
-	byID    map[string][]key
-	all     []key
-	ignored int
-	at      time.Time // when its source last said so
+	byID        map[string][]publicKey
+	all         []publicKey
+	unusable    int
+	confirmedAt time.Time // when its source last said so
 }
 
 // parseKeys reads a JWK set (RFC 7517, section 5). Keys that no token can be
@@ -28,7 +28,7 @@ func parseKeys(document []byte) (*keySet, error) {
 	if len(document) > maxDocument {
 		return nil, errTooLarge
 	}
-	members, err := object(document)
+	members, err := decodeObject(document)
 	if err != nil {
 		return nil, fmt.Errorf("the key set is %w", err)
 	}
@@ -39,20 +39,20 @@ func parseKeys(document []byte) (*keySet, error) {
 	if len(list) > maxKeys {
 		return nil, fmt.Errorf("the key set has %d keys; expected at most %d", len(list), maxKeys)
 	}
-	set := &keySet{byID: map[string][]key{}}
+	set := &keySet{byID: map[string][]publicKey{}}
 	for i, raw := range list {
-		jwk, err := object(raw)
+		jwk, err := decodeObject(raw)
 		if err != nil {
 			return nil, fmt.Errorf("the key set: key %d is not an object", i+1)
 		}
-		k, ok := keyOf(jwk)
+		k, ok := parseKey(jwk)
 		if !ok {
-			set.ignored++
+			set.unusable++
 			continue
 		}
 		if k.id != "" {
 			for _, other := range set.byID[k.id] {
-				if other.keys == k.keys {
+				if other.family == k.family {
 					return nil, fmt.Errorf("the key set: key %d has the kid and the type of another key", i+1)
 				}
 			}
@@ -73,7 +73,7 @@ func (s *keySet) find(a algorithm, id string) (any, Reason) {
 			missing = KeyMisfit
 		}
 	}
-	var found *key
+	var found *publicKey
 	for i := range candidates {
 		if !candidates[i].fits(a) {
 			continue

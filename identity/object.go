@@ -14,8 +14,8 @@ import (
 // maxDepth bounds the nesting of a header, of claims and of a key set.
 const maxDepth = 16
 
-// maxText bounds a name that is read from a token.
-const maxText = 255
+// maxNameBytes bounds a name that is read from a token.
+const maxNameBytes = 255
 
 var (
 	errNotJSON   = errors.New("not one JSON object of UTF-8")
@@ -23,17 +23,17 @@ var (
 	errDeep      = errors.New("JSON that is nested too deeply")
 )
 
-// object reads one JSON object: of UTF-8, with no name twice in any object (RFC
+// decodeObject reads one JSON object: of UTF-8, with no name twice in any object (RFC
 // 7515, section 4, lets a reader refuse them, as readers differ in which one
 // they take), and not nested deeper than maxDepth. Names match byte for byte,
 // which decoding into a struct would not do.
-func object(data []byte) (map[string]json.RawMessage, error) {
+func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errNotJSON
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	if err := distinct(dec, 0); err != nil {
+	if err := checkUniqueNames(dec, 0); err != nil {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -46,9 +46,9 @@ func object(data []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// distinct reads one value and refuses names that stand twice. A lone surrogate
+// checkUniqueNames reads one value and refuses names that stand twice. A lone surrogate
 // escape decodes to U+FFFD and so equals any other.
-func distinct(dec *json.Decoder, depth int) error {
+func checkUniqueNames(dec *json.Decoder, depth int) error {
 	token, err := dec.Token()
 	if err != nil {
 		return errNotJSON
@@ -76,7 +76,7 @@ func distinct(dec *json.Decoder, depth int) error {
 			}
 			seen[name] = true
 		}
-		if err := distinct(dec, depth); err != nil {
+		if err := checkUniqueNames(dec, depth); err != nil {
 			return err
 		}
 	}
@@ -86,9 +86,9 @@ func distinct(dec *json.Decoder, depth int) error {
 	return nil
 }
 
-// text reads a JSON string. One with U+FFFD is refused: a decoder puts it where
+// jsonString reads a JSON string. One with U+FFFD is refused: a decoder puts it where
 // the string held a lone surrogate.
-func text(raw json.RawMessage) (string, bool) {
+func jsonString(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
 		return "", false
@@ -96,21 +96,21 @@ func text(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// plain tells whether s can stand as a name where people read it: 1 to maxText
+// isName tells whether s can stand as a name where people read it: 1 to maxNameBytes
 // bytes of UTF-8, all visible but for spaces inside.
-func plain(s string) bool {
-	return s != "" && len(s) <= maxText && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' &&
+func isName(s string) bool {
+	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' &&
 		!strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError })
 }
 
-// plainASCII is plain, and of ASCII alone.
-func plainASCII(s string) bool {
-	return plain(s) && !strings.ContainsFunc(s, func(c rune) bool { return c > '~' })
+// isASCIIName is plain, and of ASCII alone.
+func isASCIIName(s string) bool {
+	return isName(s) && !strings.ContainsFunc(s, func(c rune) bool { return c > '~' })
 }
 
-// segment decodes base64url without padding. The decoder of the standard
+// decodeSegment decodes base64url without padding. The decoder of the standard
 // library skips line ends, and takes any padding bits unless it is strict.
-func segment(s string) ([]byte, bool) {
+func decodeSegment(s string) ([]byte, bool) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, false
 	}

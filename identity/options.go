@@ -18,7 +18,7 @@ const (
 	DefaultClockSkew      = 30 * time.Second
 	MaxClockSkew          = 2 * time.Minute
 	DefaultRefresh        = 5 * time.Minute
-	minRefresh            = earlyEvery
+	minRefresh            = minRefetchInterval
 	maxRefresh            = 24 * time.Hour
 	DefaultStaleIfError   = 24 * time.Hour
 	maxKeepFor            = 7 * 24 * time.Hour
@@ -96,9 +96,9 @@ type TokenOptions struct {
 
 // RefreshResult is what became of one fetch.
 type RefreshResult struct {
-	Keys    int   // that are now in use
-	Ignored int   // keys of the set that no token can be verified with
-	Err     error // why the keys from before stay; names the source, never a token
+	Keys     int   // that are now in use
+	Unusable int   // keys of the set that no token can be verified with
+	Err      error // why the keys from before stay; names the source, never a token
 }
 
 // OptionError is one option that cannot be used. Option is its name in a
@@ -123,10 +123,10 @@ func (o TokenOptions) Validate() error {
 	switch {
 	case o.Issuer == "":
 		fault("issuer", "nothing", plainIssuer)
-	case !plainASCII(o.Issuer) || strings.ContainsAny(o.Issuer, " #"):
+	case !isASCIIName(o.Issuer) || strings.ContainsAny(o.Issuer, " #"):
 		fault("issuer", "a text of another form", plainIssuer)
 	case o.JWKSFile == "" && o.JWKSURL == "":
-		if found := badURL(o.Issuer, false); found != "" {
+		if found := urlProblem(o.Issuer, false); found != "" {
 			fault("issuer", found, "a URL of https (http only to loopback) without user, query and fragment, or else jwks_file or jwks_url, which say where the keys are")
 		}
 	}
@@ -134,13 +134,13 @@ func (o TokenOptions) Validate() error {
 		fault("jwks_url", "both jwks_file and jwks_url", "one of them, or neither")
 	}
 	if o.JWKSURL != "" {
-		if found := badURL(o.JWKSURL, true); found != "" {
+		if found := urlProblem(o.JWKSURL, true); found != "" {
 			fault("jwks_url", found, "a URL of https (http only to loopback) without user and fragment")
 		}
 	}
 	if o.Audience == "" {
 		fault("audience", "nothing", "the name that tokens meant for this gateway carry in aud")
-	} else if !plain(o.Audience) {
+	} else if !isName(o.Audience) {
 		fault("audience", "a text with invisible characters, spaces at an end, or over 255 bytes", "a plain text")
 	}
 	o.validateAlgorithms(fault)
@@ -233,7 +233,7 @@ func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	} {
 		const expected = "the name of a claim at the top of the token, of its own and none that is registered"
 		switch {
-		case !plain(c.claim):
+		case !isName(c.claim):
 			fault(c.option, "a text with invisible characters, spaces at an end, or over 255 bytes", expected)
 		case slices.Contains([]string{"iss", "aud", "exp", "nbf", "iat", "jti"}, c.claim), c.claim == "sub" && c.option != "claims.name":
 			fault(c.option, "the registered claim "+c.claim, expected)
@@ -244,9 +244,9 @@ func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	}
 }
 
-// badURL tells what is wrong with a URL that keys are to come from, or "". The
+// urlProblem tells what is wrong with a URL that keys are to come from, or "". The
 // URL itself is not shown: it may hold a password.
-func badURL(text string, query bool) string {
+func urlProblem(text string, query bool) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "":

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// earlyEvery is the least time from a fetch to one that an unknown kid asks for.
-	earlyEvery = 10 * time.Second
-	// firstRetry and lastRetry bound the time to the next fetch after one that
+	// minRefetchInterval is the least time from a fetch to one that an unknown kid asks for.
+	minRefetchInterval = 10 * time.Second
+	// minRetryDelay and maxRetryDelay bound the time to the next fetch after one that
 	// failed; it doubles in between.
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
+	minRetryDelay = time.Second
+	maxRetryDelay = 30 * time.Second
 )
 
 // Start fetches the first keys: it returns nil once there is one that can be
@@ -32,7 +32,7 @@ func (t *TokenVerifier) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-t.opts.After(t.retry(tries)):
+		case <-t.opts.After(t.retryDelay(tries)):
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (t *TokenVerifier) AdoptKeys(from *TokenVerifier) {
 	}
 	if set := from.keys.Load(); set != nil {
 		t.keys.Store(set)
-		t.inherited = true
+		t.adopted = true
 	}
 }
 
@@ -59,10 +59,10 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 	defer t.running.Store(false)
 	now := t.opts.Now()
 	due, calm, failures := now, now, 0
-	if t.keys.Load() != nil && !t.inherited {
-		due, calm = now.Add(t.jittered(t.opts.Refresh)), now.Add(earlyEvery)
+	if t.keys.Load() != nil && !t.adopted {
+		due, calm = now.Add(t.jitter(t.opts.Refresh)), now.Add(minRefetchInterval)
 	}
-	asked := t.asked
+	asked := t.refreshRequested
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,45 +83,45 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 			failures++
 		} else {
 			failures = 0
-			t.forget()
+			t.clearRefreshRequest()
 		}
-		asked = t.asked
+		asked = t.refreshRequested
 		now = t.opts.Now()
-		due, calm = now.Add(t.jittered(t.opts.Refresh)), now.Add(earlyEvery)
+		due, calm = now.Add(t.jitter(t.opts.Refresh)), now.Add(minRefetchInterval)
 		if failures > 0 {
-			due = now.Add(t.retry(failures))
+			due = now.Add(t.retryDelay(failures))
 		}
 	}
 }
 
-// forget drops what was asked for before the keys came.
-func (t *TokenVerifier) forget() {
+// clearRefreshRequest drops what was asked for before the keys came.
+func (t *TokenVerifier) clearRefreshRequest() {
 	select {
-	case <-t.asked:
+	case <-t.refreshRequested:
 	default:
 	}
 }
 
-// jittered varies a duration by a tenth either way, so that many processes do
+// jitter varies a duration by a tenth either way, so that many processes do
 // not ask at once.
-func (t *TokenVerifier) jittered(d time.Duration) time.Duration {
+func (t *TokenVerifier) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*t.opts.Random()))
 }
 
-// retry is the time to wait after so many failures in a row.
-func (t *TokenVerifier) retry(failures int) time.Duration {
-	d := firstRetry
-	for i := 1; i < failures && d < lastRetry; i++ {
+// retryDelay is the time to wait after so many failures in a row.
+func (t *TokenVerifier) retryDelay(failures int) time.Duration {
+	d := minRetryDelay
+	for i := 1; i < failures && d < maxRetryDelay; i++ {
 		d *= 2
 	}
-	return t.jittered(min(d, lastRetry, t.opts.Refresh))
+	return t.jitter(min(d, maxRetryDelay, t.opts.Refresh))
 }
 
 // fetch gets the keys and puts them in use. What fails, a panic included, leaves
 // those from before.
 func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
-	t.fetching.Lock()
-	defer t.fetching.Unlock()
+	t.fetchMu.Lock()
+	defer t.fetchMu.Unlock()
 	var set *keySet
 	err = func() (err error) {
 		defer func() {
@@ -131,7 +131,7 @@ func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
 		}()
 		ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
 		defer cancel()
-		document, err := t.source.document(ctx)
+		document, err := t.source.fetch(ctx)
 		if err == nil {
 			set, err = parseKeys(document)
 		}
@@ -143,17 +143,17 @@ func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
 	if err != nil {
 		err = fmt.Errorf("%s: %w", t.source.name(), err)
 		failure := err
-		t.failure.Store(&failure)
+		t.lastError.Store(&failure)
 		set = t.keys.Load()
 	} else {
-		set.at = t.opts.Now()
-		t.failure.Store(nil)
+		set.confirmedAt = t.opts.Now()
+		t.lastError.Store(nil)
 		t.keys.Store(set)
 	}
 	if t.opts.OnRefresh != nil {
 		told := RefreshResult{Err: err}
 		if set != nil {
-			told.Keys, told.Ignored = len(set.all), set.ignored
+			told.Keys, told.Unusable = len(set.all), set.unusable
 		}
 		t.opts.OnRefresh(told)
 	}

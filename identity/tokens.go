@@ -42,16 +42,16 @@ type TokenVerifier struct {
 	opts       TokenOptions // with its defaults
 	algorithms map[string]algorithm
 	validator  *jwt.Validator
-	source     source
+	source     keySource
 
-	keys  atomic.Pointer[keySet] // nil until they are there
-	asked chan struct{}          // an unknown kid was met
+	keys             atomic.Pointer[keySet] // nil until they are there
+	refreshRequested chan struct{}          // an unknown kid was met
 
-	inherited bool // the keys are another's; it does not change once Run runs
+	adopted bool // the keys are another's; it does not change once Run runs
 
-	fetching sync.Mutex // held by the one that fetches
-	running  atomic.Bool
-	failure  atomic.Pointer[error] // of the last fetch; nil when it succeeded
+	fetchMu   sync.Mutex // held by the one that fetches
+	running   atomic.Bool
+	lastError atomic.Pointer[error] // of the last fetch; nil when it succeeded
 }
 
 // NewTokenVerifier returns a verifier that knows no keys yet. The error is that of
@@ -70,7 +70,7 @@ func NewTokenVerifier(o TokenOptions) (*TokenVerifier, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	t := &TokenVerifier{opts: o, algorithms: map[string]algorithm{}, asked: make(chan struct{}, 1), source: newSource(o)}
+	t := &TokenVerifier{opts: o, algorithms: map[string]algorithm{}, refreshRequested: make(chan struct{}, 1), source: newSource(o)}
 	for _, name := range o.Algorithms {
 		t.algorithms[name], _ = algorithmOf(name) // Validate knows them all
 	}
@@ -109,18 +109,18 @@ func (t *TokenVerifier) Ready() error {
 	case t.stale(set):
 		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.StaleIfError)
 	case len(set.all) == 0:
-		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.ignored)
+		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.unusable)
 	default:
 		return nil
 	}
-	if failure := t.failure.Load(); failure != nil {
+	if failure := t.lastError.Load(); failure != nil {
 		return fmt.Errorf("identity: tokens: %s: %w", why, *failure)
 	}
 	return fmt.Errorf("identity: tokens: %s", why)
 }
 
 func (t *TokenVerifier) stale(set *keySet) bool {
-	return t.opts.Now().Sub(set.at) > t.opts.StaleIfError
+	return t.opts.Now().Sub(set.confirmedAt) > t.opts.StaleIfError
 }
 
 // verify returns the principal of a token, or why there is none.
@@ -148,11 +148,11 @@ func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 	public, reason := set.find(a, id)
 	if reason != "" {
 		if reason == UnknownKey && id != "" {
-			t.ask()
+			t.requestRefresh()
 		}
 		return nil, reason
 	}
-	signature, ok := segment(segments[2])
+	signature, ok := decodeSegment(segments[2])
 	if !ok {
 		return nil, Malformed
 	}
@@ -165,11 +165,11 @@ func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 
 // header reads the first segment: the algorithm, and the kid or "".
 func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
-	raw, ok := segment(encoded)
+	raw, ok := decodeSegment(encoded)
 	if !ok {
 		return algorithm{}, "", Malformed
 	}
-	members, err := object(raw)
+	members, err := decodeObject(raw)
 	if err != nil {
 		return algorithm{}, "", Malformed
 	}
@@ -181,7 +181,7 @@ func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
 	if raw, there := members["typ"]; there && !tokenType(raw) {
 		return algorithm{}, "", BadHeader
 	}
-	name, _ := text(members["alg"])
+	name, _ := jsonString(members["alg"])
 	a, believed := t.algorithms[name]
 	if !believed {
 		return algorithm{}, "", BadAlgorithm
@@ -190,7 +190,7 @@ func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
 	if !there {
 		return a, "", ""
 	}
-	id, ok := text(raw)
+	id, ok := jsonString(raw)
 	if !ok || id == "" {
 		return algorithm{}, "", BadHeader
 	}
@@ -200,18 +200,18 @@ func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
 // tokenType tells whether typ is that of a token. A media type has no case, and
 // may leave "application/" out (RFC 7515, section 4.1.9).
 func tokenType(raw json.RawMessage) bool {
-	typ, _ := text(raw)
+	typ, _ := jsonString(raw)
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == "jwt" || typ == "at+jwt"
 }
 
 // claims reads the second segment, whose signature has been verified.
 func (t *TokenVerifier) claims(encoded string) (*Principal, Reason) {
-	raw, ok := segment(encoded)
+	raw, ok := decodeSegment(encoded)
 	if !ok {
 		return nil, Malformed
 	}
-	members, err := object(raw)
+	members, err := decodeObject(raw)
 	if err != nil {
 		return nil, Malformed
 	}
@@ -243,10 +243,10 @@ func reasonOf(err error) Reason {
 	return Failed
 }
 
-// ask wants the keys to be fetched early. It never waits.
-func (t *TokenVerifier) ask() {
+// requestRefresh wants the keys to be fetched early. It never waits.
+func (t *TokenVerifier) requestRefresh() {
 	select {
-	case t.asked <- struct{}{}:
+	case t.refreshRequested <- struct{}{}:
 	default:
 	}
 }

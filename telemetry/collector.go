@@ -51,7 +51,7 @@ func resourceOf(o TraceOptions) *resource.Resource {
 	r := &resource.Resource{}
 	add := func(key attribute.Key, value string) {
 		if value != "" {
-			text := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: cut(value, maxName)}}
+			text := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: truncate(value, maxName)}}
 			r.Attributes = append(r.Attributes, &common.KeyValue{Key: string(key), Value: text})
 		}
 	}
@@ -124,11 +124,11 @@ func (c *collector) send(ctx context.Context, body []byte) (again bool, err erro
 	}
 	defer response.Body.Close()
 	// Of what it says only a number is told: its words may repeat what was sent.
-	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	said, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	switch s := response.StatusCode; {
 	case s >= 200 && s <= 299:
-		if n := refusedSpans(said); n > 0 {
-			return false, &refusedError{n}
+		if n := rejectedSpans(said); n > 0 {
+			return false, &rejectedError{n}
 		}
 		return false, nil
 	case s == http.StatusTooManyRequests || s == http.StatusBadGateway || s == http.StatusServiceUnavailable || s == http.StatusGatewayTimeout:
@@ -138,19 +138,19 @@ func (c *collector) send(ctx context.Context, body []byte) (again bool, err erro
 	}
 }
 
-// maxAnswer bounds what is read of an answer.
-const maxAnswer = 64 << 10
+// maxResponse bounds what is read of an answer.
+const maxResponse = 64 << 10
 
-// refusedError says that a collector took a batch, but for some spans.
-type refusedError struct{ spans uint64 }
+// rejectedError says that a collector took a batch, but for some spans.
+type rejectedError struct{ spans uint64 }
 
-func (e *refusedError) Error() string {
+func (e *rejectedError) Error() string {
 	return fmt.Sprintf("the collector refused %d spans", e.spans)
 }
 
-// refusedSpans reads of an answer how many spans were refused: the first field
+// rejectedSpans reads of an answer how many spans were refused: the first field
 // of the message in its first field.
-func refusedSpans(answer []byte) uint64 {
+func rejectedSpans(answer []byte) uint64 {
 	number, kind, n := protowire.ConsumeTag(answer)
 	if n < 0 || number != 1 || kind != protowire.BytesType {
 		return 0

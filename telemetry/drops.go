@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// quiet is how long nothing is reported after a report.
-const quiet = time.Minute
+// reportInterval is how long nothing is reported after a report.
+const reportInterval = time.Minute
 
-// losses counts the calls whose traces were lost, and reports them: the first at
+// dropCounter counts the calls whose traces were lost, and reports them: the first at
 // once, those that follow together.
-type losses struct {
+type dropCounter struct {
 	report func(error)
 
-	mu       sync.Mutex
-	open     int64 // calls that are not reported yet
-	why      error // the last reason of these
-	all      int64
-	reported time.Time
+	mu         sync.Mutex
+	unreported int64 // calls that are not reported yet
+	lastErr    error // the last reason of these
+	total      int64
+	reportedAt time.Time
 }
 
 // add notes that the traces of n calls were lost; of none, that something was
 // wrong.
-func (l *losses) add(n int64, why error) {
+func (l *dropCounter) add(n int64, why error) {
 	l.mu.Lock()
-	l.open, l.all, l.why = l.open+n, l.all+n, why
-	due := l.reported.IsZero() || time.Since(l.reported) >= quiet
+	l.unreported, l.total, l.lastErr = l.unreported+n, l.total+n, why
+	due := l.reportedAt.IsZero() || time.Since(l.reportedAt) >= reportInterval
 	l.mu.Unlock()
 	if due {
 		l.flush()
@@ -34,30 +34,30 @@ func (l *losses) add(n int64, why error) {
 }
 
 // flush reports what is not reported yet.
-func (l *losses) flush() {
+func (l *dropCounter) flush() {
 	l.mu.Lock()
-	n, why := l.open, l.why
-	l.open, l.why = 0, nil
+	n, why := l.unreported, l.lastErr
+	l.unreported, l.lastErr = 0, nil
 	if why != nil {
-		l.reported = time.Now()
+		l.reportedAt = time.Now()
 	}
 	l.mu.Unlock()
 	if why != nil && l.report != nil {
-		l.report(lost(n, why))
+		l.report(dropError(n, why))
 	}
 }
 
-// last is an error where anything was lost.
-func (l *losses) last() error {
+// err is an error where anything was lost.
+func (l *dropCounter) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == 0 {
+	if l.total == 0 {
 		return nil
 	}
-	return fmt.Errorf("the traces of %d calls were lost", l.all)
+	return fmt.Errorf("the traces of %d calls were lost", l.total)
 }
 
-func lost(n int64, why error) error {
+func dropError(n int64, why error) error {
 	if n == 0 {
 		return fmt.Errorf("traces: %w", why)
 	}

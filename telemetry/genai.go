@@ -35,5 +35,5 @@ const (
 	versionKey   = attribute.Key("callgate.tool_version")
 )
 
-// judge names the span of a completion that names no tool that is registered.
-const judge = "judge"
+// judgeSpan names the span of a completion that names no tool that is registered.
+const judgeSpan = "judge"

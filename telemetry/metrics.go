@@ -39,7 +39,7 @@ type Metrics struct {
 	local     prometheus.Gauge
 	tokens    *prometheus.CounterVec
 	keys      *prometheus.CounterVec
-	asked     *prometheus.HistogramVec
+	upstream  *prometheus.HistogramVec
 	breakers  *prometheus.CounterVec
 }
 
@@ -65,9 +65,9 @@ func New() *Metrics {
 	m.local = prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."})
 	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"})
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"})
-	m.asked = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"})
+	m.upstream = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"})
 	m.breakers = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"})
-	m.registry.MustRegister(m.breakers, m.local, m.tokens, m.keys, m.asked, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
+	m.registry.MustRegister(m.breakers, m.local, m.tokens, m.keys, m.upstream, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -212,7 +212,7 @@ func (m *Metrics) Breaker(event string) {
 // code empty where the answer can be used so far.
 func (m *Metrics) UpstreamRequest(code string, status int, took time.Duration) {
 	if m != nil {
-		m.asked.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
+		m.upstream.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
 	}
 }
 

@@ -51,13 +51,13 @@ const (
 	maxContent = 8 << 10
 )
 
-// bounded is a call without what need not wait in memory: of refusals only stage
+// boundedCall is a call without what need not wait in memory: of refusals only stage
 // and code, of what may be long only its beginning, and one byte more where there
 // is more.
-func bounded(c Call, content bool) Call {
-	c.Refusal = bare(c.Refusal)
+func boundedCall(c Call, content bool) Call {
+	c.Refusal = withoutDetail(c.Refusal)
 	for i := range c.Steps {
-		c.Steps[i].Refusal = bare(c.Steps[i].Refusal)
+		c.Steps[i].Refusal = withoutDetail(c.Steps[i].Refusal)
 	}
 	c.Thread = strings.Clone(c.Thread[:min(len(c.Thread), maxName+1)])
 	if !content {
@@ -68,16 +68,16 @@ func bounded(c Call, content bool) Call {
 	return c
 }
 
-func bare(r *refusal.Error) *refusal.Error {
+func withoutDetail(r *refusal.Error) *refusal.Error {
 	if r == nil {
 		return nil
 	}
 	return &refusal.Error{Stage: r.Stage, Code: r.Code}
 }
 
-// cut is the beginning of a text. What is not UTF-8 is replaced: a collector
+// truncate is the beginning of a text. What is not UTF-8 is replaced: a collector
 // takes nothing else.
-func cut(s string, most int) string {
+func truncate(s string, most int) string {
 	whole := len(s) <= most
 	if !whole {
 		for most > 0 && !utf8.RuneStart(s[most]) {
@@ -92,16 +92,16 @@ func cut(s string, most int) string {
 	return s + "…"
 }
 
-// collected are spans that have ended. It is OpenTelemetry's SpanProcessor, of
+// spanBuffer are spans that have ended. It is OpenTelemetry's SpanProcessor, of
 // one goroutine.
-type collected struct{ spans []sdk.ReadOnlySpan }
+type spanBuffer struct{ spans []sdk.ReadOnlySpan }
 
-func (c *collected) OnStart(context.Context, sdk.ReadWriteSpan) {}
-func (c *collected) OnEnd(s sdk.ReadOnlySpan)                   { c.spans = append(c.spans, s) }
-func (c *collected) Shutdown(context.Context) error             { return nil }
-func (c *collected) ForceFlush(context.Context) error           { return nil }
+func (c *spanBuffer) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (c *spanBuffer) OnEnd(s sdk.ReadOnlySpan)                   { c.spans = append(c.spans, s) }
+func (c *spanBuffer) Shutdown(context.Context) error             { return nil }
+func (c *spanBuffer) ForceFlush(context.Context) error           { return nil }
 
-func (c *collected) take() []sdk.ReadOnlySpan {
+func (c *spanBuffer) take() []sdk.ReadOnlySpan {
 	spans := c.spans
 	c.spans = nil
 	return spans
@@ -138,21 +138,21 @@ func parentOf(traceID, parentID string) trace.SpanContext {
 // spans makes the spans of a call: one of it, and one of each of its steps.
 func (t *Traces) spans(c Call) {
 	ctx := trace.ContextWithSpanContext(context.Background(), parentOf(c.TraceID, c.ParentID))
-	name := judge
+	name := judgeSpan
 	if c.Tool != "" {
 		name = executeTool + " " + c.Tool
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithTimestamp(c.Start), trace.WithAttributes(attributes(c)...))
 	for _, s := range c.Steps {
 		_, step := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start))
-		end(step, s.Refusal, s.End)
+		endSpan(step, s.Refusal, s.End)
 	}
-	end(span, c.Refusal, c.End)
+	endSpan(span, c.Refusal, c.End)
 }
 
-// end says how a span ended. A refusal of what was asked is an answer; an error
+// endSpan says how a span ended. A refusal of what was asked is an answer; an error
 // is what failed here, or at the tool.
-func end(span trace.Span, refused *refusal.Error, at time.Time) {
+func endSpan(span trace.Span, refused *refusal.Error, at time.Time) {
 	if refused != nil {
 		span.SetAttributes(errorTypeKey.String(string(refused.Code)), stageKey.String(string(refused.Stage)), codeKey.String(string(refused.Code)))
 		if refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap || refused.Status() >= http.StatusInternalServerError {
@@ -167,7 +167,7 @@ func attributes(c Call) []attribute.KeyValue {
 	var list []attribute.KeyValue
 	add := func(key attribute.Key, value string, most int) {
 		if value != "" {
-			list = append(list, key.String(cut(value, most)))
+			list = append(list, key.String(truncate(value, most)))
 		}
 	}
 	if c.Tool != "" {
@@ -194,8 +194,8 @@ func attributes(c Call) []attribute.KeyValue {
 	return list
 }
 
-// calls counts the calls among spans: what is a child of another of ours is none.
-func calls(spans []sdk.ReadOnlySpan) int64 {
+// countCalls counts the calls among spans: what is a child of another of ours is none.
+func countCalls(spans []sdk.ReadOnlySpan) int64 {
 	n := int64(0)
 	for _, s := range spans {
 		if p := s.Parent(); p.IsRemote() || !p.HasSpanID() {

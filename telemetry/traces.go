@@ -87,8 +87,8 @@ func (o TraceOptions) address() (string, error) {
 // Bounds of what waits for the collector. A call takes up to 20 KiB here with
 // content, and less than 2 KiB without.
 const (
-	maxWaiting = 1024 // calls
-	maxBatch   = 512  // spans
+	maxQueued = 1024 // calls
+	maxBatch  = 512  // spans
 )
 
 // Traces takes what the gateway tells of its calls to an OpenTelemetry
@@ -99,16 +99,16 @@ type Traces struct {
 	options  TraceOptions
 	sampler  sdk.Sampler
 	tracer   trace.Tracer
-	batch    collected
+	batch    spanBuffer
 	exporter *otlptrace.Exporter
-	losses   losses
+	drops    dropCounter
 
-	mu      sync.RWMutex // against sending on waiting after it is closed
-	closed  bool
-	waiting chan Call
-	missed  atomic.Int64 // calls that found no room
-	cancel  context.CancelFunc
-	done    chan struct{} // closed once nothing is exported any more
+	mu         sync.RWMutex // against sending on waiting after it is closed
+	closed     bool
+	queue      chan Call
+	overflowed atomic.Int64 // calls that found no room
+	cancel     context.CancelFunc
+	done       chan struct{} // closed once nothing is exported any more
 }
 
 // NewTraces starts taking traces. Whoever starts it must Close it. What
@@ -117,16 +117,16 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.Timeout, o.Delay = orElse(o.Timeout, 10*time.Second), orElse(o.Delay, 5*time.Second)
+	o.Timeout, o.Delay = orDefault(o.Timeout, 10*time.Second), orDefault(o.Delay, 5*time.Second)
 	t := &Traces{
-		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), losses: losses{report: o.OnLoss},
-		waiting: make(chan Call, maxWaiting), done: make(chan struct{}),
+		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), drops: dropCounter{report: o.OnLoss},
+		queue: make(chan Call, maxQueued), done: make(chan struct{}),
 	}
 	client, err := newCollector(o)
 	if err != nil {
 		return nil, err
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.losses.add(0, err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.drops.add(0, err) }))
 	ctx, cancel := context.WithCancel(context.Background())
 	if t.exporter, err = otlptrace.New(ctx, client); err != nil {
 		cancel()
@@ -138,7 +138,7 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	return t, nil
 }
 
-func orElse(d, other time.Duration) time.Duration {
+func orDefault(d, other time.Duration) time.Duration {
 	if d == 0 {
 		return other
 	}
@@ -169,16 +169,16 @@ func (t *Traces) Trace(c Call) {
 	if t == nil {
 		return
 	}
-	c = bounded(c, t.options.Content)
+	c = boundedCall(c, t.options.Content)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.closed {
 		return
 	}
 	select {
-	case t.waiting <- c:
+	case t.queue <- c:
 	default:
-		t.missed.Add(1)
+		t.overflowed.Add(1)
 	}
 }
 
@@ -191,7 +191,7 @@ func (t *Traces) Close(ctx context.Context) error {
 	t.mu.Lock()
 	if !t.closed {
 		t.closed = true
-		close(t.waiting)
+		close(t.queue)
 	}
 	t.mu.Unlock()
 	defer t.cancel()
@@ -201,24 +201,24 @@ func (t *Traces) Close(ctx context.Context) error {
 		t.cancel() // of what is being exported
 		<-t.done
 	}
-	return t.losses.last()
+	return t.drops.err()
 }
 
 // run exports in batches until the traces are closed.
 func (t *Traces) run(ctx context.Context) {
 	defer close(t.done)
-	defer t.losses.flush()
+	defer t.drops.flush()
 	defer func() { _ = t.exporter.Shutdown(context.Background()) }()
 	tick := time.NewTicker(t.options.Delay)
 	defer tick.Stop()
 	for {
 		select {
-		case c, open := <-t.waiting:
+		case c, open := <-t.queue:
 			if !open {
 				t.export(ctx)
 				return
 			}
-			t.contained(func() { t.spans(c) })
+			t.safely(func() { t.spans(c) })
 			if len(t.batch.spans) >= maxBatch {
 				t.export(ctx)
 			}
@@ -230,8 +230,8 @@ func (t *Traces) run(ctx context.Context) {
 
 // export sends the batch. What could not be sent is lost.
 func (t *Traces) export(ctx context.Context) {
-	if n := t.missed.Swap(0); n > 0 {
-		t.losses.add(n, errors.New("the collector takes less than there is"))
+	if n := t.overflowed.Swap(0); n > 0 {
+		t.drops.add(n, errors.New("the collector takes less than there is"))
 	}
 	spans := t.batch.take()
 	if len(spans) == 0 {
@@ -239,22 +239,22 @@ func (t *Traces) export(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.options.Timeout)
 	defer cancel()
-	t.contained(func() {
-		var refused *refusedError
+	t.safely(func() {
+		var refused *rejectedError
 		if err := t.exporter.ExportSpans(ctx, spans); errors.As(err, &refused) {
-			t.losses.add(0, refused)
+			t.drops.add(0, refused)
 		} else if err != nil {
-			t.losses.add(calls(spans), err)
+			t.drops.add(countCalls(spans), err)
 		}
 	})
 }
 
-// contained runs a part of the export. One that panics costs traces, and not the
+// safely runs a part of the export. One that panics costs traces, and not the
 // process; what was thrown may hold content, and is not told.
-func (t *Traces) contained(part func()) {
+func (t *Traces) safely(part func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.losses.add(0, fmt.Errorf("panic of type %T", p))
+			t.drops.add(0, fmt.Errorf("panic of type %T", p))
 		}
 	}()
 	part()
