@@ -1,6 +1,8 @@
 package boundary
 
 import (
+	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,11 +24,23 @@ func plainPath(value string) bool {
 	// A name with a colon may stand first only behind "./", as in a URL reference
 	// (RFC 3986, section 4.2): else the part before the colon is a scheme, or a drive.
 	first, _, _ := strings.Cut(value, "/")
-	return !hasScheme(lenient(first))
+	return !hasScheme(lenient(first)) && !hasScheme(lenient(decoded(first)))
+}
+
+// decoded is a name without percent signs, as some programs read it; one that is not
+// percent-encoded stays as it is.
+func decoded(name string) string {
+	if plain, err := url.PathUnescape(name); err == nil {
+		return plain
+	}
+	return name
 }
 
 // plainName reports whether a part of a path is one name to every program.
-func plainName(name string) bool {
+func plainName(name string) bool { return singleName(name) && singleName(decoded(name)) }
+
+// singleName is plainName for programs that do not decode percent signs.
+func singleName(name string) bool {
 	read := lenient(name)
 	if read != name && (read == "" || read == "." || read == "..") {
 		return false
@@ -35,12 +49,14 @@ func plainName(name string) bool {
 		return false
 	}
 	lower := strings.ToLower(read)
-	for _, encoded := range []string{"%2e", "%2f", "%5c", "%00", "%25"} {
-		if strings.Contains(lower, encoded) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(encodedSeparators, func(encoded string) bool { return strings.Contains(lower, encoded) })
+}
+
+// encodedSeparators are a dot, a slash, a backslash, NUL and a percent sign, percent-encoded,
+// and the first three in the overlong forms that careless decoders of UTF-8 take.
+var encodedSeparators = []string{
+	"%2e", "%2f", "%5c", "%00", "%25",
+	"%c0%ae", "%c0%af", "%c1%9c", "%e0%80%ae", "%e0%80%af", "%e0%81%9c",
 }
 
 // lenient is a name as the most lenient program would read it: in Unicode's
