@@ -85,7 +85,7 @@ func (r *run) permitted() error {
 		}
 	}
 	if len(refused) == 0 {
-		return r.variant()
+		return r.templateVariables()
 	}
 	quoted := make([]string, len(refused))
 	for i, name := range refused {
@@ -100,6 +100,32 @@ func (r *run) permitted() error {
 		"Leave it out; or the operator allows it, with request_members: [%s] at the upstream %s.", list, list, r.route.Upstream)
 }
 
+// memberTemplate is the member with the variables of the prompt's template, and
+// templateOverrides are names in it that stand for the template itself, or for how it is
+// used: some servers take them as arguments of the function that fills the template in.
+const memberTemplate = "chat_template_kwargs"
+
+var templateOverrides = []string{"chat_template", "tokenize"}
+
+// templateVariables refuses variables of the prompt's template that are more than one
+// word, number or flag each, unless the operator has allowed the member: among them could
+// be a template, which is a program, or tools of the provider.
+func (r *run) templateVariables() error {
+	raw := r.request.members.get(memberTemplate)
+	if raw == nil || slices.Contains(r.route.Rules.RequestMembers, memberTemplate) {
+		return r.variant()
+	}
+	variables, ok := within(raw)
+	for _, m := range variables {
+		ok = ok && m.value[0] != '{' && m.value[0] != '[' && !slices.Contains(templateOverrides, m.name)
+	}
+	if !ok {
+		return bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
+			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), r.route.Upstream)
+	}
+	return r.variant()
+}
+
 // passes tells whether every upstream is sent a member.
 func passes(name string) bool {
 	return slices.Contains(ownMembers, name) || slices.ContainsFunc(passedMembers, func(group []string) bool { return slices.Contains(group, name) })
@@ -109,7 +135,8 @@ func passes(name string) bool {
 // operator has listed that very name: at OpenRouter NAME:online searches the web, and a
 // preset holds whatever was stored in it.
 func (r *run) variant() error {
-	if name := strings.ToLower(r.route.As); !r.route.Exact && (strings.HasSuffix(name, ":online") || strings.Contains(name, "@preset/")) {
+	name := strings.ToLower(strings.ReplaceAll(r.route.As, " ", ""))
+	if !r.route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
 		return bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
 			parser.Quote(r.request.model), r.route.Upstream)
 	}

@@ -150,6 +150,39 @@ func TestKnownMembers(t *testing.T) {
 	}
 }
 
+// TestTemplateVariables: a template cannot be sent in as one of its own variables, nor
+// can tools; the operator may allow even that.
+func TestTemplateVariables(t *testing.T) {
+	for variables, status := range map[string]int{
+		`{}`:                         200,
+		`null`:                       200,
+		`{"enable_thinking":false}`:  200,
+		`{"reasoning_effort":"low"}`: 200,
+		`{"thinking_budget":10,"add_vision_id":null}`: 200,
+		`{"chat_template":"{{ x }}"}`:                 400,
+		`{"chat_template":null}`:                      400,
+		`{"chat\u005ftemplate":"{{ x }}"}`:            400,
+		`{"a":1,"tokenize":false}`:                    400,
+		`{"tools":[{"type":"function"}]}`:             400,
+		`{"builtin_tools":["browser"]}`:               400,
+		`{"conversation":{"messages":[]}}`:            400,
+		`[]`:                                          400,
+		`"x"`:                                         400,
+	} {
+		for protocol, rules := range bothProtocols {
+			h := open(t, turns(says(content("hi"), "stop")), plan{rules: rules})
+			w := h.post(asks(`"chat_template_kwargs":` + variables))
+			if got := reads(t, w); w.Code != status || status == 400 && (got.Error.Param != "chat_template_kwargs" || h.model.times() != 0) {
+				t.Errorf("%s, %s: %d %s", protocol, variables, w.Code, w.Body)
+			}
+			h = open(t, turns(says(content("hi"), "stop")), plan{rules: all(rules, func(r *upstream.Rules) { r.RequestMembers = []string{"chat_template_kwargs"} })})
+			if w := h.post(asks(`"chat_template_kwargs":` + variables)); w.Code != 200 {
+				t.Errorf("%s, %s, allowed: %d %s", protocol, variables, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestToolChoiceIsSentAsRead: what stands beside the name of a tool in tool_choice was
 // not read, and is not sent on.
 func TestToolChoiceIsSentAsRead(t *testing.T) {
@@ -168,6 +201,7 @@ func TestToolChoiceIsSentAsRead(t *testing.T) {
 func TestModelsThatSearch(t *testing.T) {
 	for model, status := range map[string]int{
 		"x-gpt": 200, "x-gpt:free": 200, "x-gpt:online": 400, "x-gpt:free:ONLINE": 400, "x-gpt@preset/own": 400, "x-listed:online": 200,
+		"x-gpt:online:nitro": 400, "x-gpt:online ": 400, "x-gpt:onlineish": 200,
 	} {
 		h := open(t, turns(says(content("hi"), "stop")), plan{definition: func(d *upstream.Definition) {
 			d.Models = append(d.Models, upstream.Model{ID: "x-listed:online"})
