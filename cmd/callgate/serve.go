@@ -63,6 +63,9 @@ const (
 	writeTimeout = 60 * time.Second // beyond the longest that an answer may take
 	maxHeadBytes = 32 << 10
 	longestCall  = 10 * time.Minute
+	// maxWaitingConnections bounds, for each listener, the connections that are open
+	// without a request that is being answered.
+	maxWaitingConnections = 2048
 )
 
 // serve runs until its context ends or a listener fails.
@@ -168,12 +171,14 @@ func (e env) serve(ctx context.Context, path string, loaded *configs.Config) (er
 }
 
 func newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
+	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout, MaxHeaderBytes: maxHeadBytes,
 		ErrorLog: log.Default(),
 		// Else OPTIONS * is answered before the door has seen it.
 		DisableGeneralOptionsHandler: true,
 	}
+	server.LimitConnections(s, maxWaitingConnections)
+	return s
 }
 
 // drainDelay is how long a gateway that drains still takes connections, so that
