@@ -13,42 +13,44 @@ import (
 
 // The bounds of indexes.
 const (
-	mostChoices = 128
-	mostCalls   = 1024
+	maxChoices   = 128
+	maxToolCalls = 1024
 )
 
-// mostIDLen and mostReasonLen bound what a provider names an answer, and why it ended.
+// maxIDLength and maxFinishReasonLength bound what a provider names an answer, and why it ended.
 const (
-	mostIDLen     = 256
-	mostReasonLen = 64
+	maxIDLength           = 256
+	maxFinishReasonLength = 64
 )
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Plain tells whether an identifier of a provider holds none but characters that
+// IsPlainID tells whether an identifier of a provider holds none but characters that
 // nothing is written in: no spaces, quotes or brackets.
-func Plain(id string) bool { return id != "" && strings.Trim(id, alphanumeric+"_-.:/+=~@|#") == "" }
+func IsPlainID(id string) bool { return id != "" && strings.Trim(id, alphanumeric+"_-.:/+=~@|#") == "" }
 
-// reason tells whether a text can say why an answer ended: one word, whatever it is.
-func reason(s string) bool { return len(s) <= mostReasonLen && strings.Trim(s, alphanumeric+"_") == "" }
+// isFinishReason tells whether a text can say why an answer ended: one word, whatever it is.
+func isFinishReason(s string) bool {
+	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
+}
 
-// head is what a completion and a chunk have in common beside their choices.
-type head struct {
+// commonFields is what a completion and a chunk have in common beside their choices.
+type commonFields struct {
 	id, model string
 	created   int64
 	usage     *Usage
 	extra     Extra
 }
 
-// answer reads a completion or a chunk; choice reads each element of choices.
-func (r *reader) answer(b []byte, choice func() error) (head, error) {
-	var h head
+// readAnswer reads a completion or a chunk; choice reads each element of choices.
+func (r *reader) readAnswer(b []byte, choice func() error) (commonFields, error) {
+	var h commonFields
 	chosen := false
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
-			if h.id, err = r.text(); h.id != "" && (len(h.id) > mostIDLen || !Plain(h.id)) {
-				err = r.otherThan("an id in plain characters")
+			if h.id, err = r.text(); h.id != "" && (len(h.id) > maxIDLength || !IsPlainID(h.id)) {
+				err = r.typeError("an id in plain characters")
 			}
 		case "object":
 			_, err = r.text()
@@ -60,14 +62,14 @@ func (r *reader) answer(b []byte, choice func() error) (head, error) {
 			chosen = true
 			err = r.array(choice)
 		case "usage":
-			h.usage, err = r.usage()
+			h.usage, err = r.readUsage()
 		case "error":
-			err = r.reported()
+			err = r.readProviderError()
 		default:
-			if err = r.keep(&h.extra, name); err == nil {
+			if err = r.keepExtra(&h.extra, name); err == nil {
 				last := len(h.extra) - 1
 				if value := h.extra[last].Value; value[0] == '"' {
-					r.hole(len(value), last)
+					r.addSlot(len(value), last)
 				}
 			}
 		}
@@ -79,8 +81,8 @@ func (r *reader) answer(b []byte, choice func() error) (head, error) {
 	return h, err
 }
 
-// reported reads an error that a provider writes where an answer should be.
-func (r *reader) reported() error {
+// readProviderError reads an error that a provider writes where an answer should be.
+func (r *reader) readProviderError() error {
 	if null, err := r.null(); null {
 		return err
 	}
@@ -89,26 +91,26 @@ func (r *reader) reported() error {
 		return err
 	}
 	said := readFailure(raw)
-	return &reportedError{named(said.Type, said.Code)}
+	return &providerError{errorSuffix(said.Type, said.Code)}
 }
 
-// reportedError is a failure that the provider names itself.
-type reportedError struct{ said string }
+// providerError is a failure that the provider names itself.
+type providerError struct{ said string }
 
-func (e *reportedError) Error() string { return "an error stands in the answer" + e.said }
+func (e *providerError) Error() string { return "an error stands in the answer" + e.said }
 
-func (r *reader) usage() (*Usage, error) {
+func (r *reader) readUsage() (*Usage, error) {
 	if null, err := r.null(); null {
 		return nil, err
 	}
 	if r.kind() != '{' {
-		return nil, r.unlike("an object or null")
+		return nil, r.skipOther("an object or null")
 	}
 	raw, err := r.value()
 	if err != nil {
 		return nil, err
 	}
-	if deep(raw) {
+	if isTooDeep(raw) {
 		return nil, fmt.Errorf("usage nested deeper than %d levels", maxDepth)
 	}
 	u := &Usage{Raw: oneLine(bytes.Clone(raw))}
@@ -129,24 +131,24 @@ func (r *reader) usage() (*Usage, error) {
 	return u, err
 }
 
-// place is what every choice has.
-type place struct {
-	index    int
-	finish   *string // nil where it is null, absent or empty
-	extra    Extra
-	answered bool // the message or the delta was there
+// choiceFields is what every choice has.
+type choiceFields struct {
+	index      int
+	finish     *string // nil where it is null, absent or empty
+	extra      Extra
+	hasMessage bool // the message or the delta was there
 }
 
-// choice reads one choice. inner is the member that holds what it says; other is
+// readChoice reads one choice. inner is the member that holds what it says; other is
 // the one that would say it in the other form, and is passed over.
-func (r *reader) choice(inner, other string, read func() error) (place, error) {
-	p := place{index: -1}
+func (r *reader) readChoice(inner, other string, read func() error) (choiceFields, error) {
+	p := choiceFields{index: -1}
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "index":
 			var n int64
-			if n, err = r.whole(); err == nil && n >= mostChoices {
-				return fmt.Errorf("a choice beyond %d", mostChoices)
+			if n, err = r.whole(); err == nil && n >= maxChoices {
+				return fmt.Errorf("a choice beyond %d", maxChoices)
 			}
 			p.index = int(n)
 		case "finish_reason":
@@ -154,21 +156,21 @@ func (r *reader) choice(inner, other string, read func() error) (place, error) {
 			case p.finish == nil:
 			case *p.finish == "":
 				p.finish = nil
-			case !reason(*p.finish):
-				err = r.otherThan("a reason of one word")
+			case !isFinishReason(*p.finish):
+				err = r.typeError("a reason of one word")
 			}
 		case "error":
-			err = r.reported()
+			err = r.readProviderError()
 		case inner:
 			if null, err := r.null(); null {
 				return err
 			}
-			p.answered = true
+			p.hasMessage = true
 			err = read()
 		case other:
 			err = r.skip()
 		default:
-			err = r.keep(&p.extra, name)
+			err = r.keepExtra(&p.extra, name)
 		}
 		return err
 	})
@@ -178,31 +180,31 @@ func (r *reader) choice(inner, other string, read func() error) (place, error) {
 	case p.index < 0:
 		return p, errors.New("a choice without an index")
 	case p.finish != nil && *p.finish == "error":
-		return p, &reportedError{", as the reason why it finished"}
+		return p, &providerError{", as the reason why it finished"}
 	}
 	return p, nil
 }
 
-// spoken is what a message and a delta have in common beside their calls.
-type spoken struct {
+// messageFields is what a message and a delta have in common beside their calls.
+type messageFields struct {
 	role             string
-	content, refused *string
-	legacy           bool
+	content, refusal *string
+	functionCall     bool
 	extra            Extra
 }
 
-// said reads a message or a delta; call reads each element of tool_calls.
-func (r *reader) said(s *spoken, call func() error) error {
+// readMessage reads a message or a delta; call reads each element of tool_calls.
+func (r *reader) readMessage(s *messageFields, call func() error) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "role":
 			s.role, err = r.text()
 		case "content":
 			if s.content, err = r.optional(); s.content != nil {
-				r.hole(r.length, inContent)
+				r.addSlot(r.stringLength, inContent)
 			}
 		case "refusal":
-			s.refused, err = r.optional()
+			s.refusal, err = r.optional()
 		case "tool_calls":
 			if null, err := r.null(); null {
 				return err
@@ -212,17 +214,17 @@ func (r *reader) said(s *spoken, call func() error) error {
 			if null, err := r.null(); null {
 				return err
 			}
-			s.legacy = true
+			s.functionCall = true
 			err = r.skip()
 		default:
-			err = r.keep(&s.extra, name)
+			err = r.keepExtra(&s.extra, name)
 		}
 		return err
 	})
 }
 
-// call reads one element of tool_calls.
-func (r *reader) call() (ToolDelta, error) {
+// readToolCall reads one element of tool_calls.
+func (r *reader) readToolCall() (ToolDelta, error) {
 	c := ToolDelta{Index: -1}
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
@@ -231,8 +233,8 @@ func (r *reader) call() (ToolDelta, error) {
 				return err
 			}
 			var n int64
-			if n, err = r.whole(); err == nil && n >= mostCalls {
-				return fmt.Errorf("a call beyond %d", mostCalls)
+			if n, err = r.whole(); err == nil && n >= maxToolCalls {
+				return fmt.Errorf("a call beyond %d", maxToolCalls)
 			}
 			c.Index = int(n)
 		case "id":
@@ -243,16 +245,16 @@ func (r *reader) call() (ToolDelta, error) {
 			if null, err := r.null(); null {
 				return err
 			}
-			err = r.function(&c)
+			err = r.readFunction(&c)
 		default:
-			err = r.keep(&c.Extra, name)
+			err = r.keepExtra(&c.Extra, name)
 		}
 		return err
 	})
 	return c, err
 }
 
-func (r *reader) function(c *ToolDelta) error {
+func (r *reader) readFunction(c *ToolDelta) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "name":
@@ -268,19 +270,19 @@ func (r *reader) function(c *ToolDelta) error {
 	})
 }
 
-// completion reads an answer that was not streamed.
-func (r *reader) completion(b []byte) (*Completion, error) {
+// readCompletion reads an answer that was not streamed.
+func (r *reader) readCompletion(b []byte) (*Completion, error) {
 	c := &Completion{}
-	h, err := r.answer(b, func() error {
+	h, err := r.readAnswer(b, func() error {
 		var (
-			said  spoken
+			said  messageFields
 			calls []ToolCall
 		)
-		p, err := r.choice("message", "delta", func() error {
-			return r.said(&said, func() error {
-				d, err := r.call()
-				if err == nil && len(calls) == mostCalls {
-					err = fmt.Errorf("more than %d calls", mostCalls)
+		p, err := r.readChoice("message", "delta", func() error {
+			return r.readMessage(&said, func() error {
+				d, err := r.readToolCall()
+				if err == nil && len(calls) == maxToolCalls {
+					err = fmt.Errorf("more than %d calls", maxToolCalls)
 				}
 				calls = append(calls, ToolCall{Index: len(calls), ID: d.ID, Type: d.Type, Name: d.Name, Arguments: d.Arguments, Extra: d.Extra})
 				return err
@@ -289,11 +291,11 @@ func (r *reader) completion(b []byte) (*Completion, error) {
 		switch {
 		case err != nil:
 			return err
-		case !p.answered:
+		case !p.hasMessage:
 			return errors.New("a choice without a message")
 		}
 		choice := Choice{Index: p.index, Extra: p.extra, Message: Message{
-			Content: said.content, Refusal: said.refused, ToolCalls: calls, FunctionCall: said.legacy, Extra: said.extra,
+			Content: said.content, Refusal: said.refusal, ToolCalls: calls, FunctionCall: said.functionCall, Extra: said.extra,
 		}}
 		if p.finish != nil {
 			choice.FinishReason = *p.finish
@@ -305,11 +307,11 @@ func (r *reader) completion(b []byte) (*Completion, error) {
 		return nil, err
 	}
 	c.ID, c.Model, c.Created, c.Usage, c.Extra = h.id, h.model, h.created, h.usage, h.extra
-	return c, c.inOrder()
+	return c, c.sortChoices()
 }
 
-// inOrder sorts the choices, and refuses a set that is not 0 to n-1.
-func (c *Completion) inOrder() error {
+// sortChoices sorts the choices, and refuses a set that is not 0 to n-1.
+func (c *Completion) sortChoices() error {
 	if len(c.Choices) == 0 {
 		return errors.New("an answer without a choice")
 	}
@@ -322,21 +324,21 @@ func (c *Completion) inOrder() error {
 	return nil
 }
 
-// chunk reads the data of one event.
-func (r *reader) chunk(b []byte) (*Chunk, error) {
-	if c := r.stencil.read(b); c != nil {
+// readChunk reads the data of one event.
+func (r *reader) readChunk(b []byte) (*Chunk, error) {
+	if c := r.template.match(b); c != nil {
 		return c, nil
 	}
-	r.holes = r.holes[:0]
+	r.slots = r.slots[:0]
 	c := &Chunk{}
-	h, err := r.answer(b, func() error {
+	h, err := r.readAnswer(b, func() error {
 		var (
-			said  spoken
+			said  messageFields
 			calls []ToolDelta
 		)
-		p, err := r.choice("delta", "message", func() error {
-			return r.said(&said, func() error {
-				d, err := r.call()
+		p, err := r.readChoice("delta", "message", func() error {
+			return r.readMessage(&said, func() error {
+				d, err := r.readToolCall()
 				calls = append(calls, d)
 				return err
 			})
@@ -345,7 +347,7 @@ func (r *reader) chunk(b []byte) (*Chunk, error) {
 			return err
 		}
 		c.Choices = append(c.Choices, DeltaChoice{Index: p.index, FinishReason: p.finish, Extra: p.extra, Delta: Delta{
-			Role: said.role, Content: said.content, Refusal: said.refused, ToolCalls: calls, FunctionCall: said.legacy, Extra: said.extra,
+			Role: said.role, Content: said.content, Refusal: said.refusal, ToolCalls: calls, FunctionCall: said.functionCall, Extra: said.extra,
 		}})
 		return nil
 	})
@@ -353,15 +355,15 @@ func (r *reader) chunk(b []byte) (*Chunk, error) {
 		return nil, err
 	}
 	c.ID, c.Model, c.Created, c.Usage, c.Extra = h.id, h.model, h.created, h.usage, h.extra
-	r.stencil.cut(b, c, r.holes)
+	r.template.learn(b, c, r.slots)
 	return c, nil
 }
 
-// unreadable judges an answer whose bytes came, but say nothing.
-func unreadable(upstream string, err error) *refusal.Error {
-	var reported *reportedError
+// invalidAnswer judges an answer whose bytes came, but say nothing.
+func invalidAnswer(upstream string, err error) *refusal.Error {
+	var reported *providerError
 	if errors.As(err, &reported) {
 		return failed("%s: %w", upstream, err)
 	}
-	return garbled("%s: found %w", upstream, err)
+	return malformed("%s: found %w", upstream, err)
 }

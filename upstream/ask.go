@@ -16,37 +16,37 @@ import (
 )
 
 const (
-	firstPause   = 200 * time.Millisecond
-	longestPause = 5 * time.Second  // of ours
-	longestWait  = 30 * time.Second // that a provider may ask for
+	firstPause        = 200 * time.Millisecond
+	maxPause          = 5 * time.Second  // of ours
+	maxRetryAfterWait = 30 * time.Second // that a provider may ask for
 )
 
-// answer is one that has begun: the head was accepted.
-type answer struct {
-	watch  *watch
-	body   *body
-	framed bool // HTTP says where the body ends
-	whole  context.CancelFunc
+// response is one that has begun: the head was accepted.
+type response struct {
+	timeouts    *phaseTimer
+	body        *boundedBody
+	framed      bool // HTTP says where the body ends
+	cancelTotal context.CancelFunc
 }
 
 // close gives it up, where it has not ended. It may be called again.
-func (a *answer) close() {
-	a.watch.end()
+func (a *response) close() {
+	a.timeouts.end()
 	a.body.close()
-	a.whole()
+	a.cancelTotal()
 }
 
-// fault is why one attempt gave no answer.
-type fault struct {
-	err    error // *refusal.Error or *StatusError
-	status int
-	again  bool          // another attempt may end otherwise
-	after  time.Duration // what the provider asks to wait; 0 if nothing
+// attemptError is why one attempt gave no answer.
+type attemptError struct {
+	err        error // *refusal.Error or *StatusError
+	status     int
+	retry      bool          // another attempt may end otherwise
+	retryAfter time.Duration // what the provider asks to wait; 0 if nothing
 }
 
-// ask makes attempts until there is an answer of the wanted type, or no other
+// send makes attempts until there is an answer of the wanted type, or no other
 // attempt is due.
-func (c *Client) ask(ctx context.Context, route *Route, body []byte, wanted string) (*answer, error) {
+func (c *Client) send(ctx context.Context, route *Route, body []byte, wanted string) (*response, error) {
 	times := route.definition.Timeouts
 	ends := c.now().Add(times.Total)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
@@ -56,28 +56,28 @@ func (c *Client) ask(ctx context.Context, route *Route, body []byte, wanted stri
 	for tried := 0; ; tried++ {
 		from := c.now()
 		a, f := c.attempt(ctx, route, body, wanted)
-		c.tell(route, f, c.now().Sub(from))
+		c.observeAttempt(route, f, c.now().Sub(from))
 		if f == nil {
-			a.whole = cancel
+			a.cancelTotal = cancel
 			return a, nil
 		}
-		wait := f.after
+		wait := f.retryAfter
 		if wait == 0 {
-			wait = pause(tried)
+			wait = backoff(tried)
 		}
-		if !f.again || tried >= route.definition.Retries || wait > longestWait || wait >= ends.Sub(c.now()) {
+		if !f.retry || tried >= route.definition.Retries || wait > maxRetryAfterWait || wait >= ends.Sub(c.now()) {
 			cancel()
 			return nil, f.err
 		}
 		if err := sleep(ctx, wait); err != nil {
 			defer cancel()
-			return nil, lost(ctx, route.Upstream, err, false)
+			return nil, transportError(ctx, route.Upstream, err, false)
 		}
 	}
 }
 
-// tell lets the observer know. What it does wrong is its own affair.
-func (c *Client) tell(route *Route, f *fault, took time.Duration) {
+// observeAttempt lets the observer know. What it does wrong is its own affair.
+func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duration) {
 	defer func() { _ = recover() }()
 	a := Attempt{Upstream: route.Upstream, Status: http.StatusOK, Took: took}
 	if f != nil {
@@ -90,9 +90,9 @@ func (c *Client) tell(route *Route, f *fault, took time.Duration) {
 	c.observe(a)
 }
 
-// pause grows with each attempt, by half to one and a half of it.
-func pause(tried int) time.Duration {
-	middle := min(firstPause<<min(tried, 16), longestPause)
+// backoff grows with each attempt, by half to one and a half of it.
+func backoff(tried int) time.Duration {
+	middle := min(firstPause<<min(tried, 16), maxPause)
 	return middle/2 + rand.N(middle)
 }
 
@@ -108,40 +108,40 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // attempt asks once.
-func (c *Client) attempt(ctx context.Context, route *Route, content []byte, wanted string) (*answer, *fault) {
+func (c *Client) attempt(ctx context.Context, route *Route, content []byte, wanted string) (*response, *attemptError) {
 	d := &route.definition
-	key, err := secret(d)
+	key, err := readKey(d)
 	if err != nil {
-		return nil, &fault{err: misconfigured("%s: its key: %w", route.Upstream, err)}
+		return nil, &attemptError{err: misconfigured("%s: its key: %w", route.Upstream, err)}
 	}
-	w := newWatch(ctx)
+	w := newPhaseTimer(ctx)
 	var begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { w.begin(d.Timeouts.FirstByte, errFirstByte) },
+		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.FirstByte, errFirstByte) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
 	request, err := newRequest(traced, d.BaseURL, key, content, wanted)
 	if err != nil {
 		w.end()
-		return nil, &fault{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
+		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
-	w.begin(d.Timeouts.Connect, errConnect)
+	w.start(d.Timeouts.Connect, errConnect)
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
-	response, err := c.transport.RoundTrip(request) //nolint:bodyclose // the answer closes it
+	got, err := c.transport.RoundTrip(request) //nolint:bodyclose // the response closes it
 	if err != nil {
 		defer w.end()
 		connecting := errors.Is(context.Cause(w.ctx), errConnect)
-		return nil, &fault{
-			err:   lost(w.ctx, route.Upstream, err, begun.Load()),
-			again: !begun.Load() && !lasting(err) && (w.ctx.Err() == nil || connecting),
+		return nil, &attemptError{
+			err:   transportError(w.ctx, route.Upstream, err, begun.Load()),
+			retry: !begun.Load() && !isPermanent(err) && (w.ctx.Err() == nil || connecting),
 		}
 	}
-	b := &body{ReadCloser: response.Body, watch: w, idle: d.Timeouts.Idle, left: d.MaxStream}
+	b := &boundedBody{ReadCloser: got.Body, timeouts: w, idle: d.Timeouts.Idle, remaining: d.MaxStream}
 	if wanted == "application/json" {
-		b.left, b.held = d.MaxBody, &c.held
+		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &answer{watch: w, body: b, framed: framed(response)}
-	if f := c.refused(route, key, response, b, wanted); f != nil {
+	a := &response{timeouts: w, body: b, framed: hasFraming(got)}
+	if f := c.checkHead(route, key, got, b, wanted); f != nil {
 		w.end()
 		b.close()
 		return nil, f
@@ -149,9 +149,9 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	return a, nil
 }
 
-// secret reads the key. What cannot stand in a header is not sent, and not
+// readKey reads the key. What cannot stand in a header is not sent, and not
 // shown.
-func secret(d *Definition) (string, error) {
+func readKey(d *Definition) (string, error) {
 	if d.Key == nil {
 		return "", nil
 	}
@@ -182,40 +182,40 @@ func newRequest(ctx context.Context, base, key string, content []byte, wanted st
 	return request, nil
 }
 
-// framed tells whether HTTP says where the body ends, so that an end is not
+// hasFraming tells whether HTTP says where the body ends, so that an end is not
 // just a connection that is closed.
-func framed(response *http.Response) bool {
+func hasFraming(response *http.Response) bool {
 	return response.ProtoMajor >= 2 || response.ContentLength >= 0 || len(response.TransferEncoding) > 0
 }
 
-// refused judges the head of an answer; nil is one that can be read.
-func (c *Client) refused(route *Route, key string, response *http.Response, b *body, wanted string) *fault {
+// checkHead judges the head of an answer; nil is one that can be read.
+func (c *Client) checkHead(route *Route, key string, response *http.Response, b *boundedBody, wanted string) *attemptError {
 	name, status := route.Upstream, response.StatusCode
 	after := retryAfter(response.Header.Get("Retry-After"), c.now())
 	again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
-		return &fault{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
+		return &attemptError{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
 	case status >= http.StatusInternalServerError:
 		refused := failed("%s answered with HTTP status %d", name, status)
 		refused.RetryAfterMS = after.Milliseconds()
-		return &fault{status: status, err: refused, again: again, after: after}
+		return &attemptError{status: status, err: refused, retry: again, retryAfter: after}
 	case status >= http.StatusBadRequest:
-		return &fault{status: status, err: newStatusError(name, key, response, b, after), again: again, after: after}
+		return &attemptError{status: status, err: newStatusError(name, key, response, b, after), retry: again, retryAfter: after}
 	case status != http.StatusOK:
-		return &fault{status: status, err: failed("%s answered with HTTP status %d", name, status)}
+		return &attemptError{status: status, err: failed("%s answered with HTTP status %d", name, status)}
 	case response.Header.Get("Content-Encoding") != "" && response.Header.Get("Content-Encoding") != "identity":
-		return &fault{status: status, err: garbled("%s compressed its answer, which was not asked for", name)}
-	case !typed(response.Header.Values("Content-Type"), wanted):
-		return &fault{status: status, err: garbled("%s answered with another content type than %s", name, wanted)}
-	case response.ContentLength > int64(b.left):
-		return &fault{status: status, err: tooLarge("%s answered with more than %d bytes", name, b.left)}
+		return &attemptError{status: status, err: malformed("%s compressed its answer, which was not asked for", name)}
+	case !hasContentType(response.Header.Values("Content-Type"), wanted):
+		return &attemptError{status: status, err: malformed("%s answered with another content type than %s", name, wanted)}
+	case response.ContentLength > int64(b.remaining):
+		return &attemptError{status: status, err: tooLarge("%s answered with more than %d bytes", name, b.remaining)}
 	}
 	return nil
 }
 
-// typed tells whether a body is of the wanted type, in UTF-8.
-func typed(stated []string, wanted string) bool {
+// hasContentType tells whether a body is of the wanted type, in UTF-8.
+func hasContentType(stated []string, wanted string) bool {
 	if len(stated) != 1 {
 		return false
 	}

@@ -26,7 +26,7 @@ func assembleChunks(t *testing.T, chunks ...string) (*Completion, error) {
 		r reader
 	)
 	for _, s := range chunks {
-		chunk, err := r.chunk([]byte(s))
+		chunk, err := r.readChunk([]byte(s))
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
@@ -109,7 +109,7 @@ func TestCallsOfPieces(t *testing.T) {
 
 func TestTooManyCalls(t *testing.T) {
 	var pieces []string
-	for i := range mostCalls {
+	for i := range maxToolCalls {
 		pieces = append(pieces, piece(0, fmt.Sprint(i), "f", ""))
 	}
 	if _, err := assemble(t, pieces...); err != nil {

@@ -32,17 +32,17 @@ func TestAssemblerKeepsABound(t *testing.T) {
 			return `{"choices":[],"system_fingerprint":"` + text + `","usage":{"total_tokens":1}}`
 		}, false},
 	} {
-		a, r := Assembler{most: most}, reader{}
+		a, r := Assembler{maxBytes: most}, reader{}
 		var err error
 		for i := 0; i < 500 && err == nil; i++ {
-			chunk, unread := r.chunk([]byte(c.chunk(i)))
+			chunk, unread := r.readChunk([]byte(c.chunk(i)))
 			if unread != nil {
 				t.Fatalf("%s: %v", name, unread)
 			}
 			err = a.Add(chunk)
 		}
-		if (err != nil) != c.over || a.kept > most+2*(len(text)+2*memberCost) {
-			t.Errorf("%s: kept %d, %v", name, a.kept, err)
+		if (err != nil) != c.over || a.bytes > most+2*(len(text)+2*memberCost) {
+			t.Errorf("%s: kept %d, %v", name, a.bytes, err)
 		}
 	}
 }
@@ -59,18 +59,18 @@ func TestManyMembers(t *testing.T) {
 	}
 	var r reader
 	for document, fine := range map[string]bool{
-		`{` + members(mostMembers) + `"choices":[]}`:                                                                     true,
-		`{` + members(mostMembers+1) + `"choices":[]}`:                                                                   false,
-		`{"x":{` + members(mostMembers+1) + `"z":0},"choices":[]}`:                                                       true,
-		`{"choices":[{` + members(mostMembers/2+1) + `"index":0,"delta":{` + members(mostMembers/2+1) + `"role":"x"}}]}`: false,
+		`{` + members(maxExtraMembers) + `"choices":[]}`:                                                                         true,
+		`{` + members(maxExtraMembers+1) + `"choices":[]}`:                                                                       false,
+		`{"x":{` + members(maxExtraMembers+1) + `"z":0},"choices":[]}`:                                                           true,
+		`{"choices":[{` + members(maxExtraMembers/2+1) + `"index":0,"delta":{` + members(maxExtraMembers/2+1) + `"role":"x"}}]}`: false,
 	} {
 		for range 2 {
-			if _, err := r.chunk([]byte(document)); (err == nil) != fine {
+			if _, err := r.readChunk([]byte(document)); (err == nil) != fine {
 				t.Errorf("%.40s…, %d bytes: %v", document, len(document), err)
 			}
 		}
 	}
-	if got := len(membersOf([]byte(`{` + members(mostMembers+1) + `"z":0}`))); got != mostMembers+2 {
+	if got := len(membersOf([]byte(`{` + members(maxExtraMembers+1) + `"z":0}`))); got != maxExtraMembers+2 {
 		t.Errorf("an object that was kept has %d members", got)
 	}
 }

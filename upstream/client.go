@@ -17,9 +17,9 @@ type Options struct {
 	Now func() time.Time // nil is time.Now
 	// Certificates that may sign for upstreams; nil is the system's pool.
 	Certificates *x509.CertPool
-	// MostHeld bounds the bytes of all answers that are on their way; 0 is 256 MiB.
+	// MaxBufferedBytes bounds the bytes of all answers that are on their way; 0 is 256 MiB.
 	// Beyond it they are overloaded.
-	MostHeld int64
+	MaxBufferedBytes int64
 	// Observe is told of each attempt, as it ends or its stream begins. It must
 	// not block.
 	Observe func(Attempt)
@@ -48,7 +48,7 @@ type Client struct {
 	now       func() time.Time
 	observe   func(Attempt)
 	transport *http.Transport
-	held      held
+	budget    memoryBudget
 }
 
 // NewClient returns a client. Close it to give up its idle connections.
@@ -59,17 +59,17 @@ func NewClient(options Options) *Client {
 	if options.Observe == nil {
 		options.Observe = func(Attempt) {}
 	}
-	if options.MostHeld <= 0 {
-		options.MostHeld = defaultHeld
+	if options.MaxBufferedBytes <= 0 {
+		options.MaxBufferedBytes = defaultBufferedBytes
 	}
 	return &Client{
-		held:    held{most: options.MostHeld},
+		budget:  memoryBudget{limit: options.MaxBufferedBytes},
 		now:     options.Now,
 		observe: options.Observe,
 		transport: &http.Transport{
 			Proxy:                  nil,
-			DialContext:            (&net.Dialer{Timeout: mostConnect}).DialContext,
-			TLSHandshakeTimeout:    mostConnect,
+			DialContext:            (&net.Dialer{Timeout: maxConnectTime}).DialContext,
+			TLSHandshakeTimeout:    maxConnectTime,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true,
 			ReadBufferSize:         readBuffer,
@@ -89,20 +89,20 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,
 // overloaded) or a *StatusError.
 func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
-	defer contain(&err)
-	a, err := c.ask(ctx, route, body, "application/json")
+	defer recoverPanic(&err)
+	a, err := c.send(ctx, route, body, "application/json")
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
 	raw, err := io.ReadAll(a.body)
 	if err != nil {
-		return nil, lost(a.watch.ctx, route.Upstream, err, true)
+		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
 	var r reader
-	completion, err = r.completion(raw)
+	completion, err = r.readCompletion(raw)
 	if err != nil {
-		return nil, unreadable(route.Upstream, err)
+		return nil, invalidAnswer(route.Upstream, err)
 	}
 	return completion, nil
 }
@@ -110,20 +110,20 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 // Stream asks for a stream, and returns it once its first byte is there. The
 // error is as that of Complete. Close the stream, also after its end.
 func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events *Events, err error) {
-	defer contain(&err)
-	a, err := c.ask(ctx, route, body, "text/event-stream")
+	defer recoverPanic(&err)
+	a, err := c.send(ctx, route, body, "text/event-stream")
 	if err != nil {
 		return nil, err
 	}
 	events = &Events{
-		upstream: route.Upstream,
-		answer:   a,
-		scanner:  scanner{from: a.body, most: route.definition.MaxEvent},
-		left:     route.definition.MaxEvents,
+		upstream:  route.Upstream,
+		response:  a,
+		scanner:   scanner{src: a.body, maxLine: route.definition.MaxEvent},
+		remaining: route.definition.MaxEvents,
 	}
 	if err := events.scanner.peek(); err != nil {
 		defer a.close()
-		return nil, lost(a.watch.ctx, route.Upstream, err, true)
+		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
 	return events, nil
 }

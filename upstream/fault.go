@@ -19,7 +19,7 @@ var (
 	errFirstByte = errors.New("the answer did not begin in time")
 	errIdle      = errors.New("the answer stalled")
 	errTotal     = errors.New("the whole took too long")
-	errLinger    = errors.New("nothing came after the end")
+	errAfterDone = errors.New("nothing came after the end")
 	errClosed    = errors.New("the exchange was closed")
 )
 
@@ -54,11 +54,11 @@ func tooLarge(format string, args ...any) *refusal.Error {
 	return unavailable("The model's answer is larger than Callgate accepts; nothing of it was used.", format, args...)
 }
 
-func garbled(format string, args ...any) *refusal.Error {
+func malformed(format string, args ...any) *refusal.Error {
 	return unavailable("The model's answer is not in a form that Callgate can read without doubt; nothing of it was used.", format, args...)
 }
 
-func crowded(format string, args ...any) *refusal.Error {
+func overBudget(format string, args ...any) *refusal.Error {
 	refused := refusal.New(refusal.Overloaded, "Too much of the models' answers is held at once: wait 1000 ms, then send the same request again. Nothing of this answer was used.").WithCause(fmt.Errorf(format, args...))
 	refused.RetryAfterMS = 1000
 	return refused
@@ -72,14 +72,14 @@ func misconfigured(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
 }
 
-// lost judges an exchange that ended without a whole answer. begun tells that a
+// transportError judges an exchange that ended without a whole answer. begun tells that a
 // byte of the answer came.
-func lost(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
+func transportError(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errOversize):
 		return tooLarge("%s: %w", upstream, err)
-	case errors.Is(err, errHeld):
-		return crowded("%s: %w", upstream, err)
+	case errors.Is(err, errBudget):
+		return overBudget("%s: %w", upstream, err)
 	case errors.Is(cause, errConnect), errors.Is(cause, errFirstByte), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
 	case errors.Is(cause, context.Canceled):
@@ -121,8 +121,8 @@ func describe(err error) string {
 	}
 }
 
-// lasting tells whether another attempt would meet the same fault.
-func lasting(err error) bool {
+// isPermanent tells whether another attempt would meet the same fault.
+func isPermanent(err error) bool {
 	var (
 		name   *net.DNSError
 		cert   *tls.CertificateVerificationError
@@ -131,9 +131,9 @@ func lasting(err error) bool {
 	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &cert) || errors.As(err, &record)
 }
 
-// contain turns a panic into a refusal. Its value may hold what a model said;
+// recoverPanic turns a panic into a refusal. Its value may hold what a model said;
 // what the runtime itself says of one does not.
-func contain(err *error) {
+func recoverPanic(err *error) {
 	p := recover()
 	if p == nil {
 		return

@@ -30,7 +30,7 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, answer(room*3/4))
 	})
-	c := newClient(t, Options{MostHeld: room})
+	c := newClient(t, Options{MaxBufferedBytes: room})
 	ask := func(ctx context.Context, path string) refusal.Code {
 		_, err := c.Complete(ctx, routeTo(t, definition(url+path)), []byte(`{}`))
 		return code(t, err)
@@ -42,7 +42,7 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 	left := make(chan refusal.Code)
 	go func() { left <- ask(ctx, "/half") }()
 	<-long
-	for from := time.Now(); c.held.now.Load() < room/2; time.Sleep(time.Millisecond) {
+	for from := time.Now(); c.budget.used.Load() < room/2; time.Sleep(time.Millisecond) {
 		if time.Since(from) > patient {
 			t.Error("what was sent is not counted")
 			break
@@ -53,7 +53,7 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 	}
 	leave()
 	<-left
-	if now := c.held.now.Load(); now != 0 {
+	if now := c.budget.used.Load(); now != 0 {
 		t.Errorf("%d bytes are held by nobody", now)
 	}
 	if got := ask(t.Context(), ""); got != "" {
@@ -64,11 +64,11 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 // TestStreamsTogetherAreBounded is that for streams.
 func TestStreamsTogetherAreBounded(t *testing.T) {
 	const room = 1000
-	c := newClient(t, Options{MostHeld: room})
+	c := newClient(t, Options{MaxBufferedBytes: room})
 	route := routeTo(t, definition("http://127.0.0.1:1"))
 	one, other := c.Assembler(route), c.Assembler(route)
 	add := func(a *Assembler, n int) refusal.Code {
-		chunk, err := new(reader).chunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
+		chunk, err := new(reader).readChunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestStreamsTogetherAreBounded(t *testing.T) {
 	one.Release()
 	one.Release()
 	other.Release()
-	if now := c.held.now.Load(); now != 0 {
+	if now := c.budget.used.Load(); now != 0 {
 		t.Errorf("%d bytes are held by nobody", now)
 	}
 	third := c.Assembler(route)

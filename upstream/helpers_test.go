@@ -211,12 +211,12 @@ func complete(t testing.TB, d Definition) (*Completion, error) {
 // offline reads the bytes of a stream as from a connection, cut as reads say.
 func offline(from io.Reader) *Events {
 	d := Defaults()
-	b := &body{ReadCloser: io.NopCloser(from), watch: newWatch(context.Background()), idle: patient, left: d.MaxStream}
+	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background()), idle: patient, remaining: d.MaxStream}
 	return &Events{
-		upstream: "sample",
-		answer:   &answer{watch: b.watch, body: b, framed: true, whole: func() {}},
-		scanner:  scanner{from: b, most: d.MaxEvent},
-		left:     d.MaxEvents,
+		upstream:  "sample",
+		response:  &response{timeouts: b.timeouts, body: b, framed: true, cancelTotal: func() {}},
+		scanner:   scanner{src: b, maxLine: d.MaxEvent},
+		remaining: d.MaxEvents,
 	}
 }
 

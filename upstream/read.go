@@ -13,25 +13,25 @@ import (
 // maxDepth bounds the nesting of members that are kept as they stand.
 const maxDepth = 128
 
-// mostMembers bounds how many members one document may have that are kept: each
+// maxExtraMembers bounds how many members one document may have that are kept: each
 // takes more than its bytes.
-const mostMembers = 1 << 14
+const maxExtraMembers = 1 << 14
 
 // reader reads one strict JSON document token by token. Its errors say where
 // the fault is, never what stood there. The zero value is ready.
 type reader struct {
-	src     bytes.Buffer
-	decoder *jsontext.Decoder
-	length  int    // of the last string, as it stood
-	holes   []hole // for the stencil of a chunk
-	stencil stencil
-	kept    int  // members of this document
-	again   bool // what is read was read before: its members are not counted
+	src          bytes.Buffer
+	decoder      *jsontext.Decoder
+	stringLength int    // of the last string, as it stood
+	slots        []slot // for the stencil of a chunk
+	template     chunkTemplate
+	extraCount   int  // members of this document
+	trusted      bool // what is read was read before: its members are not counted
 }
 
 // document reads bytes that are one object and nothing else.
 func (r *reader) document(b []byte, member func(name []byte) error) error {
-	r.src, r.kept = *bytes.NewBuffer(b), 0
+	r.src, r.extraCount = *bytes.NewBuffer(b), 0
 	if r.decoder == nil {
 		r.decoder = jsontext.NewDecoder(&r.src)
 	} else {
@@ -61,7 +61,7 @@ func (r *reader) kind() jsontext.Kind {
 func (r *reader) value() (jsontext.Value, error) {
 	v, err := r.decoder.ReadValue()
 	if err != nil {
-		return nil, r.fault(err)
+		return nil, r.syntaxError(err)
 	}
 	return v, nil
 }
@@ -71,8 +71,8 @@ func (r *reader) skip() error {
 	return err
 }
 
-// fault says where the JSON is wrong.
-func (r *reader) fault(err error) error {
+// syntaxError says where the JSON is wrong.
+func (r *reader) syntaxError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("JSON that ends too early")
 	}
@@ -82,16 +82,16 @@ func (r *reader) fault(err error) error {
 	return fmt.Errorf("no strict JSON, after byte %d", r.decoder.InputOffset())
 }
 
-// unlike is a value, not read yet, of another type than is expected.
-func (r *reader) unlike(expected string) error {
+// skipOther is a value, not read yet, of another type than is expected.
+func (r *reader) skipOther(expected string) error {
 	if err := r.skip(); err != nil {
 		return err
 	}
-	return r.otherThan(expected)
+	return r.typeError(expected)
 }
 
-// otherThan is a value, just read, that is not what is expected.
-func (r *reader) otherThan(expected string) error {
+// typeError is a value, just read, that is not what is expected.
+func (r *reader) typeError(expected string) error {
 	return fmt.Errorf("a value that is not %s, before byte %d", expected, r.decoder.InputOffset())
 }
 
@@ -99,26 +99,26 @@ func (r *reader) otherThan(expected string) error {
 // until the value is read, and reads the value.
 func (r *reader) object(member func(name []byte) error) error {
 	if r.kind() != '{' {
-		return r.unlike("an object")
+		return r.skipOther("an object")
 	}
 	if _, err := r.decoder.ReadToken(); err != nil {
-		return r.fault(err)
+		return r.syntaxError(err)
 	}
 	for r.decoder.PeekKind() == '"' {
 		raw, err := r.decoder.ReadValue()
 		if err != nil {
-			return r.fault(err)
+			return r.syntaxError(err)
 		}
 		name, err := unquoted(raw)
 		if err != nil {
-			return r.fault(err)
+			return r.syntaxError(err)
 		}
 		if err := member(name); err != nil {
 			return err
 		}
 	}
 	if _, err := r.decoder.ReadToken(); err != nil { // the closing brace
-		return r.fault(err)
+		return r.syntaxError(err)
 	}
 	return nil
 }
@@ -126,10 +126,10 @@ func (r *reader) object(member func(name []byte) error) error {
 // array reads an array. element reads each.
 func (r *reader) array(element func() error) error {
 	if r.kind() != '[' {
-		return r.unlike("an array")
+		return r.skipOther("an array")
 	}
 	if _, err := r.decoder.ReadToken(); err != nil {
-		return r.fault(err)
+		return r.syntaxError(err)
 	}
 	for r.kind() != 0 {
 		if err := element(); err != nil {
@@ -137,7 +137,7 @@ func (r *reader) array(element func() error) error {
 		}
 	}
 	if _, err := r.decoder.ReadToken(); err != nil { // the closing bracket
-		return r.fault(err)
+		return r.syntaxError(err)
 	}
 	return nil
 }
@@ -165,16 +165,16 @@ func (r *reader) bytes() (content []byte, stated bool, err error) {
 		return nil, false, err
 	}
 	if r.kind() != '"' {
-		return nil, false, r.unlike("a string or null")
+		return nil, false, r.skipOther("a string or null")
 	}
 	raw, err := r.value()
 	if err != nil {
 		return nil, false, err
 	}
-	r.length = len(raw)
+	r.stringLength = len(raw)
 	content, err = unquoted(raw)
 	if err != nil {
-		return nil, false, r.fault(err)
+		return nil, false, r.syntaxError(err)
 	}
 	return content, true, nil
 }
@@ -201,7 +201,7 @@ func (r *reader) whole() (int64, error) {
 		return 0, err
 	}
 	if r.kind() != '0' {
-		return 0, r.unlike("a whole number")
+		return 0, r.skipOther("a whole number")
 	}
 	raw, err := r.value()
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *reader) whole() (int64, error) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < 0 {
-		return 0, r.otherThan("a whole number from 0")
+		return 0, r.typeError("a whole number from 0")
 	}
 	return n, nil
 }
@@ -220,7 +220,7 @@ func (r *reader) seconds() (int64, error) {
 		return 0, err
 	}
 	if r.kind() != '0' {
-		return 0, r.unlike("a number")
+		return 0, r.skipOther("a number")
 	}
 	raw, err := r.value()
 	if err != nil {
@@ -228,22 +228,22 @@ func (r *reader) seconds() (int64, error) {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f < 0 || f > 1<<53 {
-		return 0, r.otherThan("a time")
+		return 0, r.typeError("a time")
 	}
 	return int64(f), nil
 }
 
-// keep reads a value and keeps it under its name.
-func (r *reader) keep(into *Extra, name []byte) error {
+// keepExtra reads a value and keeps it under its name.
+func (r *reader) keepExtra(into *Extra, name []byte) error {
 	member := Member{Name: string(name)}
 	raw, err := r.value()
 	if err != nil {
 		return err
 	}
-	if r.kept++; r.kept > mostMembers && !r.again {
-		return fmt.Errorf("more than %d members that are not known", mostMembers)
+	if r.extraCount++; r.extraCount > maxExtraMembers && !r.trusted {
+		return fmt.Errorf("more than %d members that are not known", maxExtraMembers)
 	}
-	if deep(raw) {
+	if isTooDeep(raw) {
 		return fmt.Errorf("a member nested deeper than %d levels, before byte %d", maxDepth, r.decoder.InputOffset())
 	}
 	member.Value = oneLine(bytes.Clone(raw))
@@ -251,10 +251,10 @@ func (r *reader) keep(into *Extra, name []byte) error {
 	return nil
 }
 
-// hole notes that the string of this length, just read, may be another one.
-func (r *reader) hole(length, extra int) {
+// addSlot notes that the string of this length, just read, may be another one.
+func (r *reader) addSlot(length, extra int) {
 	end := int(r.decoder.InputOffset())
-	r.holes = append(r.holes, hole{start: end - length, end: end, extra: extra})
+	r.slots = append(r.slots, slot{start: end - length, end: end, extra: extra})
 }
 
 // oneLine makes the ends of lines spaces: strict JSON has them between its tokens
@@ -268,8 +268,8 @@ func oneLine(raw []byte) []byte {
 	return raw
 }
 
-// deep tells whether a value that was read nests beyond maxDepth.
-func deep(raw []byte) bool {
+// isTooDeep tells whether a value that was read nests beyond maxDepth.
+func isTooDeep(raw []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {

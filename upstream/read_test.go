@@ -16,7 +16,7 @@ func TestStrict(t *testing.T) {
 	for _, in := range []string{answer(choice), message(`{}`), message(`{"tool_calls":null,"function_call":null,"content":null,"refusal":null,"role":null}`), call(``), call(`{}`), call(`{"function":null,"index":null}`),
 		` ` + answer(choice) + "\r\n\t", answer(`{"index":1,"message":{}},` + choice), `{"choices":[` + choice + `],"usage":null,"created":1.5,"id":null,"error":null}`,
 		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1)} {
-		if _, err := new(reader).completion([]byte(in)); err != nil {
+		if _, err := new(reader).readCompletion([]byte(in)); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
@@ -32,13 +32,13 @@ func TestStrict(t *testing.T) {
 		message(`{"x":"\ud800"}`), message(`{"\ud800":1}`), message(`{"x":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`),
 		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"refusal":{}}`), message(`{"role":[]}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
 		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":{}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
-		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, mostCalls) + `{}`),
+		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, maxToolCalls) + `{}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"usage":5}`, `{"choices":[` + choice + `],"usage":{"total_tokens":-1}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":"1"}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":99999999999999999999}}`,
 		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
-		_, err := new(reader).completion([]byte(in))
+		_, err := new(reader).readCompletion([]byte(in))
 		if err == nil {
 			t.Errorf("read: %.120s", in)
 			continue
@@ -52,7 +52,7 @@ func TestStrict(t *testing.T) {
 func TestReaderIsReused(t *testing.T) {
 	var r reader
 	for _, in := range []string{good, `{"choices":[{"index":0`, good, `{"x":1}x`, good} {
-		c, err := r.completion([]byte(in))
+		c, err := r.readCompletion([]byte(in))
 		if (err == nil) != (in == good) || err == nil && *c.Choices[0].Message.Content != "hi" {
 			t.Fatalf("%s: %+v, %v", in, c, err)
 		}
@@ -65,7 +65,7 @@ func TestWhatIsKept(t *testing.T) {
 		{"index":0,"logprobs":{"content":[1, 2]},"finish_reason":"tool_calls","message":{"role":"assistant","content":"p\u00e4\n","refusal":"no","reasoning_content":"hm","function_call":{"name":"old"},
 		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\u00e4\"}","x":1},"extra_content":{"g":{"s":"1"}}},{"id":"b","type":"custom","custom":{"name":"n","input":"i"}}]}}],
 		"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}},"system_fingerprint":null}`)
-	c, err := new(reader).completion(in)
+	c, err := new(reader).readCompletion(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +119,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}],"x":[1]},"finish_reason":null}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		chunk, err := new(reader).chunk(b)
+		chunk, err := new(reader).readChunk(b)
 		if err != nil {
-			var reported *reportedError
+			var reported *providerError
 			if !errors.As(err, &reported) && strings.Contains(err.Error(), "jsontext") {
 				t.Error(err)
 			}
@@ -168,7 +168,7 @@ func TestDeepIsCountedOutsideStrings(t *testing.T) {
 		`["\\",` + nest(maxDepth) + `]`:                true,
 		`[` + strings.Repeat(`[{"a":1}],`, 500) + `1]`: false,
 	} {
-		if deep([]byte(in)) != want {
+		if isTooDeep([]byte(in)) != want {
 			t.Errorf("%.40s…: found %v", in, !want)
 		}
 	}

@@ -17,23 +17,23 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // scanner reads the events of a stream (WHATWG HTML, section 9.2). What it
 // gives depends on the bytes alone, not on how reads cut them.
 type scanner struct {
-	from io.Reader
-	most int // bytes of a line, and of an event's data
+	src     io.Reader
+	maxLine int // bytes of a line, and of an event's data
 
 	buf        []byte
 	start, end int  // what of buf is unread
-	seen       int  // up to where no line ends
-	feed       int  // up to where, from seen on, there is no LF
+	searchedCR int  // up to where no line ends
+	searchedLF int  // up to where, from seen on, there is no LF
 	afterCR    bool // an LF here belongs to the line before
-	begun      bool // the first line has been read
+	started    bool // the first line has been read
 	err        error
 
-	name  []byte
-	data  []byte
-	has   bool // a data line came: its data may be empty
-	whole bool // an event, or a fault in place of one, waits to be given
-	fault error
-	given bool // the last one was
+	name     []byte
+	data     []byte
+	hasData  bool // a data line came: its data may be empty
+	complete bool // an event, or a fault in place of one, waits to be given
+	eventErr error
+	returned bool // the last one was
 }
 
 // next returns the next event: the name that it gives itself, and its data. Both
@@ -42,9 +42,9 @@ func (s *scanner) next() (name, data []byte, err error) {
 	for !s.ready() {
 		s.fill()
 	}
-	s.whole, s.given = false, true
-	if s.fault != nil {
-		return nil, nil, s.fault
+	s.complete, s.returned = false, true
+	if s.eventErr != nil {
+		return nil, nil, s.eventErr
 	}
 	return s.name, s.data, nil
 }
@@ -52,13 +52,13 @@ func (s *scanner) next() (name, data []byte, err error) {
 // ready tells whether next would not read: the event, or what is wrong, is there.
 // It ends what the call of next before it has returned.
 func (s *scanner) ready() bool {
-	if s.given {
-		s.name, s.data, s.has, s.given = s.name[:0], s.data[:0], false, false
+	if s.returned {
+		s.name, s.data, s.hasData, s.returned = s.name[:0], s.data[:0], false, false
 	}
-	if !s.whole {
-		s.whole, s.fault = s.event()
+	if !s.complete {
+		s.complete, s.eventErr = s.event()
 	}
-	return s.whole
+	return s.complete
 }
 
 // event goes on with the event, as far as what was read reaches.
@@ -66,8 +66,8 @@ func (s *scanner) event() (whole bool, err error) {
 	for {
 		line, ended, err := s.line()
 		switch {
-		case errors.Is(err, errEnd) && s.has:
-			return true, s.last()
+		case errors.Is(err, errEnd) && s.hasData:
+			return true, s.checkLast()
 		case err != nil:
 			return true, err
 		case !ended:
@@ -76,7 +76,7 @@ func (s *scanner) event() (whole bool, err error) {
 			if err := s.field(line); err != nil {
 				return true, err
 			}
-		case s.has:
+		case s.hasData:
 			return true, nil
 		default:
 			s.name = s.name[:0]
@@ -84,9 +84,9 @@ func (s *scanner) event() (whole bool, err error) {
 	}
 }
 
-// last judges an event that the end of the stream left open. The word [DONE]
+// checkLast judges an event that the end of the stream left open. The word [DONE]
 // says all that it has to say; the rest of any other is missing.
-func (s *scanner) last() error {
+func (s *scanner) checkLast() error {
 	if string(s.data) == doneWord {
 		return nil
 	}
@@ -100,46 +100,46 @@ func (s *scanner) line() (line []byte, ended bool, err error) {
 		if s.buf[s.start] == '\n' {
 			s.start++
 		}
-		s.seen = max(s.seen, s.start)
+		s.searchedCR = max(s.searchedCR, s.start)
 	}
-	if s.seek(); s.seen < s.end {
-		line := s.buf[s.start:s.seen]
-		s.afterCR = s.buf[s.seen] == '\r'
-		s.seen++
-		s.start = s.seen
-		return s.first(line), true, s.within(len(line))
+	if s.findLineEnd(); s.searchedCR < s.end {
+		line := s.buf[s.start:s.searchedCR]
+		s.afterCR = s.buf[s.searchedCR] == '\r'
+		s.searchedCR++
+		s.start = s.searchedCR
+		return s.trimMark(line), true, s.checkLength(len(line))
 	}
-	if err := s.within(s.end - s.start); err != nil {
+	if err := s.checkLength(s.end - s.start); err != nil {
 		return nil, false, err
 	}
 	if s.err != nil {
-		line, err := s.rest()
+		line, err := s.lastLine()
 		return line, true, err
 	}
 	return nil, false, nil
 }
 
-// seek moves seen to the end of the line. Each byte is looked at once for an LF
+// findLineEnd moves seen to the end of the line. Each byte is looked at once for an LF
 // and once for a CR, whichever of them ends lines here.
-func (s *scanner) seek() {
-	s.feed = max(s.feed, s.seen)
-	if s.feed < s.end && s.buf[s.feed] != '\n' {
-		s.feed += until(s.buf[s.feed:s.end], '\n')
+func (s *scanner) findLineEnd() {
+	s.searchedLF = max(s.searchedLF, s.searchedCR)
+	if s.searchedLF < s.end && s.buf[s.searchedLF] != '\n' {
+		s.searchedLF += indexOrEnd(s.buf[s.searchedLF:s.end], '\n')
 	}
-	s.seen += until(s.buf[s.seen:s.feed], '\r')
+	s.searchedCR += indexOrEnd(s.buf[s.searchedCR:s.searchedLF], '\r')
 }
 
-// until is how many bytes stand before c.
-func until(b []byte, c byte) int {
+// indexOrEnd is how many bytes stand before c.
+func indexOrEnd(b []byte, c byte) int {
 	if i := bytes.IndexByte(b, c); i >= 0 {
 		return i
 	}
 	return len(b)
 }
 
-// rest is what stands after the last end of a line.
-func (s *scanner) rest() ([]byte, error) {
-	line := s.first(s.buf[s.start:s.end])
+// lastLine is what stands after the last end of a line.
+func (s *scanner) lastLine() ([]byte, error) {
+	line := s.trimMark(s.buf[s.start:s.end])
 	s.start = s.end
 	switch {
 	case !errors.Is(s.err, errEnd) || len(line) == 0:
@@ -147,25 +147,25 @@ func (s *scanner) rest() ([]byte, error) {
 	case line[0] == ':':
 		return line, nil
 	}
-	if value, ok := bytes.CutPrefix(line, []byte("data:")); ok && string(unspaced(value)) == doneWord {
+	if value, ok := bytes.CutPrefix(line, []byte("data:")); ok && string(trimSpace(value)) == doneWord {
 		return line, nil
 	}
 	return nil, errCut
 }
 
-func (s *scanner) within(n int) error {
-	if n > s.most {
-		return fmt.Errorf("%w: a line of a stream over %d bytes", errOversize, s.most)
+func (s *scanner) checkLength(n int) error {
+	if n > s.maxLine {
+		return fmt.Errorf("%w: a line of a stream over %d bytes", errOversize, s.maxLine)
 	}
 	return nil
 }
 
-// first drops a byte order mark before the first line.
-func (s *scanner) first(line []byte) []byte {
-	if s.begun {
+// trimMark drops a byte order mark before the first line.
+func (s *scanner) trimMark(line []byte) []byte {
+	if s.started {
 		return line
 	}
-	s.begun = true
+	s.started = true
 	return bytes.TrimPrefix(line, byteOrderMark)
 }
 
@@ -189,13 +189,13 @@ func (s *scanner) fill() {
 	case s.start > 0:
 		copy(s.buf, s.buf[s.start:s.end])
 		s.end -= s.start
-		s.seen -= s.start
-		s.feed = max(s.feed-s.start, 0)
+		s.searchedCR -= s.start
+		s.searchedLF = max(s.searchedLF-s.start, 0)
 		s.start = 0
 	case s.end == len(s.buf):
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
-	n, err := s.from.Read(s.buf[s.end:])
+	n, err := s.src.Read(s.buf[s.end:])
 	s.end += n
 	s.err = err
 	if err == io.EOF { // itself: what wraps it is a connection that broke
@@ -206,15 +206,15 @@ func (s *scanner) fill() {
 // field reads a line that is not empty.
 func (s *scanner) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
-	value = unspaced(value)
+	value = trimSpace(value)
 	switch string(name) {
 	case "data":
-		if s.has {
+		if s.hasData {
 			s.data = append(s.data, '\n')
 		}
-		s.has = true
-		if len(s.data)+len(value) > s.most {
-			return fmt.Errorf("%w: an event of a stream over %d bytes", errOversize, s.most)
+		s.hasData = true
+		if len(s.data)+len(value) > s.maxLine {
+			return fmt.Errorf("%w: an event of a stream over %d bytes", errOversize, s.maxLine)
 		}
 		s.data = append(s.data, value...)
 	case "event":
@@ -223,5 +223,5 @@ func (s *scanner) field(line []byte) error {
 	return nil
 }
 
-// unspaced drops the one space that may follow the colon.
-func unspaced(value []byte) []byte { return bytes.TrimPrefix(value, []byte(" ")) }
+// trimSpace drops the one space that may follow the colon.
+func trimSpace(value []byte) []byte { return bytes.TrimPrefix(value, []byte(" ")) }

@@ -14,7 +14,7 @@ import (
 
 // scanned is what a scanner gives of some bytes: its events, then its error.
 func scanned(from io.Reader, most int) (all []string) {
-	s := scanner{from: from, most: most}
+	s := scanner{src: from, maxLine: most}
 	for {
 		name, data, err := s.next()
 		switch {

@@ -120,7 +120,7 @@ func TestValidate(t *testing.T) {
 		"no wall time":            {func(d *Definition) { d.Rules.WallTime = 0 }, "0.wall_time"},
 		"tokens below 0":          {func(d *Definition) { d.Rules.Tokens = -1 }, "0.tokens"},
 		"no connect":              {func(d *Definition) { d.Timeouts.Connect = 0 }, "0.timeouts.connect"},
-		"a long connect":          {func(d *Definition) { d.Timeouts.Connect = mostConnect + 1 }, "0.timeouts.connect"},
+		"a long connect":          {func(d *Definition) { d.Timeouts.Connect = maxConnectTime + 1 }, "0.timeouts.connect"},
 		"no first_byte":           {func(d *Definition) { d.Timeouts.FirstByte = 0 }, "0.timeouts.first_byte"},
 		"no idle":                 {func(d *Definition) { d.Timeouts.Idle = -time.Second }, "0.timeouts.idle"},
 		"a long total":            {func(d *Definition) { d.Timeouts.Total = 25 * time.Hour }, "0.timeouts.total"},

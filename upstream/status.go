@@ -22,14 +22,14 @@ type StatusError struct {
 // Error is the operator's line. What the provider said is not in it: it may
 // repeat the prompt.
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, named(e.Type, e.Code))
+	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, errorSuffix(e.Type, e.Code))
 }
 
 const (
 	maxErrorBody    = 64 << 10
 	maxErrorMessage = 4 << 10
 	maxErrorWord    = 64
-	mostRetryAfter  = 24 * time.Hour
+	maxRetryAfter   = 24 * time.Hour
 )
 
 // newStatusError reads the body of a refusal as far as it can be read.
@@ -75,7 +75,7 @@ func readFailure(raw []byte) failure {
 	}) != nil {
 		return failure{}
 	}
-	f.Type, f.Code, f.Param, f.Message = bounded(f.Type, maxErrorWord), bounded(f.Code, maxErrorWord), bounded(f.Param, maxErrorMessage), bounded(f.Message, maxErrorMessage)
+	f.Type, f.Code, f.Param, f.Message = truncate(f.Type, maxErrorWord), truncate(f.Code, maxErrorWord), truncate(f.Param, maxErrorMessage), truncate(f.Message, maxErrorMessage)
 	return f
 }
 
@@ -109,22 +109,22 @@ func (r *reader) word(into *string) error {
 	return r.skip()
 }
 
-// bounded cuts a text between characters.
-func bounded(s string, most int) string {
+// truncate cuts a text between characters.
+func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// named shows the words of a provider's error in a line of the operator, where
+// errorSuffix shows the words of a provider's error in a line of the operator, where
 // they are no more than names.
-func named(kind, code string) string {
+func errorSuffix(kind, code string) string {
 	said := ""
-	if wellNamed(kind) {
+	if isName(kind) {
 		said += ", type " + kind
 	}
-	if wellNamed(code) {
+	if isName(code) {
 		said += ", code " + code
 	}
 	return said
@@ -142,5 +142,5 @@ func retryAfter(header string, now time.Time) time.Duration {
 	} else {
 		return 0
 	}
-	return min(max(wait, firstPause), mostRetryAfter)
+	return min(max(wait, firstPause), maxRetryAfter)
 }

@@ -30,12 +30,12 @@ var inStrings = []string{
 func sameRead(t *testing.T, before, document string) {
 	t.Helper()
 	var used reader
-	first, _ := used.chunk([]byte(before))
+	first, _ := used.readChunk([]byte(before))
 	seen := fmt.Sprintf("%+v", first) // which is read without the stencil
 	bytes := []byte(document)
-	got, err := used.chunk(bytes)
+	got, err := used.readChunk(bytes)
 	clear(bytes) // nothing that was read may stand in it
-	want, fault := new(reader).chunk([]byte(document))
+	want, fault := new(reader).readChunk([]byte(document))
 	if fmt.Sprint(err) != fmt.Sprint(fault) || !reflect.DeepEqual(got, want) {
 		t.Errorf("%.300q after %.300q:\nfound    %+v, %v\nexpected %+v, %v", document, before, got, err, want, fault)
 	}
@@ -71,23 +71,23 @@ func TestStencilChangesNothing(t *testing.T) {
 func TestStencilIsUsed(t *testing.T) {
 	for i, frame := range frames {
 		var r reader
-		if _, err := r.chunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
+		if _, err := r.readChunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
 			t.Fatalf("%s: %v", frame, err)
 		}
-		c := r.stencil.read([]byte(strings.ReplaceAll(frame, "@", `ü\n`)))
+		c := r.template.match([]byte(strings.ReplaceAll(frame, "@", `ü\n`)))
 		if used := i != 1 && i < 3; used != (c != nil) {
 			t.Errorf("%s: found %+v", frame, c)
 		}
-		if c = r.stencil.read([]byte(strings.Replace(frame, "@", `b`, 1))); c != nil && i > 2 {
+		if c = r.template.match([]byte(strings.Replace(frame, "@", `b`, 1))); c != nil && i > 2 {
 			t.Errorf("%s: found %+v", frame, c)
 		}
 	}
 	var r reader
 	obfuscated := `{"choices":[{"index":0,"delta":{"content":"%s"}}],"obfuscation":"%s"}`
-	if _, err := r.chunk(fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
+	if _, err := r.readChunk(fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
 		t.Fatal(err)
 	}
-	c := r.stencil.read(fmt.Appendf(nil, obfuscated, "b c", "q"))
+	c := r.template.match(fmt.Appendf(nil, obfuscated, "b c", "q"))
 	if c == nil || *c.Choices[0].Delta.Content != "b c" || string(c.Extra.Lookup("obfuscation")) != `"q"` {
 		t.Errorf("found %+v", c)
 	}

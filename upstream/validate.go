@@ -21,15 +21,15 @@ func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e
 
 // The bounds of definitions.
 const (
-	mostRetries  = 10
-	mostConnect  = 30 * time.Second // the backstop of a connection that nobody waits for any more
-	mostTime     = 24 * time.Hour
-	leastBytes   = 1 << 10
-	mostBytes    = 1 << 30
-	mostEvents   = 1 << 30
-	mostRepairs  = 100
-	mostSteps    = 1000
-	mostModelLen = 256
+	maxRetries     = 10
+	maxConnectTime = 30 * time.Second // the backstop of a connection that nobody waits for any more
+	maxTime        = 24 * time.Hour
+	minBytes       = 1 << 10
+	maxBytes       = 1 << 30
+	maxEvents      = 1 << 30
+	maxRepairs     = 100
+	maxSteps       = 1000
+	maxModelLength = 256
 )
 
 // MaxMemberName bounds the name of one of Rules.RequestMembers.
@@ -43,13 +43,13 @@ func Validate(definitions []Definition) []FieldError {
 	for i, d := range definitions {
 		at := strconv.Itoa(i)
 		switch {
-		case !wellNamed(d.Name):
+		case !isName(d.Name):
 			v.add(fmt.Sprintf("found %q, expected a name of 1 to 64 letters, digits, '.', '_' or '-'", d.Name), at, "name")
 		case names[d.Name]:
 			v.add(fmt.Sprintf("found %q, which is the name of an upstream above; expected each to have its own", d.Name), at, "name")
 		}
 		names[d.Name] = true
-		if fault := faultOfURL(d.BaseURL, d.InsecureHTTP); fault != "" {
+		if fault := baseURLFault(d.BaseURL, d.InsecureHTTP); fault != "" {
 			v.add(fault, at, "base_url")
 		}
 		v.rules(d.Rules, at)
@@ -73,16 +73,16 @@ func (v *validation) add(message string, path ...string) {
 
 func (v *validation) model(m Model, seen map[string]bool, path ...string) {
 	switch prefix, _ := strings.CutSuffix(m.ID, "*"); {
-	case !printable(m.ID):
-		v.add(fmt.Sprintf("found %q, expected the name of a model, of 1 to %d characters that can be seen", m.ID, mostModelLen), below(path, "id")...)
+	case !isVisible(m.ID):
+		v.add(fmt.Sprintf("found %q, expected the name of a model, of 1 to %d characters that can be seen", m.ID, maxModelLength), childPath(path, "id")...)
 	case strings.Contains(prefix, "*"):
-		v.add(fmt.Sprintf("found %q, expected a name, or the beginning of names before one * at the end", m.ID), below(path, "id")...)
+		v.add(fmt.Sprintf("found %q, expected a name, or the beginning of names before one * at the end", m.ID), childPath(path, "id")...)
 	case seen[m.ID]:
-		v.add(fmt.Sprintf("found %q, which an upstream has already; expected each model once", m.ID), below(path, "id")...)
+		v.add(fmt.Sprintf("found %q, which an upstream has already; expected each model once", m.ID), childPath(path, "id")...)
 	}
 	seen[m.ID] = true
-	if m.As != "" && (!printable(m.As) || strings.Contains(m.As, "*")) {
-		v.add(fmt.Sprintf("found %q, expected the one name that the provider is told", m.As), below(path, "as")...)
+	if m.As != "" && (!isVisible(m.As) || strings.Contains(m.As, "*")) {
+		v.add(fmt.Sprintf("found %q, expected the one name that the provider is told", m.As), childPath(path, "as")...)
 	}
 	if m.Rules != nil {
 		v.rules(*m.Rules, path...)
@@ -90,24 +90,24 @@ func (v *validation) model(m Model, seen map[string]bool, path ...string) {
 }
 
 func (v *validation) rules(r Rules, path ...string) {
-	oneOf(v, r.Protocol, []Protocol{Native, Text}, below(path, "protocol"))
+	oneOf(v, r.Protocol, []Protocol{Native, Text}, childPath(path, "protocol"))
 	if len(r.Modes) == 0 {
-		v.add("found no modes, expected enforce, orchestrate or both", below(path, "modes")...)
+		v.add("found no modes, expected enforce, orchestrate or both", childPath(path, "modes")...)
 	}
 	for i, m := range r.Modes {
-		at := below(below(path, "modes"), strconv.Itoa(i))
+		at := childPath(childPath(path, "modes"), strconv.Itoa(i))
 		if oneOf(v, m, []Mode{Enforce, Orchestrate}, at); slices.Contains(r.Modes[:i], m) {
 			v.add(fmt.Sprintf("found %q twice, expected each mode once", m), at...)
 		}
 	}
-	oneOf(v, r.Present, []Presentation{AsToolCalls, AsContent}, below(path, "present"))
-	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, below(path, "native_prose"))
-	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, below(path, "parallel"))
-	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, below(path, "reasoning"))
-	oneOf(v, r.Audio, []Treatment{Pass, Drop}, below(path, "audio"))
-	oneOf(v, r.StreamBuffer, []Buffer{Parser, Whole}, below(path, "stream_buffer"))
+	oneOf(v, r.Present, []Presentation{AsToolCalls, AsContent}, childPath(path, "present"))
+	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, childPath(path, "native_prose"))
+	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, childPath(path, "parallel"))
+	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, childPath(path, "reasoning"))
+	oneOf(v, r.Audio, []Treatment{Pass, Drop}, childPath(path, "audio"))
+	oneOf(v, r.StreamBuffer, []Buffer{Parser, Whole}, childPath(path, "stream_buffer"))
 	for i, name := range r.RequestMembers {
-		at := below(below(path, "request_members"), strconv.Itoa(i))
+		at := childPath(childPath(path, "request_members"), strconv.Itoa(i))
 		switch {
 		case name == "" || len(name) > MaxMemberName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(name, `*"\\`):
 			v.add(fmt.Sprintf("found %q, expected the name of one member of a request, of 1 to %d visible ASCII characters, without * and quotes", name, MaxMemberName), at...)
@@ -115,24 +115,24 @@ func (v *validation) rules(r Rules, path ...string) {
 			v.add(fmt.Sprintf("found %q twice, expected each member once", name), at...)
 		}
 	}
-	v.count(r.Repairs, 0, mostRepairs, below(path, "repairs"))
-	v.count(r.Steps, 1, mostSteps, below(path, "steps"))
-	v.time(r.WallTime, mostTime, below(path, "wall_time"))
+	v.count(r.Repairs, 0, maxRepairs, childPath(path, "repairs"))
+	v.count(r.Steps, 1, maxSteps, childPath(path, "steps"))
+	v.time(r.WallTime, maxTime, childPath(path, "wall_time"))
 	if r.Tokens < 0 {
-		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.Tokens), below(path, "tokens")...)
+		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.Tokens), childPath(path, "tokens")...)
 	}
 }
 
 func (v *validation) bounds(d Definition, at string) {
-	v.time(d.Timeouts.Connect, mostConnect, []string{at, "timeouts", "connect"})
-	v.time(d.Timeouts.FirstByte, mostTime, []string{at, "timeouts", "first_byte"})
-	v.time(d.Timeouts.Idle, mostTime, []string{at, "timeouts", "idle"})
-	v.time(d.Timeouts.Total, mostTime, []string{at, "timeouts", "total"})
-	v.count(d.Retries, 0, mostRetries, []string{at, "retries"})
-	v.count(d.MaxBody, leastBytes, mostBytes, []string{at, "max_body"})
-	v.count(d.MaxEvent, leastBytes, mostBytes, []string{at, "max_event"})
-	v.count(d.MaxStream, leastBytes, mostBytes, []string{at, "max_stream"})
-	v.count(d.MaxEvents, 1, mostEvents, []string{at, "max_events"})
+	v.time(d.Timeouts.Connect, maxConnectTime, []string{at, "timeouts", "connect"})
+	v.time(d.Timeouts.FirstByte, maxTime, []string{at, "timeouts", "first_byte"})
+	v.time(d.Timeouts.Idle, maxTime, []string{at, "timeouts", "idle"})
+	v.time(d.Timeouts.Total, maxTime, []string{at, "timeouts", "total"})
+	v.count(d.Retries, 0, maxRetries, []string{at, "retries"})
+	v.count(d.MaxBody, minBytes, maxBytes, []string{at, "max_body"})
+	v.count(d.MaxEvent, minBytes, maxBytes, []string{at, "max_event"})
+	v.count(d.MaxStream, minBytes, maxBytes, []string{at, "max_stream"})
+	v.count(d.MaxEvents, 1, maxEvents, []string{at, "max_events"})
 }
 
 func (v *validation) count(n, low, high int, path []string) {
@@ -159,20 +159,20 @@ func oneOf[W ~string](v *validation, word W, words []W, path []string) {
 	v.add(fmt.Sprintf("found %q, expected %s", word, strings.Join(quoted, " or ")), path...)
 }
 
-// below returns a path of its own: paths of siblings must not share memory.
-func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+// childPath returns a path of its own: paths of siblings must not share memory.
+func childPath(path []string, key string) []string { return append(slices.Clip(path), key) }
 
-func wellNamed(s string) bool {
+func isName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }
 
-func printable(s string) bool {
-	return s != "" && len(s) <= mostModelLen && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
+func isVisible(s string) bool {
+	return s != "" && len(s) <= maxModelLength && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
 }
 
-// faultOfURL says what is wrong with a base URL, or "". A URL that holds user
+// baseURLFault says what is wrong with a base URL, or "". A URL that holds user
 // information is not shown.
-func faultOfURL(s string, insecure bool) string {
+func baseURLFault(s string, insecure bool) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// watch gives up an exchange that takes too long in one of its phases: its
+// phaseTimer gives up an exchange that takes too long in one of its phases: its
 // context is cancelled, and the cause says which phase it was.
-type watch struct {
+type phaseTimer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
 	timer *time.Timer
 	cause error
-	over  bool
+	ended bool
 }
 
-func newWatch(parent context.Context) *watch {
-	w := &watch{}
+func newPhaseTimer(parent context.Context) *phaseTimer {
+	w := &phaseTimer{}
 	w.ctx, w.cancel = context.WithCancelCause(parent)
 	return w
 }
 
-// begin starts a phase in place of the one before.
-func (w *watch) begin(limit time.Duration, cause error) {
+// start starts a phase in place of the one before.
+func (w *phaseTimer) start(limit time.Duration, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.ended {
 		return
 	}
 	w.cause = cause
@@ -40,15 +40,15 @@ func (w *watch) begin(limit time.Duration, cause error) {
 	w.timer.Reset(limit)
 }
 
-func (w *watch) expire() {
+func (w *phaseTimer) expire() {
 	w.mu.Lock()
 	cause := w.cause
 	w.mu.Unlock()
 	w.cancel(cause)
 }
 
-// rest ends a phase: nothing is waited for.
-func (w *watch) rest() {
+// pause ends a phase: nothing is waited for.
+func (w *phaseTimer) pause() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
@@ -57,9 +57,9 @@ func (w *watch) rest() {
 }
 
 // end ends the exchange, and frees what it holds.
-func (w *watch) end() {
+func (w *phaseTimer) end() {
 	w.mu.Lock()
-	w.over = true
+	w.ended = true
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -67,33 +67,33 @@ func (w *watch) end() {
 	w.cancel(errClosed)
 }
 
-// body is the body of an answer under its bounds: the first read belongs to the
+// boundedBody is the body of an answer under its bounds: the first read belongs to the
 // phase that has begun, each later one has the idle time.
-type body struct {
+type boundedBody struct {
 	io.ReadCloser
-	watch *watch
-	idle  time.Duration
-	left  int
-	begun bool
-	held  *held // where what is read is kept; nil: it is not
-	kept  int
+	timeouts  *phaseTimer
+	idle      time.Duration
+	remaining int
+	started   bool
+	budget    *memoryBudget // where what is read is kept; nil: it is not
+	buffered  int
 }
 
-func (b *body) Read(p []byte) (int, error) {
-	if b.begun {
-		b.watch.begin(b.idle, errIdle)
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.started {
+		b.timeouts.start(b.idle, errIdle)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 || err != nil {
-		b.watch.rest()
-		b.begun = true
+		b.timeouts.pause()
+		b.started = true
 	}
-	if b.left -= n; b.left < 0 {
+	if b.remaining -= n; b.remaining < 0 {
 		return 0, errOversize
 	}
-	if b.held != nil {
-		if b.kept += n; !b.held.take(n) {
-			return 0, errHeld
+	if b.budget != nil {
+		if b.buffered += n; !b.budget.take(n) {
+			return 0, errBudget
 		}
 	}
 	return n, err
@@ -101,10 +101,10 @@ func (b *body) Read(p []byte) (int, error) {
 
 // close closes it. It may be closed again, but beside a Read only where what is
 // read is not kept.
-func (b *body) close() {
-	if b.held != nil {
-		b.held.giveBack(b.kept)
-		b.held, b.kept = nil, 0
+func (b *boundedBody) close() {
+	if b.budget != nil {
+		b.budget.release(b.buffered)
+		b.budget, b.buffered = nil, 0
 	}
 	b.ReadCloser.Close()
 }

@@ -38,7 +38,7 @@ func (r *run) audioOf(m *upstream.Message) *audio {
 			return nil
 		}
 	}
-	if id, _ := text(members.get("id")); upstream.Plain(id) {
+	if id, _ := text(members.get("id")); upstream.IsPlainID(id) {
 		a.id = id
 	}
 	if expires := members.get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {

@@ -98,7 +98,7 @@ func prose(text []byte) bool {
 func word(value []byte) bool {
 	const most = 128
 	n := len(value)
-	return n > 2 && n <= most && value[0] == '"' && upstream.Plain(string(value[1:n-1]))
+	return n > 2 && n <= most && value[0] == '"' && upstream.IsPlainID(string(value[1:n-1]))
 }
 
 // modelName is the name of a model as it is shown: the provider's, or where that could

@@ -178,7 +178,7 @@ func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
 		if call.Type != "" && call.Type != "function" {
 			return foreign("a type that is not function")
 		}
-		if !upstream.Plain(call.ID) || ids[call.ID] {
+		if !upstream.IsPlainID(call.ID) || ids[call.ID] {
 			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, with one that is not plain, or two with the same; nothing of it was used.")
 		}
 		ids[call.ID] = true
