@@ -22,22 +22,22 @@ const (
 	methodResource   = "resources/read"
 )
 
-// asked is a request that was let in.
-type asked struct {
+// request is a request that was let in.
+type request struct {
 	*message
-	admission *gateway.Admission
-	modern    bool        // of 2026-07-28
-	headers   http.Header // nil where there are none
-	key       string      // of idempotency
-	told      *reporter   // nil: the client is told nothing but the answer
-	host      *host       // nil: the client is asked nothing
-	session   string      // of before 2026-07-28; empty where there is none
+	admission      *gateway.Admission
+	modern         bool        // of 2026-07-28
+	headers        http.Header // nil where there are none
+	idempotencyKey string      // of idempotency
+	notifier       *notifier   // nil: the client is told nothing but the answer
+	elicitor       *elicitor   // nil: the client is asked nothing
+	session        string      // of before 2026-07-28; empty where there is none
 }
 
-// answer is what becomes of a request: a result, or a fault.
-type answer struct {
+// response is what becomes of a request: a result, or a fault.
+type response struct {
 	result object
-	fault  *fault
+	fault  *rpcError
 	// failed is why a call has no output; the result says it to the model.
 	failed *refusal.Error
 	callID string
@@ -47,7 +47,7 @@ type answer struct {
 
 type object map[string]any
 
-func (a *answer) refused() *refusal.Error {
+func (a *response) refusal() *refusal.Error {
 	if a.fault != nil {
 		return a.fault.refused
 	}
@@ -55,16 +55,16 @@ func (a *answer) refused() *refusal.Error {
 }
 
 // status is the one of HTTP.
-func (a *answer) status() int {
+func (a *response) status() int {
 	if a.fault != nil {
 		return a.fault.status
 	}
 	return http.StatusOK
 }
 
-// answer answers a request.
-func (f *Face) answer(ctx context.Context, r asked) *answer {
-	a := f.method(ctx, r)
+// handle answers a request.
+func (f *Face) handle(ctx context.Context, r request) *response {
+	a := f.dispatch(ctx, r)
 	if a.fault != nil && !r.modern && (a.fault.code == codeMethod || a.fault.code == codeParams) {
 		// Clients of that era take any other status for a fault of the transport.
 		a.fault.status = http.StatusOK
@@ -77,31 +77,31 @@ func (f *Face) answer(ctx context.Context, r asked) *answer {
 		if meta == nil {
 			meta = object{}
 		}
-		meta[metaServer] = f.server()
+		meta[metaServer] = f.serverInfo()
 		a.result["_meta"] = meta
 	}
 	return a
 }
 
-func (f *Face) method(ctx context.Context, r asked) *answer {
+func (f *Face) dispatch(ctx context.Context, r request) *response {
 	switch r.method {
 	case methodTools:
-		return f.tools(r)
+		return f.listTools(r)
 	case methodCall:
 		return f.call(ctx, r)
 	case methodPrompts:
-		return f.none(r, "prompts")
+		return f.emptyList(r, "prompts")
 	case methodResources:
-		return f.none(r, "resources")
+		return f.emptyList(r, "resources")
 	case methodTemplates:
-		return f.none(r, "resourceTemplates")
+		return f.emptyList(r, "resourceTemplates")
 	case methodPrompt:
-		return &answer{fault: faulty(codeParams, "There is no such prompt; there are none.").at(http.StatusOK)}
+		return &response{fault: newError(codeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
 	case methodResource:
-		return &answer{fault: faulty(codeParams, "There is no such resource; there are none.").at(http.StatusOK).with(object{"uri": text(r.params["uri"])})}
+		return &response{fault: newError(codeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
 	case methodDiscover:
 		if r.modern {
-			return &answer{result: r.cached(object{"supportedVersions": revisions, "capabilities": capabilities(), "instructions": instructions})}
+			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(), "instructions": instructions})}
 		}
 	case methodInitialize:
 		if !r.modern {
@@ -109,24 +109,24 @@ func (f *Face) method(ctx context.Context, r asked) *answer {
 		}
 	case methodPing:
 		if !r.modern {
-			return &answer{result: object{}}
+			return &response{result: object{}}
 		}
 	case methodSetLevel:
 		if !r.modern {
 			return f.setLevel(r)
 		}
 	}
-	return &answer{fault: faulty(codeMethod, "This method is not answered here.").at(http.StatusNotFound)}
+	return &response{fault: newError(codeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
 }
 
 // initialize begins a conversation of the era before 2026-07-28. Nothing is
 // remembered of it: what the client declares it is given, and brings again.
-func (f *Face) initialize(r asked) *answer {
-	if text(r.params["protocolVersion"]) == "" {
-		return &answer{fault: faulty(codeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
+func (f *Face) initialize(r request) *response {
+	if stringOf(r.params["protocolVersion"]) == "" {
+		return &response{fault: newError(codeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
-	spoken := r.spoken()
-	return &answer{session: sessionOf(r.declares()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.server(), "instructions": instructions}}
+	spoken := r.negotiatedRevision()
+	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}
 }
 
 // instructions are what a host may tell its model.
@@ -136,26 +136,26 @@ func capabilities() object {
 	return object{"tools": object{}, "prompts": object{}, "resources": object{}, "logging": object{}}
 }
 
-func (f *Face) server() object {
+func (f *Face) serverInfo() object {
 	return object{"name": "callgate", "title": "Callgate", "version": f.options.Version}
 }
 
-// keepFor is how long a list may be kept, in milliseconds: no longer than a change of
+// cacheTTL is how long a list may be kept, in milliseconds: no longer than a change of
 // the configuration takes. Every call is judged by the configuration of now.
-const keepFor = 2_000
+const cacheTTL = 2_000
 
-// cached says for how long, and for whom, a list may be kept.
-func (r asked) cached(result object) object {
+// cacheable says for how long, and for whom, a list may be kept.
+func (r request) cacheable(result object) object {
 	if r.modern {
-		result["ttlMs"], result["cacheScope"] = keepFor, "private"
+		result["ttlMs"], result["cacheScope"] = cacheTTL, "private"
 	}
 	return result
 }
 
-// none is a list that is empty.
-func (f *Face) none(r asked, of string) *answer {
+// emptyList is a list that is empty.
+func (f *Face) emptyList(r request, of string) *response {
 	if _, more := r.params["cursor"]; more {
-		return &answer{fault: badCursor()}
+		return &response{fault: badCursor()}
 	}
-	return &answer{result: r.cached(object{of: []any{}})}
+	return &response{result: r.cacheable(object{of: []any{}})}
 }

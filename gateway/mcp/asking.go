@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// defaultAnswerTime is how long a client has for its answers to what a tool asks
+	// defaultAnswerTimeout is how long a client has for its answers to what a tool asks
 	// at a time: a person may have to think.
-	defaultAnswerTime = 5 * time.Minute
-	// mostRounds is how often a tool may ask within one call.
-	mostRounds = 8
-	// beatTime is how often a client that is waited for is sent something, so that
+	defaultAnswerTimeout = 5 * time.Minute
+	// maxRounds is how often a tool may ask within one call.
+	maxRounds = 8
+	// heartbeatInterval is how often a client that is waited for is sent something, so that
 	// nobody between takes the connection for dead.
-	beatTime = 15 * time.Second
+	heartbeatInterval = 15 * time.Second
 )
 
-// host is the client of a call as far as it can be asked while the call is answered.
+// elicitor is the client of a call as far as it can be asked while the call is answered.
 // Those of before 2026-07-28 are, by requests in the middle of it; nil is one that
 // cannot be.
-type host struct {
+type elicitor struct {
 	kinds []string // of the questions that it has declared to answer
 	// send sends one message.
 	send func(line []byte) error
@@ -35,12 +35,12 @@ type host struct {
 	// client's request, and once no answers will come any more. Where it is refused,
 	// the call does not go on.
 	wait func(func(context.Context)) *refusal.Error
-	// beat sends what says nothing; nil need not be called.
-	beat func() error
+	// heartbeat sends what says nothing; nil need not be called.
+	heartbeat func() error
 }
 
-// answers tells whether the client has declared to answer all of some questions.
-func (h *host) answers(a *gateway.Asked) bool {
+// supports tells whether the client has declared to answer all of some questions.
+func (h *elicitor) supports(a *gateway.Asked) bool {
 	if h == nil || len(h.kinds) == 0 {
 		return false
 	}
@@ -49,29 +49,29 @@ func (h *host) answers(a *gateway.Asked) bool {
 
 // The reasons why a tool's questions have no answers, for its model.
 const (
-	notAnswered  = "the client did not answer them"
-	notInTime    = "there was no answer in time"
-	notWaitedFor = "they are no longer waited for"
-	tooLong      = "the answers are too long"
-	tooOften     = "it asks over and over again"
+	reasonNotAnswered = "the client did not answer them"
+	reasonTimeout     = "there was no answer in time"
+	reasonAbandoned   = "they are no longer waited for"
+	reasonTooLong     = "the answers are too long"
+	reasonTooOften    = "it asks over and over again"
 )
 
-// inquire has the client of a call asked what the tool asks, and the call made again
+// elicit has the client of a call asked what the tool asks, and the call made again
 // with its answers, until the tool asks no more. Each time is a whole call for the
 // kernel, of which nothing is held while the client thinks.
-func (f *Face) inquire(ctx context.Context, r asked, input gateway.Input, o gateway.Outcome) gateway.Outcome {
-	for range mostRounds {
-		if o.InputRequest == nil || !r.host.answers(o.InputRequest) {
+func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o gateway.Outcome) gateway.Outcome {
+	for range maxRounds {
+		if o.InputRequest == nil || !r.elicitor.supports(o.InputRequest) {
 			return o
 		}
-		q := f.put(ctx, r, o.InputRequest.Questions)
+		q := f.askClient(ctx, r, o.InputRequest.Questions)
 		switch {
 		case q.refused != nil:
-			return without(o, input.Native.Name, q.refused)
+			return failedOutcome(o, input.Native.Name, q.refused)
 		case q.full:
 			return o // as with a client that cannot be asked
-		case q.why != "":
-			return unanswered(o, input.Native.Name, q.why)
+		case q.reason != "":
+			return unanswered(o, input.Native.Name, q.reason)
 		}
 		dialogue := *input.Dialogue
 		dialogue.RequestState, dialogue.Answers = o.RequestState, q.answers
@@ -79,19 +79,19 @@ func (f *Face) inquire(ctx context.Context, r asked, input gateway.Input, o gate
 		o = r.admission.Handle(ctx, input, "")
 	}
 	if o.InputRequest != nil {
-		return unanswered(o, input.Native.Name, tooOften)
+		return unanswered(o, input.Native.Name, reasonTooOften)
 	}
 	return o
 }
 
 // unanswered is the outcome of a call whose tool was given no answers.
 func unanswered(o gateway.Outcome, tool, why string) gateway.Outcome {
-	return without(o, tool, refusal.New(refusal.ToolFailed, fmt.Sprintf(
+	return failedOutcome(o, tool, refusal.New(refusal.ToolFailed, fmt.Sprintf(
 		"The tool asks before it goes on, and its questions were not answered: %s. Say so, or use another tool.", why)))
 }
 
-// without is an outcome that has no output, and says why.
-func without(o gateway.Outcome, tool string, refused *refusal.Error) gateway.Outcome {
+// failedOutcome is an outcome that has no output, and says why.
+func failedOutcome(o gateway.Outcome, tool string, refused *refusal.Error) gateway.Outcome {
 	result, err := wrapper.Refusal(&tool, refused)
 	if err != nil {
 		refused = refusal.From(refusal.Wrap, err)
@@ -99,54 +99,54 @@ func without(o gateway.Outcome, tool string, refused *refusal.Error) gateway.Out
 	return gateway.Outcome{CallID: o.CallID, Result: result, Refusal: refused, Status: refused.Status()}
 }
 
-// round is one time that a client is asked.
-type round struct {
+// roundTrip is one time that a client is asked.
+type roundTrip struct {
 	answers map[string]json.RawMessage // by the names of the questions
-	why     string                     // there are none
+	reason  string                     // there are none
 	full    bool                       // nobody was asked: too many wait
 	refused *refusal.Error             // the call cannot go on
 }
 
-// put puts questions to a client, and waits for its answers.
-func (f *Face) put(ctx context.Context, r asked, questions []gateway.Question) (q round) {
-	to := make(chan said, len(questions))
+// askClient puts questions to a client, and waits for its answers.
+func (f *Face) askClient(ctx context.Context, r request, questions []gateway.Question) (q roundTrip) {
+	to := make(chan clientAnswer, len(questions))
 	names := make([]string, len(questions))
 	for i := range questions {
 		names[i] = questions[i].Name
 	}
-	ids := f.waiting.add(r.admission.Principal(), names, to)
+	ids := f.pending.add(r.admission.Principal(), names, to)
 	if ids == nil {
-		return round{full: true}
+		return roundTrip{full: true}
 	}
 	sent := 0
 	defer func() {
-		left := f.waiting.end(ids)
-		r.host.withdraw(ctx, slices.DeleteFunc(left, func(id string) bool { return slices.Index(ids, id) >= sent }))
+		left := f.pending.remove(ids)
+		r.elicitor.cancelQuestions(ctx, slices.DeleteFunc(left, func(id string) bool { return slices.Index(ids, id) >= sent }))
 	}()
-	q.refused = r.host.wait(func(ctx context.Context) {
+	q.refused = r.elicitor.wait(func(ctx context.Context) {
 		for i := range questions {
-			line, err := requestOf(ids[i], questions[i])
+			line, err := questionLine(ids[i], questions[i])
 			if err == nil {
-				err = r.host.send(line)
+				err = r.elicitor.send(line)
 			}
 			if err != nil {
-				q.why = notWaitedFor
+				q.reason = reasonAbandoned
 				return
 			}
 			sent++
 		}
-		q.answers, q.why = r.host.collect(ctx, to, len(questions), f.answerTime(), beatTime)
+		q.answers, q.reason = r.elicitor.collectAnswers(ctx, to, len(questions), f.answerTimeout(), heartbeatInterval)
 	})
-	if q.why != "" {
+	if q.reason != "" {
 		q.refused = nil // nothing needs to go on
 	}
 	return q
 }
 
-// requestOf is a question as a request to a client. A form has no mode, which the
+// questionLine is a question as a request to a client. A form has no mode, which the
 // first revision with forms does not know and the next one need not be told; what a
 // person visits has an id, which the next one asks for.
-func requestOf(id string, q gateway.Question) ([]byte, error) {
+func questionLine(id string, q gateway.Question) ([]byte, error) {
 	request := object{"jsonrpc": "2.0", "id": id, "method": q.Method}
 	if len(q.Params) > 0 {
 		params := map[string]json.RawMessage{}
@@ -164,9 +164,9 @@ func requestOf(id string, q gateway.Question) ([]byte, error) {
 	return wrapper.Marshal(request)
 }
 
-// collect waits for the answers to so many questions within a time, or says why there
+// collectAnswers waits for the answers to so many questions within a time, or says why there
 // are none. The client is sent something every so often.
-func (h *host) collect(ctx context.Context, from <-chan said, most int, within, every time.Duration) (answers map[string]json.RawMessage, why string) {
+func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer, most int, within, every time.Duration) (answers map[string]json.RawMessage, why string) {
 	timer, beat := time.NewTimer(within), time.NewTicker(every)
 	defer timer.Stop()
 	defer beat.Stop()
@@ -175,28 +175,28 @@ func (h *host) collect(ctx context.Context, from <-chan said, most int, within, 
 		select {
 		case a := <-from:
 			if a.result == nil {
-				return nil, notAnswered
+				return nil, reasonNotAnswered
 			}
 			if size += len(a.result); size > maxResponsesBytes {
-				return nil, tooLong
+				return nil, reasonTooLong
 			}
 			answers[a.name] = a.result
 		case <-timer.C:
-			return nil, notInTime
+			return nil, reasonTimeout
 		case <-ctx.Done():
-			return nil, notWaitedFor
+			return nil, reasonAbandoned
 		case <-beat.C:
-			if h.beat != nil && h.beat() != nil {
-				return nil, notWaitedFor
+			if h.heartbeat != nil && h.heartbeat() != nil {
+				return nil, reasonAbandoned
 			}
 		}
 	}
 	return answers, ""
 }
 
-// withdraw tells a client that it need not answer some questions any more, where it is
+// cancelQuestions tells a client that it need not answer some questions any more, where it is
 // still there.
-func (h *host) withdraw(ctx context.Context, ids []string) {
+func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/cancelled",
 			"params": object{"requestId": id, "reason": "The question is not waited for any more."}})
@@ -206,10 +206,10 @@ func (h *host) withdraw(ctx context.Context, ids []string) {
 	}
 }
 
-// answerTime is how long a client has for its answers.
-func (f *Face) answerTime() time.Duration {
+// answerTimeout is how long a client has for its answers.
+func (f *Face) answerTimeout() time.Duration {
 	if f.options.AnswerTimeout > 0 {
 		return f.options.AnswerTimeout
 	}
-	return defaultAnswerTime
+	return defaultAnswerTimeout
 }

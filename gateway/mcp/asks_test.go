@@ -354,7 +354,7 @@ func TestStdioAsks(t *testing.T) {
 	h := open(t, plan{files: asking, engine: a.run})
 	call := func(more string) reply {
 		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + forms + `}` + more + `}}`
-		return said(t, h, gateway.Subject{}, line)["1"]
+		return repliesTo(t, h, gateway.Subject{}, line)["1"]
 	}
 	r := call("")
 	if r.Result.Type != "input_required" {

@@ -17,39 +17,39 @@ import (
 
 // The members of _meta that are Callgate's own.
 const (
-	metaKey    = "callgate/idempotencyKey" // of a call
-	metaCallID = "callgate/callId"         // of a result
+	metaIdempotencyKey = "callgate/idempotencyKey" // of a call
+	metaCallID         = "callgate/callId"         // of a result
 )
 
-// maxKey bounds an idempotency key.
-const maxKey = 255
+// maxIdempotencyKey bounds an idempotency key.
+const maxIdempotencyKey = 255
 
-// key is the idempotency key of a call: a member of its _meta, or a header.
-func (m *message) key(h http.Header) (string, *fault) {
-	said, has := m.meta()[metaKey]
-	key := text(said)
+// idempotencyKey is the idempotency key of a call: a member of its _meta, or a header.
+func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
+	said, has := m.meta()[metaIdempotencyKey]
+	key := stringOf(said)
 	if values := h[server.HeaderKey]; len(values) > 0 {
 		if has && values[0] != key {
-			return "", faulty(codeRequest, "The header %s says another key than %s.", server.HeaderKey, metaKey)
+			return "", newError(codeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
 		}
 		key, has = values[0], true
 	}
-	if has && (key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' })) {
-		return "", faulty(codeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxKey)
+	if has && (key == "" || len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' })) {
+		return "", newError(codeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
 	}
 	return key, nil
 }
 
 // call has a tool called.
-func (f *Face) call(ctx context.Context, r asked) *answer {
+func (f *Face) call(ctx context.Context, r request) *response {
 	for name := range r.params {
-		if !r.knows(name) {
-			return &answer{fault: faulty(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
+		if !r.knowsParam(name) {
+			return &response{fault: newError(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
 		}
 	}
 	name, ok := r.params["name"].(string)
 	if !ok {
-		return &answer{fault: faulty(codeParams, "\"params.name\" must be the name of a tool.")}
+		return &response{fault: newError(codeParams, "\"params.name\" must be the name of a tool.")}
 	}
 	arguments := r.arguments
 	if arguments == nil {
@@ -57,34 +57,34 @@ func (f *Face) call(ctx context.Context, r asked) *answer {
 	}
 	dialogue, fault := f.dialogue(r)
 	if fault != nil {
-		return &answer{fault: fault}
+		return &response{fault: fault}
 	}
-	native := f.native(r.admission, name, arguments)
+	native := f.nativeCall(r.admission, name, arguments)
 	tool, err := r.admission.Tool(native.Name)
 	if err != nil {
-		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
+		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	}
 	if tool != nil && r.modern && r.headers != nil {
-		if fault := repeated(tool.AuthoredSchema, arguments, r.headers, f.options.Kernel.ParserOptions().MaxDepth); fault != nil {
-			return &answer{fault: fault}
+		if fault := checkMirrored(tool.AuthoredSchema, arguments, r.headers, f.options.Kernel.ParserOptions().MaxDepth); fault != nil {
+			return &response{fault: fault}
 		}
 	}
-	defer r.told.end()
+	defer r.notifier.close()
 	input := gateway.Input{Native: native, Dialogue: dialogue}
-	o := f.inquire(ctx, r, input, r.admission.Handle(ctx, input, r.key))
-	var a *answer
+	o := f.elicit(ctx, r, input, r.admission.Handle(ctx, input, r.idempotencyKey))
+	var a *response
 	if r.modern && o.InputRequest != nil {
-		a = &answer{result: question(o), failed: o.Refusal}
+		a = &response{result: inputRequired(o), failed: o.Refusal}
 	} else {
-		a = r.outcome(o, tool)
+		a = r.callResponse(o, tool)
 	}
 	a.callID = o.CallID
 	return a
 }
 
-// knows tells whether a call has such a parameter. Before 2026-07-28 a tool could not
+// knowsParam tells whether a call has such a parameter. Before 2026-07-28 a tool could not
 // be answered by one.
-func (r asked) knows(param string) bool {
+func (r request) knowsParam(param string) bool {
 	switch param {
 	case "name", paramArguments, "_meta":
 		return true
@@ -94,8 +94,8 @@ func (r asked) knows(param string) bool {
 	return false
 }
 
-// outcome is what became of a call.
-func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
+// callResponse is what became of a call.
+func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
 	refused := o.Refusal
 	switch {
 	case o.Pending:
@@ -104,29 +104,29 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 		o.Result, _ = wrapper.Refusal(nil, refused) // it holds text
 	case refused == nil:
 	case refused.Code == refusal.UnknownTool:
-		return &answer{fault: &fault{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: &rpcError{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	case refused.Stage == refusal.Identity, refused.Stage == refusal.Request, refused.Code == refusal.Overloaded:
-		return &answer{fault: refuses(refused)}
-	case r.modern && ofAnswers(refused):
-		return &answer{fault: &fault{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: refusalError(refused)}
+	case r.modern && concernsAnswersOnly(refused):
+		return &response{fault: &rpcError{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	default:
-		if lacking := r.lacks(refused); lacking != nil {
-			return &answer{fault: lacking}
+		if lacking := r.missingCapabilities(refused); lacking != nil {
+			return &response{fault: lacking}
 		}
 	}
-	output, err := outputOf(o.Result)
+	output, err := toolOutput(o.Result)
 	if err != nil {
-		return &answer{fault: refuses(refusal.From(refusal.Wrap, err))}
+		return &response{fault: refusalError(refusal.From(refusal.Wrap, err))}
 	}
 	result := object{"_meta": object{metaCallID: o.CallID}}
-	if failed(output) {
+	if isErrorOutput(output) {
 		// No structuredContent: clients hold it against the tool's outputSchema even
 		// here, and throw the refusal away where it does not fit.
 		result["isError"], result["content"] = true, []object{textBlock(string(output))}
-		return &answer{result: result, failed: refused}
+		return &response{result: result, failed: refused}
 	}
 	if tool != nil && tool.Run == "mcp" {
-		if blocks, structured, ok := contentOf(output, o.Wrapped); ok {
+		if blocks, structured, ok := parseContent(output, o.Wrapped); ok {
 			if len(tool.OutputSchema) > 0 { // it is that of the whole output
 				structured = output
 			}
@@ -135,20 +135,20 @@ func (r asked) outcome(o gateway.Outcome, tool *gateway.Tool) *answer {
 			if structured != nil && (r.modern || structured[0] == '{') {
 				result["structuredContent"] = structured
 			}
-			return &answer{result: result}
+			return &response{result: result}
 		}
 	}
 	result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
-	return &answer{result: result}
+	return &response{result: result}
 }
 
-// needs is an error of a tool's own server, which asks for something of the client
+// capabilityError is an error of a tool's own server, which asks for something of the client
 // that the gateway has not promised it.
-type needs interface{ RequiredCapabilities() json.RawMessage }
+type capabilityError interface{ RequiredCapabilities() json.RawMessage }
 
-// lacks says what the client of a call has not declared, where its tool needs that.
-func (r asked) lacks(refused *refusal.Error) *fault {
-	var n needs
+// missingCapabilities says what the client of a call has not declared, where its tool needs that.
+func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
+	var n capabilityError
 	if !r.modern || !errors.As(refused.Cause, &n) {
 		return nil
 	}
@@ -163,14 +163,14 @@ func (r asked) lacks(refused *refusal.Error) *fault {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &fault{
+	return &rpcError{
 		code: codeCapability, message: "The tool needs something of the client that it has not declared.",
 		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
 	}
 }
 
-// outputOf is the output of a tool_result, as it was built.
-func outputOf(result []byte) (json.RawMessage, error) {
+// toolOutput is the output of a tool_result, as it was built.
+func toolOutput(result []byte) (json.RawMessage, error) {
 	var r struct {
 		Result struct {
 			Output json.RawMessage `json:"output"`
@@ -185,9 +185,9 @@ func outputOf(result []byte) (json.RawMessage, error) {
 	return r.Result.Output, nil
 }
 
-// failed tells whether an output says why there is none. Its member error is always
+// isErrorOutput tells whether an output says why there is none. Its member error is always
 // Callgate's own.
-func failed(output json.RawMessage) bool {
+func isErrorOutput(output json.RawMessage) bool {
 	var members map[string]json.RawMessage // names are compared as they are
 	if json.Unmarshal(output, &members) != nil {
 		return true

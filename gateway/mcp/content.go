@@ -9,11 +9,11 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// contentOf takes the output of a tool of another MCP server apart, where it is
+// parseContent takes the output of a tool of another MCP server apart, where it is
 // exactly {"content":[…]}, or that and structuredContent, and each block is one of
 // the protocol's: so that an image stays one. What was one text, and was wrapped, is
 // one again. It is not ok for anything else, which is given as every other output.
-func contentOf(output json.RawMessage, wrapped bool) (blocks []object, structured json.RawMessage, ok bool) {
+func parseContent(output json.RawMessage, wrapped bool) (blocks []object, structured json.RawMessage, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(output, &members) != nil {
 		return nil, nil, false
@@ -36,7 +36,7 @@ func contentOf(output json.RawMessage, wrapped bool) (blocks []object, structure
 	}
 	blocks = make([]object, 0, len(list))
 	for _, v := range list {
-		b, ok := blockOf(v)
+		b, ok := parseBlock(v)
 		if !ok {
 			return nil, nil, false
 		}
@@ -45,24 +45,24 @@ func contentOf(output json.RawMessage, wrapped bool) (blocks []object, structure
 	return blocks, members["structuredContent"], true
 }
 
-// blockOf is a block of content with nothing in it but what the protocol says of
+// parseBlock is a block of content with nothing in it but what the protocol says of
 // its kind. Text in which code points hide shows them.
-func blockOf(v any) (object, bool) {
+func parseBlock(v any) (object, bool) {
 	from, _ := v.(map[string]any)
 	out := object{"type": from["type"]}
-	take := taker{from: from, out: out, ok: true}
-	switch text(from["type"]) {
+	take := blockReader{from: from, out: out, ok: true}
+	switch stringOf(from["type"]) {
 	case "text":
 		take.text("text", true)
 	case "image", "audio":
 		take.base64("data")
-		take.media("mimeType", true)
+		take.mediaType("mimeType", true)
 	case "resource_link":
 		take.uri("uri")
 		take.text("name", true)
 		take.text("title", false)
 		take.text("description", false)
-		take.media("mimeType", false)
+		take.mediaType("mimeType", false)
 	case "resource":
 		take.resource()
 	default:
@@ -71,14 +71,14 @@ func blockOf(v any) (object, bool) {
 	return out, take.ok
 }
 
-// taker takes members of one object into another.
-type taker struct {
+// blockReader takes members of one object into another.
+type blockReader struct {
 	from map[string]any
 	out  object
 	ok   bool
 }
 
-func (t *taker) string(name string, required bool, valid func(string) bool) {
+func (t *blockReader) string(name string, required bool, valid func(string) bool) {
 	v, has := t.from[name]
 	s, isText := v.(string)
 	if !has && !required {
@@ -88,34 +88,34 @@ func (t *taker) string(name string, required bool, valid func(string) bool) {
 	t.out[name] = s
 }
 
-func (t *taker) text(name string, required bool) {
+func (t *blockReader) text(name string, required bool) {
 	t.string(name, required, func(string) bool { return true })
 	if s, ok := t.out[name].(string); ok {
 		t.out[name] = wrapper.EscapeText(s)
 	}
 }
 
-func (t *taker) base64(name string) {
+func (t *blockReader) base64(name string) {
 	t.string(name, true, func(s string) bool {
 		_, err := base64.StdEncoding.Strict().DecodeString(s)
 		return err == nil
 	})
 }
 
-func (t *taker) media(name string, required bool) {
+func (t *blockReader) mediaType(name string, required bool) {
 	t.string(name, required, func(s string) bool { return s != "" && len(s) <= 256 && printable(s) })
 }
 
-func (t *taker) uri(name string) {
+func (t *blockReader) uri(name string) {
 	t.string(name, true, func(s string) bool { return strings.Contains(s, ":") && printable(s) })
 }
 
 // resource takes what is embedded: text, or bytes.
-func (t *taker) resource() {
+func (t *blockReader) resource() {
 	from, _ := t.from["resource"].(map[string]any)
-	inner := taker{from: from, out: object{}, ok: from != nil}
+	inner := blockReader{from: from, out: object{}, ok: from != nil}
 	inner.uri("uri")
-	inner.media("mimeType", false)
+	inner.mediaType("mimeType", false)
 	if _, has := from["text"]; has {
 		inner.text("text", true)
 	} else {

@@ -17,35 +17,35 @@ const headerSession = "Mcp-Session-Id"
 // gives its bearer no right: any replica can read it, and who changes it has declared
 // something else. All that is kept by it is from which level on logs are told.
 const (
-	sessionForm  = "1"
-	sessionNone  = "none" // of the questions
-	sessionLong  = 26     // of rand.Text
-	sessionChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	sessionVersion       = "1"
+	sessionNoKinds       = "none" // of the questions
+	sessionNonceLength   = 26     // of rand.Text
+	sessionNonceAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// sessionOf is the id of a session with a client that answers some kinds of questions.
-func sessionOf(declared []string) string {
-	kinds := sessionNone
+// newSessionID is the id of a session with a client that answers some kinds of questions.
+func newSessionID(declared []string) string {
+	kinds := sessionNoKinds
 	if len(declared) > 0 {
 		kinds = strings.Join(declared, "+")
 	}
-	return sessionForm + "." + kinds + "." + rand.Text()
+	return sessionVersion + "." + kinds + "." + rand.Text()
 }
 
-// declaredBy reads what a client has declared to answer by the id of its session. A
+// parseSessionID reads what a client has declared to answer by the id of its session. A
 // request without one is of a client that is asked nothing.
-func declaredBy(h http.Header) (declared []string, f *fault) {
+func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	values := h[headerSession]
 	if len(values) == 0 {
 		return nil, nil
 	}
-	unknown := faulty(codeRequest, "There is no such session: begin anew with %s.", methodInitialize).at(http.StatusNotFound)
+	unknown := newError(codeRequest, "There is no such session: begin anew with %s.", methodInitialize).withStatus(http.StatusNotFound)
 	parts := strings.Split(values[0], ".")
-	if len(values) > 1 || len(parts) != 3 || parts[0] != sessionForm ||
-		len(parts[2]) != sessionLong || strings.Trim(parts[2], sessionChars) != "" {
+	if len(values) > 1 || len(parts) != 3 || parts[0] != sessionVersion ||
+		len(parts[2]) != sessionNonceLength || strings.Trim(parts[2], sessionNonceAlphabet) != "" {
 		return nil, unknown
 	}
-	if parts[1] == sessionNone {
+	if parts[1] == sessionNoKinds {
 		return nil, nil
 	}
 	declared = strings.Split(parts[1], "+")
@@ -60,42 +60,42 @@ func declaredBy(h http.Header) (declared []string, f *fault) {
 	return declared, nil
 }
 
-// spoken is the revision that a conversation which begins with a message is held in.
-func (m *message) spoken() string {
-	if said := text(m.params["protocolVersion"]); slices.Contains(revisions[1:], said) {
+// negotiatedRevision is the revision that a conversation which begins with a message is held in.
+func (m *message) negotiatedRevision() string {
+	if said := stringOf(m.params["protocolVersion"]); slices.Contains(revisions[1:], said) {
 		return said
 	}
 	return revision2025
 }
 
-// declares are the kinds of questions that a client of before 2026-07-28 answers, as
+// declaredKinds are the kinds of questions that a client of before 2026-07-28 answers, as
 // its initialize says. What is amiss there declares nothing.
-func (m *message) declares() []string {
+func (m *message) declaredKinds() []string {
 	capabilities, _ := m.params["capabilities"].(map[string]any)
-	declared, fault := kindsOf(capabilities)
+	declared, fault := questionKinds(capabilities)
 	if fault != nil {
 		return nil
 	}
-	if m.spoken() != revision2025 { // forms are all that there was
+	if m.negotiatedRevision() != revision2025 { // forms are all that there was
 		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == elicitation.URL })
 	}
 	return declared
 }
 
-// of is the client of a request over HTTP, where it can be asked something, and the id
+// readSession is the client of a request over HTTP, where it can be asked something, and the id
 // of its session.
-func (r asked) of() (_ *host, session string, _ *fault) {
+func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
 	if r.modern || r.method == methodInitialize {
 		return nil, "", nil // it says itself what it answers, or has yet to say it
 	}
-	declared, fault := declaredBy(r.headers)
+	declared, fault := parseSessionID(r.headers)
 	if fault != nil {
 		return nil, "", fault
 	}
 	session = r.headers.Get(headerSession)
-	if len(declared) == 0 || r.host == nil {
+	if len(declared) == 0 || r.elicitor == nil {
 		return nil, session, nil
 	}
-	r.host.kinds = declared
-	return r.host, session, nil
+	r.elicitor.kinds = declared
+	return r.elicitor, session, nil
 }

@@ -23,23 +23,23 @@ const (
 
 // dialogue is what the client of a call can be told and asked while it runs, and what
 // it answers; nil where that is nothing.
-func (f *Face) dialogue(r asked) (*gateway.Dialogue, *fault) {
+func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
 	d := &gateway.Dialogue{}
-	f.logs(r, d)
-	if fault := r.progress(d); fault != nil {
+	f.subscribeLogs(r, d)
+	if fault := r.readProgressToken(d); fault != nil {
 		return nil, fault
 	}
 	if r.modern {
-		var fault *fault
+		var fault *rpcError
 		capabilities, _ := r.meta()[metaCapabilities].(map[string]any)
-		if d.QuestionKinds, fault = kindsOf(capabilities); fault != nil {
+		if d.QuestionKinds, fault = questionKinds(capabilities); fault != nil {
 			return nil, fault
 		}
-		if fault := r.answers(d); fault != nil {
+		if fault := r.readAnswers(d); fault != nil {
 			return nil, fault
 		}
-	} else if r.host != nil {
-		d.QuestionKinds = r.host.kinds
+	} else if r.elicitor != nil {
+		d.QuestionKinds = r.elicitor.kinds
 	}
 	if d.Progress == nil && d.Log == nil && d.QuestionKinds == nil && d.RequestState == "" && d.Answers == nil {
 		return nil, nil
@@ -47,28 +47,28 @@ func (f *Face) dialogue(r asked) (*gateway.Dialogue, *fault) {
 	return d, nil
 }
 
-// progress has the client told how far its call is, where it asks for that and can be
+// readProgressToken has the client told how far its call is, where it asks for that and can be
 // told. What clients of before 2026-07-28 say amiss is passed over, as it always was.
-func (r asked) progress(d *gateway.Dialogue) *fault {
+func (r request) readProgressToken(d *gateway.Dialogue) *rpcError {
 	token, has := r.meta()[metaProgress]
 	switch {
 	case !has:
 	case !validID(token):
 		if r.modern {
-			return faulty(codeParams, "%q must be a string or a whole number, of at most %d bytes.", metaProgress, maxID)
+			return newError(codeParams, "%q must be a string or a whole number, of at most %d bytes.", metaProgress, maxID)
 		}
-	case r.told != nil:
-		r.told.token = token
-		d.Progress = r.told.tell
+	case r.notifier != nil:
+		r.notifier.progressToken = token
+		d.Progress = r.notifier.progress
 	}
 	return nil
 }
 
-// kindsOf are the kinds of questions that a client declares to answer by its
+// questionKinds are the kinds of questions that a client declares to answer by its
 // capabilities. Elicitation with nothing said of it is that by forms.
-func kindsOf(capabilities map[string]any) (kinds []string, _ *fault) {
-	wrong := func(names ...string) *fault {
-		return faulty(codeParams, "The capability %q must be an object.", strings.Join(names, "."))
+func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
+	wrong := func(names ...string) *rpcError {
+		return newError(codeParams, "The capability %q must be an object.", strings.Join(names, "."))
 	}
 	if said, has := capabilities["elicitation"]; has {
 		modes, ok := said.(map[string]any)
@@ -97,12 +97,12 @@ func kindsOf(capabilities map[string]any) (kinds []string, _ *fault) {
 	return kinds, nil
 }
 
-// answers are the client's to what a tool has asked before. Whether they are what was
+// readAnswers are the client's to what a tool has asked before. Whether they are what was
 // asked for is the kernel's to judge.
-func (r asked) answers(d *gateway.Dialogue) *fault {
+func (r request) readAnswers(d *gateway.Dialogue) *rpcError {
 	if said, has := r.params[paramState]; has {
-		if d.RequestState = text(said); d.RequestState == "" || len(d.RequestState) > maxState {
-			return amiss(pointed{"/" + paramState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", paramState, maxState)})
+		if d.RequestState = stringOf(said); d.RequestState == "" || len(d.RequestState) > maxState {
+			return invalidParams(violation{"/" + paramState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", paramState, maxState)})
 		}
 	}
 	said, has := r.params[paramResponses]
@@ -112,42 +112,42 @@ func (r asked) answers(d *gateway.Dialogue) *fault {
 	object, ok := said.(map[string]any)
 	switch {
 	case !ok:
-		return amiss(pointed{"/" + paramResponses, fmt.Sprintf("%q must be an object.", paramResponses)})
-	case len(object) > maxResponses, len(r.responses) > maxResponsesBytes:
-		return amiss(pointed{"/" + paramResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", paramResponses, maxResponses, maxResponsesBytes)})
+		return invalidParams(violation{"/" + paramResponses, fmt.Sprintf("%q must be an object.", paramResponses)})
+	case len(object) > maxResponses, len(r.inputResponses) > maxResponsesBytes:
+		return invalidParams(violation{"/" + paramResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", paramResponses, maxResponses, maxResponsesBytes)})
 	}
-	var wrong []pointed
+	var wrong []violation
 	for name, response := range object {
 		if _, ok := response.(map[string]any); !ok {
-			wrong = append(wrong, pointed{"/" + paramResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
+			wrong = append(wrong, violation{"/" + paramResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
 		}
 	}
 	if len(wrong) > 0 {
-		return amiss(wrong...)
+		return invalidParams(wrong...)
 	}
 	// They were read strictly: this takes them apart, byte for byte.
-	if err := json.Unmarshal(r.responses, &d.Answers); err != nil {
-		return refuses(refusal.From(refusal.Request, err))
+	if err := json.Unmarshal(r.inputResponses, &d.Answers); err != nil {
+		return refusalError(refusal.From(refusal.Request, err))
 	}
 	return nil
 }
 
-// pointed is what is amiss at a place of the parameters.
-type pointed struct{ path, message string }
+// violation is what is amiss at a place of the parameters.
+type violation struct{ path, message string }
 
-// amiss is the fault of parameters that no call can have.
-func amiss(wrong ...pointed) *fault {
-	slices.SortFunc(wrong, func(a, b pointed) int { return strings.Compare(a.path, b.path) })
-	f := faulty(codeParams, "%s", wrong[0].message)
+// invalidParams is the fault of parameters that no call can have.
+func invalidParams(wrong ...violation) *rpcError {
+	slices.SortFunc(wrong, func(a, b violation) int { return strings.Compare(a.path, b.path) })
+	f := newError(codeParams, "%s", wrong[0].message)
 	for _, w := range wrong {
 		f.refused.Violations = append(f.refused.Violations, refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
 	}
 	return f
 }
 
-// ofAnswers tells whether a call was refused for what it says to its tool's questions,
+// concernsAnswersOnly tells whether a call was refused for what it says to its tool's questions,
 // and nothing else: that is the client's to mend, and not the model's.
-func ofAnswers(refused *refusal.Error) bool {
+func concernsAnswersOnly(refused *refusal.Error) bool {
 	for _, v := range refused.Violations {
 		if v.Path != "/"+paramState && v.Path != "/"+paramResponses && !strings.HasPrefix(v.Path, "/"+paramResponses+"/") {
 			return false
@@ -156,9 +156,9 @@ func ofAnswers(refused *refusal.Error) bool {
 	return len(refused.Violations) > 0
 }
 
-// question is the result of a call whose tool asks before it goes on. The client has
+// inputRequired is the result of a call whose tool asks before it goes on. The client has
 // declared that it can answer; the kernel tells nobody else of it.
-func question(o gateway.Outcome) object {
+func inputRequired(o gateway.Outcome) object {
 	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, paramState: o.RequestState}
 	requests := object{}
 	for _, q := range o.InputRequest.Questions {

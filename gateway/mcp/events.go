@@ -15,15 +15,15 @@ import (
 
 const contentEvents = "text/event-stream"
 
-var errBrokenOff = errors.New("writing to a stream broke off")
+var errWritePanicked = errors.New("writing to a stream broke off")
 
-// takeTime is how long a client may take to take what it is sent.
-const takeTime = 30 * time.Second
+// writeTimeout is how long a client may take to take what it is sent.
+const writeTimeout = 30 * time.Second
 
-// events is the answer to one request over HTTP as a stream of server-sent events,
+// eventStream is the answer to one request over HTTP as a stream of server-sent events,
 // where the client is told something before it: it begins with that, and ends with the
 // answer.
-type events struct {
+type eventStream struct {
 	c *gin.Context
 
 	mu     sync.Mutex
@@ -34,14 +34,14 @@ type events struct {
 
 // send sends one message as an event. Each may take its time to be taken; what is sent
 // in the end has one time together.
-func (e *events) send(line []byte, ending bool) error {
+func (e *eventStream) send(line []byte, ending bool) error {
 	return e.write(append(append([]byte("data: "), line...), "\n\n"...), ending)
 }
 
-// beat sends a comment, which says nothing to the client.
-func (e *events) beat() error { return e.write([]byte(": waiting\n\n"), false) }
+// heartbeat sends a comment, which says nothing to the client.
+func (e *eventStream) heartbeat() error { return e.write([]byte(": waiting\n\n"), false) }
 
-func (e *events) write(event []byte, ending bool) error {
+func (e *eventStream) write(event []byte, ending bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.failed != nil {
@@ -49,7 +49,7 @@ func (e *events) write(event []byte, ending bool) error {
 	}
 	if !e.ending {
 		// A connection that cannot bear a deadline is one that a test made.
-		_ = http.NewResponseController(e.c.Writer).SetWriteDeadline(time.Now().Add(takeTime))
+		_ = http.NewResponseController(e.c.Writer).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	e.ending = ending
 	if !e.begun {
@@ -59,7 +59,7 @@ func (e *events) write(event []byte, ending bool) error {
 		e.c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
 		e.c.Status(http.StatusOK)
 	}
-	e.failed = errBrokenOff // where writing does not come back
+	e.failed = errWritePanicked // where writing does not come back
 	_, err := e.c.Writer.Write(event)
 	if err == nil {
 		e.c.Writer.Flush()
@@ -68,21 +68,21 @@ func (e *events) write(event []byte, ending bool) error {
 	return err
 }
 
-// host is the client of a request over HTTP: it answers by requests of its own, and
+// elicitor is the client of a request over HTTP: it answers by requests of its own, and
 // while it is waited for nothing is taken from those.
-func (e *events) host(d *server.Server) *host {
-	return &host{
-		send: func(line []byte) error { return e.send(line, false) },
-		beat: e.beat,
-		wait: func(wait func(context.Context)) *refusal.Error { return d.Park(e.c, wait) },
+func (e *eventStream) elicitor(s *server.Server) *elicitor {
+	return &elicitor{
+		send:      func(line []byte) error { return e.send(line, false) },
+		heartbeat: e.heartbeat,
+		wait:      func(wait func(context.Context)) *refusal.Error { return s.Park(e.c, wait) },
 	}
 }
 
-// answer ends the stream. A client that has left is noticed, and not told.
-func (e *events) answer(m *message, a *answer) {
+// finish ends the stream. A client that has left is noticed, and not told.
+func (e *eventStream) finish(m *message, a *response) {
 	if a.callID != "" {
 		e.c.Header(server.HeaderCallID, a.callID) // too late for the client; the log has it
 	}
-	server.LogRefusal(e.c, a.refused())
-	_ = e.send(a.line(m), true)
+	server.LogRefusal(e.c, a.refusal())
+	_ = e.send(a.encode(m), true)
 }

@@ -24,19 +24,19 @@ func (c *timed) SetWriteDeadline(t time.Time) error {
 func TestTakeTime(t *testing.T) {
 	conn := &timed{ResponseRecorder: httptest.NewRecorder()}
 	c, _ := gin.CreateTestContext(conn)
-	e := &events{c: c}
+	e := &eventStream{c: c}
 	before := time.Now()
 	for _, ending := range []bool{false, false, true, true} {
 		if err := e.send([]byte(`{}`), ending); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e.answer(nil, &answer{result: object{}})
+	e.finish(nil, &response{result: object{}})
 	if len(conn.until) != 3 {
 		t.Fatalf("%d deadlines", len(conn.until))
 	}
 	for _, until := range conn.until {
-		if until.Before(before.Add(takeTime)) || until.After(time.Now().Add(takeTime)) {
+		if until.Before(before.Add(writeTimeout)) || until.After(time.Now().Add(writeTimeout)) {
 			t.Errorf("%v, from %v on", until, before)
 		}
 	}

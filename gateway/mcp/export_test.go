@@ -2,13 +2,13 @@ package mcp
 
 // Waiting is how many questions wait for their answers.
 func (f *Face) Waiting() int {
-	f.waiting.mu.Lock()
-	defer f.waiting.mu.Unlock()
+	f.pending.mu.Lock()
+	defer f.pending.mu.Unlock()
 	of := 0
-	for _, n := range f.waiting.of {
+	for _, n := range f.pending.perPrincipal {
 		of += n
 	}
-	if of != len(f.waiting.open) {
+	if of != len(f.pending.open) {
 		return -1
 	}
 	return of

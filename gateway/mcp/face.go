@@ -33,9 +33,9 @@ type Options struct {
 
 // Face answers messages. It is safe for concurrent use.
 type Face struct {
-	options Options
-	waiting waiting
-	levels  levels
+	options   Options
+	pending   pendingQuestions
+	logLevels logLevels
 }
 
 // New returns the face of a kernel.
@@ -44,92 +44,94 @@ func New(options Options) *Face { return &Face{options: options} }
 const (
 	path        = "/mcp"
 	contentJSON = "application/json"
-	// around is what a message may hold beside the arguments of a call: answers to its
+	// envelopeBytes is what a message may hold beside the arguments of a call: answers to its
 	// tool's questions among that.
-	around = maxResponsesBytes + 64<<10
+	envelopeBytes = maxResponsesBytes + 64<<10
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Server) {
-	d.Mount(server.Route{
-		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.post(d), ExtraHeaders: []string{},
-		MaxBody: f.maxMessage, RefuseOrigin: f.forbid, Completes: mayRespond,
+func (f *Face) Mount(s *server.Server) {
+	s.Mount(server.Route{
+		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.serve(s), ExtraHeaders: []string{},
+		MaxBody: f.maxMessageBytes, RefuseOrigin: f.refuseOrigin, Completes: looksLikeResponse,
 	})
-	f.mountProtected(d)
+	f.mountMetadata(s)
 }
 
-// forbid refuses a request by its Origin or its Host, with the status that the protocol
+// refuseOrigin refuses a request by its Origin or its Host, with the status that the protocol
 // has for that.
-func (f *Face) forbid(c *gin.Context, refused *refusal.Error) {
-	fault := refuses(refused).at(http.StatusForbidden)
+func (f *Face) refuseOrigin(c *gin.Context, refused *refusal.Error) {
+	fault := refusalError(refused).withStatus(http.StatusForbidden)
 	fault.code = fault.status
-	f.write(c, nil, &answer{fault: fault})
+	f.writeResponse(c, nil, &response{fault: fault})
 	c.Abort()
 }
 
-// maxMessage is how long a message may be: a longest call, and what is around it.
-func (f *Face) maxMessage() int { return f.options.Kernel.ParserOptions().MaxBytes + around }
-
-// post answers the messages that come through a door.
-func (f *Face) post(d *server.Server) func(*gin.Context, server.Request) {
-	return func(c *gin.Context, came server.Request) { f.take(d, c, came) }
+// maxMessageBytes is how long a message may be: a longest call, and what is around it.
+func (f *Face) maxMessageBytes() int {
+	return f.options.Kernel.ParserOptions().MaxBytes + envelopeBytes
 }
 
-// take answers one message over HTTP.
-func (f *Face) take(d *server.Server, c *gin.Context, came server.Request) {
+// serve answers the messages that come through a door.
+func (f *Face) serve(s *server.Server) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, came server.Request) { f.serveMessage(s, c, came) }
+}
+
+// serveMessage answers one message over HTTP.
+func (f *Face) serveMessage(s *server.Server, c *gin.Context, came server.Request) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
 		return
 	}
 	accept := c.Request.Header["Accept"]
-	if len(accept) > 0 && !takes(accept, contentJSON) {
+	if len(accept) > 0 && !accepts(accept, contentJSON) {
 		f.refuse(c, refusal.New(refusal.BadRequest, "The answer is application/json, which the header Accept does not take."))
 		return
 	}
-	stream := &events{c: c}
-	r := asked{admission: admission, headers: c.Request.Header}
-	if takes(accept, contentEvents) {
+	stream := &eventStream{c: c}
+	r := request{admission: admission, headers: c.Request.Header}
+	if accepts(accept, contentEvents) {
 		server.KeepBody(c) // a stream begins before the call has ended
-		r.told = &reporter{ctx: c.Request.Context(), send: stream.send}
-		r.host = stream.host(d)
+		r.notifier = &notifier{ctx: c.Request.Context(), send: stream.send}
+		r.elicitor = stream.elicitor(s)
 	}
-	m, a := f.answerHTTP(c.Request.Context(), r, came.Body)
+	m, a := f.handleHTTP(c.Request.Context(), r, came.Body)
 	if stream.begun {
-		stream.answer(m, a)
+		stream.finish(m, a)
 		return
 	}
-	f.write(c, m, a)
+	f.writeResponse(c, m, a)
 }
 
-// answerHTTP reads a message and answers it; a notification has no answer.
-func (f *Face) answerHTTP(ctx context.Context, r asked, body []byte) (*message, *answer) {
-	m, fault := read(body)
+// handleHTTP reads a message and answers it; a notification has no answer.
+func (f *Face) handleHTTP(ctx context.Context, r request, body []byte) (*message, *response) {
+	m, fault := readMessage(body)
 	if fault != nil {
-		return m, &answer{fault: fault}
+		return m, &response{fault: fault}
 	}
-	if m.response {
+	if m.isResponse {
 		return m, f.respond(r.admission, m, r.headers)
 	}
 	r.message = m
-	if r.modern, fault = m.agrees(r.headers); fault == nil {
-		r.host, r.session, fault = r.of()
+	if r.modern, fault = m.checkRevision(r.headers); fault == nil {
+		r.elicitor, r.session, fault = r.readSession()
 	}
 	switch {
 	case fault != nil:
-		return m, &answer{fault: fault}
-	case m.notification():
+		return m, &response{fault: fault}
+	case m.isNotification():
 		return m, nil
 	}
-	if r.key, fault = m.key(r.headers); fault != nil {
-		return m, &answer{fault: fault}
+	if r.idempotencyKey, fault = m.idempotencyKey(r.headers); fault != nil {
+		return m, &response{fault: fault}
 	}
-	return m, f.answer(ctx, r)
+	return m, f.handle(ctx, r)
 }
 
-// takes tells whether a header Accept takes a type: what it says of that itself holds
+// accepts tells whether a header Accept takes a type: what it says of that itself holds
 // before what it says of all of its kind, and that before what it says of everything.
-func takes(values []string, media string) bool {
+func accepts(values []string, media string) bool {
 	kind, _, _ := strings.Cut(media, "/")
 	ranges := []string{"*/*", kind + "/*", media}
 	closest, taken := -1, false
@@ -138,17 +140,17 @@ func takes(values []string, media string) bool {
 		at := slices.Index(ranges, strings.ToLower(strings.TrimSpace(said)))
 		switch {
 		case at > closest:
-			closest, taken = at, !rejects(params)
+			closest, taken = at, !hasZeroWeight(params)
 		case at == closest && at >= 0:
-			taken = taken || !rejects(params)
+			taken = taken || !hasZeroWeight(params)
 		}
 	}
 	return taken
 }
 
-// rejects tells whether the parameters of a range say that it is not taken: that its
+// hasZeroWeight tells whether the parameters of a range say that it is not taken: that its
 // weight is nothing (RFC 9110, section 12.4.2).
-func rejects(params string) bool {
+func hasZeroWeight(params string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(param), "=")
 		if strings.EqualFold(name, "q") && strings.HasPrefix(weight, "0") && strings.Trim(weight, "0.") == "" {
@@ -160,12 +162,12 @@ func rejects(params string) bool {
 
 // refuse answers a request that did not get as far as its message.
 func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
-	f.write(c, nil, &answer{fault: refuses(refused)})
+	f.writeResponse(c, nil, &response{fault: refusalError(refused)})
 	c.Abort()
 }
 
-// write answers over HTTP.
-func (f *Face) write(c *gin.Context, m *message, a *answer) {
+// writeResponse answers over HTTP.
+func (f *Face) writeResponse(c *gin.Context, m *message, a *response) {
 	if a == nil {
 		c.Status(http.StatusAccepted)
 		c.Writer.WriteHeaderNow()
@@ -177,7 +179,7 @@ func (f *Face) write(c *gin.Context, m *message, a *answer) {
 	if a.session != "" {
 		c.Header(headerSession, a.session)
 	}
-	server.LogRefusal(c, a.refused())
+	server.LogRefusal(c, a.refusal())
 	status := a.status()
 	switch {
 	case a.fault != nil && a.fault.refused != nil:
@@ -189,11 +191,11 @@ func (f *Face) write(c *gin.Context, m *message, a *answer) {
 		server.RetryAfter(c, a.failed)
 	}
 	c.Header("Cache-Control", "no-store")
-	c.Data(status, contentJSON, append(a.line(m), '\n'))
+	c.Data(status, contentJSON, append(a.encode(m), '\n'))
 }
 
-// line is an answer as JSON in which nothing hides.
-func (a *answer) line(m *message) []byte {
+// encode is an answer as JSON in which nothing hides.
+func (a *response) encode(m *message) []byte {
 	said := struct {
 		Version string `json:"jsonrpc"`
 		ID      any    `json:"id,omitempty"`
@@ -203,7 +205,7 @@ func (a *answer) line(m *message) []byte {
 	if a.result != nil {
 		said.Result = a.result
 	}
-	if m != nil && m.id != nil && !m.response { // the id of a response is one of ours
+	if m != nil && m.id != nil && !m.isResponse { // the id of a response is one of ours
 		said.ID = m.id
 	}
 	if a.fault != nil {

@@ -21,8 +21,8 @@ const (
 	codeVersion    = -32022
 )
 
-// fault is why a message has no result.
-type fault struct {
+// rpcError is why a message has no result.
+type rpcError struct {
 	code    int
 	message string
 	data    any
@@ -30,27 +30,27 @@ type fault struct {
 	refused *refusal.Error // the same, for the log
 }
 
-// faulty is a fault of the message itself.
-func faulty(code int, format string, args ...any) *fault {
+// newError is a fault of the message itself.
+func newError(code int, format string, args ...any) *rpcError {
 	refused := refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
-	return &fault{code: code, message: refused.Message, data: refused, status: http.StatusBadRequest, refused: refused}
+	return &rpcError{code: code, message: refused.Message, data: refused, status: http.StatusBadRequest, refused: refused}
 }
 
-// with returns the fault with other data.
-func (f *fault) with(data any) *fault {
+// withData returns the fault with other data.
+func (f *rpcError) withData(data any) *rpcError {
 	f.data = data
 	return f
 }
 
-// at returns the fault with another HTTP status.
-func (f *fault) at(status int) *fault {
+// withStatus returns the fault with another HTTP status.
+func (f *rpcError) withStatus(status int) *rpcError {
 	f.status = status
 	return f
 }
 
-// refuses is the fault of a request that was refused.
-func refuses(refused *refusal.Error) *fault {
-	f := &fault{code: refused.Status(), message: refused.Message, data: refused, status: refused.Status(), refused: refused}
+// refusalError is the fault of a request that was refused.
+func refusalError(refused *refusal.Error) *rpcError {
+	f := &rpcError{code: refused.Status(), message: refused.Message, data: refused, status: refused.Status(), refused: refused}
 	switch refused.Code {
 	case refusal.BadRequest:
 		f.code = codeRequest

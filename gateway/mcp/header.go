@@ -14,36 +14,36 @@ const (
 	headerParam   = "Mcp-Param-"
 )
 
-func mismatch(header string) *fault {
-	return faulty(codeHeader, "The header %s must be there once, and say the same as the body.", header)
+func headerMismatch(header string) *rpcError {
+	return newError(codeHeader, "The header %s must be there once, and say the same as the body.", header)
 }
 
-// single returns the value of a header that stands at most once.
-func single(h http.Header, name string) (string, *fault) {
+// singleHeader returns the value of a header that stands at most once.
+func singleHeader(h http.Header, name string) (string, *rpcError) {
 	switch values := h[name]; len(values) {
 	case 0:
 		return "", nil
 	case 1:
 		return values[0], nil
 	}
-	return "", mismatch(name)
+	return "", headerMismatch(name)
 }
 
-// same says where a header does not say what the body does.
-func same(h http.Header, name, said string) *fault {
+// requireHeader says where a header does not say what the body does.
+func requireHeader(h http.Header, name, said string) *rpcError {
 	values := h[name]
 	if len(values) != 1 {
-		return mismatch(name)
+		return headerMismatch(name)
 	}
-	if value, ok := decoded(values[0]); !ok || value != said {
-		return mismatch(name)
+	if value, ok := decodeHeader(values[0]); !ok || value != said {
+		return headerMismatch(name)
 	}
 	return nil
 }
 
-// decoded is what the value of a header says. One that no header can hold as it is
+// decodeHeader is what the value of a header says. One that no header can hold as it is
 // stands in base64 between two marks; anything else is what it is.
-func decoded(value string) (string, bool) {
+func decodeHeader(value string) (string, bool) {
 	const before, behind = "=?base64?", "?="
 	inner, ok := strings.CutPrefix(value, before)
 	if !ok {

@@ -11,87 +11,87 @@ import (
 // principal: nobody else's are forgotten for one who begins many. Where no credentials
 // are asked for, everybody is one, and only the first bound holds.
 const (
-	mostLevels   = 10_000
-	mostLevelsOf = 500
+	maxLogSessions             = 10_000
+	maxLogSessionsPerPrincipal = 500
 )
 
-// levels are those from which on clients of before 2026-07-28 are told what their tools
+// logLevels are those from which on clients of before 2026-07-28 are told what their tools
 // log, each in its session. What was not used for longest is forgotten first; a session
 // that is not known here is told nothing.
-type levels struct {
-	mu   sync.Mutex
-	used list.List // of *level, the last used first
-	all  map[holder]*list.Element
-	// count is how many each principal has.
-	count map[string]int
+type logLevels struct {
+	mu        sync.Mutex
+	used      list.List // of *level, the last used first
+	bySession map[sessionKey]*list.Element
+	// perPrincipal is how many each principal has.
+	perPrincipal map[string]int
 }
 
-// holder is the digest of a principal and a session: nobody has another's.
-type holder [sha256.Size]byte
+// sessionKey is the digest of a principal and a session: nobody has another's.
+type sessionKey [sha256.Size]byte
 
-type level struct {
-	holder    holder
+type sessionLevel struct {
+	key       sessionKey
 	principal string
-	least     string
+	level     string
 }
 
-func holderOf(principal, session string) holder {
+func sessionKeyOf(principal, session string) sessionKey {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q", principal, session))
 }
 
 // set remembers the level of a session. Without one there is nothing to remember it by.
-func (l *levels) set(principal, session, least string) {
+func (l *logLevels) set(principal, session, least string) {
 	if session == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all, l.count = map[holder]*list.Element{}, map[string]int{}
+	if l.bySession == nil {
+		l.bySession, l.perPrincipal = map[sessionKey]*list.Element{}, map[string]int{}
 	}
-	h := holderOf(principal, session)
-	if known := l.all[h]; known != nil {
-		known.Value.(*level).least = least
+	h := sessionKeyOf(principal, session)
+	if known := l.bySession[h]; known != nil {
+		known.Value.(*sessionLevel).level = least
 		l.used.MoveToFront(known)
 		return
 	}
 	switch {
-	case principal != "" && l.count[principal] >= mostLevelsOf:
-		l.forget(func(v *level) bool { return v.principal == principal })
-	case len(l.all) >= mostLevels:
-		l.forget(func(*level) bool { return true })
+	case principal != "" && l.perPrincipal[principal] >= maxLogSessionsPerPrincipal:
+		l.evict(func(v *sessionLevel) bool { return v.principal == principal })
+	case len(l.bySession) >= maxLogSessions:
+		l.evict(func(*sessionLevel) bool { return true })
 	}
-	l.all[h] = l.used.PushFront(&level{h, principal, least})
-	l.count[principal]++
+	l.bySession[h] = l.used.PushFront(&sessionLevel{h, principal, least})
+	l.perPrincipal[principal]++
 }
 
-// forget forgets the one of some that was not used for longest.
-func (l *levels) forget(of func(*level) bool) {
+// evict forgets the one of some that was not used for longest.
+func (l *logLevels) evict(of func(*sessionLevel) bool) {
 	for e := l.used.Back(); e != nil; e = e.Prev() {
-		v := e.Value.(*level)
+		v := e.Value.(*sessionLevel)
 		if !of(v) {
 			continue
 		}
 		l.used.Remove(e)
-		delete(l.all, v.holder)
-		if l.count[v.principal]--; l.count[v.principal] == 0 {
-			delete(l.count, v.principal)
+		delete(l.bySession, v.key)
+		if l.perPrincipal[v.principal]--; l.perPrincipal[v.principal] == 0 {
+			delete(l.perPrincipal, v.principal)
 		}
 		return
 	}
 }
 
-// of is the level of a session; empty where none is known.
-func (l *levels) of(principal, session string) string {
+// get is the level of a session; empty where none is known.
+func (l *logLevels) get(principal, session string) string {
 	if session == "" {
 		return ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.all[holderOf(principal, session)]
+	known := l.bySession[sessionKeyOf(principal, session)]
 	if known == nil {
 		return ""
 	}
 	l.used.MoveToFront(known)
-	return known.Value.(*level).least
+	return known.Value.(*sessionLevel).level
 }

@@ -17,17 +17,17 @@ import (
 // maxPage is how many tools are listed at a time.
 const maxPage = 100
 
-// name is the one name by which clients know a tool.
-func (f *Face) name(t *gateway.Tool) string {
+// clientName is the one name by which clients know a tool.
+func (f *Face) clientName(t *gateway.Tool) string {
 	if f.options.RegistryNames {
 		return t.Name
 	}
 	return t.Wire
 }
 
-// native is a call of the tool that clients know by a name. Any other name of that
+// nativeCall is a call of the tool that clients know by a name. Any other name of that
 // tool stands for no tool, which the kernel says.
-func (f *Face) native(a *gateway.Admission, name string, arguments []byte) *gateway.NativeCall {
+func (f *Face) nativeCall(a *gateway.Admission, name string, arguments []byte) *gateway.NativeCall {
 	n := &gateway.NativeCall{Name: name, Arguments: arguments}
 	if f.options.RegistryNames {
 		return n
@@ -39,35 +39,35 @@ func (f *Face) native(a *gateway.Admission, name string, arguments []byte) *gate
 	return n
 }
 
-// tools lists what the agent may use, in the order of the names. Tools that an
+// listTools lists what the agent may use, in the order of the names. Tools that an
 // application runs itself cannot be called here and are left out.
-func (f *Face) tools(r asked) *answer {
-	after, fault := f.cursor(r)
+func (f *Face) listTools(r request) *response {
+	after, fault := f.readCursor(r)
 	if fault != nil {
-		return &answer{fault: fault}
+		return &response{fault: fault}
 	}
 	all, err := r.admission.Tools()
 	if err != nil {
-		return &answer{fault: refuses(refusal.From(refusal.Identity, err))}
+		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	}
-	all = slices.DeleteFunc(all, func(t gateway.Tool) bool { return t.Client || f.name(&t) <= after })
-	slices.SortFunc(all, func(a, b gateway.Tool) int { return strings.Compare(f.name(&a), f.name(&b)) })
+	all = slices.DeleteFunc(all, func(t gateway.Tool) bool { return t.Client || f.clientName(&t) <= after })
+	slices.SortFunc(all, func(a, b gateway.Tool) int { return strings.Compare(f.clientName(&a), f.clientName(&b)) })
 	page := all[:min(len(all), maxPage)]
 	list := make([]object, 0, len(page))
 	for i := range page {
-		list = append(list, f.described(&page[i]))
+		list = append(list, f.describeTool(&page[i]))
 	}
-	result := r.cached(object{"tools": list})
+	result := r.cacheable(object{"tools": list})
 	if len(page) < len(all) {
-		result["nextCursor"] = f.mark(r, f.name(&page[len(page)-1]))
+		result["nextCursor"] = f.newCursor(r, f.clientName(&page[len(page)-1]))
 	}
-	return &answer{result: result}
+	return &response{result: result}
 }
 
-// described is a tool as it is listed.
-func (f *Face) described(t *gateway.Tool) object {
+// describeTool is a tool as it is listed.
+func (f *Face) describeTool(t *gateway.Tool) object {
 	d := object{
-		"name": f.name(t), "inputSchema": t.AuthoredSchema,
+		"name": f.clientName(t), "inputSchema": t.AuthoredSchema,
 		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
 	}
 	if t.Description != "" {
@@ -102,40 +102,40 @@ func listsOutput(t *gateway.Tool) bool {
 // The cursor of a list is the last name that was given, sealed with what it was
 // given of: one of another configuration or agent, or that nobody was given, is
 // refused. It lets nobody see more.
-func (f *Face) cursor(r asked) (after string, _ *fault) {
+func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 	for name := range r.params {
 		if name != "cursor" && name != "_meta" {
-			return "", faulty(codeParams, "There is an unknown parameter %s.", parser.Quote(name))
+			return "", newError(codeParams, "There is an unknown parameter %s.", parser.Quote(name))
 		}
 	}
 	said, has := r.params["cursor"]
 	if !has {
 		return "", nil
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(text(said))
-	if err != nil || len(b) <= sealBytes {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(stringOf(said))
+	if err != nil || len(b) <= cursorSumBytes {
 		return "", badCursor()
 	}
-	after = string(b[sealBytes:])
-	if !bytes.Equal(b[:sealBytes], f.seal(r, after)) {
+	after = string(b[cursorSumBytes:])
+	if !bytes.Equal(b[:cursorSumBytes], f.cursorSum(r, after)) {
 		return "", badCursor()
 	}
 	return after, nil
 }
 
-func badCursor() *fault {
-	return faulty(codeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").at(http.StatusOK)
+func badCursor() *rpcError {
+	return newError(codeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").withStatus(http.StatusOK)
 }
 
-const sealBytes = 12
+const cursorSumBytes = 12
 
-func (f *Face) mark(r asked, name string) string {
-	return base64.RawURLEncoding.EncodeToString(append(f.seal(r, name), name...))
+func (f *Face) newCursor(r request, name string) string {
+	return base64.RawURLEncoding.EncodeToString(append(f.cursorSum(r, name), name...))
 }
 
-func (f *Face) seal(r asked, name string) []byte {
+func (f *Face) cursorSum(r request, name string) []byte {
 	// Strings always encode.
 	of, _ := json.Marshal([]any{f.options.Kernel.Digest(), r.admission.Subject(), name})
 	sum := sha256.Sum256(of)
-	return sum[:sealBytes]
+	return sum[:cursorSumBytes]
 }

@@ -28,16 +28,16 @@ type message struct {
 	// arguments are the bytes of params.arguments, which nobody has judged yet; nil
 	// where there are none.
 	arguments []byte
-	// response says that the message is one, and result are the bytes of its result,
+	// isResponse says that the message is one, and result are the bytes of its result,
 	// which were read strictly; nil where it has an error instead.
-	response bool
-	result   []byte
-	// responses are the bytes of params.inputResponses of a call, which were read
+	isResponse bool
+	result     []byte
+	// inputResponses are the bytes of params.inputResponses of a call, which were read
 	// strictly; nil where there are none.
-	responses []byte
+	inputResponses []byte
 }
 
-func (m *message) notification() bool { return m.id == nil }
+func (m *message) isNotification() bool { return m.id == nil }
 
 // meta is what the request says of itself.
 func (m *message) meta() map[string]any {
@@ -45,9 +45,9 @@ func (m *message) meta() map[string]any {
 	return meta
 }
 
-// read reads one message strictly, but for the arguments of a call: those are the
+// readMessage reads one message strictly, but for the arguments of a call: those are the
 // kernel's to judge. The message is there beside a fault as far as it was read.
-func read(body []byte) (*message, *fault) {
+func readMessage(body []byte) (*message, *rpcError) {
 	m := &message{}
 	from, to := parser.Span(body, "params", paramArguments)
 	rest := body
@@ -57,43 +57,43 @@ func read(body []byte) (*message, *fault) {
 	}
 	value, err := parser.ReadValue(rest, maxDepth)
 	if err != nil {
-		return m, faulty(codeParse, "The body is not a message: %v.", err)
+		return m, newError(codeParse, "The body is not a message: %v.", err)
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return m, faulty(codeRequest, "The body must be one JSON-RPC message; batches are not taken.")
+		return m, newError(codeRequest, "The body must be one JSON-RPC message; batches are not taken.")
 	}
-	if f := m.take(object); f != nil {
+	if f := m.readMembers(object); f != nil {
 		return m, f
 	}
-	if m.response {
-		return m, m.takeResult(body)
+	if m.isResponse {
+		return m, m.readResult(body)
 	}
 	if _, has := m.params[paramResponses]; has && m.method == methodCall {
 		from, to := parser.Span(rest, "params", paramResponses)
-		m.responses = rest[from:to:to]
+		m.inputResponses = rest[from:to:to]
 	}
-	if m.arguments != nil && (m.method != methodCall || m.notification()) {
+	if m.arguments != nil && (m.method != methodCall || m.isNotification()) {
 		// Nobody else reads them.
 		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
-			return m, faulty(codeParse, "The body is not a message: %v.", err)
+			return m, newError(codeParse, "The body is not a message: %v.", err)
 		}
 	}
 	return m, nil
 }
 
-// take reads the members of a message.
-func (m *message) take(object map[string]any) *fault {
-	m.response = responds(object)
+// readMembers reads the members of a message.
+func (m *message) readMembers(object map[string]any) *rpcError {
+	m.isResponse = isResponse(object)
 	id, has := object["id"]
 	if has {
 		if !validID(id) {
-			return faulty(codeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
+			return newError(codeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
 		}
 		m.id = id
 	}
 	if object["jsonrpc"] != "2.0" {
-		return faulty(codeRequest, "\"jsonrpc\" must be \"2.0\".")
+		return newError(codeRequest, "\"jsonrpc\" must be \"2.0\".")
 	}
 	for name, value := range object {
 		switch name {
@@ -103,18 +103,18 @@ func (m *message) take(object map[string]any) *fault {
 		case "params":
 			params, ok := value.(map[string]any)
 			if !ok {
-				return faulty(codeRequest, "\"params\" must be an object.")
+				return newError(codeRequest, "\"params\" must be an object.")
 			}
 			m.params = params
 		default:
-			return faulty(codeRequest, "There is an unknown member %s.", parser.Quote(name))
+			return newError(codeRequest, "There is an unknown member %s.", parser.Quote(name))
 		}
 	}
-	if m.response {
-		return m.takeResponse(object)
+	if m.isResponse {
+		return m.checkResponse(object)
 	}
 	if m.method == "" {
-		return faulty(codeRequest, "\"method\" must be the name of a method.")
+		return newError(codeRequest, "\"method\" must be the name of a method.")
 	}
 	return nil
 }

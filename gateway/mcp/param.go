@@ -11,53 +11,53 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// keyHeader is the extension of a schema that has an argument repeated by a header.
-const keyHeader = "x-mcp-header"
+// headerExtension is the extension of a schema that has an argument repeated by a header.
+const headerExtension = "x-mcp-header"
 
-// repeats are the arguments of a tool that headers repeat.
-type repeats struct {
+// mirroredParam are the arguments of a tool that headers repeat.
+type mirroredParam struct {
 	header string // as net/http writes its name
 	path   []string
 	kind   string // string, integer or boolean
 }
 
-// repeatsOf reads them from a tool's schema. Where one is not as the protocol asks,
+// mirroredParams reads them from a tool's schema. Where one is not as the protocol asks,
 // clients must not know the tool, and none is looked for.
-func repeatsOf(schema []byte) []repeats {
-	if !bytes.Contains(schema, []byte(keyHeader)) {
+func mirroredParams(schema []byte) []mirroredParam {
+	if !bytes.Contains(schema, []byte(headerExtension)) {
 		return nil
 	}
-	var list []repeats
+	var list []mirroredParam
 	seen := map[string]bool{}
 	root, _ := parser.Decode(schema).(map[string]any)
-	if !collect(root, nil, seen, &list) {
+	if !collectMirrored(root, nil, seen, &list) {
 		return nil
 	}
 	return list
 }
 
-func collect(schema map[string]any, path []string, seen map[string]bool, into *[]repeats) bool {
+func collectMirrored(schema map[string]any, path []string, seen map[string]bool, into *[]mirroredParam) bool {
 	properties, _ := schema["properties"].(map[string]any)
 	for name, v := range properties {
 		property, _ := v.(map[string]any)
 		at := append(path[:len(path):len(path)], name)
-		if said, has := property[keyHeader]; has {
-			header, kind := http.CanonicalHeaderKey(headerParam+text(said)), text(property["type"])
-			if !token(text(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
+		if said, has := property[headerExtension]; has {
+			header, kind := http.CanonicalHeaderKey(headerParam+stringOf(said)), stringOf(property["type"])
+			if !isToken(stringOf(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
 				return false
 			}
 			seen[header] = true
-			*into = append(*into, repeats{header, at, kind})
+			*into = append(*into, mirroredParam{header, at, kind})
 		}
-		if !collect(property, at, seen, into) {
+		if !collectMirrored(property, at, seen, into) {
 			return false
 		}
 	}
 	return true
 }
 
-// token tells whether a text can be part of a header's name (RFC 9110, 5.6.2).
-func token(s string) bool {
+// isToken tells whether a text can be part of a header's name (RFC 9110, 5.6.2).
+func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
 			return false
@@ -66,10 +66,10 @@ func token(s string) bool {
 	return s != ""
 }
 
-// repeated holds headers against the arguments that they repeat. Arguments that
+// checkMirrored holds headers against the arguments that they repeat. Arguments that
 // cannot be read, or are of another type, are the kernel's to refuse.
-func repeated(schema, arguments []byte, h http.Header, depth int) *fault {
-	list := repeatsOf(schema)
+func checkMirrored(schema, arguments []byte, h http.Header, depth int) *rpcError {
+	list := mirroredParams(schema)
 	if len(list) == 0 {
 		return nil
 	}
@@ -83,22 +83,22 @@ func repeated(schema, arguments []byte, h http.Header, depth int) *fault {
 			object, _ := value.(map[string]any)
 			value = object[name]
 		}
-		if !r.says(value, h[r.header]) {
-			return mismatch(r.header)
+		if !r.matches(value, h[r.header]) {
+			return headerMismatch(r.header)
 		}
 	}
 	return nil
 }
 
-// says tells whether a header's values say what an argument is.
-func (r repeats) says(value any, headers []string) bool {
+// matches tells whether a header's values say what an argument is.
+func (r mirroredParam) matches(value any, headers []string) bool {
 	if value == nil {
 		return len(headers) == 0
 	}
 	var said string
 	if len(headers) == 1 {
 		var ok bool
-		if said, ok = decoded(headers[0]); !ok {
+		if said, ok = decodeHeader(headers[0]); !ok {
 			return false
 		}
 	}
@@ -108,13 +108,13 @@ func (r repeats) says(value any, headers []string) bool {
 	case bool:
 		return r.kind != "boolean" || len(headers) == 1 && said == strconv.FormatBool(v)
 	case json.Number:
-		return r.kind != "integer" || len(headers) == 1 && equal(said, v)
+		return r.kind != "integer" || len(headers) == 1 && equalNumber(said, v)
 	}
 	return true
 }
 
-// equal compares a number with one that was written elsewhere.
-func equal(said string, v json.Number) bool {
+// equalNumber compares a number with one that was written elsewhere.
+func equalNumber(said string, v json.Number) bool {
 	other, err := parser.ReadValue([]byte(said), 1)
 	n, ok := other.(json.Number)
 	if err != nil || !ok {

@@ -8,36 +8,36 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxTold is how many notifications wait for a client to take them, and maxToldBytes how
+// maxQueued is how many notifications wait for a client to take them, and maxQueuedBytes how
 // long they are together.
 const (
-	maxTold      = 64
-	maxToldBytes = 256 << 10
+	maxQueued      = 64
+	maxQueuedBytes = 256 << 10
 )
 
-// reporter tells a client how far its call is, and what its tool logs, while it runs. A client that is slow,
+// notifier tells a client how far its call is, and what its tool logs, while it runs. A client that is slow,
 // or gone, holds nothing up: what it is told waits in a queue of bounded length for
 // one goroutine that sends it, and what finds no room there is dropped. Nil tells
 // nothing.
-type reporter struct {
+type notifier struct {
 	ctx context.Context // of the request: who left it is told no more
 	// send sends one message, and no two at a time. In the end it must not be waited
 	// for as long as before, however many there are to come.
-	send  func(line []byte, ending bool) error
-	token any // of the client's choice
+	send          func(line []byte, ending bool) error
+	progressToken any // of the client's choice
 
-	mu     sync.Mutex
-	queue  chan []byte // nil until something is told
-	bytes  int         // that wait in it
-	sent   chan struct{}
-	began  bool // some progress was told, and how far it was
-	last   float64
-	ending bool
+	mu       sync.Mutex
+	queue    chan []byte // nil until something is told
+	bytes    int         // that wait in it
+	sent     chan struct{}
+	reported bool // some progress was told, and how far it was
+	last     float64
+	ending   bool
 }
 
-// tell takes what to tell. It never waits.
-func (r *reporter) tell(p gateway.Progress) {
-	params := object{"progressToken": r.token, "progress": p.Done}
+// progress takes what to tell. It never waits.
+func (r *notifier) progress(p gateway.Progress) {
+	params := object{"progressToken": r.progressToken, "progress": p.Done}
 	if p.Total != 0 {
 		params["total"] = p.Total
 	}
@@ -50,19 +50,19 @@ func (r *reporter) tell(p gateway.Progress) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (!r.began || p.Done > r.last) && r.put(line) {
-		r.began, r.last = true, p.Done
+	if (!r.reported || p.Done > r.last) && r.enqueue(line) {
+		r.reported, r.last = true, p.Done
 	}
 }
 
-// put has one message wait, under mu, and tells whether there is room.
-func (r *reporter) put(line []byte) bool {
-	if r.ending || r.bytes+len(line) > maxToldBytes {
+// enqueue has one message wait, under mu, and tells whether there is room.
+func (r *notifier) enqueue(line []byte) bool {
+	if r.ending || r.bytes+len(line) > maxQueuedBytes {
 		return false
 	}
 	if r.queue == nil {
-		r.queue, r.sent = make(chan []byte, maxTold), make(chan struct{})
-		go r.pass()
+		r.queue, r.sent = make(chan []byte, maxQueued), make(chan struct{})
+		go r.run()
 	}
 	select {
 	case r.queue <- line:
@@ -73,19 +73,19 @@ func (r *reporter) put(line []byte) bool {
 	}
 }
 
-// pass sends what is in the queue until it ends.
-func (r *reporter) pass() {
+// run sends what is in the queue until it ends.
+func (r *notifier) run() {
 	defer close(r.sent)
 	for line := range r.queue {
-		r.try(line)
+		r.sendOne(line)
 		r.mu.Lock()
 		r.bytes -= len(line)
 		r.mu.Unlock()
 	}
 }
 
-// try sends one message. That it cannot, the answer will find out, too.
-func (r *reporter) try(line []byte) {
+// sendOne sends one message. That it cannot, the answer will find out, too.
+func (r *notifier) sendOne(line []byte) {
 	defer func() { _ = recover() }() // nothing breaks off but this
 	if r.ctx.Err() != nil {
 		return
@@ -96,9 +96,9 @@ func (r *reporter) try(line []byte) {
 	_ = r.send(line, ending)
 }
 
-// end has nothing told any more. Once it returns, all that was told is sent, or never
+// close has nothing told any more. Once it returns, all that was told is sent, or never
 // will be.
-func (r *reporter) end() {
+func (r *notifier) close() {
 	if r == nil {
 		return
 	}

@@ -42,27 +42,27 @@ func (p *ProtectedResource) metadata() (document object, ok bool) {
 	}, true
 }
 
-// mountProtected puts the document behind a door, where there ever is one. It needs no
+// mountMetadata puts the document behind a door, where there ever is one. It needs no
 // credential.
-func (f *Face) mountProtected(d *server.Server) {
+func (f *Face) mountMetadata(s *server.Server) {
 	if f.options.ProtectedResource == nil {
 		return
 	}
 	for _, at := range []string{metadataPath, metadataPath + path} {
-		d.Mount(server.Route{Method: http.MethodGet, Path: at, Pool: server.Free, Public: true, Admit: f.protects, Serve: f.protected, ExtraHeaders: []string{}})
+		s.Mount(server.Route{Method: http.MethodGet, Path: at, Pool: server.Free, Public: true, Admit: f.admitMetadata, Serve: f.serveMetadata, ExtraHeaders: []string{}})
 	}
 }
 
-// protects refuses a request for the document where there is none now.
-func (f *Face) protects(*gin.Context) *refusal.Error {
+// admitMetadata refuses a request for the document where there is none now.
+func (f *Face) admitMetadata(*gin.Context) *refusal.Error {
 	if _, ok := f.options.ProtectedResource.metadata(); !ok {
 		return refusal.New(refusal.NotFound, "There is nothing at this path.")
 	}
 	return nil
 }
 
-// protected answers with the document.
-func (f *Face) protected(c *gin.Context, _ server.Request) {
+// serveMetadata answers with the document.
+func (f *Face) serveMetadata(c *gin.Context, _ server.Request) {
 	document, _ := f.options.ProtectedResource.metadata()
 	body, err := wrapper.Marshal(document)
 	if err != nil {

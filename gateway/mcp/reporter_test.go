@@ -15,16 +15,16 @@ func TestReporter(t *testing.T) {
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
 	var sent []string
-	r := &reporter{ctx: ctx, token: "p", send: func(line []byte, _ bool) error {
+	r := &notifier{ctx: ctx, progressToken: "p", send: func(line []byte, _ bool) error {
 		sent = append(sent, string(line))
 		return nil
 	}}
 	for _, done := range []float64{-1, 0, 0, 2, 1, 2, 3} {
-		r.tell(gateway.Progress{Done: done, Message: "\u200b"})
+		r.progress(gateway.Progress{Done: done, Message: "\u200b"})
 	}
-	r.end()
-	r.tell(gateway.Progress{Done: 4})
-	r.end()
+	r.close()
+	r.progress(gateway.Progress{Done: 4})
+	r.close()
 	var want []string
 	for _, done := range []int{-1, 0, 2, 3} {
 		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"message":"\\u200b","progress":%d,"progressToken":"p"}}`, done))
@@ -33,12 +33,12 @@ func TestReporter(t *testing.T) {
 		t.Errorf("%s", strings.Join(sent, "\n"))
 	}
 	sent = nil
-	left := &reporter{ctx: ctx, token: "p", send: r.send}
+	left := &notifier{ctx: ctx, progressToken: "p", send: r.send}
 	leave()
-	left.tell(gateway.Progress{Done: 1})
-	left.end()
+	left.progress(gateway.Progress{Done: 1})
+	left.close()
 	if len(sent) != 0 {
 		t.Errorf("who left is told %s", sent)
 	}
-	(*reporter)(nil).end()
+	(*notifier)(nil).close()
 }

@@ -17,16 +17,16 @@ import (
 // A client of before 2026-07-28 answers what it is asked by a response, in a message
 // of its own.
 
-// responds tells whether the members of a message are those of a response.
-func responds(object map[string]any) bool {
+// isResponse tells whether the members of a message are those of a response.
+func isResponse(object map[string]any) bool {
 	_, result := object["result"]
 	_, failed := object["error"]
 	return result || failed
 }
 
-// mayRespond tells whether a message that nobody has read yet can be nothing else than a
+// looksLikeResponse tells whether a message that nobody has read yet can be nothing else than a
 // response, if it is a message: read finds these members, too.
-func mayRespond(came server.Request) bool {
+func looksLikeResponse(came server.Request) bool {
 	for _, name := range []string{"result", "error"} {
 		if from, to := parser.Span(came.Body, name); from < to {
 			return true
@@ -35,29 +35,29 @@ func mayRespond(came server.Request) bool {
 	return false
 }
 
-// takeResponse reads the members of a response that are its own.
-func (m *message) takeResponse(object map[string]any) *fault {
+// checkResponse reads the members of a response that are its own.
+func (m *message) checkResponse(object map[string]any) *rpcError {
 	result, has := object["result"]
 	reason, failed := object["error"]
 	_, method := object["method"]
 	_, params := object["params"]
 	if has == failed || method || params || m.id == nil {
-		return faulty(codeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
+		return newError(codeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
 	}
 	if failed && !validError(reason) {
-		return faulty(codeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
+		return newError(codeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
 	}
 	if _, ok := result.(map[string]any); has && !ok {
-		return faulty(codeRequest, "\"result\" must be an object.")
+		return newError(codeRequest, "\"result\" must be an object.")
 	}
 	return nil
 }
 
-// takeResult takes the bytes of a response's result, where it has one.
-func (m *message) takeResult(body []byte) *fault {
+// readResult takes the bytes of a response's result, where it has one.
+func (m *message) readResult(body []byte) *rpcError {
 	from, to := parser.Span(body, "result")
 	if to-from > maxResponsesBytes {
-		return faulty(codeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
+		return newError(codeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
 	}
 	if from < to {
 		m.result = bytes.Clone(body[from:to]) // it outlives the body
@@ -81,25 +81,25 @@ func validError(v any) bool {
 
 // respond gives an answer to the question that waits for it. Nothing is said to that
 // but that it was taken.
-func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) *answer {
-	stated, fault := single(h, headerVersion)
+func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) *response {
+	stated, fault := singleHeader(h, headerVersion)
 	switch {
 	case fault != nil:
 	case stated == revision2026:
-		fault = faulty(codeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", revision2026)
+		fault = newError(codeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", revision2026)
 	case stated != "" && !slices.Contains(revisions, stated):
 		fault = unsupported(stated)
 	default:
-		if fault = m.repeated(h, false); fault == nil {
-			_, fault = declaredBy(h)
+		if fault = m.checkHeaders(h, false); fault == nil {
+			_, fault = parseSessionID(h)
 		}
 	}
 	if fault != nil {
-		return &answer{fault: fault}
+		return &response{fault: fault}
 	}
 	id, _ := m.id.(string) // no question has a number
-	if !f.waiting.answer(admission.Principal(), id, m.result) {
-		return &answer{fault: faulty(codeRequest,
+	if !f.pending.resolve(admission.Principal(), id, m.result) {
+		return &response{fault: newError(codeRequest,
 			"No question waits here for this answer: it has been answered, or is over, or was put by another process.")}
 	}
 	return nil
@@ -108,29 +108,29 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 // respond gives an answer on standard input to the question that waits for it. What is
 // no answer to any is not answered itself, since a response never is: the call may be
 // over, and the client not know it yet.
-func (s *session) respond(ctx context.Context, m *message, wrong *fault) {
+func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError) {
 	if wrong != nil {
-		s.write(nil, &answer{fault: wrong})
+		s.writeResponse(nil, &response{fault: wrong})
 		return
 	}
 	admission, err := s.face.options.Kernel.Admit(ctx, s.request)
 	if err != nil {
-		s.write(nil, &answer{fault: refuses(refusal.From(refusal.Identity, err))})
+		s.writeResponse(nil, &response{fault: refusalError(refusal.From(refusal.Identity, err))})
 		return
 	}
 	s.face.respond(admission, m, nil)
 }
 
-// host is the client on the pair of streams, for a request whose context ends when the
+// elicitor is the client on the pair of streams, for a request whose context ends when the
 // client cancels it.
-func (s *session) host(ctx context.Context) *host {
-	return &host{
-		kinds: s.declared,
-		send:  func(line []byte) error { return s.tell(ctx, line) },
+func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
+	return &elicitor{
+		kinds: s.questionKinds,
+		send:  func(line []byte) error { return s.notify(ctx, line) },
 		wait: func(wait func(context.Context)) *refusal.Error {
 			ctx, done := context.WithCancel(ctx)
 			defer done()
-			defer context.AfterFunc(s.left, done)()
+			defer context.AfterFunc(s.inputEnded, done)()
 			wait(ctx)
 			return nil
 		},

@@ -22,29 +22,29 @@ const (
 )
 
 // unsupported refuses a revision that is not spoken here.
-func unsupported(asked string) *fault {
+func unsupported(asked string) *rpcError {
 	if len(asked) > maxID {
-		return faulty(codeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
+		return newError(codeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
 	}
-	return faulty(codeVersion, "This revision of the protocol is not spoken here.").
-		with(map[string]any{"supported": revisions, "requested": asked})
+	return newError(codeVersion, "This revision of the protocol is not spoken here.").
+		withData(map[string]any{"supported": revisions, "requested": asked})
 }
 
-// stateless tells whether a message is of the revision that needs no beginning,
+// statesRevision tells whether a message is of the revision that needs no beginning,
 // as far as it says so itself.
-func (m *message) stateless() bool {
+func (m *message) statesRevision() bool {
 	said, has := m.meta()[metaVersion]
-	return (has && !slices.Contains(revisions[1:], text(said))) || m.method == methodDiscover
+	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == methodDiscover
 }
 
-// introduced says what a request of 2026-07-28 lacks, or says amiss of itself.
-func (m *message) introduced() *fault {
+// checkRequestMeta says what a request of 2026-07-28 lacks, or says amiss of itself.
+func (m *message) checkRequestMeta() *rpcError {
 	meta := m.meta()
-	if text(meta[metaVersion]) == "" {
-		return faulty(codeParams, "\"params._meta\" must say %q.", metaVersion)
+	if stringOf(meta[metaVersion]) == "" {
+		return newError(codeParams, "\"params._meta\" must say %q.", metaVersion)
 	}
 	if _, ok := meta[metaCapabilities].(map[string]any); !ok {
-		return faulty(codeParams, "\"params._meta\" must say %q.", metaCapabilities)
+		return newError(codeParams, "\"params._meta\" must say %q.", metaCapabilities)
 	}
 	if said, has := meta[metaLevel]; has && !isLevel(said) {
 		return badLevel(metaLevel)
@@ -52,45 +52,45 @@ func (m *message) introduced() *fault {
 	return nil
 }
 
-func text(v any) string {
+func stringOf(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// agrees tells of which era a message over HTTP is, and what of its headers says
+// checkRevision tells of which era a message over HTTP is, and what of its headers says
 // something else than its body.
-func (m *message) agrees(h http.Header) (modern bool, f *fault) {
-	stated, f := single(h, headerVersion)
+func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
+	stated, f := singleHeader(h, headerVersion)
 	if f != nil {
 		return true, f
 	}
-	if stated != revision2026 && !m.stateless() {
+	if stated != revision2026 && !m.statesRevision() {
 		if stated != "" && !slices.Contains(revisions, stated) && m.method != methodInitialize {
 			return false, unsupported(stated)
 		}
 		// Nobody need send them before 2026-07-28. Who does is not believed twice.
-		return false, m.repeated(h, false)
+		return false, m.checkHeaders(h, false)
 	}
-	if !m.notification() {
-		if f := m.introduced(); f != nil {
+	if !m.isNotification() {
+		if f := m.checkRequestMeta(); f != nil {
 			return true, f
 		}
-		said := text(m.meta()[metaVersion])
+		said := stringOf(m.meta()[metaVersion])
 		if stated != said {
-			return true, mismatch(headerVersion)
+			return true, headerMismatch(headerVersion)
 		}
 		if said != revision2026 {
 			return true, unsupported(said)
 		}
 	}
-	return true, m.repeated(h, true)
+	return true, m.checkHeaders(h, true)
 }
 
-// repeated holds the headers of 2026-07-28 that say what a message is against it:
+// checkHeaders holds the headers of 2026-07-28 that say what a message is against it:
 // somebody on the way may have gone by them.
-func (m *message) repeated(h http.Header, required bool) *fault {
+func (m *message) checkHeaders(h http.Header, required bool) *rpcError {
 	if required || len(h[headerMethod]) > 0 {
-		if f := same(h, headerMethod, m.method); f != nil {
+		if f := requireHeader(h, headerMethod, m.method); f != nil {
 			return f
 		}
 	}
@@ -99,9 +99,9 @@ func (m *message) repeated(h http.Header, required bool) *fault {
 	}
 	switch m.method {
 	case methodCall, methodPrompt:
-		return same(h, headerName, text(m.params["name"]))
+		return requireHeader(h, headerName, stringOf(m.params["name"]))
 	case methodResource:
-		return same(h, headerName, text(m.params["uri"]))
+		return requireHeader(h, headerName, stringOf(m.params["uri"]))
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// said runs a client's lines through standard input to its end, and returns the
+// repliesTo runs a client's lines through standard input to its end, and returns the
 // answers by their ids; those without one are under "".
-func said(t *testing.T, h *house, subject gateway.Subject, lines ...string) map[string]reply {
+func repliesTo(t *testing.T, h *house, subject gateway.Subject, lines ...string) map[string]reply {
 	t.Helper()
 	var out strings.Builder
 	if err := h.face.Stdio(context.Background(), gateway.Request{Subject: subject}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
@@ -51,7 +51,7 @@ const (
 
 func TestStdio(t *testing.T) {
 	h := open(t, plan{})
-	got := said(t, h, gateway.Subject{},
+	got := repliesTo(t, h, gateway.Subject{},
 		`{"jsonrpc":"2.0","id":"early","method":"tools/list"}`,
 		`{"jsonrpc":"2.0","id":"ping","method":"ping"}`,
 		begin, begun, ``, "\r",
@@ -79,7 +79,7 @@ func TestStdio(t *testing.T) {
 		t.Errorf("%s", r.raw)
 	}
 	// For whom is said by whoever started it.
-	got = said(t, h, gateway.Subject{Agent: "Nobody"}, begin)
+	got = repliesTo(t, h, gateway.Subject{Agent: "Nobody"}, begin)
 	if r := got["begin"]; r.Error.Code != 403 || r.code() != "agent_unknown" {
 		t.Errorf("%s", r.raw)
 	}
@@ -90,7 +90,7 @@ func TestStdio(t *testing.T) {
 func TestStdioLongLines(t *testing.T) {
 	h := open(t, plan{})
 	long := `{"jsonrpc":"2.0","id":"long","method":"` + strings.Repeat("x", 400_000) + `"}`
-	got := said(t, h, gateway.Subject{}, long, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
+	got := repliesTo(t, h, gateway.Subject{}, long, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
 	if got[""].Error.Code != -32600 || got["ping"].raw == "" || len(got) != 2 {
 		t.Errorf("%d answers: %.300s", len(got), got[""].raw)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// toolCall writes a call as a message has it; with an index as a stream does.
-func toolCall(index int, id, name string, arguments []byte, x upstream.Extra) []byte {
+// encodeToolCall writes a call as a message has it; with an index as a stream does.
+func encodeToolCall(index int, id, name string, arguments []byte, x upstream.Extra) []byte {
 	b := []byte{'{'}
 	if index >= 0 {
 		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
@@ -20,7 +20,7 @@ func toolCall(index int, id, name string, arguments []byte, x upstream.Extra) []
 	b = quote(append(b, `"id":`...), id)
 	b = quote(append(b, `,"type":"function","function":{"name":`...), name)
 	b = append(quote(append(b, `,"arguments":`...), string(arguments)), '}')
-	return append(pick(b, x, passedOfCall), '}')
+	return append(appendExtras(b, x, forwardedOfCall), '}')
 }
 
 // shownCall is a call as the application sees it.
@@ -30,9 +30,9 @@ type shownCall struct {
 	extra     upstream.Extra
 }
 
-// show settles how a choice that passed is presented: which content it has, if
+// present settles how a choice that passed is presented: which content it has, if
 // any, and which calls.
-func (r *run) show(j *judged) (content *string, calls []shownCall, finish string) {
+func (r *run) present(j *judgedChoice) (content *string, calls []shownCall, finish string) {
 	finish = j.FinishReason
 	if j.released() {
 		content = j.Message.Content
@@ -62,35 +62,35 @@ func (r *run) show(j *judged) (content *string, calls []shownCall, finish string
 	return content, calls, finish
 }
 
-// answer writes a turn as a completion.
-func (r *run) answer(c *gin.Context, t *turn) {
+// writeCompletion writes a turn as a completion.
+func (r *run) writeCompletion(c *gin.Context, t *turn) {
 	b := append([]byte(`{"id":`), quote(nil, t.ID)...)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
 	b = append(quote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
-	for i := range t.judged {
+	for i := range t.choices {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = r.appendChoice(b, &t.judged[i])
+		b = r.appendChoice(b, &t.choices[i])
 	}
 	b = append(b, ']')
-	if usage := r.usage.json(); usage != nil {
+	if usage := r.usage.encode(); usage != nil {
 		b = append(append(b, `,"usage":`...), usage...)
 	}
-	b = append(pick(pickWhere(b, t.Extra, passedWords, word), t.Extra, passedBeside), '}', '\n')
-	inTime(c)
+	b = append(appendExtras(appendExtrasIf(b, t.Extra, forwardedWords, isWord), t.Extra, forwardedOfAnswer), '}', '\n')
+	extendWriteDeadline(c)
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
 }
 
-// inTime lets the application take an answer, however long it took to make: a run
+// extendWriteDeadline lets the application take an answer, however long it took to make: a run
 // may last longer than the server waits for an answer to be written.
-func inTime(c *gin.Context) {
+func extendWriteDeadline(c *gin.Context) {
 	// A connection that cannot bear a deadline is one that a test made.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(writeTime))
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-func (r *run) appendChoice(b []byte, j *judged) []byte {
-	content, calls, finish := r.show(j)
+func (r *run) appendChoice(b []byte, j *judgedChoice) []byte {
+	content, calls, finish := r.present(j)
 	b = strconv.AppendInt(append(b, `{"index":`...), int64(j.Index), 10)
 	b = appendText(append(b, `,"message":{"role":"assistant","content":`...), content)
 	b = appendText(append(b, `,"refusal":`...), j.Message.Refusal)
@@ -100,22 +100,22 @@ func (r *run) appendChoice(b []byte, j *judged) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = append(b, toolCall(-1, call.id, call.name, call.arguments, call.extra)...)
+		b = append(b, encodeToolCall(-1, call.id, call.name, call.arguments, call.extra)...)
 	}
 	if len(calls) > 0 {
 		b = append(b, ']')
 	}
-	b = append(r.thoughts(r.beside(b, j, content), j.Message.Extra), `},"logprobs":`...)
+	b = append(r.appendReasoning(r.appendContentExtras(b, j, content), j.Message.Extra), `},"logprobs":`...)
 	// They repeat what the model wrote: they are shown where all of that is.
 	var logprobs []byte
 	if content != nil && content == j.Message.Content && len(calls) == 0 {
-		logprobs = spelled(j.Extra.Lookup("logprobs"), *content, j.Message.Refusal)
+		logprobs = verifiedLogprobs(j.Extra.Lookup("logprobs"), *content, j.Message.Refusal)
 	}
 	if logprobs == nil {
 		logprobs = []byte("null")
 	}
 	b = append(b, logprobs...)
-	b = pick(b, j.Extra, passedOfChoice)
+	b = appendExtras(b, j.Extra, forwardedOfChoice)
 	b = append(b, `,"finish_reason":`...)
 	if finish == "" {
 		return append(b, `null}`...)

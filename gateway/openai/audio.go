@@ -15,30 +15,30 @@ type audio struct {
 	transcript string
 }
 
-// audioOf reads the speech of a message. There is none where the upstream's entry drops
+// readAudio reads the speech of a message. There is none where the upstream's entry drops
 // it, and where it cannot be read.
-func (r *run) audioOf(m *upstream.Message) *audio {
+func (r *run) readAudio(m *upstream.Message) *audio {
 	raw := m.Extra.Lookup("audio")
 	if raw == nil || r.route.Rules.Audio == upstream.Drop {
 		return nil
 	}
-	members, ok := within(raw)
+	members, ok := readMembers(raw)
 	if !ok {
 		return nil
 	}
 	a := &audio{}
 	if data := members.get("data"); data != nil {
-		said, isText := text(data)
-		if a.data, ok = rejoined(said); !ok || !isText {
+		said, isText := stringOf(data)
+		if a.data, ok = joinBase64(said); !ok || !isText {
 			return nil
 		}
 	}
 	if transcript := members.get("transcript"); transcript != nil {
-		if a.transcript, ok = text(transcript); !ok {
+		if a.transcript, ok = stringOf(transcript); !ok {
 			return nil
 		}
 	}
-	if id, _ := text(members.get("id")); upstream.IsPlainID(id) {
+	if id, _ := stringOf(members.get("id")); upstream.IsPlainID(id) {
 		a.id = id
 	}
 	if expires := members.get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {
@@ -47,11 +47,11 @@ func (r *run) audioOf(m *upstream.Message) *audio {
 	return a
 }
 
-// speaks tells whether there are words to judge.
-func (a *audio) speaks() bool { return a != nil && !blank(a.transcript) }
+// hasTranscript tells whether there are words to judge.
+func (a *audio) hasTranscript() bool { return a != nil && !isBlank(a.transcript) }
 
-// json is the member as it is shown.
-func (a *audio) json() []byte {
+// encode is the member as it is shown.
+func (a *audio) encode() []byte {
 	var o object
 	add := func(name string, value []byte) { o = append(o, member{name, value}) }
 	if a.id != "" {
@@ -69,9 +69,9 @@ func (a *audio) json() []byte {
 	return o.bytes()
 }
 
-// rejoined is base64 that was put together of pieces, each of which may end in padding,
+// joinBase64 is base64 that was put together of pieces, each of which may end in padding,
 // as one piece. ok is false where it is no base64.
-func rejoined(pieces string) (joined string, ok bool) {
+func joinBase64(pieces string) (joined string, ok bool) {
 	if len(pieces)%4 != 0 {
 		return "", false
 	}

@@ -17,22 +17,22 @@ import (
 // stays here. What is listed is passed on where no reader behind us can find a call in
 // it, and not before the text that it belongs to.
 var (
-	passedWords    = []string{"system_fingerprint", "service_tier"} // of an answer; each one word
-	passedBeside   = []string{"citations", "prompt_filter_results"}
-	passedOfChoice = []string{"content_filter_results"}
-	passedOfText   = []string{"annotations", "images"}
-	passedOfCall   = []string{"extra_content"}
-	// reasoning is never read for calls, and passed on as it comes.
-	reasoning = []string{"reasoning", "reasoning_content", "reasoning_details"}
+	forwardedWords    = []string{"system_fingerprint", "service_tier"} // of an answer; each one word
+	forwardedOfAnswer = []string{"citations", "prompt_filter_results"}
+	forwardedOfChoice = []string{"content_filter_results"}
+	forwardedOfText   = []string{"annotations", "images"}
+	forwardedOfCall   = []string{"extra_content"}
+	// reasoningMembers is never read for calls, and passed on as it comes.
+	reasoningMembers = []string{"reasoning", "reasoning_content", "reasoning_details"}
 )
 
-// pick appends those members whose names are listed, each behind a comma, unless a
+// appendExtras appends those members whose names are listed, each behind a comma, unless a
 // call could be found in one.
-func pick(b []byte, x upstream.Extra, listed []string) []byte {
-	return pickWhere(b, x, listed, callFree)
+func appendExtras(b []byte, x upstream.Extra, listed []string) []byte {
+	return appendExtrasIf(b, x, listed, holdsNoCall)
 }
 
-func pickWhere(b []byte, x upstream.Extra, listed []string, passes func(value []byte) bool) []byte {
+func appendExtrasIf(b []byte, x upstream.Extra, listed []string, passes func(value []byte) bool) []byte {
 	for _, m := range x {
 		if slices.Contains(listed, m.Name) && passes(m.Value) {
 			b = append(append(quote(append(b, ','), m.Name), ':'), m.Value...)
@@ -41,51 +41,51 @@ func pickWhere(b []byte, x upstream.Extra, listed []string, passes func(value []
 	return b
 }
 
-// thoughts appends what the model thought, where the upstream's entry lets it pass.
-func (r *run) thoughts(b []byte, x upstream.Extra) []byte {
+// appendReasoning appends what the model thought, where the upstream's entry lets it pass.
+func (r *run) appendReasoning(b []byte, x upstream.Extra) []byte {
 	if r.route.Rules.Reasoning == upstream.Drop {
 		return b
 	}
-	return pickWhere(b, x, reasoning, func([]byte) bool { return true })
+	return appendExtrasIf(b, x, reasoningMembers, func([]byte) bool { return true })
 }
 
-// beside appends what belongs to the text and the speech of a choice that passed, and
+// appendContentExtras appends what belongs to the text and the speech of a choice that passed, and
 // is shown with them.
-func (r *run) beside(b []byte, j *judged, content *string) []byte {
+func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []byte {
 	shown := j.released() && content != nil && content == j.Message.Content
-	if j.audio != nil && (shown || j.audio.speaks()) {
-		b = append(append(b, `,"audio":`...), j.audio.json()...)
+	if j.audio != nil && (shown || j.audio.hasTranscript()) {
+		b = append(append(b, `,"audio":`...), j.audio.encode()...)
 	}
 	if shown {
-		b = pick(b, j.Message.Extra, passedOfText)
+		b = appendExtras(b, j.Message.Extra, forwardedOfText)
 	}
 	return b
 }
 
-// known is for a value that was read strictly already: nothing is searched for again.
-var known = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+// lenientDecoding is for a value that was read strictly already: nothing is searched for again.
+var lenientDecoding = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// callFree tells whether no reader can find a call in a JSON value: neither in the
+// holdsNoCall tells whether no reader can find a call in a JSON value: neither in the
 // value as it stands, nor in any string of it, names included. It is judged as text
 // beside native calls is.
-func callFree(value []byte) bool {
-	if !prose(value) {
+func holdsNoCall(value []byte) bool {
+	if !isProse(value) {
 		return false
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(value), known...)
+	d := jsontext.NewDecoder(bytes.NewReader(value), lenientDecoding...)
 	for {
 		token, err := d.ReadToken()
 		if err != nil {
 			return errors.Is(err, io.EOF)
 		}
-		if token.Kind() == '"' && !prose([]byte(token.String())) {
+		if token.Kind() == '"' && !isProse([]byte(token.String())) {
 			return false
 		}
 	}
 }
 
-// prose tells whether a text passes as text beside native calls.
-func prose(text []byte) bool {
+// isProse tells whether a text passes as text beside native calls.
+func isProse(text []byte) bool {
 	// Marks, and members of objects, begin with one of these.
 	if !bytes.ContainsAny(text, "<[`{,") {
 		return true
@@ -93,9 +93,9 @@ func prose(text []byte) bool {
 	return parser.Parse(text, false, parser.Options{TextOnly: true, MaxBytes: len(text)}).Kind == parser.Text
 }
 
-// word tells whether a JSON value is a short string that names something, in
+// isWord tells whether a JSON value is a short string that names something, in
 // characters that stand for themselves.
-func word(value []byte) bool {
+func isWord(value []byte) bool {
 	const most = 128
 	n := len(value)
 	return n > 2 && n <= most && value[0] == '"' && upstream.IsPlainID(string(value[1:n-1]))
@@ -105,7 +105,7 @@ func word(value []byte) bool {
 // be taken for something else, the one that was asked for.
 func (r *run) modelName(said string) string {
 	const most = 256
-	if _, hides := wrapper.Hidden(said); hides || len(said) > most || !prose([]byte(said)) {
+	if _, hides := wrapper.Hidden(said); hides || len(said) > most || !isProse([]byte(said)) {
 		return r.request.model
 	}
 	return said

@@ -5,13 +5,13 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// body is the request that the model is sent next: the application's, in which
+// requestBody is the request that the model is sent next: the application's, in which
 // nothing is changed but what this face answers for.
-func (r *run) body() ([]byte, error) {
+func (r *run) requestBody() ([]byte, error) {
 	o := r.request.members.set("model", quote(nil, r.route.As))
-	o = o.set("messages", r.talk.bytes())
+	o = o.set("messages", r.conversation.bytes())
 	if r.request.stream && r.mode == gateway.ModeCall && r.route.Rules.Tokens > 0 {
-		options, _ := within(r.request.members.get("stream_options"))
+		options, _ := readMembers(r.request.members.get("stream_options"))
 		o = o.set("stream_options", options.set("include_usage", []byte("true")).bytes())
 	}
 	if len(r.offer.tools) == 0 || r.route.Rules.Protocol == upstream.Text {
@@ -28,12 +28,12 @@ func (r *run) body() ([]byte, error) {
 	if r.request.choice.required && !r.choice.required && r.choice.names == nil {
 		return o.without("tool_choice").bytes(), nil // it was met
 	}
-	return o.set("tool_choice", r.choice.raw(r.request.members.get("tool_choice"))).bytes(), nil
+	return o.set("tool_choice", r.choice.encode(r.request.members.get("tool_choice"))).bytes(), nil
 }
 
-// raw is tool_choice as it is sent on: no more than was read of it. A list of tools
+// encode is tool_choice as it is sent on: no more than was read of it. A list of tools
 // may have become shorter.
-func (c *choice) raw(asked []byte) []byte {
+func (c *toolChoice) encode(asked []byte) []byte {
 	if c.names == nil {
 		return asked // a word
 	}

@@ -4,9 +4,9 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// choice is tool_choice: what the answer must and must not be. Its zero value
+// toolChoice is tool_choice: what the answer must and must not be. Its zero value
 // leaves that to the model.
-type choice struct {
+type toolChoice struct {
 	none     bool
 	required bool
 	names    []string // tools that alone may be called; nil: any
@@ -20,7 +20,7 @@ func (r *request) readChoice() error {
 	if raw == nil {
 		return nil
 	}
-	if word, ok := text(raw); ok {
+	if word, ok := stringOf(raw); ok {
 		switch word {
 		case "auto":
 		case "none":
@@ -32,15 +32,15 @@ func (r *request) readChoice() error {
 		}
 		return nil
 	}
-	object, ok := within(raw)
-	kind, _ := text(object.get("type"))
+	object, ok := readMembers(raw)
+	kind, _ := stringOf(object.get("type"))
 	switch {
 	case ok && kind == "function":
 		name, err := toolName(raw, param)
 		if err != nil {
 			return err
 		}
-		r.choice = choice{required: true, names: []string{name}, forced: true}
+		r.choice = toolChoice{required: true, names: []string{name}, forced: true}
 	case ok && kind == "allowed_tools":
 		if err := r.choice.readAllowed(object.get(kind)); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (r *request) readChoice() error {
 		return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
 	}
 	for _, name := range r.choice.names {
-		if r.tools != nil && !r.named[name] {
+		if r.tools != nil && !r.toolSet[name] {
 			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
 		}
 	}
@@ -57,11 +57,11 @@ func (r *request) readChoice() error {
 }
 
 // readAllowed reads {"mode":…,"tools":[…]}.
-func (c *choice) readAllowed(raw []byte) error {
+func (c *toolChoice) readAllowed(raw []byte) error {
 	const param = "tool_choice"
-	allowed, _ := within(raw)
-	mode, _ := text(allowed.get("mode"))
-	amiss := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", mostTools)
+	allowed, _ := readMembers(raw)
+	mode, _ := stringOf(allowed.get("mode"))
+	amiss := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
 	list, ok := elements(allowed.get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
 		return amiss
@@ -69,7 +69,7 @@ func (c *choice) readAllowed(raw []byte) error {
 	c.required = mode == "required"
 	seen := map[string]bool{} // one that is named twice is no second tool
 	for i, raw := range list {
-		if i == mostTools {
+		if i == maxTools {
 			return amiss
 		}
 		name, err := toolName(raw, param)
@@ -87,16 +87,16 @@ func (c *choice) readAllowed(raw []byte) error {
 	return nil
 }
 
-// met says that a call was made, as was asked: what comes after it is the
+// satisfied says that a call was made, as was asked: what comes after it is the
 // model's own choice again.
-func (c *choice) met() {
+func (c *toolChoice) satisfied() {
 	c.required = false
 	if c.forced {
 		c.names = nil
 	}
 }
 
-// violated is the refusal of an answer that tool_choice rules out.
-func violated(message string) *refusal.Error {
+// choiceViolated is the refusal of an answer that tool_choice rules out.
+func choiceViolated(message string) *refusal.Error {
 	return refusal.New(refusal.ToolChoiceViolated, message)
 }

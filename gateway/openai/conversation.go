@@ -12,13 +12,13 @@ import (
 // conversation is what the model is sent of the history. It only grows.
 type conversation struct {
 	messages [][]byte
-	grown    int // bytes that the run has added
+	added    int // bytes that the run has added
 }
 
 // add appends what a turn brought.
 func (v *conversation) add(messages ...[]byte) {
 	for _, m := range messages {
-		v.grown += len(m)
+		v.added += len(m)
 	}
 	v.messages = append(v.messages, messages...)
 }
@@ -39,110 +39,110 @@ func (v *conversation) bytes() []byte {
 	return append(b, ']')
 }
 
-// begin writes the history of the request as the model's protocol has it.
-func (r *run) begin() error {
+// writeHistory writes the history of the request as the model's protocol has it.
+func (r *run) writeHistory() error {
 	if r.route.Rules.Protocol != upstream.Text {
-		return r.beginNative()
+		return r.writeNativeHistory()
 	}
-	return r.beginText()
+	return r.writeTextHistory()
 }
 
-// beginNative wraps the results of tools; all else stays as it was written.
-func (r *run) beginNative() error {
+// writeNativeHistory wraps the results of tools; all else stays as it was written.
+func (r *run) writeNativeHistory() error {
 	names := map[string]string{}
 	for i := range r.request.history {
 		m := &r.request.history[i]
 		for _, call := range m.calls {
-			names[call.id] = r.registered(call.name)
+			names[call.id] = r.registryName(call.name)
 		}
 		raw := m.raw
 		if m.role == "tool" {
-			line, err := wrapResult(names[m.answers], m.result)
+			line, err := wrapResult(names[m.toolCallID], m.result)
 			if err != nil {
 				return err
 			}
-			raw = m.with(quote(nil, line))
+			raw = m.withContent(quote(nil, line))
 		}
-		r.talk.messages = append(r.talk.messages, raw)
+		r.conversation.messages = append(r.conversation.messages, raw)
 	}
 	return nil
 }
 
-// beginText writes calls and results in the call language: one call a turn, each
+// writeTextHistory writes calls and results in the call language: one call a turn, each
 // followed by its result.
-func (r *run) beginText() error {
+func (r *run) writeTextHistory() error {
 	history := r.request.history
 	if len(r.offer.tools) > 0 && !r.choice.none {
-		system, err := r.prompt()
+		system, err := r.systemPrompt()
 		if err != nil {
 			return err
 		}
 		if first := &history[0]; first.role == "system" || first.role == "developer" {
-			first.prefix(system)
+			first.prependText(system)
 		} else {
-			r.talk.messages = append(r.talk.messages, say("system", system))
+			r.conversation.messages = append(r.conversation.messages, chatMessage("system", system))
 		}
 	}
 	for i := 0; i < len(history); i++ {
 		m := &history[i]
 		if len(m.calls) == 0 {
-			r.talk.messages = append(r.talk.messages, m.raw)
+			r.conversation.messages = append(r.conversation.messages, m.raw)
 			continue
 		}
-		if said, ok := parts(m.content); !ok && m.content != nil || said != "" {
-			r.talk.messages = append(r.talk.messages, object{{"role", quote(nil, "assistant")}, {"content", m.content}}.bytes())
+		if said, ok := textParts(m.content); !ok && m.content != nil || said != "" {
+			r.conversation.messages = append(r.conversation.messages, object{{"role", quote(nil, "assistant")}, {"content", m.content}}.bytes())
 		}
 		results := map[string]string{}
 		for range m.calls { // each is answered once, right behind
 			i++
-			results[history[i].answers] = history[i].result
+			results[history[i].toolCallID] = history[i].result
 		}
 		for _, call := range m.calls {
-			name := r.registered(call.name)
+			name := r.registryName(call.name)
 			line, err := wrapResult(name, results[call.id])
 			if err != nil {
 				return err
 			}
-			r.talk.messages = append(r.talk.messages, say("assistant", r.callText(name, call.arguments)), say("user", line))
+			r.conversation.messages = append(r.conversation.messages, chatMessage("assistant", r.callText(name, call.arguments)), chatMessage("user", line))
 		}
 	}
 	return nil
 }
 
-// registered is the registry's name of a tool; one that is not of the registry
+// registryName is the registry's name of a tool; one that is not of the registry
 // keeps its own.
-func (r *run) registered(wire string) string {
+func (r *run) registryName(wire string) string {
 	if name, ok := r.admission.ToolName(wire); ok {
 		return name
 	}
 	return wire
 }
 
-// with is the message with another content.
-func (m *message) with(content []byte) []byte {
-	members, _ := within(m.raw)
+// withContent is the message with another content.
+func (m *message) withContent(content []byte) []byte {
+	members, _ := readMembers(m.raw)
 	return members.set("content", content).bytes()
 }
 
-// prefix puts a text before the content of a message.
-func (m *message) prefix(before string) {
+// prependText puts a text before the content of a message.
+func (m *message) prependText(before string) {
 	if len(m.content) == 0 || m.content[0] != '[' {
-		said, _ := text(m.content)
-		m.raw = m.with(quote(nil, before+"\n"+said))
+		said, _ := stringOf(m.content)
+		m.raw = m.withContent(quote(nil, before+"\n"+said))
 		return
 	}
 	part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
-	rest := m.content[space(m.content, 1):]
+	rest := m.content[skipSpace(m.content, 1):]
 	if rest[0] != ']' {
 		part = append(part, ',')
 	}
-	m.raw = m.with(slices.Concat([]byte{'['}, part, rest))
+	m.raw = m.withContent(slices.Concat([]byte{'['}, part, rest))
 }
 
 // wrapResult is what the model reads of a tool that the application ran.
 func wrapResult(name, said string) (string, error) {
 	wrap := func() ([]byte, error) { return wrapper.Text(name, said) }
-	if raw := []byte(said); !crowded(raw) && parser.CheckValue(raw, maxDepth) == nil {
+	if raw := []byte(said); !tooManyMembers(raw) && parser.CheckValue(raw, maxDepth) == nil {
 		wrap = func() ([]byte, error) { return wrapper.Result(name, []byte(said)) }
 	}
 	line, err := wrap()
@@ -158,7 +158,7 @@ func (r *run) callText(name string, arguments []byte) string {
 	return string(append(append(b, arguments...), "}}"...))
 }
 
-// say is a message of a role.
-func say(role, content string) []byte {
+// chatMessage is a message of a role.
+func chatMessage(role, content string) []byte {
 	return object{{"role", quote(nil, role)}, {"content", quote(nil, content)}}.bytes()
 }

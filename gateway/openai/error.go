@@ -20,23 +20,23 @@ type failure struct {
 	refused *refusal.Error
 	param   string // the part of the request that is wrong
 	result  []byte // what the model was told last, where a completion was refused
-	// again says that the same request may be sent once more: nothing was acted on.
-	again bool
-	// said is a refusal of the model's provider, which goes to the application.
-	said *upstream.StatusError
+	// retryable says that the same request may be sent once more: nothing was acted on.
+	retryable bool
+	// upstreamStatus is a refusal of the model's provider, which goes to the application.
+	upstreamStatus *upstream.StatusError
 }
 
 func (f *failure) Error() string {
-	if f.said != nil {
-		return f.said.Error()
+	if f.upstreamStatus != nil {
+		return f.upstreamStatus.Error()
 	}
 	return f.refused.Error()
 }
 
 // status is of the answer.
 func (f *failure) status() int {
-	if f.said != nil {
-		return f.said.Status
+	if f.upstreamStatus != nil {
+		return f.upstreamStatus.Status
 	}
 	return f.refused.Status()
 }
@@ -46,18 +46,18 @@ func bad(param, format string, args ...any) *failure {
 	return &failure{refused: refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...)), param: param}
 }
 
-// fails turns an error that came before anything was acted on into a failure.
-func fails(err error) *failure {
+// failureOf turns an error that came before anything was acted on into a failure.
+func failureOf(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
 		return f
 	}
 	var said *upstream.StatusError
 	if errors.As(err, &said) {
-		return &failure{said: said, again: true}
+		return &failure{upstreamStatus: said, retryable: true}
 	}
 	refused := refusal.From(refusal.Any, err)
-	return &failure{refused: refused, again: refused.RetryAfterMS > 0 || refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout}
+	return &failure{refused: refused, retryable: refused.RetryAfterMS > 0 || refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout}
 }
 
 // body is OpenAI's shape of an error. Beside it stands what models read.
@@ -70,14 +70,14 @@ func (f *failure) body() []byte {
 		Callgate json.RawMessage `json:"callgate,omitempty"`
 	}
 	var d details
-	if f.said != nil {
+	if f.upstreamStatus != nil {
 		d = details{
-			Message: cmp.Or(f.said.Message, "The model's provider refused the request, and did not say why."),
-			Type:    cmp.Or(f.said.Type, errorType(f.said.Status)), Param: present(f.said.Param), Code: present(f.said.Code),
+			Message: cmp.Or(f.upstreamStatus.Message, "The model's provider refused the request, and did not say why."),
+			Type:    cmp.Or(f.upstreamStatus.Type, errorType(f.upstreamStatus.Status)), Param: nullable(f.upstreamStatus.Param), Code: nullable(f.upstreamStatus.Code),
 		}
 	} else {
 		code := string(f.refused.Code)
-		d = details{Message: f.refused.Message, Type: errorType(f.status()), Param: present(f.param), Code: &code, Callgate: f.result}
+		d = details{Message: f.refused.Message, Type: errorType(f.status()), Param: nullable(f.param), Code: &code, Callgate: f.result}
 		if d.Callgate == nil {
 			d.Callgate, _ = wrapper.Refusal(nil, f.refused) // it holds text and numbers
 		}
@@ -89,7 +89,7 @@ func (f *failure) body() []byte {
 	return body
 }
 
-func present(s string) *string {
+func nullable(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -113,22 +113,22 @@ func errorType(status int) string {
 
 const contentJSON = "application/json; charset=utf-8"
 
-// fail answers with a failure.
-func fail(c *gin.Context, f *failure) {
-	if f.said != nil {
-		if f.said.RetryAfter > 0 {
-			server.RetryAfter(c, retryAfter(f.said))
+// writeFailure answers with a failure.
+func writeFailure(c *gin.Context, f *failure) {
+	if f.upstreamStatus != nil {
+		if f.upstreamStatus.RetryAfter > 0 {
+			server.RetryAfter(c, retryAfter(f.upstreamStatus))
 		}
 	} else {
 		server.LogRefusal(c, f.refused)
 		server.RetryAfter(c, f.refused)
 	}
-	if !f.again {
+	if !f.retryable {
 		// Clients of OpenAI send again what failed by 409, 429 and 5xx, unless told
 		// not to.
 		c.Header("X-Should-Retry", "false")
 	}
-	inTime(c)
+	extendWriteDeadline(c)
 	c.Data(f.status(), contentJSON, append(f.body(), '\n'))
 	c.Abort()
 }
@@ -142,5 +142,5 @@ func retryAfter(said *upstream.StatusError) *refusal.Error {
 
 // refuse answers a request that did not get as far as this face.
 func refuse(c *gin.Context, refused *refusal.Error) {
-	fail(c, &failure{refused: refused, again: refused.RetryAfterMS > 0})
+	writeFailure(c, &failure{refused: refused, retryable: refused.RetryAfterMS > 0})
 }

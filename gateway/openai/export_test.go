@@ -6,8 +6,8 @@ func Read(body []byte) error {
 	return err
 }
 
-// Named are the tools that tool_choice of a request names.
-func Named(body []byte) ([]string, error) {
+// ToolChoiceNames are the tools that tool_choice of a request names.
+func ToolChoiceNames(body []byte) ([]string, error) {
 	r, err := readRequest(body)
 	if err != nil {
 		return nil, err
@@ -15,9 +15,9 @@ func Named(body []byte) ([]string, error) {
 	return r.choice.names, nil
 }
 
-// Take takes apart JSON that was read strictly: an object or an array, one level deep.
-func Take(raw []byte) (names []string, values [][]byte) {
-	if o, ok := within(raw); ok {
+// ReadMembers takes apart JSON that was read strictly: an object or an array, one level deep.
+func ReadMembers(raw []byte) (names []string, values [][]byte) {
+	if o, ok := readMembers(raw); ok {
 		for _, m := range o {
 			names, values = append(names, m.name), append(values, m.value)
 		}
@@ -30,5 +30,5 @@ func Take(raw []byte) (names []string, values [][]byte) {
 	return names, values
 }
 
-// Crowded tells whether objects that stand in one another have too many members.
-func Crowded(raw []byte) bool { return crowded(raw) }
+// TooManyMembers tells whether objects that stand in one another have too many members.
+func TooManyMembers(raw []byte) bool { return tooManyMembers(raw) }

@@ -42,18 +42,18 @@ func New(options Options) *Face {
 }
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Server) {
-	d.Mount(server.Route{
+func (f *Face) Mount(s *server.Server) {
+	s.Mount(server.Route{
 		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,
-		MaxBody: func() int { return maxBody }, ExtraHeaders: []string{headerMode},
+		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{headerMode},
 	})
-	d.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
+	s.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
 }
 
 // models lists the models that can be asked for by their names.
 func (f *Face) models(c *gin.Context, asked server.Request) {
 	if _, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
-		fail(c, fails(err))
+		writeFailure(c, failureOf(err))
 		return
 	}
 	type model struct {
@@ -71,7 +71,7 @@ func (f *Face) models(c *gin.Context, asked server.Request) {
 	}
 	body, err := wrapper.Marshal(list)
 	if err != nil {
-		fail(c, fails(refusal.From(refusal.Any, err)))
+		writeFailure(c, failureOf(refusal.From(refusal.Any, err)))
 		return
 	}
 	c.Data(http.StatusOK, contentJSON, append(body, '\n'))

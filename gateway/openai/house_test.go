@@ -148,8 +148,8 @@ func (h *house) settled(t testing.TB) []string {
 	return h.Journal.Lines()
 }
 
-// choice is one choice of an answer, as far as tests look at it.
-type choice struct {
+// shownChoice is one choice of an answer, as far as tests look at it.
+type shownChoice struct {
 	Index   int
 	Message struct {
 		Role, Content, Refusal string
@@ -167,7 +167,7 @@ type call struct {
 // completion is an answer, or an error, whole or put together from a stream.
 type completion struct {
 	ID, Object, Model string
-	Choices           []choice
+	Choices           []shownChoice
 	Usage             map[string]any
 	Error             struct {
 		Message, Type, Param, Code string
@@ -262,10 +262,10 @@ func (c *completion) add(t testing.TB, data string) {
 		c.Usage = chunk.Usage
 	}
 	for _, d := range chunk.Choices {
-		i := slices.IndexFunc(c.Choices, func(have choice) bool { return have.Index == d.Index })
+		i := slices.IndexFunc(c.Choices, func(have shownChoice) bool { return have.Index == d.Index })
 		if i < 0 {
 			i = len(c.Choices)
-			c.Choices = append(c.Choices, choice{Index: d.Index})
+			c.Choices = append(c.Choices, shownChoice{Index: d.Index})
 		}
 		have := &c.Choices[i]
 		if have.FinishReason != "" {

@@ -14,26 +14,26 @@ import (
 // turn is one completion of the model, judged.
 type turn struct {
 	*upstream.Completion
-	judged []judged
+	choices []judgedChoice
 }
 
-// judged is one choice, with the decision on it.
-type judged struct {
+// judgedChoice is one choice, with the decision on it.
+type judgedChoice struct {
 	*upstream.Choice
 	decision *gateway.Decision
 	// text says that the first report is on the content, and beside how many
 	// reports stand before those of native calls.
-	text   bool
-	beside int
-	shown  bool // some of the content was shown
-	whole  bool // nothing of a stream was shown before it was judged
-	audio  *audio
+	text       bool
+	textInputs int
+	shown      bool // some of the content was shown
+	buffered   bool // nothing of a stream was shown before it was judged
+	audio      *audio
 }
 
 // refusal is the first refusal of the turn, or nil.
 func (t *turn) refusal() *refusal.Error {
-	for i := range t.judged {
-		if refused := t.judged[i].decision.Refusal(); refused != nil {
+	for i := range t.choices {
+		if refused := t.choices[i].decision.Refusal(); refused != nil {
 			return refused
 		}
 	}
@@ -42,8 +42,8 @@ func (t *turn) refusal() *refusal.Error {
 
 // calls tells whether the turn has calls that passed.
 func (t *turn) calls() bool {
-	for i := range t.judged {
-		if len(t.judged[i].passed()) > 0 {
+	for i := range t.choices {
+		if len(t.choices[i].passed()) > 0 {
 			return true
 		}
 	}
@@ -51,7 +51,7 @@ func (t *turn) calls() bool {
 }
 
 // passed are the reports of calls that passed.
-func (j *judged) passed() []gateway.Report {
+func (j *judgedChoice) passed() []gateway.Report {
 	reports := j.decision.Reports
 	for i := range reports {
 		if reports[i].Verdict == gateway.VerdictCall {
@@ -62,61 +62,61 @@ func (j *judged) passed() []gateway.Report {
 }
 
 // released tells whether the content is text that passed.
-func (j *judged) released() bool {
+func (j *judgedChoice) released() bool {
 	return j.text && j.decision.Reports[0].Verdict == gateway.VerdictText
 }
 
-// answer is what of a choice is judged.
-type answer struct {
-	content *gateway.Input
-	beside  []gateway.Input // a refusal that the model wrote, and what it spoke
-	calls   []gateway.Input
-	fault   *refusal.Error // of the answer as a whole
-	audio   *audio
-	// alone is why no call may stand in the answer, or nil.
-	alone *refusal.Error
+// choiceParts is what of a choice is judged.
+type choiceParts struct {
+	content   *gateway.Input
+	extraText []gateway.Input // a refusal that the model wrote, and what it spoke
+	calls     []gateway.Input
+	fault     *refusal.Error // of the answer as a whole
+	audio     *audio
+	// refuseCalls is why no call may stand in the answer, or nil.
+	refuseCalls *refusal.Error
 }
 
-func (a *answer) inputs() []gateway.Input {
+func (a *choiceParts) inputs() []gateway.Input {
 	var all []gateway.Input
 	if a.content != nil {
 		all = append(all, *a.content)
 	}
-	return append(all, a.rest()...)
+	return append(all, a.extraInputs()...)
 }
 
-// rest is all but the content.
-func (a *answer) rest() []gateway.Input { return slices.Concat(a.beside, a.calls) }
+// extraInputs is all but the content.
+func (a *choiceParts) extraInputs() []gateway.Input { return slices.Concat(a.extraText, a.calls) }
 
 // judge judges a choice. A relay, where there is one, has judged its content so
 // far.
-func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged {
-	a := r.read(c)
-	j := judged{Choice: c, text: a.content != nil, beside: len(a.beside), audio: a.audio}
+func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judgedChoice {
+	a := r.readChoice(c)
+	j := judgedChoice{Choice: c, text: a.content != nil, textInputs: len(a.extraText), audio: a.audio}
 	if j.text {
-		j.beside++
+		j.textInputs++
 	}
 	if seen != nil {
 		j.shown = seen.shown
 		// A content that was shown is a text. One that was not may be a call, which
 		// may not stand beside anything.
-		if seen.stream != nil && a.fault == nil && (len(a.beside) == 0 || seen.shown && (a.alone == nil || len(a.calls) == 0)) {
-			j.decision = seen.close(ctx, a.content.Truncated, a.rest()...)
+		if seen.stream != nil && a.fault == nil && (len(a.extraText) == 0 || seen.shown && (a.refuseCalls == nil || len(a.calls) == 0)) {
+			j.decision = seen.close(ctx, a.content.Truncated, a.extraInputs()...)
 			return j
 		}
 		seen.stream = nil // the content is judged here, whole
 	}
-	terms := r.terms()
+	terms := r.constraints()
 	terms.RefuseAll = a.fault
-	if a.alone != nil {
-		terms.RefuseCall = a.alone
+	if a.refuseCalls != nil {
+		terms.RefuseCall = a.refuseCalls
 	}
 	j.decision = r.admission.WithConstraints(terms).Judge(ctx, r.mode, a.inputs()...)
 	return j
 }
 
-// read takes a choice apart into what the kernel judges.
-func (r *run) read(c *upstream.Choice) answer {
+// readChoice takes a choice apart into what the kernel judges.
+func (r *run) readChoice(c *upstream.Choice) choiceParts {
 	m := &c.Message
 	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
 	native := r.route.Rules.Protocol != upstream.Text
@@ -126,42 +126,42 @@ func (r *run) read(c *upstream.Choice) answer {
 	}
 	called := native && len(m.ToolCalls) > 0
 	dropped := called && r.route.Rules.NativeProse == upstream.Drop
-	var a answer
+	var a choiceParts
 	if !dropped {
-		a.audio = r.audioOf(m)
+		a.audio = r.readAudio(m)
 	}
-	spoken := a.audio.speaks()
+	spoken := a.audio.hasTranscript()
 	if spoken && !native {
-		a.alone = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
+		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
 	}
 	refused := m.Refusal != nil && *m.Refusal != ""
 	if refused {
-		a.beside = append(a.beside, gateway.Input{Completion: []byte(*m.Refusal), TextOnly: true, Truncated: cut})
-		a.alone = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(*m.Refusal), TextOnly: true, Truncated: cut})
+		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
 	if spoken {
-		a.beside = append(a.beside, gateway.Input{Completion: []byte(a.audio.transcript), TextOnly: true, Truncated: cut})
+		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(a.audio.transcript), TextOnly: true, Truncated: cut})
 	}
 	// Beside something else, no content is no text; alone, it is an answer of
 	// nothing.
-	if !dropped && (!blank(content) || !refused && !spoken && !called) {
+	if !dropped && (!isBlank(content) || !refused && !spoken && !called) {
 		a.content = &gateway.Input{Completion: []byte(content), TextOnly: native, Truncated: cut}
 	}
 	if native {
 		for i := range m.ToolCalls {
-			a.calls = append(a.calls, gateway.Input{Native: r.native(&m.ToolCalls[i]), Truncated: cut})
+			a.calls = append(a.calls, gateway.Input{Native: r.nativeCall(&m.ToolCalls[i]), Truncated: cut})
 		}
 	}
-	a.fault = r.fault(m, &a)
+	a.fault = r.malformed(m, &a)
 	return a
 }
 
-// fault is what is wrong with an answer beside what its parts say.
-func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
+// malformed is what is wrong with an answer beside what its parts say.
+func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 	rules := &r.route.Rules
 	calls := len(m.ToolCalls)
 	foreign := func(found string) *refusal.Error {
-		return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+found+", which is another syntax for tool calls. "+r.manner())
+		return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+found+", which is another syntax for tool calls. "+r.howToCall())
 	}
 	if m.FunctionCall {
 		return foreign("the legacy member function_call")
@@ -183,32 +183,32 @@ func (r *run) fault(m *upstream.Message, a *answer) *refusal.Error {
 		}
 		ids[call.ID] = true
 	}
-	prose := a.content != nil || a.audio.speaks()
+	prose := a.content != nil || a.audio.hasTranscript()
 	switch {
 	case prose && (rules.NativeProse == upstream.Refuse || rules.Present == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
-	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.Present == upstream.AsContent || r.request.single):
+	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.Present == upstream.AsContent || r.request.singleCall):
 		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
 	}
 	return nil
 }
 
-// manner says how calls are made here.
-func (r *run) manner() string {
+// howToCall says how calls are made here.
+func (r *run) howToCall() string {
 	if r.route.Rules.Protocol == upstream.Text {
 		return "Send the call alone, as " + r.callStart() + `"name":"…","arguments":{…}}}.`
 	}
 	return "Call one of the functions that you were given."
 }
 
-// native is a call of the model under the registry's name.
-func (r *run) native(call *upstream.ToolCall) *gateway.NativeCall {
-	n := &gateway.NativeCall{Name: r.registered(call.Name), Wire: call.Name, Arguments: call.Arguments}
+// nativeCall is a call of the model under the registry's name.
+func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
+	n := &gateway.NativeCall{Name: r.registryName(call.Name), Wire: call.Name, Arguments: call.Arguments}
 	if len(n.Arguments) == 0 {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters
 	}
 	return n
 }
 
-// blank tells whether a text is nothing but JSON's white space.
-func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
+// isBlank tells whether a text is nothing but JSON's white space.
+func isBlank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }

@@ -9,16 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// spelled returns the member logprobs of a choice where its tokens, one behind the
+// verifiedLogprobs returns the member logprobs of a choice where its tokens, one behind the
 // other, are the text that is shown, byte for byte, and the refusal, where there is one;
 // else nil. A token, or one that the model might have chosen instead, is shown only
 // where it could stand in a text.
-func spelled(logprobs []byte, content string, refusal *string) []byte {
+func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 	if logprobs == nil {
 		return nil
 	}
-	members, ok := within(logprobs)
-	if !ok || !callFree(logprobs) {
+	members, ok := readMembers(logprobs)
+	if !ok || !holdsNoCall(logprobs) {
 		return nil
 	}
 	of := map[string]string{"content": content, "refusal": ""}
@@ -27,19 +27,19 @@ func spelled(logprobs []byte, content string, refusal *string) []byte {
 	}
 	for _, m := range members {
 		want, known := of[m.name]
-		if !known || m.value[0] != 'n' && !spells(m.value, want) {
+		if !known || m.value[0] != 'n' && !tokensSpell(m.value, want) {
 			return nil
 		}
 	}
 	return logprobs
 }
 
-// spells tells whether an array of tokens is a text.
-func spells(tokens []byte, text string) bool {
+// tokensSpell tells whether an array of tokens is a text.
+func tokensSpell(tokens []byte, text string) bool {
 	if tokens[0] != '[' {
 		return false
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(tokens), known...)
+	d := jsontext.NewDecoder(bytes.NewReader(tokens), lenientDecoding...)
 	_, _ = d.ReadToken() // the bracket
 	for d.PeekKind() == '{' {
 		token, ok := readToken(d)

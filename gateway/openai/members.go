@@ -11,7 +11,7 @@ import (
 // ownMembers are the members of a request that this face reads, and answers for.
 var ownMembers = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "n"}
 
-// passedMembers are those that are sent on as they were written: members by which no
+// forwardedMembers are those that are sent on as they were written: members by which no
 // provider that documents them calls tools, fetches, runs code, or answers for another
 // model than was asked for. A provider may invent others at any time, so that what is
 // not listed is refused unless the operator allows it by name.
@@ -23,7 +23,7 @@ var ownMembers = []string{"model", "messages", "tools", "tool_choice", "parallel
 // (Gemini); mcp_servers; chat_template, logits_processors and custom_logit_processor,
 // which are programs; kv_transfer_params, which names another server; api_base,
 // fallbacks and guardrails (LiteLLM).
-var passedMembers = [][]string{
+var forwardedMembers = [][]string{
 	// OpenAI, chat completions.
 	{
 		"audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "metadata", "modalities", "prediction",
@@ -69,23 +69,23 @@ var passedMembers = [][]string{
 	},
 }
 
-// mostNamed is how many members a refusal names.
-const mostNamed = 8
+// maxNamedMembers is how many members a refusal names.
+const maxNamedMembers = 8
 
-// permitted refuses a request with members that are not to be sent on.
-func (r *run) permitted() error {
+// checkMembers refuses a request with members that are not to be sent on.
+func (r *run) checkMembers() error {
 	allowed := r.route.Rules.RequestMembers
 	var refused []string
 	for _, m := range r.request.members {
-		if passes(m.name) || slices.Contains(allowed, m.name) {
+		if isForwarded(m.name) || slices.Contains(allowed, m.name) {
 			continue
 		}
-		if refused = append(refused, m.name); len(refused) == mostNamed {
+		if refused = append(refused, m.name); len(refused) == maxNamedMembers {
 			break
 		}
 	}
 	if len(refused) == 0 {
-		return r.templateVariables()
+		return r.checkTemplateVariables()
 	}
 	quoted := make([]string, len(refused))
 	for i, name := range refused {
@@ -107,15 +107,15 @@ const memberTemplate = "chat_template_kwargs"
 
 var templateOverrides = []string{"chat_template", "tokenize"}
 
-// templateVariables refuses variables of the prompt's template that are more than one
+// checkTemplateVariables refuses variables of the prompt's template that are more than one
 // word, number or flag each, unless the operator has allowed the member: among them could
 // be a template, which is a program, or tools of the provider.
-func (r *run) templateVariables() error {
+func (r *run) checkTemplateVariables() error {
 	raw := r.request.members.get(memberTemplate)
 	if raw == nil || slices.Contains(r.route.Rules.RequestMembers, memberTemplate) {
-		return r.variant()
+		return r.checkModelVariant()
 	}
-	variables, ok := within(raw)
+	variables, ok := readMembers(raw)
 	for _, m := range variables {
 		ok = ok && m.value[0] != '{' && m.value[0] != '[' && !slices.Contains(templateOverrides, m.name)
 	}
@@ -123,18 +123,18 @@ func (r *run) templateVariables() error {
 		return bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
 			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), r.route.Upstream)
 	}
-	return r.variant()
+	return r.checkModelVariant()
 }
 
-// passes tells whether every upstream is sent a member.
-func passes(name string) bool {
-	return slices.Contains(ownMembers, name) || slices.ContainsFunc(passedMembers, func(group []string) bool { return slices.Contains(group, name) })
+// isForwarded tells whether every upstream is sent a member.
+func isForwarded(name string) bool {
+	return slices.Contains(ownMembers, name) || slices.ContainsFunc(forwardedMembers, func(group []string) bool { return slices.Contains(group, name) })
 }
 
-// variant refuses a name of a model that switches on tools of the provider, unless the
+// checkModelVariant refuses a name of a model that switches on tools of the provider, unless the
 // operator has listed that very name: at OpenRouter NAME:online searches the web, and a
 // preset holds whatever was stored in it.
-func (r *run) variant() error {
+func (r *run) checkModelVariant() error {
 	name := strings.ToLower(strings.ReplaceAll(r.route.As, " ", ""))
 	if !r.route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
 		return bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",

@@ -100,7 +100,7 @@ func TestRequestBounds(t *testing.T) {
 
 // TestNamedTwice: a tool that tool_choice names over and over again is one.
 func TestNamedTwice(t *testing.T) {
-	names, err := openai.Named([]byte(`{"model":"m","messages":[{"role":"user"}],"tools":[` + times(3, function) + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
+	names, err := openai.ToolChoiceNames([]byte(`{"model":"m","messages":[{"role":"user"}],"tools":[` + times(3, function) + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
 		times(1000, func(i int) string { return function(2 - i%2) }) + `]}}}`))
 	if err != nil || fmt.Sprint(names) != "[f2 f1]" {
 		t.Errorf("%v %v", names, err)
@@ -119,8 +119,8 @@ func FuzzTake(f *testing.F) {
 		if raw = bytes.TrimSpace(raw); !json.Valid(raw) {
 			return
 		}
-		openai.Crowded(raw)
-		names, values := openai.Take(raw)
+		openai.TooManyMembers(raw)
+		names, values := openai.ReadMembers(raw)
 		var want []json.RawMessage
 		switch raw[0] {
 		case '{':

@@ -9,12 +9,12 @@ import (
 
 // message is one message of the history.
 type message struct {
-	raw     []byte
-	role    string
-	content []byte     // as it stood; nil: none
-	calls   []pastCall // of an assistant
-	answers string     // the id of the call that a tool's message is the result of
-	result  string     // the result itself
+	raw        []byte
+	role       string
+	content    []byte     // as it stood; nil: none
+	calls      []pastCall // of an assistant
+	toolCallID string     // the id of the call that a tool's message is the result of
+	result     string     // the result itself
 }
 
 // pastCall is a call of an earlier turn.
@@ -26,14 +26,14 @@ type pastCall struct {
 // readHistory reads the messages: each of a known role, and those with results
 // behind the one with their calls.
 func (r *request) readHistory() error {
-	amiss := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", mostMessages)
+	amiss := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
 	list, ok := elements(r.members.get("messages"))
 	if !ok {
 		return amiss
 	}
 	open := map[string]bool{} // calls that are not answered yet
 	for i, raw := range list {
-		if i == mostMessages {
+		if i == maxMessages {
 			return amiss
 		}
 		param := "messages." + strconv.Itoa(i)
@@ -42,10 +42,10 @@ func (r *request) readHistory() error {
 			return err
 		}
 		if m.role == "tool" {
-			if !open[m.answers] {
+			if !open[m.toolCallID] {
 				return bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
 			}
-			delete(open, m.answers)
+			delete(open, m.toolCallID)
 		} else if len(open) > 0 {
 			return bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
 		}
@@ -64,17 +64,17 @@ func (r *request) readHistory() error {
 }
 
 func readMessage(raw []byte, param string) (message, error) {
-	members, ok := within(raw)
+	members, ok := readMembers(raw)
 	if !ok {
 		return message{}, bad(param, "A message must be an object.")
 	}
 	m := message{raw: raw, content: members.get("content")}
-	m.role, _ = text(members.get("role"))
+	m.role, _ = stringOf(members.get("role"))
 	switch m.role {
 	case "user":
 		return m, nil
 	case "system", "developer":
-		_, said := text(m.content)
+		_, said := stringOf(m.content)
 		if _, list := elements(m.content); m.content != nil && !said && !list {
 			return m, bad(param+".content", "The content must be a string, or a list of parts.")
 		}
@@ -102,8 +102,8 @@ func (m *message) readCalls(members object, param string) error {
 	}
 	ids := map[string]bool{}
 	for i, raw := range list {
-		if i == mostMessages {
-			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", mostMessages)
+		if i == maxMessages {
+			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
 		}
 		at := param + ".tool_calls." + strconv.Itoa(i)
 		call, err := readPastCall(raw, at)
@@ -124,15 +124,15 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 	if err != nil {
 		return pastCall{}, err
 	}
-	members, _ := within(raw)
-	function, _ := within(members.get("function"))
-	id, _ := text(members.get("id"))
-	arguments, ok := text(function.get("arguments"))
+	members, _ := readMembers(raw)
+	function, _ := readMembers(members.get("function"))
+	id, _ := stringOf(members.get("id"))
+	arguments, ok := stringOf(function.get("arguments"))
 	if arguments == "" {
 		arguments = "{}"
 	}
 	read := []byte(arguments)
-	if first := space(read, 0); !ok || crowded(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
+	if first := skipSpace(read, 0); !ok || tooManyMembers(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
 		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return pastCall{id: id, name: name, arguments: read}, nil
@@ -140,19 +140,19 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 
 // readResult reads a message with the result of a call.
 func (m *message) readResult(members object, param string) error {
-	if m.answers, _ = text(members.get("tool_call_id")); m.answers == "" {
+	if m.toolCallID, _ = stringOf(members.get("tool_call_id")); m.toolCallID == "" {
 		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
 	var ok bool
-	if m.result, ok = parts(m.content); !ok {
+	if m.result, ok = textParts(m.content); !ok {
 		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts of the type \"text\".")
 	}
 	return nil
 }
 
-// parts is what content says that is a string, or a list of texts.
-func parts(content []byte) (string, bool) {
-	if s, ok := text(content); ok {
+// textParts is what content says that is a string, or a list of texts.
+func textParts(content []byte) (string, bool) {
+	if s, ok := stringOf(content); ok {
 		return s, true
 	}
 	list, ok := elements(content)
@@ -161,9 +161,9 @@ func parts(content []byte) (string, bool) {
 	}
 	var all strings.Builder
 	for _, raw := range list {
-		part, ok := within(raw)
-		kind, _ := text(part.get("type"))
-		s, isText := text(part.get("text"))
+		part, ok := readMembers(raw)
+		kind, _ := stringOf(part.get("type"))
+		s, isText := stringOf(part.get("text"))
 		if !ok || kind != "text" || !isText {
 			return "", false
 		}

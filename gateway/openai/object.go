@@ -71,8 +71,8 @@ const maxDepth = 500
 
 // readObject reads one strict JSON object. Its error says where it is not one.
 func readObject(raw []byte) (object, error) {
-	if crowded(raw) {
-		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", mostMembers)
+	if tooManyMembers(raw) {
+		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", maxOpenMembers)
 	}
 	if !jsontext.Value(raw).IsValid() {
 		if told := parser.CheckValue(raw, maxDepth); told != nil {
@@ -80,15 +80,15 @@ func readObject(raw []byte) (object, error) {
 		}
 		return nil, errors.New("not strict JSON")
 	}
-	o, ok := within(raw[space(raw, 0):])
+	o, ok := readMembers(raw[skipSpace(raw, 0):])
 	if !ok {
 		return nil, errNoObject
 	}
 	return o, nil
 }
 
-// text is what a JSON string says.
-func text(raw []byte) (string, bool) {
+// stringOf is what a JSON string says.
+func stringOf(raw []byte) (string, bool) {
 	if raw == nil || raw[0] != '"' {
 		return "", false
 	}

@@ -18,20 +18,20 @@ type offer struct {
 	tools []gateway.Tool // in the order of the registry
 	// listed are the registry's names of the tools of the request, permitted or
 	// not; nil where it has none.
-	listed []string
-	wires  map[string]string // the names of tools in OpenAI's alphabet, by those in the registry
-	there  map[string]bool   // the same names
+	listed       []string
+	wires        map[string]string // the names of tools in OpenAI's alphabet, by those in the registry
+	offeredWires map[string]bool   // the same names
 }
 
-// offered settles which tools the model is told of. Where Callgate runs the
+// newOffer settles which tools the model is told of. Where Callgate runs the
 // tools, a request that names none means all that the agent may use; where the
 // application does, it means that it can run none.
-func (r *run) offered() (offer, error) {
+func (r *run) newOffer() (offer, error) {
 	orchestrated := r.mode == gateway.ModeCall
 	if r.request.tools == nil && !orchestrated {
 		return offer{}, nil
 	}
-	o := offer{wires: map[string]string{}, there: map[string]bool{}}
+	o := offer{wires: map[string]string{}, offeredWires: map[string]bool{}}
 	if r.request.tools != nil {
 		o.listed = []string{} // an empty list is none, not all
 	}
@@ -54,7 +54,7 @@ func (r *run) offered() (offer, error) {
 	for _, tool := range permitted {
 		if (o.listed == nil || listed[tool.Name]) && !(orchestrated && tool.Client) {
 			o.tools = append(o.tools, tool)
-			o.wires[tool.Name], o.there[tool.Wire] = tool.Wire, true
+			o.wires[tool.Name], o.offeredWires[tool.Wire] = tool.Wire, true
 		}
 	}
 	return o, nil
@@ -67,7 +67,7 @@ func (o *offer) wire(name string) (string, bool) {
 }
 
 // has tells whether a tool is offered, by its name in OpenAI's alphabet.
-func (o *offer) has(wire string) bool { return o.there[wire] }
+func (o *offer) has(wire string) bool { return o.offeredWires[wire] }
 
 // definitions are the tools as a request has them.
 func (o *offer) definitions() ([]byte, error) {
@@ -87,9 +87,9 @@ func (o *offer) definitions() ([]byte, error) {
 	return wrapper.Marshal(list)
 }
 
-// settle narrows tool_choice to what is offered. A choice that could never be met
+// narrowToolChoice narrows tool_choice to what is offered. A choice that could never be met
 // is refused now.
-func (r *run) settle() error {
+func (r *run) narrowToolChoice() error {
 	c := &r.choice
 	*c = r.request.choice
 	if !c.required && c.names == nil {
@@ -106,8 +106,8 @@ func (r *run) settle() error {
 	return nil
 }
 
-// terms are what the request lets the next answer be.
-func (r *run) terms() gateway.Constraints {
+// constraints are what the request lets the next answer be.
+func (r *run) constraints() gateway.Constraints {
 	t := gateway.Constraints{OfferedTools: r.offer.listed}
 	if t.OfferedTools == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
 		t.OfferedTools = []string{}
@@ -117,19 +117,19 @@ func (r *run) terms() gateway.Constraints {
 	}
 	c := &r.choice
 	if c.none {
-		t.RefuseCall = violated("The request rules calls out. Answer in text.")
+		t.RefuseCall = choiceViolated("The request rules calls out. Answer in text.")
 	}
 	if c.required {
-		t.RefuseText = violated("The request asks for a call, not for text. Send a call of a tool.")
+		t.RefuseText = choiceViolated("The request asks for a call, not for text. Send a call of a tool.")
 	}
 	if c.names != nil {
-		t.RefuseOther = violated("The request asks for a call of " + r.mustCall(mostSaid) + ". Call no other tool.")
+		t.RefuseOther = choiceViolated("The request asks for a call of " + r.allowedTools(maxNamedTools) + ". Call no other tool.")
 		for _, wire := range c.names {
 			name, _ := r.admission.ToolName(wire)
 			t.OnlyTools = append(t.OnlyTools, name)
 		}
 		if c.required {
-			t.RefuseText = violated("The request asks for a call of " + r.mustCall(mostSaid) + ", not for text. Send it.")
+			t.RefuseText = choiceViolated("The request asks for a call of " + r.allowedTools(maxNamedTools) + ", not for text. Send it.")
 		}
 	}
 	return t

@@ -35,9 +35,9 @@ The tools, one a line, each with the JSON Schema of its arguments:
 `
 )
 
-// prompt is the system message that tells a model of its tools: always the same
+// systemPrompt is the system message that tells a model of its tools: always the same
 // for the same tools.
-func (r *run) prompt() (string, error) {
+func (r *run) systemPrompt() (string, error) {
 	type tool struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
@@ -45,7 +45,7 @@ func (r *run) prompt() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(promptForm, promptCall, r.callStart()))
-	if r.agentStated() {
+	if r.statesAgent() {
 		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(quote(nil, r.admission.Subject().Agent)) + ".\n")
 	}
 	b.WriteString(promptTools)
@@ -59,9 +59,9 @@ func (r *run) prompt() (string, error) {
 	}
 	switch c := &r.choice; {
 	case c.names != nil && c.required:
-		b.WriteString("\nNow you must call " + r.mustCall(mostTools) + ".\n")
+		b.WriteString("\nNow you must call " + r.allowedTools(maxTools) + ".\n")
 	case c.names != nil:
-		b.WriteString("\nOf these tools you may now call only " + r.mustCall(mostTools) + ".\n")
+		b.WriteString("\nOf these tools you may now call only " + r.allowedTools(maxTools) + ".\n")
 	case c.required:
 		b.WriteString("\nNow you must call a tool.\n")
 	}
@@ -73,22 +73,22 @@ const promptCall = `{"tool":{`
 
 // callStart is how a call begins here: with the agent, where calls must state it.
 func (r *run) callStart() string {
-	if !r.agentStated() {
+	if !r.statesAgent() {
 		return promptCall
 	}
 	return string(quote([]byte(`{"agent":`), r.admission.Subject().Agent)) + "," + promptCall[1:]
 }
 
-// agentStated tells whether calls state the agent that the request is for.
-func (r *run) agentStated() bool {
+// statesAgent tells whether calls state the agent that the request is for.
+func (r *run) statesAgent() bool {
 	return r.admission.AgentRequired() && r.admission.Subject().Agent != ""
 }
 
-// mostSaid is how many names a refusal says.
-const mostSaid = 16
+// maxNamedTools is how many names a refusal says.
+const maxNamedTools = 16
 
-// mustCall says which tools tool_choice names, as the model knows them, so many of them.
-func (r *run) mustCall(most int) string {
+// allowedTools says which tools tool_choice names, as the model knows them, so many of them.
+func (r *run) allowedTools(most int) string {
 	names := slices.Clone(r.choice.names[:min(most, len(r.choice.names))])
 	if r.route.Rules.Protocol == upstream.Text {
 		for i, wire := range names {

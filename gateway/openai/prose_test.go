@@ -26,7 +26,7 @@ func TestCallFree(t *testing.T) {
 		quoted := string(quote(nil, "so: "+s))
 		escaped := strings.NewReplacer("<", `\u003c`, "[", `\u005b`, "`", `\u0060`, "{", `\u007b`, ",", `\u002c`).Replace(quoted)
 		for _, value := range []string{quoted, escaped, `[` + quoted + `]`, `{"a":[{"b":` + escaped + `}]}`, `{` + quoted + `:1}`, `{"x":{` + escaped + `:[]}}`} {
-			if callFree([]byte(value)) {
+			if holdsNoCall([]byte(value)) {
 				t.Errorf("%q: nothing is found in %s", s, value)
 			}
 		}
@@ -35,7 +35,7 @@ func TestCallFree(t *testing.T) {
 		`null`, `1`, `""`, `" "`, `"plain, [1] <b> {x} ` + "`code`" + `"`, `[{"type":"url_citation","url_citation":{"title":"tool","url":"https://a.b/?x=1,2"}}]`,
 		`{"a":"tool","b":["arguments"],"tools":1}`,
 	} {
-		if !callFree([]byte(value)) {
+		if !holdsNoCall([]byte(value)) {
 			t.Errorf("a call is found in %s", value)
 		}
 	}

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// maxBody is how long a request may be, and how much a run may add to it.
-	maxBody = 8 << 20
+	// maxBodyBytes is how long a request may be, and how much a run may add to it.
+	maxBodyBytes = 8 << 20
 	// maxChoices is how many completions may be asked for at a time.
 	maxChoices = 128
-	// mostMessages is how many messages a conversation may begin with, and mostTools
+	// maxMessages is how many messages a conversation may begin with, and maxTools
 	// how many tools a request may name.
-	mostMessages = 1 << 14
-	mostTools    = 1 << 10
+	maxMessages = 1 << 14
+	maxTools    = 1 << 10
 )
 
 // request is a request for a completion, as it was read.
@@ -22,13 +22,13 @@ type request struct {
 	model   string
 	history []message
 	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
-	named   map[string]bool // the same
-	choice  choice
-	// single says that the model may make one call in a turn.
-	single bool
-	stream bool
-	usage  bool // the usage is asked for, at the end of a stream
-	n      int
+	toolSet map[string]bool // the same
+	choice  toolChoice
+	// singleCall says that the model may make one call in a turn.
+	singleCall   bool
+	stream       bool
+	includeUsage bool // the usage is asked for, at the end of a stream
+	n            int
 }
 
 // readRequest reads the body of a request. Its error is a *failure.
@@ -46,7 +46,7 @@ func readRequest(body []byte) (*request, error) {
 			return nil, bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
 		}
 	}
-	if r.model, _ = text(members.get("model")); r.model == "" {
+	if r.model, _ = stringOf(members.get("model")); r.model == "" {
 		return nil, bad("model", "\"model\" must be the name of a model.")
 	}
 	for _, read := range []func() error{r.readStream, r.readN, r.readTools, r.readChoice, r.readHistory} {
@@ -57,8 +57,8 @@ func readRequest(body []byte) (*request, error) {
 	return r, nil
 }
 
-// flag reads a boolean; absent, it is what otherwise says.
-func flag(o object, name string, otherwise bool) (bool, error) {
+// readFlag reads a boolean; absent, it is what otherwise says.
+func readFlag(o object, name string, otherwise bool) (bool, error) {
 	switch string(o.get(name)) {
 	case "":
 		return otherwise, nil
@@ -71,23 +71,23 @@ func flag(o object, name string, otherwise bool) (bool, error) {
 }
 
 func (r *request) readStream() (err error) {
-	if r.stream, err = flag(r.members, "stream", false); err != nil {
+	if r.stream, err = readFlag(r.members, "stream", false); err != nil {
 		return err
 	}
-	parallel, err := flag(r.members, "parallel_tool_calls", true)
+	parallel, err := readFlag(r.members, "parallel_tool_calls", true)
 	if err != nil {
 		return err
 	}
-	r.single = !parallel
+	r.singleCall = !parallel
 	raw := r.members.get("stream_options")
 	if raw == nil {
 		return nil
 	}
-	options, ok := within(raw)
+	options, ok := readMembers(raw)
 	if !ok || !r.stream {
 		return bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
 	}
-	r.usage, err = flag(options, "include_usage", false)
+	r.includeUsage, err = readFlag(options, "include_usage", false)
 	return err
 }
 
@@ -115,19 +115,19 @@ func (r *request) readTools() error {
 	if !ok {
 		return bad("tools", "\"tools\" must be a list.")
 	}
-	r.tools, r.named = []string{}, map[string]bool{}
+	r.tools, r.toolSet = []string{}, map[string]bool{}
 	for i, raw := range list {
-		if i == mostTools {
-			return bad("tools", "\"tools\" must be at most %d.", mostTools)
+		if i == maxTools {
+			return bad("tools", "\"tools\" must be at most %d.", maxTools)
 		}
 		name, err := toolName(raw, "tools."+strconv.Itoa(i))
 		if err != nil {
 			return err
 		}
-		if r.named[name] {
+		if r.toolSet[name] {
 			return bad("tools", "Two tools have the same name.")
 		}
-		r.named[name] = true
+		r.toolSet[name] = true
 		r.tools = append(r.tools, name)
 	}
 	return nil
@@ -135,12 +135,12 @@ func (r *request) readTools() error {
 
 // toolName reads {"type":"function","function":{"name":…}}.
 func toolName(raw []byte, param string) (string, error) {
-	tool, ok := within(raw)
-	if kind, _ := text(tool.get("type")); !ok || kind != "function" {
+	tool, ok := readMembers(raw)
+	if kind, _ := stringOf(tool.get("type")); !ok || kind != "function" {
 		return "", bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
-	function, _ := within(tool.get("function"))
-	name, _ := text(function.get("name"))
+	function, _ := readMembers(tool.get("function"))
+	name, _ := stringOf(function.get("name"))
 	if name == "" {
 		return "", bad(param, "A tool must have a function with a name.")
 	}

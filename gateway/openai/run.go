@@ -18,22 +18,22 @@ import (
 
 // run is one request on its way: the turns of the model until one is the answer.
 type run struct {
-	face      *Face
-	request   *request
-	admission *gateway.Admission
-	route     *upstream.Route
-	mode      gateway.Mode
-	offer     offer
-	choice    choice // of the next turn
-	talk      conversation
-	out       *sink  // of a stream; nil where the answer is one body
-	said      []byte // of the piece that a stream is at
+	face         *Face
+	request      *request
+	admission    *gateway.Admission
+	route        *upstream.Route
+	mode         gateway.Mode
+	offer        offer
+	choice       toolChoice // of the next turn
+	conversation conversation
+	stream       *eventStream // of a stream; nil where the answer is one body
+	textBuffer   []byte       // of the piece that a stream is at
 
-	usage   usage
-	steps   int // turns whose calls were executed
-	repairs int // refused completions in a row
-	refused map[refusedCall]int
-	called  string // the id of the last judgement, for the header
+	usage        usage
+	steps        int // turns whose calls were executed
+	repairs      int // refused completions in a row
+	refusedCalls map[refusedCall]int
+	callID       string // the id of the last judgement, for the header
 }
 
 // refusedCall is what repeats itself in a loop.
@@ -43,48 +43,48 @@ type refusedCall struct {
 	code      refusal.Code
 }
 
-// mostAlike is how many equal refusals end a run.
-const mostAlike = 3
+// maxEqualRefusals is how many equal refusals end a run.
+const maxEqualRefusals = 3
 
 // errWallTime is why a run whose time has passed is given up.
 var errWallTime = errors.New("the run has taken its time")
 
 // chat answers a request for a completion.
 func (f *Face) chat(c *gin.Context, asked server.Request) {
-	r, err := f.open(c, asked)
+	r, err := f.newRun(c, asked)
 	if err != nil {
-		fail(c, fails(err))
+		writeFailure(c, failureOf(err))
 		return
 	}
 	if r.request.stream {
 		server.KeepBody(c) // a stream may begin before the last turn is asked for
-		r.out = &sink{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
+		r.stream = &eventStream{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
 	}
-	t, failed := r.turns(c.Request.Context())
+	t, failed := r.runTurns(c.Request.Context())
 	switch {
-	case failed != nil && r.out != nil && r.out.begun:
-		r.out.fail(failed)
+	case failed != nil && r.stream != nil && r.stream.begun:
+		r.stream.fail(failed)
 	case failed != nil:
-		r.head(c)
-		fail(c, failed)
-	case r.out != nil:
-		r.out.finish(t)
+		r.setCallIDHeader(c)
+		writeFailure(c, failed)
+	case r.stream != nil:
+		r.stream.finish(t)
 	default:
-		r.head(c)
-		r.answer(c, t)
+		r.setCallIDHeader(c)
+		r.writeCompletion(c, t)
 	}
 }
 
-// head names the last judgement, before anything is written.
-func (r *run) head(c *gin.Context) {
-	if r.called != "" {
-		c.Header(server.HeaderCallID, r.called)
+// setCallIDHeader names the last judgement, before anything is written.
+func (r *run) setCallIDHeader(c *gin.Context) {
+	if r.callID != "" {
+		c.Header(server.HeaderCallID, r.callID)
 	}
 }
 
-// open lets a request in, reads it, and settles how it is treated. Nothing of the
+// newRun lets a request in, reads it, and settles how it is treated. Nothing of the
 // body is looked at before the caller was let in.
-func (f *Face) open(c *gin.Context, asked server.Request) (*run, error) {
+func (f *Face) newRun(c *gin.Context, asked server.Request) (*run, error) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
 	if err != nil {
 		return nil, err
@@ -93,13 +93,13 @@ func (f *Face) open(c *gin.Context, asked server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{face: f, request: body, admission: admission, refused: map[refusedCall]int{}}
+	r := &run{face: f, request: body, admission: admission, refusedCalls: map[refusedCall]int{}}
 	route, ok := f.options.Upstreams().Lookup(body.model)
 	if !ok {
 		return nil, &failure{refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(body.model))), param: "model"}
 	}
 	r.route = route
-	if err = r.permitted(); err != nil {
+	if err = r.checkMembers(); err != nil {
 		return nil, err
 	}
 	if r.mode, err = modeOf(c.GetHeader(headerMode), route.Rules.Modes); err != nil {
@@ -108,13 +108,13 @@ func (f *Face) open(c *gin.Context, asked server.Request) (*run, error) {
 	if r.mode == gateway.ModeCall && body.n > 1 {
 		return nil, bad("n", "\"n\" must be 1 where Callgate runs the tools.")
 	}
-	if r.offer, err = r.offered(); err != nil {
+	if r.offer, err = r.newOffer(); err != nil {
 		return nil, err
 	}
-	if err = r.settle(); err != nil {
+	if err = r.narrowToolChoice(); err != nil {
 		return nil, err
 	}
-	return r, r.begin()
+	return r, r.writeHistory()
 }
 
 // modeOf is the mode that was asked for, within those that are allowed.
@@ -132,8 +132,8 @@ func modeOf(asked string, allowed []upstream.Mode) (gateway.Mode, error) {
 	return "", bad("", "The header %s must be one of: %s.", headerMode, strings.Join(names, ", "))
 }
 
-// turns asks the model until a turn of it is the answer.
-func (r *run) turns(ctx context.Context) (*turn, *failure) {
+// runTurns asks the model until a turn of it is the answer.
+func (r *run) runTurns(ctx context.Context) (*turn, *failure) {
 	asking := ctx
 	if r.mode == gateway.ModeCall {
 		var cancel context.CancelFunc
@@ -141,52 +141,52 @@ func (r *run) turns(ctx context.Context) (*turn, *failure) {
 		defer cancel()
 	}
 	for {
-		t, err := r.ask(asking, ctx)
+		t, err := r.askModel(asking, ctx)
 		if err != nil {
-			return nil, r.lost(asking, err)
+			return nil, r.turnFailure(asking, err)
 		}
 		r.usage.add(t.Usage)
-		r.name(t)
+		r.noteCallID(t)
 		refused := t.refusal()
 		switch {
 		case refused != nil:
-			if failed := r.mend(t, refused); failed != nil {
+			if failed := r.repair(t, refused); failed != nil {
 				return nil, failed
 			}
 		case r.mode == gateway.ModeEnforce:
-			return t, r.handOver(ctx, t)
+			return t, r.complete(ctx, t)
 		case t.calls():
 			r.repairs = 0
 			if failed := r.execute(ctx, t); failed != nil {
 				return nil, failed
 			}
 		default:
-			return t, r.handOver(ctx, t)
+			return t, r.complete(ctx, t)
 		}
-		if failed := r.bounded(t); failed != nil {
+		if failed := r.checkBounds(t); failed != nil {
 			return nil, failed
 		}
 	}
 }
 
-// name remembers the judgement that the answer's head names.
-func (r *run) name(t *turn) {
-	first := &t.judged[0] // there is one: an answer without is not an answer
+// noteCallID remembers the judgement that the answer's head names.
+func (r *run) noteCallID(t *turn) {
+	first := &t.choices[0] // there is one: an answer without is not an answer
 	reports := first.decision.Reports
 	if passed := first.passed(); len(passed) > 0 {
 		reports = passed
 	}
-	r.called = reports[0].CallID
+	r.callID = reports[0].CallID
 }
 
-// handOver ends a turn that is the answer.
-func (r *run) handOver(ctx context.Context, t *turn) *failure {
+// complete ends a turn that is the answer.
+func (r *run) complete(ctx context.Context, t *turn) *failure {
 	end := r.face.options.Kernel.HandOver
 	if r.mode == gateway.ModeCall {
 		end = r.face.options.Kernel.Execute // of text alone
 	}
-	for i := range t.judged {
-		for _, o := range end(ctx, t.judged[i].decision) {
+	for i := range t.choices {
+		for _, o := range end(ctx, t.choices[i].decision) {
 			if o.Refusal != nil {
 				t.release()
 				return &failure{refused: o.Refusal, result: o.Result}
@@ -198,49 +198,49 @@ func (r *run) handOver(ctx context.Context, t *turn) *failure {
 
 // release gives back what the decisions of a turn hold.
 func (t *turn) release() {
-	for i := range t.judged {
-		t.judged[i].decision.Release()
+	for i := range t.choices {
+		t.choices[i].decision.Release()
 	}
 }
 
-// lost is a turn that did not come.
-func (r *run) lost(asking context.Context, err error) *failure {
+// turnFailure is a turn that did not come.
+func (r *run) turnFailure(asking context.Context, err error) *failure {
 	if errors.Is(context.Cause(asking), errWallTime) {
-		return r.bound("The run has taken the time that it may take.")
+		return r.boundReached("The run has taken the time that it may take.")
 	}
 	if errors.Is(err, context.Canceled) && asking.Err() != nil {
 		err = clientLeft(err)
 	}
-	f := fails(err)
-	f.again = f.again && r.steps == 0
+	f := failureOf(err)
+	f.retryable = f.retryable && r.steps == 0
 	return f
 }
 
-// bound ends a run that has reached a bound.
-func (r *run) bound(message string) *failure {
+// boundReached ends a run that has reached a bound.
+func (r *run) boundReached(message string) *failure {
 	return &failure{refused: refusal.New(refusal.BoundReached, message)}
 }
 
-// bounded ends a run before it asks the model once more than it may.
-func (r *run) bounded(t *turn) *failure {
+// checkBounds ends a run before it asks the model once more than it may.
+func (r *run) checkBounds(t *turn) *failure {
 	rules := &r.route.Rules
 	switch {
-	case r.talk.grown > maxBody:
-		return r.bound("The results of the run are longer than a conversation may be.")
+	case r.conversation.added > maxBodyBytes:
+		return r.boundReached("The results of the run are longer than a conversation may be.")
 	case r.mode == gateway.ModeEnforce:
 		return nil
-	case rules.Tokens > 0 && spent(t.Usage) == 0:
-		return r.bound("The run has a bound of tokens, and the model's provider does not say how many it took.")
+	case rules.Tokens > 0 && tokensOf(t.Usage) == 0:
+		return r.boundReached("The run has a bound of tokens, and the model's provider does not say how many it took.")
 	case rules.Tokens > 0 && r.usage.tokens >= rules.Tokens:
-		return r.bound("The run has taken the tokens that it may take.")
+		return r.boundReached("The run has taken the tokens that it may take.")
 	}
 	return nil
 }
 
-// mend sends a refused completion back to the model, or says why not.
-func (r *run) mend(t *turn, refused *refusal.Error) *failure {
-	outcomes := r.outcomes(t)
-	failed := &failure{refused: refused, again: refused.RetryAfterMS > 0 && r.steps == 0}
+// repair sends a refused completion back to the model, or says why not.
+func (r *run) repair(t *turn, refused *refusal.Error) *failure {
+	outcomes := r.endDecisions(t)
+	failed := &failure{refused: refused, retryable: refused.RetryAfterMS > 0 && r.steps == 0}
 	for i := range outcomes {
 		for _, o := range outcomes[i] {
 			if o.Refusal == refused {
@@ -249,32 +249,32 @@ func (r *run) mend(t *turn, refused *refusal.Error) *failure {
 		}
 	}
 	r.repairs++
-	if !r.mendable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.Repairs || t.shown() {
+	if !r.repairable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.Repairs || t.shown() {
 		return failed
 	}
-	if r.mode == gateway.ModeCall && r.loops(&t.judged[0]) {
-		failed.refused = refusal.New(refusal.LoopDetected, fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", mostAlike, refused.Message))
+	if r.mode == gateway.ModeCall && r.isLoop(&t.choices[0]) {
+		failed.refused = refusal.New(refusal.LoopDetected, fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", maxEqualRefusals, refused.Message))
 		return failed
 	}
-	r.tell(&t.judged[0], outcomes[0])
+	r.appendTurn(&t.choices[0], outcomes[0])
 	return nil
 }
 
 // shown tells whether the application has seen some of the turn's text.
 func (t *turn) shown() bool {
-	for i := range t.judged {
-		if t.judged[i].shown {
+	for i := range t.choices {
+		if t.choices[i].shown {
 			return true
 		}
 	}
 	return false
 }
 
-// outcomes ends the decisions of a turn of which one was refused.
-func (r *run) outcomes(t *turn) [][]gateway.Outcome {
-	all := make([][]gateway.Outcome, len(t.judged))
-	for i := range t.judged {
-		j := &t.judged[i]
+// endDecisions ends the decisions of a turn of which one was refused.
+func (r *run) endDecisions(t *turn) [][]gateway.Outcome {
+	all := make([][]gateway.Outcome, len(t.choices))
+	for i := range t.choices {
+		j := &t.choices[i]
 		switch {
 		case j.decision.Refusal() == nil:
 			j.decision.Release() // it passed, and goes nowhere
@@ -287,21 +287,21 @@ func (r *run) outcomes(t *turn) [][]gateway.Outcome {
 	return all
 }
 
-// mendable tells whether another answer of the model could pass. A call that states no
+// repairable tells whether another answer of the model could pass. A call that states no
 // agent can be sent again with it where the model writes calls as text.
-func (r *run) mendable(refused *refusal.Error) bool {
+func (r *run) repairable(refused *refusal.Error) bool {
 	switch refused.Code {
 	case refusal.AgentRequired:
-		return r.route.Rules.Protocol == upstream.Text && r.agentStated()
+		return r.route.Rules.Protocol == upstream.Text && r.statesAgent()
 	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached, refusal.Canceled:
 		return false
 	}
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer
 }
 
-// loops notes the refused calls of a turn, and tells whether one of them was
+// isLoop notes the refused calls of a turn, and tells whether one of them was
 // refused so often.
-func (r *run) loops(j *judged) bool {
+func (r *run) isLoop(j *judgedChoice) bool {
 	looped := false
 	reports := j.decision.Reports
 	for i := range reports {
@@ -309,16 +309,16 @@ func (r *run) loops(j *judged) bool {
 			continue
 		}
 		key := refusedCall{tool: reports[i].Tool, arguments: j.digest(i), code: reports[i].Refusal.Code}
-		r.refused[key]++
-		looped = looped || r.refused[key] >= mostAlike
+		r.refusedCalls[key]++
+		looped = looped || r.refusedCalls[key] >= maxEqualRefusals
 	}
 	return looped
 }
 
 // digest is of what a report is on: the arguments where they were read, else all
 // that the model sent.
-func (j *judged) digest(i int) [sha256.Size]byte {
-	switch at := i - j.beside; {
+func (j *judgedChoice) digest(i int) [sha256.Size]byte {
+	switch at := i - j.textInputs; {
 	case j.decision.Reports[i].ArgumentsSHA256 != "":
 		return sha256.Sum256([]byte(j.decision.Reports[i].ArgumentsSHA256))
 	case at >= 0:

@@ -4,19 +4,19 @@ import (
 	"iter"
 )
 
-// mostMembers is how many members of objects that stand in one another may be open at
+// maxOpenMembers is how many members of objects that stand in one another may be open at
 // the same time: the search for duplicate names remembers all of these.
-const mostMembers = 1 << 14
+const maxOpenMembers = 1 << 14
 
-// crowded tells whether more than mostMembers are. What is no JSON is for others to
+// tooManyMembers tells whether more than maxOpenMembers are. What is no JSON is for others to
 // refuse.
-func crowded(raw []byte) bool {
+func tooManyMembers(raw []byte) bool {
 	var counts []int // of the members before the last, by the brackets that are open
 	open := 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
-			i = behindText(raw, i) - 1
+			i = stringEnd(raw, i) - 1
 		case '{', '[':
 			counts = append(counts, 0)
 		case '}', ']':
@@ -27,7 +27,7 @@ func crowded(raw []byte) bool {
 		case ':':
 			if last := len(counts) - 1; last >= 0 {
 				counts[last]++
-				if open++; open > mostMembers {
+				if open++; open > maxOpenMembers {
 					return true
 				}
 			}
@@ -39,28 +39,28 @@ func crowded(raw []byte) bool {
 // What follows takes apart JSON that was read strictly already, by its quotes and
 // brackets alone.
 
-// within takes apart an object, and tells whether it is one.
-func within(raw []byte) (object, bool) {
+// readMembers takes apart an object, and tells whether it is one.
+func readMembers(raw []byte) (object, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
 	o := object{}
-	for i := space(raw, 1); raw[i] != '}'; {
-		end := behindText(raw, i)
+	for i := skipSpace(raw, 1); raw[i] != '}'; {
+		end := stringEnd(raw, i)
 		name := raw[i:end]
-		i = space(raw, space(raw, end)+1) // behind the colon
-		end = behind(raw, i)
-		o = append(o, member{nameOf(name), raw[i:end:end]})
-		if i = space(raw, end); raw[i] == ',' {
-			i = space(raw, i+1)
+		i = skipSpace(raw, skipSpace(raw, end)+1) // behind the colon
+		end = valueEnd(raw, i)
+		o = append(o, member{memberName(name), raw[i:end:end]})
+		if i = skipSpace(raw, end); raw[i] == ',' {
+			i = skipSpace(raw, i+1)
 		}
 	}
 	return o, true
 }
 
-// nameOf is what the name of a member says. Those that every message has take no
+// memberName is what the name of a member says. Those that every message has take no
 // memory of their own.
-func nameOf(quoted []byte) string {
+func memberName(quoted []byte) string {
 	switch string(quoted[1 : len(quoted)-1]) {
 	case "role":
 		return "role"
@@ -83,7 +83,7 @@ func nameOf(quoted []byte) string {
 	case "tool_call_id":
 		return "tool_call_id"
 	}
-	name, _ := text(quoted)
+	name, _ := stringOf(quoted)
 	return name
 }
 
@@ -93,28 +93,28 @@ func elements(raw []byte) (_ iter.Seq2[int, []byte], ok bool) {
 		return nil, false
 	}
 	return func(yield func(int, []byte) bool) {
-		for n, i := 0, space(raw, 1); raw[i] != ']'; n++ {
-			end := behind(raw, i)
+		for n, i := 0, skipSpace(raw, 1); raw[i] != ']'; n++ {
+			end := valueEnd(raw, i)
 			if !yield(n, raw[i:end:end]) {
 				return
 			}
-			if i = space(raw, end); raw[i] == ',' {
-				i = space(raw, i+1)
+			if i = skipSpace(raw, end); raw[i] == ',' {
+				i = skipSpace(raw, i+1)
 			}
 		}
 	}, true
 }
 
-// space is the first byte from i on that is no whitespace.
-func space(raw []byte, i int) int {
+// skipSpace is the first byte from i on that is no whitespace.
+func skipSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// behindText is behind the string that begins at i.
-func behindText(raw []byte, i int) int {
+// stringEnd is behind the string that begins at i.
+func stringEnd(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		switch raw[i] {
 		case '\\':
@@ -126,12 +126,12 @@ func behindText(raw []byte, i int) int {
 	return len(raw)
 }
 
-// behind is behind the value that begins at i.
-func behind(raw []byte, i int) int {
+// valueEnd is behind the value that begins at i.
+func valueEnd(raw []byte, i int) int {
 	for depth := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
-			if i = behindText(raw, i) - 1; depth == 0 {
+			if i = stringEnd(raw, i) - 1; depth == 0 {
 				return i + 1
 			}
 		case '{', '[':

@@ -13,9 +13,9 @@ import (
 // relay is the content of one choice of a stream, on its way through the parser
 // to the application.
 type relay struct {
-	stream *gateway.Stream // nil: nothing came but white space, or it is judged whole
-	lead   []byte          // the white space
-	shown  bool
+	stream       *gateway.Stream // nil: nothing came but white space, or it is judged whole
+	leadingSpace []byte          // the white space
+	shown        bool
 }
 
 // refused tells whether the content is refused, whatever follows.
@@ -28,10 +28,10 @@ func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *g
 	return d
 }
 
-// ask asks the model for the next turn, and judges it. ctx is the request's own,
+// askModel asks the model for the next turn, and judges it. ctx is the request's own,
 // asking may end before it.
-func (r *run) ask(asking, ctx context.Context) (*turn, error) {
-	body, err := r.body()
+func (r *run) askModel(asking, ctx context.Context) (*turn, error) {
+	body, err := r.requestBody()
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func (r *run) ask(asking, ctx context.Context) (*turn, error) {
 		completion *upstream.Completion
 		relays     map[int]*relay
 	)
-	if r.out == nil {
+	if r.stream == nil {
 		completion, err = r.face.options.Client.Complete(asking, r.route, body)
 	} else {
 		relays = map[int]*relay{}
 		defer func() { abandon(ctx, relays) }()
-		completion, err = r.listen(asking, body, relays)
+		completion, err = r.readStream(asking, body, relays)
 	}
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (r *run) ask(asking, ctx context.Context) (*turn, error) {
 	for i := range completion.Choices {
 		c := &completion.Choices[i]
 		j := r.judge(ctx, c, relays[c.Index])
-		j.whole = r.out != nil && r.whole()
-		t.judged = append(t.judged, j)
+		j.buffered = r.stream != nil && r.buffersWhole()
+		t.choices = append(t.choices, j)
 	}
 	return t, nil
 }
@@ -74,26 +74,26 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 	}
 }
 
-// whole tells whether a stream is shown only once it has been judged: where that
+// buffersWhole tells whether a stream is shown only once it has been judged: where that
 // is asked for, and where what comes later decides on what came before.
-func (r *run) whole() bool {
+func (r *run) buffersWhole() bool {
 	rules := &r.route.Rules
 	native := rules.Protocol != upstream.Text
 	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.Present == upstream.AsContent)
 }
 
-// listen asks for a stream, shows of it what can be shown, and puts it together.
-func (r *run) listen(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
+// readStream asks for a stream, shows of it what can be shown, and puts it together.
+func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next, events, err := r.chunks(ctx, body)
+	next, events, err := r.openStream(ctx, body)
 	if err != nil {
 		return nil, err
 	}
 	defer events.Close()
 	all := r.face.options.Client.Assembler(r.route)
 	defer all.Release()
-	whole := r.whole()
+	whole := r.buffersWhole()
 	for {
 		chunk, err := next()
 		if errors.Is(err, io.EOF) {
@@ -108,20 +108,20 @@ func (r *run) listen(ctx context.Context, body []byte, relays map[int]*relay) (*
 		if whole {
 			continue
 		}
-		if err := r.relay(ctx, chunk, relays); err != nil {
+		if err := r.relayChunk(ctx, chunk, relays); err != nil {
 			return nil, err
 		}
 		// While more is at hand, what it releases is sent with it; the first is
 		// waited for.
-		if !r.out.begun || len(r.out.buffer) > maxHeld || !events.Ready() {
-			r.out.flush()
+		if !r.stream.begun || len(r.stream.buffer) > maxBuffered || !events.Ready() {
+			r.stream.flush()
 		}
 	}
 }
 
-// relay shows what a chunk releases.
-func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
-	from := origin{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
+// relayChunk shows what a chunk releases.
+func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
+	from := completionHead{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
 	for i := range chunk.Choices {
 		d := &chunk.Choices[i]
 		if d.Index >= r.request.n {
@@ -129,7 +129,7 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 		}
 		w := relays[d.Index]
 		if w == nil || !w.refused() {
-			r.out.members(from, d.Index, r.thoughts(nil, d.Delta.Extra))
+			r.stream.writeMembers(from, d.Index, r.appendReasoning(nil, d.Delta.Extra))
 		}
 		if d.Delta.Content == nil || *d.Delta.Content == "" {
 			continue
@@ -138,33 +138,33 @@ func (r *run) relay(ctx context.Context, chunk *upstream.Chunk, relays map[int]*
 			w = &relay{}
 			relays[d.Index] = w
 		}
-		r.said = append(r.said[:0], *d.Delta.Content...)
-		said := r.said
+		r.textBuffer = append(r.textBuffer[:0], *d.Delta.Content...)
+		said := r.textBuffer
 		if w.stream == nil {
-			if w.lead = append(w.lead, said...); blank(*d.Delta.Content) {
+			if w.leadingSpace = append(w.leadingSpace, said...); isBlank(*d.Delta.Content) {
 				continue
 			}
-			stream, err := r.admission.WithConstraints(r.terms()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
+			stream, err := r.admission.WithConstraints(r.constraints()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
 			if err != nil {
 				return err
 			}
-			w.stream, said, w.lead = stream, w.lead, nil
+			w.stream, said, w.leadingSpace = stream, w.leadingSpace, nil
 		}
 		if out := w.stream.Write(said); len(out) > 0 {
 			w.shown = true
 			var logprobs []byte
 			if string(out) == *d.Delta.Content {
-				logprobs = spelled(d.Extra.Lookup("logprobs"), *d.Delta.Content, nil)
+				logprobs = verifiedLogprobs(d.Extra.Lookup("logprobs"), *d.Delta.Content, nil)
 			}
-			r.out.text(from, d.Index, out, logprobs)
+			r.stream.writeText(from, d.Index, out, logprobs)
 		}
 	}
 	return nil
 }
 
-// chunks asks for a stream, and returns what reads it. Where Callgate runs tools,
+// openStream asks for a stream, and returns what reads it. Where Callgate runs tools,
 // comments are sent while the model is silent.
-func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
+func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
 	client := r.face.options.Client
 	if r.mode != gateway.ModeCall {
 		if events, err = client.Stream(ctx, r.route, body); err != nil {
@@ -173,7 +173,7 @@ func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.C
 		return events.Next, events, nil
 	}
 	const silent = "waiting for the model"
-	if err := r.out.waiting(silent, func() (err error) {
+	if err := r.stream.withHeartbeat(silent, func() (err error) {
 		events, err = client.Stream(ctx, r.route, body)
 		return err
 	}); err != nil {
@@ -183,7 +183,7 @@ func (r *run) chunks(ctx context.Context, body []byte) (next func() (*upstream.C
 		if events.Ready() {
 			return events.Next()
 		}
-		err = r.out.waiting(silent, func() (err error) {
+		err = r.stream.withHeartbeat(silent, func() (err error) {
 			chunk, err = events.Next()
 			return err
 		})

@@ -29,32 +29,32 @@ func (u *usage) add(turn *upstream.Usage) {
 	if turn == nil {
 		return
 	}
-	u.tokens = saturated(u.tokens, spent(turn))
+	u.tokens = saturatingAdd(u.tokens, tokensOf(turn))
 	u.turns++
 	u.raw = turn.Raw
-	if !callFree(u.raw) {
+	if !holdsNoCall(u.raw) {
 		u.raw = fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, turn.PromptTokens, turn.CompletionTokens, turn.TotalTokens)
 	}
 	value, err := parser.ReadValue(u.raw, maxUsageDepth)
 	if object, ok := value.(map[string]any); err == nil && ok {
-		u.sum = sumOf(u.sum, object)
+		u.sum = addObjects(u.sum, object)
 	}
 }
 
-// spent is how many tokens a turn has taken; 0 where the provider does not say.
-func spent(turn *upstream.Usage) int64 {
+// tokensOf is how many tokens a turn has taken; 0 where the provider does not say.
+func tokensOf(turn *upstream.Usage) int64 {
 	if turn == nil {
 		return 0
 	}
-	return max(turn.TotalTokens, saturated(turn.PromptTokens, turn.CompletionTokens))
+	return max(turn.TotalTokens, saturatingAdd(turn.PromptTokens, turn.CompletionTokens))
 }
 
-// saturated adds two numbers that are not negative.
-func saturated(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
+// saturatingAdd adds two numbers that are not negative.
+func saturatingAdd(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
 
-// sumOf adds the numbers of two objects, member by member. Of anything else
+// addObjects adds the numbers of two objects, member by member. Of anything else
 // the later stands.
-func sumOf(a, b map[string]any) map[string]any {
+func addObjects(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {
 		return b
@@ -63,9 +63,9 @@ func sumOf(a, b map[string]any) map[string]any {
 		switch v := v.(type) {
 		case map[string]any:
 			before, _ := out[name].(map[string]any)
-			out[name] = sumOf(before, v)
+			out[name] = addObjects(before, v)
 		case json.Number:
-			out[name] = added(out[name], v)
+			out[name] = addNumbers(out[name], v)
 		default:
 			out[name] = v
 		}
@@ -73,7 +73,7 @@ func sumOf(a, b map[string]any) map[string]any {
 	return out
 }
 
-func added(a any, b json.Number) any {
+func addNumbers(a any, b json.Number) any {
 	before, ok := a.(json.Number)
 	if !ok {
 		return b
@@ -91,8 +91,8 @@ func added(a any, b json.Number) any {
 	return json.Number(strconv.FormatFloat(p+q, 'g', -1, 64))
 }
 
-// json is the usage as an answer has it; nil where nothing is known of it.
-func (u *usage) json() []byte {
+// encode is the usage as an answer has it; nil where nothing is known of it.
+func (u *usage) encode() []byte {
 	if u.turns <= 1 {
 		return slices.Clone(u.raw)
 	}

@@ -25,8 +25,8 @@ func (m members) set(name string, value any) {
 	m[name], _ = wrapper.Marshal(value)
 }
 
-// answer writes a value as JSON in which nothing hides.
-func (f *Face) answer(c *gin.Context, status int, value any) {
+// write writes a value as JSON in which nothing hides.
+func (f *Face) write(c *gin.Context, status int, value any) {
 	body, err := wrapper.Marshal(value)
 	if err != nil {
 		f.options.Log.Error("an answer could not be encoded", "error", err)
@@ -45,22 +45,22 @@ func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 	if err != nil || json.Unmarshal(raw, &said) != nil {
 		said = members{"message": json.RawMessage(`"Callgate failed."`)} // a refusal always encodes: it holds text and numbers
 	}
-	f.fail(c, refused.Code, refused.Stage, said)
+	f.writeError(c, refused.Code, refused.Stage, said)
 	c.Abort()
 }
 
-// fail answers with an error of the protocol's for which nothing was run.
-func (f *Face) fail(c *gin.Context, code refusal.Code, stage refusal.Stage, said members) {
+// writeError answers with an error of the protocol's for which nothing was run.
+func (f *Face) writeError(c *gin.Context, code refusal.Code, stage refusal.Stage, said members) {
 	status := statusOf(code, stage)
 	switch status {
 	case http.StatusUnauthorized:
 		c.Header("WWW-Authenticate", "Bearer")
 	case http.StatusUnprocessableEntity:
-		if parameters := parametersOf(said); len(parameters) > 0 {
+		if parameters := parameterErrors(said); len(parameters) > 0 {
 			said.set("parameter_errors", parameters)
 		}
 	}
-	f.answer(c, status, said)
+	f.write(c, status, said)
 }
 
 // statusOf is the class of an error for which nothing was run. The protocol knows
@@ -80,8 +80,8 @@ func statusOf(code refusal.Code, stage refusal.Stage) int {
 	return http.StatusBadRequest
 }
 
-// parametersOf maps each argument that is wrong to what is wrong with it.
-func parametersOf(said members) map[string]string {
+// parameterErrors maps each argument that is wrong to what is wrong with it.
+func parameterErrors(said members) map[string]string {
 	var violations []struct{ Path, Message string }
 	if json.Unmarshal(said["violations"], &violations) != nil {
 		return nil
@@ -102,9 +102,9 @@ func parametersOf(said members) map[string]string {
 	return all
 }
 
-// executed tells whether an error is one of a tool that was called, or may have
+// wasExecuted tells whether an error is one of a tool that was called, or may have
 // been: from its dispatch on a call has no other.
-func executed(code refusal.Code, stage refusal.Stage) bool {
+func wasExecuted(code refusal.Code, stage refusal.Stage) bool {
 	switch code {
 	case refusal.StoreUnavailable, refusal.IdempotencyConflict:
 		return false
@@ -128,8 +128,8 @@ type failure struct {
 	Error    members  `json:"error"`
 }
 
-// outcome answers with what became of a call.
-func (f *Face) outcome(c *gin.Context, id string, o gateway.Outcome, took time.Duration) {
+// writeOutcome answers with what became of a call.
+func (f *Face) writeOutcome(c *gin.Context, id string, o gateway.Outcome, took time.Duration) {
 	own := id == ""
 	if own {
 		id = o.CallID
@@ -139,16 +139,16 @@ func (f *Face) outcome(c *gin.Context, id string, o gateway.Outcome, took time.D
 		duration = &ms
 	}
 	if o.Pending {
-		f.answer(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: pending(own)})
+		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: pendingError(own)})
 		return
 	}
-	value, said, err := taken(o)
+	value, said, err := splitResult(o)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Wrap, err))
 		return
 	}
 	if said == nil {
-		f.answer(c, http.StatusOK, success{CallID: id, Duration: duration, Success: true, Value: value})
+		f.write(c, http.StatusOK, success{CallID: id, Duration: duration, Success: true, Value: value})
 		return
 	}
 	var code refusal.Code
@@ -160,18 +160,18 @@ func (f *Face) outcome(c *gin.Context, id string, o gateway.Outcome, took time.D
 	switch {
 	case len(o.Challenges) > 0:
 		said.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
-		f.answer(c, http.StatusBadRequest, said)
-	case executed(code, stage):
+		f.write(c, http.StatusBadRequest, said)
+	case wasExecuted(code, stage):
 		_, later := said["retry_after_ms"]
 		said.set("can_retry", later || code == refusal.CallInProgress)
-		f.answer(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: said})
+		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: said})
 	default:
-		f.fail(c, code, stage, said)
+		f.writeError(c, code, stage, said)
 	}
 }
 
-// taken takes a result apart: the tool's own value, or the members of a refusal.
-func taken(o gateway.Outcome) (value json.RawMessage, said members, err error) {
+// splitResult takes a result apart: the tool's own value, or the members of a refusal.
+func splitResult(o gateway.Outcome) (value json.RawMessage, said members, err error) {
 	var r struct {
 		Result struct {
 			Output json.RawMessage `json:"output"`
@@ -194,10 +194,10 @@ func taken(o gateway.Outcome) (value json.RawMessage, said members, err error) {
 	return r.Result.Output, nil, nil
 }
 
-// pending is the error of a call whose tool will answer later. Whoever has given it
+// pendingError is the error of a call whose tool will answer later. Whoever has given it
 // an id of their own asks again by that. Who has not must not send the same again,
 // since that would be another call, but has to put our id in it.
-func pending(own bool) members {
+func pendingError(own bool) members {
 	message := "The tool has the call and has not answered yet. Send the same call with the same call_id again later, and you are told what became of it."
 	if own {
 		message = "The tool has the call and has not answered yet. Do not send it again as it was. With this call_id in it, it is not run again, and you are told what became of it."

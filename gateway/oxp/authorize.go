@@ -47,5 +47,5 @@ func (f *Face) authorization(c *gin.Context, a server.Request) {
 		f.refuse(c, refusal.From(refusal.Execute, err))
 		return
 	}
-	f.answer(c, http.StatusOK, map[string]string{"status": status})
+	f.write(c, http.StatusOK, map[string]string{"status": status})
 }

@@ -24,14 +24,14 @@ const (
 // MaxBody is the longest body, in bytes, for a longest input.
 func MaxBody(maxBytes int) int { return maxBytes + 64<<10 }
 
-// asked is the body of a call:
+// callRequest is the body of a call:
 //
 //	{"tool_id", "call_id"?, "trace_id"?, "input"?, "context"?: {"user_id"?, …}}
-type asked struct {
-	tool, version string // the version is exact, or empty for the highest
-	id            string // empty where the caller has none
-	trace, user   string
-	input         []byte // as it stood; nobody has judged it yet
+type callRequest struct {
+	tool, version   string // the version is exact, or empty for the highest
+	callID          string // empty where the caller has none
+	traceID, userID string
+	input           []byte // as it stood; nobody has judged it yet
 }
 
 var (
@@ -41,7 +41,7 @@ var (
 
 // readBody reads a body, which is closed. Its error says what is wrong. The input is
 // the kernel's to judge: a call is refused for it, and written down as one.
-func readBody(data []byte) (asked, error) {
+func readBody(data []byte) (callRequest, error) {
 	rest := data
 	from, to := parser.Span(data, "input")
 	if from < to {
@@ -50,26 +50,26 @@ func readBody(data []byte) (asked, error) {
 	}
 	value, err := parser.ReadValue(rest, maxBodyDepth)
 	if err != nil {
-		return asked{}, err
+		return callRequest{}, err
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return asked{}, errors.New("found no object; expected one with tool_id")
+		return callRequest{}, errors.New("found no object; expected one with tool_id")
 	}
 	if _, there := object["tool_id"]; !there {
-		return asked{}, errors.New(`"tool_id" is missing`)
+		return callRequest{}, errors.New(`"tool_id" is missing`)
 	}
-	a := asked{input: []byte("{}")}
+	a := callRequest{input: []byte("{}")}
 	for name, v := range object {
 		switch name {
 		case "tool_id":
 			err = a.readTool(v)
 		case "call_id":
-			if a.id, err = text(name, v, maxCallID); err == nil && a.id == "" {
+			if a.callID, err = readText(name, v, maxCallID); err == nil && a.callID == "" {
 				err = errors.New(`"call_id" is empty`)
 			}
 		case "trace_id":
-			a.trace, err = text(name, v, server.MaxValueBytes)
+			a.traceID, err = readText(name, v, server.MaxValueBytes)
 		case "input":
 			a.input = data[from:to:to]
 		case "context":
@@ -80,13 +80,13 @@ func readBody(data []byte) (asked, error) {
 			err = fmt.Errorf("unknown member %s", parser.Quote(name))
 		}
 		if err != nil {
-			return asked{}, err
+			return callRequest{}, err
 		}
 	}
 	return a, nil
 }
 
-func (a *asked) readTool(v any) error {
+func (a *callRequest) readTool(v any) error {
 	id, ok := v.(string)
 	parts := toolID.FindStringSubmatch(id)
 	if !ok || len(id) > maxToolID || parts == nil {
@@ -101,7 +101,7 @@ func (a *asked) readTool(v any) error {
 
 // readContext reads for whom the call is. No tool asks for more here: what a tool
 // needs is the operator's, and what a caller would send is not passed on.
-func (a *asked) readContext(v any) (err error) {
+func (a *callRequest) readContext(v any) (err error) {
 	object, ok := v.(map[string]any)
 	if !ok {
 		return errors.New(`"context" must be an object`)
@@ -117,13 +117,13 @@ func (a *asked) readContext(v any) (err error) {
 		}
 	}
 	if v, there := object["user_id"]; there {
-		a.user, err = text("context.user_id", v, server.MaxValueBytes)
+		a.userID, err = readText("context.user_id", v, server.MaxValueBytes)
 	}
 	return err
 }
 
-// text reads a bounded string that shows as it is.
-func text(name string, v any, most int) (string, error) {
+// readText reads a bounded string that shows as it is.
+func readText(name string, v any, most int) (string, error) {
 	s, ok := v.(string)
 	if !ok {
 		return "", fmt.Errorf("%q must be a string", name)
@@ -134,13 +134,13 @@ func text(name string, v any, most int) (string, error) {
 	return s, nil
 }
 
-// request is what is asked of the kernel. What a header says too must be the same.
-func (a *asked) request(r gateway.Request) (gateway.Request, *refusal.Error) {
+// kernelRequest is what is asked of the kernel. What a header says too must be the same.
+func (a *callRequest) kernelRequest(r gateway.Request) (gateway.Request, *refusal.Error) {
 	for _, said := range []struct {
 		header *string
 		body   string
 		what   string
-	}{{&r.User, a.user, "context.user_id"}, {&r.ID, a.trace, "trace_id"}} {
+	}{{&r.User, a.userID, "context.user_id"}, {&r.ID, a.traceID, "trace_id"}} {
 		if said.body != "" && *said.header != "" && *said.header != said.body {
 			return r, bad("A header says something else than %q of the body.", said.what)
 		}

@@ -161,7 +161,7 @@ func FuzzBody(f *testing.F) {
 		if r.status != 200 && r.status != 400 && r.status != 422 {
 			t.Fatalf("%q: %d %s", body, r.status, r.raw)
 		}
-		asked, ok := oxp.Asks(body)
+		asked, ok := oxp.ReadInput(body)
 		if ok && !strings.Contains(string(body), asked) && asked != "{}" {
 			t.Fatalf("%q asks %q", body, asked)
 		}

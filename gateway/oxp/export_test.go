@@ -2,12 +2,12 @@ package oxp
 
 // For tests.
 var (
-	StatusOf = statusOf
-	Executed = executed
+	StatusOf    = statusOf
+	WasExecuted = wasExecuted
 )
 
-// Asks is the input of a body that is a call.
-func Asks(body []byte) (input string, ok bool) {
+// ReadInput is the input of a body that is a call.
+func ReadInput(body []byte) (input string, ok bool) {
 	a, err := readBody(body)
 	return string(a.input), err == nil
 }

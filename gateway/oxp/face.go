@@ -79,19 +79,19 @@ const (
 )
 
 // Mount puts the face behind a door.
-func (f *Face) Mount(d *server.Server) {
-	for _, r := range f.routes(d.Draining) {
-		d.Mount(r)
+func (f *Face) Mount(s *server.Server) {
+	for _, r := range f.routes(s.Draining) {
+		s.Mount(r)
 	}
 }
 
 func (f *Face) routes(draining func() bool) []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: pathHealth, Pool: server.Free, Public: true, Refuse: f.refuse, Serve: f.health(draining)},
-		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.tools},
-		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: understood, Serve: f.call,
+		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.tools},
+		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.call,
 			MaxBody: func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }},
-		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse, Admit: understood, Serve: f.authorization},
+		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse, Admit: checkVersion, Serve: f.authorization},
 	}
 }
 
@@ -99,10 +99,10 @@ func (f *Face) routes(draining func() bool) []server.Route {
 func (f *Face) health(draining func() bool) func(*gin.Context, server.Request) {
 	return func(c *gin.Context, _ server.Request) {
 		if draining() || f.options.CheckReady != nil && f.options.CheckReady() != nil {
-			f.answer(c, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
+			f.write(c, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
 			return
 		}
-		f.answer(c, http.StatusOK, map[string]string{"status": "ready"})
+		f.write(c, http.StatusOK, map[string]string{"status": "ready"})
 	}
 }
 
@@ -130,7 +130,7 @@ func (f *Face) tools(c *gin.Context, a server.Request) {
 			items = append(items, definition{t.ID, t.Wire, t.Description, t.Version, t.InputSchema, t.OutputSchema})
 		}
 	}
-	f.answer(c, http.StatusOK, map[string][]definition{"items": items})
+	f.write(c, http.StatusOK, map[string][]definition{"items": items})
 }
 
 // call judges and executes.
@@ -140,7 +140,7 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 		f.refuse(c, bad("The body is not a call: %v.", err))
 		return
 	}
-	request, refused := asked.request(a.Request)
+	request, refused := asked.kernelRequest(a.Request)
 	if refused != nil {
 		f.refuse(c, refused)
 		return
@@ -153,8 +153,8 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 		Name: name, Wire: asked.tool, Alphabet: gateway.OXP, Version: asked.version, Arguments: asked.input,
 	}}}
 	key := ""
-	if asked.id != "" {
-		key = "oxp " + asked.id // which no key of another face begins with
+	if asked.callID != "" {
+		key = "oxp " + asked.callID // which no key of another face begins with
 	}
 	start := time.Now()
 	o := f.options.Kernel.Handle(c.Request.Context(), request, key)
@@ -163,5 +163,5 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
 	}
-	f.outcome(c, asked.id, o, time.Since(start))
+	f.writeOutcome(c, asked.callID, o, time.Since(start))
 }

@@ -331,17 +331,17 @@ func TestOXP15And16Parameters(t *testing.T) {
 	}
 }
 
-// executed are the codes of tools that were called and have no result.
-var executed = []refusal.Code{refusal.ToolFailed, refusal.ToolUnavailable, refusal.AddressBlocked, refusal.OutcomeUnknown, refusal.ToolTimeout, refusal.InvalidResult, refusal.ResultTooLarge}
+// executedCodes are the codes of tools that were called and have no result.
+var executedCodes = []refusal.Code{refusal.ToolFailed, refusal.ToolUnavailable, refusal.AddressBlocked, refusal.OutcomeUnknown, refusal.ToolTimeout, refusal.InvalidResult, refusal.ResultTooLarge}
 
 // TestOXP08And23ExecutionErrors: a tool that was called and has no result is 200.
 func TestOXP08And23ExecutionErrors(t *testing.T) {
 	h := open(t, nil)
-	for _, code := range executed {
+	for _, code := range executedCodes {
 		refused := refusal.New(code, "It is so.").WithCause(errors.New("canary"))
 		h.tool.gives(fails(refused))
 		r := h.call(search[:len(search)-1] + `,"trace_id":"` + string(code) + `"}`) // the same call
-		if code != executed[0] {
+		if code != executedCodes[0] {
 			r = h.call(`{"tool_id":"web.search","input":{"query":"x"}}`)
 		}
 		if r.status != 200 || r.Success == nil || *r.Success || r.Error == nil || r.Error.Code != string(code) || r.Error.Message != "It is so." || *r.Error.CanRetry || r.Value != nil || strings.Contains(r.raw, "canary") {
@@ -379,8 +379,8 @@ func TestOXP30Classes(t *testing.T) {
 		if got := oxp.StatusOf(code, refused.Stage); got != want {
 			t.Errorf("%s is %d, want %d", code, got, want)
 		}
-		ran := slices.Contains(executed, code) || code == refusal.CallInProgress
-		if got := oxp.Executed(code, refused.Stage); got != ran {
+		ran := slices.Contains(executedCodes, code) || code == refusal.CallInProgress
+		if got := oxp.WasExecuted(code, refused.Stage); got != ran {
 			t.Errorf("%s: executed is %v", code, got)
 		}
 	}
@@ -388,7 +388,7 @@ func TestOXP30Classes(t *testing.T) {
 		t.Errorf("wrong_type of a body is %d", got)
 	}
 	for stage, ran := range map[refusal.Stage]bool{refusal.Execute: true, refusal.Wrap: true, refusal.Log: false, refusal.Any: false, refusal.Schema: false} {
-		if oxp.Executed(refusal.Internal, stage) != ran {
+		if oxp.WasExecuted(refusal.Internal, stage) != ran {
 			t.Errorf("internal at %s", stage)
 		}
 	}

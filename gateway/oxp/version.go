@@ -12,9 +12,9 @@ const Version = "1.0"
 // headerVersion names it, as net/http writes the name.
 const headerVersion = "Oxp-Version"
 
-// understood refuses requests of another version. A caller that names none takes
+// checkVersion refuses requests of another version. A caller that names none takes
 // what there is.
-func understood(c *gin.Context) *refusal.Error {
+func checkVersion(c *gin.Context) *refusal.Error {
 	values := c.Request.Header[headerVersion]
 	switch {
 	case len(values) == 0:

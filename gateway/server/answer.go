@@ -7,42 +7,42 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// unreadTime is how long is waited for a body that nobody here reads.
-const unreadTime = 500 * time.Millisecond
+// unreadBodyTimeout is how long is waited for a body that nobody here reads.
+const unreadBodyTimeout = 500 * time.Millisecond
 
-// pieceSize is how much of an answer its client must take within the time for that.
-const pieceSize = 256 << 10
+// chunkSize is how much of an answer its client must take within the time for that.
+const chunkSize = 256 << 10
 
-// answer is what a request is answered with, on its way to the client. A client that
+// responseWriter is what a request is answered with, on its way to the client. A client that
 // does not take it holds its slot no longer than Options.WriteTimeout: then the connection
 // is cut. A long answer has that time for each piece, and so has each event of a stream.
 // A face that sets deadlines of its own is left to it.
-type answer struct {
+type responseWriter struct {
 	http.ResponseWriter
-	time  time.Duration
-	until time.Time
-	own   bool // the face sets the deadlines
-	// unread says that there is a body which was not read to its end. net/http reads a
+	timeout       time.Duration
+	deadline      time.Time
+	faceDeadlines bool // the face sets the deadlines
+	// unreadBody says that there is a body which was not read to its end. net/http reads a
 	// little of it when the answer begins, so that its sender hears the answer.
-	unread bool
-	// begins is called once, before anything is written; nil is nothing.
-	begins func()
+	unreadBody bool
+	// onBegin is called once, before anything is written; nil is nothing.
+	onBegin func()
 }
 
-// answerOf is the answer to a request.
-func answerOf(c *gin.Context) *answer {
-	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().(*answer)
+// responseOf is the answer to a request.
+func responseOf(c *gin.Context) *responseWriter {
+	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().(*responseWriter)
 }
 
-func (a *answer) WriteHeader(status int) {
-	a.begin()
+func (a *responseWriter) WriteHeader(status int) {
+	a.beforeWrite()
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answer) Write(p []byte) (n int, err error) {
+func (a *responseWriter) Write(p []byte) (n int, err error) {
 	for {
-		a.begin()
-		piece := p[n:min(n+pieceSize, len(p))]
+		a.beforeWrite()
+		piece := p[n:min(n+chunkSize, len(p))]
 		written, err := a.ResponseWriter.Write(piece)
 		if n += written; err != nil || n == len(p) {
 			return n, err
@@ -51,42 +51,42 @@ func (a *answer) Write(p []byte) (n int, err error) {
 }
 
 // Flush sends what was written.
-func (a *answer) Flush() {
-	a.begin()
+func (a *responseWriter) Flush() {
+	a.beforeWrite()
 	_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that has left is noticed by the next write
 }
 
 // SetWriteDeadline is for the face.
-func (a *answer) SetWriteDeadline(until time.Time) error {
-	a.own = true
+func (a *responseWriter) SetWriteDeadline(until time.Time) error {
+	a.faceDeadlines = true
 	return http.NewResponseController(a.ResponseWriter).SetWriteDeadline(until)
 }
 
 // Unwrap leads to the connection.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// begin gives the client its time for what is written next.
-func (a *answer) begin() {
-	if a.begins != nil {
-		begins := a.begins
-		a.begins = nil
+// beforeWrite gives the client its time for what is written next.
+func (a *responseWriter) beforeWrite() {
+	if a.onBegin != nil {
+		begins := a.onBegin
+		a.onBegin = nil
 		begins()
 	}
-	if a.unread {
-		a.unread = false
-		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now().Add(unreadTime))
+	if a.unreadBody {
+		a.unreadBody = false
+		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 	}
-	if a.own {
+	if a.faceDeadlines {
 		return
 	}
 	// To set a deadline costs more than to write a little: one stands for a while.
-	if until := time.Now().Add(a.time); until.Sub(a.until) > a.time/32 {
+	if until := time.Now().Add(a.timeout); until.Sub(a.deadline) > a.timeout/32 {
 		// A connection that cannot bear deadlines is one that a test made.
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(until)
-		a.until = until
+		a.deadline = until
 	}
 }
 
 // KeepBody has the body of a request count until it is answered, and not only until its
 // answer begins: for faces that still need the body then.
-func KeepBody(c *gin.Context) { answerOf(c).begins = nil }
+func KeepBody(c *gin.Context) { responseOf(c).onBegin = nil }

@@ -18,9 +18,9 @@ import (
 const (
 	keyTrace   = "callgate.trace"
 	keyRefused = "callgate.refused"
-	keyAsked   = "callgate.asked"
-	keyPlace   = "callgate.place"
-	keyWho     = "callgate.who"
+	keyRequest = "callgate.request"
+	keySlot    = "callgate.slot"
+	keyClient  = "callgate.client"
 )
 
 // LogRefusal remembers why a request was refused, for its line in the log. Nil is no
@@ -43,7 +43,7 @@ func RetryAfter(c *gin.Context, refused *refusal.Error) {
 }
 
 // observe continues the trace, counts the request, and writes its line.
-func (d *Server) observe(c *gin.Context) {
+func (s *Server) observe(c *gin.Context) {
 	start := time.Now()
 	route := c.FullPath()
 	if route == "" {
@@ -51,22 +51,22 @@ func (d *Server) observe(c *gin.Context) {
 	}
 	t := continueTrace(c.Request.Header[headerTrace])
 	c.Set(keyTrace, t)
-	c.Header(headerTrace, t.answer())
-	done := d.options.Metrics.Request(route)
+	c.Header(headerTrace, t.responseHeader())
+	done := s.options.Metrics.Request(route)
 	defer func() {
 		status := c.Writer.Status()
 		done(status)
-		d.line(c, route, status, time.Since(start))
+		s.logRequest(c, route, status, time.Since(start))
 	}()
 	c.Next()
 }
 
-// line writes what happened to one request: nothing in it is a value of the
+// logRequest writes what happened to one request: nothing in it is a value of the
 // model, a credential, or a name that a caller chose.
-func (d *Server) line(c *gin.Context, route string, status int, took time.Duration) {
+func (s *Server) logRequest(c *gin.Context, route string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	attributes := []slog.Attr{
-		slog.String("method", method(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
+		slog.String("method", methodName(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Int64("micros", took.Microseconds()), slog.String("call_id", c.Writer.Header().Get(HeaderCallID)),
 		slog.String("trace_id", traceOf(c).id),
 	}
@@ -81,11 +81,11 @@ func (d *Server) line(c *gin.Context, route string, status int, took time.Durati
 			level = slog.LevelError
 		}
 	}
-	d.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
+	s.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
 }
 
-// method names a method that HTTP defines; any other is the caller's own word.
-func method(m string) string {
+// methodName names a method that HTTP defines; any other is the caller's own word.
+func methodName(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch:
 		return m
@@ -93,17 +93,17 @@ func method(m string) string {
 	return "other"
 }
 
-// contain turns a panic into an answer. The log is told of what kind it was: its
+// recoverPanic turns a panic into an answer. The log is told of what kind it was: its
 // value may hold what a caller sent. The caller is told nothing, and where it was
 // told a part already, the connection is cut.
-func contain(r Route) gin.HandlerFunc {
+func recoverPanic(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
 			p := recover()
 			if p == nil {
 				return
 			}
-			refused := refusal.From(refusal.Any, fmt.Errorf("panic: %s", kindOf(p)))
+			refused := refusal.From(refusal.Any, fmt.Errorf("panic: %s", panicKind(p)))
 			if c.Writer.Written() {
 				LogRefusal(c, refused)
 				panic(http.ErrAbortHandler)
@@ -114,9 +114,9 @@ func contain(r Route) gin.HandlerFunc {
 	}
 }
 
-// kindOf is what may be told of a panic: the words of the runtime's own, else a
+// panicKind is what may be told of a panic: the words of the runtime's own, else a
 // type.
-func kindOf(p any) string {
+func panicKind(p any) string {
 	if e, ok := p.(runtime.Error); ok {
 		return e.Error()
 	}

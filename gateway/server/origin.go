@@ -26,44 +26,44 @@ type AllowedOrigins struct {
 // Check refuses requests from web pages that are not allowed, and requests to another
 // name than the gateway's.
 func (p AllowedOrigins) Check(r *http.Request) *refusal.Error {
-	if refused := p.host(r); refused != nil {
+	if refused := p.checkHost(r); refused != nil {
 		return refused
 	}
-	return p.origin(r)
+	return p.checkOrigin(r)
 }
 
-// origin refuses pages that are not allowed: a browser sends an Origin with every request
+// checkOrigin refuses pages that are not allowed: a browser sends an Origin with every request
 // that could act. A page can send text across sites without asking first, and a gateway
 // that needs no credential would take the page for a caller of this machine.
-func (p AllowedOrigins) origin(r *http.Request) *refusal.Error {
+func (p AllowedOrigins) checkOrigin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
-	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || onThisMachine(r) && local(origins[0])) {
+	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || isLocalConnection(r) && isLoopbackOrigin(origins[0])) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "Pages of this Origin may not ask here (server.origins).")
 }
 
-// host refuses requests to a name that its owner has pointed at this machine: a browser
+// checkHost refuses requests to a name that its owner has pointed at this machine: a browser
 // takes the answer for one of the page's own site, and lets the page read it.
-func (p AllowedOrigins) host(r *http.Request) *refusal.Error {
-	here := onThisMachine(r)
-	if !here && len(p.Hosts) == 0 || here && loopback(nameOf(r.Host)) || p.hosts(r.Host) {
+func (p AllowedOrigins) checkHost(r *http.Request) *refusal.Error {
+	here := isLocalConnection(r)
+	if !here && len(p.Hosts) == 0 || here && isLoopback(hostname(r.Host)) || p.allowsHost(r.Host) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "The Host is no name of this gateway: not this machine, not one of server.hosts, and not that of an origin which is configured (server.origins).")
 }
 
-// hosts tells whether a Host is a name of the gateway, or that of an origin which may
+// allowsHost tells whether a Host is a name of the gateway, or that of an origin which may
 // ask.
-func (p AllowedOrigins) hosts(host string) bool {
-	return slices.Contains(p.Hosts, nameOf(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
+func (p AllowedOrigins) allowsHost(host string) bool {
+	return slices.Contains(p.Hosts, hostname(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
 		u, err := url.Parse(origin)
 		return err == nil && u.Host == host
 	})
 }
 
-// onThisMachine tells whether a connection does not leave the machine.
-func onThisMachine(r *http.Request) bool {
+// isLocalConnection tells whether a connection does not leave the machine.
+func isLocalConnection(r *http.Request) bool {
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {
 		return false
@@ -72,14 +72,14 @@ func onThisMachine(r *http.Request) bool {
 	return err == nil && to.Addr().Unmap().IsLoopback()
 }
 
-// local tells whether an origin is a page of this machine.
-func local(origin string) bool {
+// isLoopbackOrigin tells whether an origin is a page of this machine.
+func isLoopbackOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && loopback(u.Hostname())
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && isLoopback(u.Hostname())
 }
 
-// nameOf is a host without its port, or brackets, in lower case.
-func nameOf(host string) string {
+// hostname is a host without its port, or brackets, in lower case.
+func hostname(host string) string {
 	u, err := url.Parse("http://" + host)
 	if err != nil || u.Host != host {
 		return ""
@@ -87,8 +87,8 @@ func nameOf(host string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// loopback tells whether a name or an address can only be this machine.
-func loopback(name string) bool {
+// isLoopback tells whether a name or an address can only be this machine.
+func isLoopback(name string) bool {
 	if name == "localhost" {
 		return true
 	}

@@ -31,17 +31,17 @@ const (
 	Free
 )
 
-// share is the part of a bound that is reserved.
-const share = 5
+// reservedShare is the part of a bound that is reserved.
+const reservedShare = 5
 
-// reserve is a fifth of a bound, at least one.
-func reserve(of int) int { return max(of/share, 1) }
+// reservedOf is a fifth of a bound, at least one.
+func reservedOf(of int) int { return max(of/reservedShare, 1) }
 
 // pools are the slots of what is being answered.
 type pools struct{ calls, reserved, streams *quota }
 
 func newPools(most int) pools {
-	return pools{calls: newQuota(int64(most)), reserved: newQuota(int64(reserve(most))), streams: newQuota(int64(most))}
+	return pools{calls: newQuota(int64(most)), reserved: newQuota(int64(reservedOf(most))), streams: newQuota(int64(most))}
 }
 
 // quotas are the slots that a lane may take, the first that is free before the
@@ -56,30 +56,30 @@ func (l pools) quotas(lane Pool) []*quota {
 	return []*quota{l.calls}
 }
 
-func (l pools) inFlight() int { return int(l.calls.held() + l.reserved.held() + l.streams.held()) }
+func (l pools) inFlight() int { return int(l.calls.used() + l.reserved.used() + l.streams.used()) }
 
-// bound refuses what comes while too many requests are being answered, or too many of
+// limitInFlight refuses what comes while too many requests are being answered, or too many of
 // the same caller. A body that drips must not keep others out: requests count once
 // they are there.
-func (d *Server) bound(r Route) gin.HandlerFunc {
+func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if r.Pool == Free {
 			c.Next()
 			return
 		}
-		who := c.GetString(keyWho)
-		in := d.pools.enter(r.Pool, who)
-		if in == nil && r.Completes != nil && r.Completes(c.MustGet(keyAsked).(Request)) {
-			in = d.pools.enter(Reserved, who)
+		who := c.GetString(keyClient)
+		in := s.pools.acquire(r.Pool, who)
+		if in == nil && r.Completes != nil && r.Completes(c.MustGet(keyRequest).(Request)) {
+			in = s.pools.acquire(Reserved, who)
 		}
 		if in == nil {
-			r.Refuse(c, d.shed())
+			r.Refuse(c, s.overloaded())
 			return
 		}
-		defer func() { in.slots.give(who, 1) }()
-		c.Set(keyPlace, in)
+		defer func() { in.quota.release(who, 1) }()
+		c.Set(keySlot, in)
 		if r.Pool == Streams {
-			ctx, done := d.untilDrained(c.Request.Context())
+			ctx, done := s.untilDrained(c.Request.Context())
 			defer done()
 			c.Request = c.Request.WithContext(ctx)
 		}
@@ -87,50 +87,50 @@ func (d *Server) bound(r Route) gin.HandlerFunc {
 	}
 }
 
-// enter takes a slot of a lane; nil where none is free.
-func (l pools) enter(lane Pool, who string) *place {
+// acquire takes a slot of a lane; nil where none is free.
+func (l pools) acquire(lane Pool, who string) *slot {
 	for _, slots := range l.quotas(lane) {
 		if slots.take(who, 1, 0) {
-			return &place{slots}
+			return &slot{slots}
 		}
 	}
 	return nil
 }
 
-// place is where a request has its slot.
-type place struct{ slots *quota }
+// slot is where a request has its slot.
+type slot struct{ quota *quota }
 
 // Park has a request of the lane Calls wait for something that its client brings by
 // another request. It waits in the lane Streams, so that it takes nothing from those
 // who bring it, and its context ends when the door drains; then it takes its turn among
 // calls again. A refusal says that there was no room to wait, or is no turn any more.
-func (d *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
-	in, who := c.MustGet(keyPlace).(*place), c.GetString(keyWho)
-	if !d.pools.streams.take(who, 1, 0) {
-		return d.shed()
+func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
+	in, who := c.MustGet(keySlot).(*slot), c.GetString(keyClient)
+	if !s.pools.streams.take(who, 1, 0) {
+		return s.overloaded()
 	}
-	in.slots.give(who, 1)
-	in.slots = d.pools.streams
-	ctx, done := d.untilDrained(c.Request.Context())
+	in.quota.release(who, 1)
+	in.quota = s.pools.streams
+	ctx, done := s.untilDrained(c.Request.Context())
 	defer done()
 	wait(ctx)
-	if !d.pools.calls.await(ctx, who) {
+	if !s.pools.calls.wait(ctx, who) {
 		if cause := c.Request.Context().Err(); errors.Is(cause, context.Canceled) {
 			return refusal.New(refusal.Canceled, "The client left while the request waited.").WithCause(cause)
 		}
-		return d.shed()
+		return s.overloaded()
 	}
-	in.slots.give(who, 1)
-	in.slots = d.pools.calls
+	in.quota.release(who, 1)
+	in.quota = s.pools.calls
 	return nil
 }
 
 // untilDrained is a context that ends when the door drains, too.
-func (d *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
+func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-d.draining:
+		case <-s.draining:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -138,17 +138,17 @@ func (d *Server) untilDrained(ctx context.Context) (_ context.Context, done func
 	return ctx, cancel
 }
 
-// moreHeld is how many bytes beyond MaxBodyBytes bodies of a route may hold.
-func (d *Server) moreHeld(r Route) int64 {
+// extraBodyBytes is how many bytes beyond MaxBodyBytes bodies of a route may hold.
+func (s *Server) extraBodyBytes(r Route) int64 {
 	if r.Pool == Reserved {
-		return d.options.MaxBodyBytes / share
+		return s.options.MaxBodyBytes / reservedShare
 	}
 	return 0
 }
 
-// shed is the refusal for what is too much.
-func (d *Server) shed() *refusal.Error {
-	d.options.Metrics.Shed()
+// overloaded is the refusal for what is too much.
+func (s *Server) overloaded() *refusal.Error {
+	s.options.Metrics.Shed()
 	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
 	refused.RetryAfterMS = 1000
 	return refused

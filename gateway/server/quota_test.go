@@ -23,8 +23,8 @@ func TestPoolHalves(t *testing.T) {
 			if rest > 0 && !p.Take("two", rest) || p.Take("two", c.half) {
 				t.Errorf("of %d, two has not just %d", c.most, rest)
 			}
-			p.Give("one", c.half)
-			p.Give("two", rest)
+			p.Release("one", c.half)
+			p.Release("two", rest)
 			if taken, holders, _ := p.State(); taken != 0 || holders != 0 {
 				t.Errorf("of %d, %d are taken by %d in the end", c.most, taken, holders)
 			}
@@ -40,7 +40,7 @@ func TestPoolTurns(t *testing.T) {
 	waits := func(ctx context.Context, who string) {
 		_, _, before := p.State()
 		go func() {
-			if p.Await(ctx, who) {
+			if p.Wait(ctx, who) {
 				order <- who
 			} else {
 				order <- who + " gave up"
@@ -64,23 +64,23 @@ func TestPoolTurns(t *testing.T) {
 	if got := <-order; got != "three gave up" {
 		t.Errorf("first %s", got)
 	}
-	p.Give("two", 1)
+	p.Release("two", 1)
 	if got := <-order; got != "four" {
 		t.Errorf("then %s", got)
 	}
 	if p.Take("six", 1) {
 		t.Error("one who comes was before those who wait")
 	}
-	p.Give("one", 1)
+	p.Release("one", 1)
 	if got := <-order; got != "one" {
 		t.Errorf("then %s", got)
 	}
-	p.Give("four", 1)
+	p.Release("four", 1)
 	if got := <-order; got != "five" {
 		t.Errorf("at last %s", got)
 	}
-	p.Give("one", 1)
-	p.Give("five", 1)
+	p.Release("one", 1)
+	p.Release("five", 1)
 	if taken, holders, waiting := p.State(); taken != 0 || holders != 0 || waiting != 0 {
 		t.Errorf("%d are taken by %d, and %d wait", taken, holders, waiting)
 	}
@@ -100,12 +100,12 @@ func TestPoolUnderLoad(t *testing.T) {
 					if rand.N(2) == 0 {
 						go cancel()
 					}
-					if p.Await(ctx, who) {
+					if p.Wait(ctx, who) {
 						if taken, _, _ := p.State(); taken > most {
 							t.Errorf("%d are taken", taken)
 						}
 						runtime.Gosched()
-						p.Give(who, 1)
+						p.Release(who, 1)
 					}
 					cancel()
 				}

@@ -58,9 +58,9 @@ type Request struct {
 const mediaJSON = "application/json"
 
 // Mount adds a route. It must not be called once requests are served.
-func (d *Server) Mount(r Route) {
+func (s *Server) Mount(r Route) {
 	if r.Refuse == nil {
-		r.Refuse = d.options.Refuse
+		r.Refuse = s.options.Refuse
 	}
 	if r.RefuseOrigin == nil {
 		r.RefuseOrigin = r.Refuse
@@ -68,20 +68,20 @@ func (d *Server) Mount(r Route) {
 	if len(r.MediaTypes) == 0 {
 		r.MediaTypes, r.ExpectedMedia = []string{mediaJSON}, mediaJSON
 	}
-	d.refusals[r.Path] = r.Refuse
-	d.engine.Handle(r.Method, r.Path, d.observe, contain(r), d.receive(r), d.bound(r), func(c *gin.Context) {
-		asked := c.MustGet(keyAsked).(Request)
-		c.Set(keyAsked, nil) // the face alone holds the body from now on
-		r.Serve(c, asked)
+	s.refusals[r.Path] = r.Refuse
+	s.engine.Handle(r.Method, r.Path, s.observe, recoverPanic(r), s.receive(r), s.limitInFlight(r), func(c *gin.Context) {
+		request := c.MustGet(keyRequest).(Request)
+		c.Set(keyRequest, nil) // the face alone holds the body from now on
+		r.Serve(c, request)
 	})
 }
 
 // receive reads the request. Who asks is settled before anything of its body is read,
 // on every route that is not Open. What the body holds counts until it is answered, or
 // until the answer begins; see Keep.
-func (d *Server) receive(r Route) gin.HandlerFunc {
+func (s *Server) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if refused := d.options.AllowedOrigins.Check(c.Request); refused != nil {
+		if refused := s.options.AllowedOrigins.Check(c.Request); refused != nil {
 			r.RefuseOrigin(c, refused)
 			return
 		}
@@ -89,53 +89,53 @@ func (d *Server) receive(r Route) gin.HandlerFunc {
 		if r.MaxBody != nil {
 			limit = r.MaxBody()
 		}
-		asked, refused := d.readHead(c, r, limit)
+		request, refused := s.readHead(c, r, limit)
 		if refused != nil && c.Request.ContentLength != 0 && (refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
 			c.Header("Connection", "close") // else net/http would read some of the body before it answers
 		}
 		if refused == nil && r.MaxBody != nil {
-			body := &counted{ReadCloser: c.Request.Body, held: d.held, who: c.GetString(keyWho), more: d.moreHeld(r)}
-			answerOf(c).begins = body.release
+			body := &countedBody{ReadCloser: c.Request.Body, quota: s.bodyBytes, client: c.GetString(keyClient), extra: s.extraBodyBytes(r)}
+			responseOf(c).onBegin = body.release
 			defer body.release()
-			asked.Body, refused = d.readAll(c, body, limit)
+			request.Body, refused = s.readBody(c, body, limit)
 		}
 		if refused != nil {
 			r.Refuse(c, refused)
 			return
 		}
-		c.Set(keyAsked, asked)
+		c.Set(keyRequest, request)
 		c.Next()
 	}
 }
 
 // readHead reads the head of a request, and says who asks. A refusal that comes before
 // that is of the head alone.
-func (d *Server) readHead(c *gin.Context, r Route, limit int) (asked Request, refused *refusal.Error) {
+func (s *Server) readHead(c *gin.Context, r Route, limit int) (request Request, refused *refusal.Error) {
 	if r.Public && r.Admit != nil {
 		refused = r.Admit(c)
 	}
 	if refused == nil {
-		asked, refused = readHead(c, r)
+		request, refused = readHead(c, r)
 	}
 	if refused == nil && r.Admit != nil && !r.Public {
 		refused = r.Admit(c)
 	}
 	if refused == nil && r.MaxBody != nil {
-		asked.Media, refused = announced(c.Request, r, limit)
+		request.Media, refused = checkBodyHeaders(c.Request, r, limit)
 	}
 	if refused != nil {
-		return asked, refused
+		return request, refused
 	}
-	who := asked.CallerAddress
+	who := request.CallerAddress
 	switch {
 	case !r.Public:
 		var err error
-		if who, err = d.options.Identify(c.Request.Context(), &asked.Request); err != nil {
-			return asked, refusal.From(refusal.Identity, err)
+		if who, err = s.options.Identify(c.Request.Context(), &request.Request); err != nil {
+			return request, refusal.From(refusal.Identity, err)
 		}
 	case r.ClientKey != nil:
 		who = r.ClientKey(c)
 	}
-	c.Set(keyWho, who)
-	return asked, nil
+	c.Set(keyClient, who)
+	return request, nil
 }

@@ -64,43 +64,43 @@ type Options struct {
 // Server answers requests. It is safe for concurrent use once everything is
 // mounted.
 type Server struct {
-	options  Options
-	engine   *gin.Engine
-	refusals map[string]func(*gin.Context, *refusal.Error) // by the path of a route
-	pools    pools
-	held     *quota        // bytes of bodies
-	draining chan struct{} // closed by Drain
-	drain    sync.Once
+	options   Options
+	engine    *gin.Engine
+	refusals  map[string]func(*gin.Context, *refusal.Error) // by the path of a route
+	pools     pools
+	bodyBytes *quota        // bytes of bodies
+	draining  chan struct{} // closed by Drain
+	drain     sync.Once
 }
 
 // The defaults of Options.
 const (
-	defaultInFlight = 256
-	defaultHeld     = 256 << 20
-	defaultBodyTime = 30 * time.Second
-	defaultTakeTime = 30 * time.Second
+	defaultMaxInFlight  = 256
+	defaultMaxBodyBytes = 256 << 20
+	defaultBodyTimeout  = 30 * time.Second
+	defaultWriteTimeout = 30 * time.Second
 )
 
 // New returns a door that leads nowhere yet.
 func New(options Options) *Server {
 	if options.MaxInFlight <= 0 {
-		options.MaxInFlight = defaultInFlight
+		options.MaxInFlight = defaultMaxInFlight
 	}
 	if options.MaxBodyBytes <= 0 {
-		options.MaxBodyBytes = defaultHeld
+		options.MaxBodyBytes = defaultMaxBodyBytes
 	}
 	if options.BodyTimeout <= 0 {
-		options.BodyTimeout = defaultBodyTime
+		options.BodyTimeout = defaultBodyTimeout
 	}
 	if options.WriteTimeout <= 0 {
-		options.WriteTimeout = defaultTakeTime
+		options.WriteTimeout = defaultWriteTimeout
 	}
 	if options.Identify == nil {
-		options.Identify = nobody
+		options.Identify = rejectAll
 	}
-	d := &Server{
+	s := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
-		pools: newPools(options.MaxInFlight), held: newQuota(options.MaxBodyBytes),
+		pools: newPools(options.MaxInFlight), bodyBytes: newQuota(options.MaxBodyBytes),
 	}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
@@ -116,51 +116,51 @@ func New(options Options) *Server {
 	e.ContextWithFallback = true
 
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", d.ready)
-	e.NoRoute(d.observe, func(c *gin.Context) {
-		d.options.Refuse(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
+	e.GET("/readyz", s.ready)
+	e.NoRoute(s.observe, func(c *gin.Context) {
+		s.options.Refuse(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
 	})
-	e.NoMethod(d.observe, func(c *gin.Context) {
-		refuse, mounted := d.refusals[c.Request.URL.Path]
+	e.NoMethod(s.observe, func(c *gin.Context) {
+		refuse, mounted := s.refusals[c.Request.URL.Path]
 		if !mounted {
-			refuse = d.options.Refuse
+			refuse = s.options.Refuse
 		}
 		refuse(c, refusal.New(refusal.MethodNotAllowed, "This path does not take this method."))
 	})
-	d.engine = e
-	return d
+	s.engine = e
+	return s
 }
 
-// nobody refuses all requests: no function was given that identifies callers.
-func nobody(context.Context, *gateway.Request) (string, error) {
+// rejectAll refuses all requests: no function was given that identifies callers.
+func rejectAll(context.Context, *gateway.Request) (string, error) {
 	return "", errors.New("the door was not told how to identify callers")
 }
 
 // ServeHTTP answers one request.
-func (d *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
 		// A body whose length its head did not state: whoever forwarded it may have
 		// seen another end of it, so nothing else is read from this connection
 		// (RFC 9112, section 6.1).
 		w.Header().Set("Connection", "close")
 	}
-	if d.Draining() {
+	if s.Draining() {
 		// Who is told so asks on a connection of its own next, and never on one that
 		// is closed while its request is on the way.
 		w.Header().Set("Connection", "close")
 	}
-	d.engine.ServeHTTP(&answer{ResponseWriter: w, time: d.options.WriteTimeout, unread: r.ContentLength != 0}, r)
+	s.engine.ServeHTTP(&responseWriter{ResponseWriter: w, timeout: s.options.WriteTimeout, unreadBody: r.ContentLength != 0}, r)
 }
 
 // Drain makes the door say that it is not ready, for the time until it is shut
 // down. Requests are still answered, each as the last of its connection; those of
 // the lane Streams end.
-func (d *Server) Drain() { d.drain.Do(func() { close(d.draining) }) }
+func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
 // Draining tells whether Drain was called.
-func (d *Server) Draining() bool {
+func (s *Server) Draining() bool {
 	select {
-	case <-d.draining:
+	case <-s.draining:
 		return true
 	default:
 		return false
@@ -168,14 +168,14 @@ func (d *Server) Draining() bool {
 }
 
 // InFlight is how many requests are being answered.
-func (d *Server) InFlight() int { return d.pools.inFlight() }
+func (s *Server) InFlight() int { return s.pools.inFlight() }
 
-func (d *Server) ready(c *gin.Context) {
-	if d.Draining() {
+func (s *Server) ready(c *gin.Context) {
+	if s.Draining() {
 		c.String(http.StatusServiceUnavailable, "draining\n")
 		return
 	}
-	if unready := d.options.CheckReady; unready != nil && unready() != nil {
+	if unready := s.options.CheckReady; unready != nil && unready() != nil {
 		c.String(http.StatusServiceUnavailable, "not ready\n")
 		return
 	}

@@ -25,8 +25,8 @@ func continueTrace(values []string) trace {
 	return trace{id: randomHex(16), flags: "00"}
 }
 
-// answer is the header to answer with: the same trace, a span of our own.
-func (t trace) answer() string { return "00-" + t.id + "-" + randomHex(8) + "-" + t.flags }
+// responseHeader is the header to answer with: the same trace, a span of our own.
+func (t trace) responseHeader() string { return "00-" + t.id + "-" + randomHex(8) + "-" + t.flags }
 
 // sampled tells whether the caller traces the request: the lowest bit of the
 // flags, which are two hexadecimal digits.
