@@ -11,10 +11,10 @@ import (
 )
 
 // Assembler puts the chunks of one stream together; doc.go has the rules. The
-// zero value is ready, and keeps as much as an upstream does by default. Its errors
-// are *refusal.Error, and last.
+// zero value is ready, with the default bound of bytes. Its errors are *refusal.Error;
+// after one, every call returns it.
 type Assembler struct {
-	maxBytes   int // bytes that may be kept; 0 is the default
+	maxBytes   int // bound of bytes; 0 is defaultMaxBody
 	bytes      int
 	budget     *memoryBudget
 	completion Completion // without its choices
@@ -24,7 +24,7 @@ type Assembler struct {
 	err        *refusal.Error
 }
 
-// choiceAssembly is one choice on its way.
+// choiceAssembly is one choice while its chunks arrive.
 type choiceAssembly struct {
 	content, refusal []byte
 	hasContent       bool
@@ -34,25 +34,25 @@ type choiceAssembly struct {
 	messageExtra     mergedMembers // of the message
 	choiceExtra      mergedMembers // of the choice
 	calls            []*callAssembly
-	byIndex          map[int]*callAssembly // the call last begun at each index
+	byIndex          map[int]*callAssembly // the call last started at each index
 	byID             map[string]*callAssembly
 	lastIndex        int // the highest index
 }
 
-// callAssembly is one call on its way.
+// callAssembly is one call while its pieces arrive.
 type callAssembly struct {
 	ToolCall
 	extra mergedMembers
 }
 
-// Assembler returns one that keeps as much of a stream as an answer of the route
-// may be long that is not streamed, and as there is room for. Release it.
+// Assembler returns an assembler for a stream of the route, bounded by the route's MaxBody and
+// by the client's memory budget. Release it.
 func (c *Client) Assembler(route *Route) *Assembler {
 	return &Assembler{maxBytes: route.definition.MaxBody, budget: &c.budget}
 }
 
-// Release gives back the room that the assembler takes. It is safe to call twice;
-// nothing can be added any more.
+// Release returns the assembler's bytes to the memory budget. It is safe to call twice.
+// Add fails from then on.
 func (a *Assembler) Release() {
 	a.budget.release(a.bytes)
 	a.budget, a.bytes = nil, 0
@@ -61,7 +61,7 @@ func (a *Assembler) Release() {
 	}
 }
 
-// Add takes in the next chunk.
+// Add adds the next chunk.
 func (a *Assembler) Add(chunk *Chunk) error {
 	if a.err != nil {
 		return a.err
@@ -82,7 +82,7 @@ func (a *Assembler) Add(chunk *Chunk) error {
 	return a.err
 }
 
-// Complete returns the completion, once each choice that began has ended.
+// Complete returns the completion; it fails if a choice has no finish_reason yet.
 func (a *Assembler) Complete() (*Completion, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -141,8 +141,7 @@ func (a *Assembler) choiceAt(index int) *choiceAssembly {
 	return c
 }
 
-// add takes in what a chunk brings, and returns by how many bytes the choice has
-// grown.
+// add adds one delta, and returns by how many bytes the choice has grown.
 func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
 	if text := delta.Delta.Content; text != nil {
 		c.content, c.hasContent = append(c.content, *text...), true
@@ -167,7 +166,7 @@ func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
 	return grown, nil
 }
 
-// addToolDelta adds a piece to its call, or begins a call with it.
+// addToolDelta adds a piece to its call, or starts a call with it.
 func (c *choiceAssembly) addToolDelta(d *ToolDelta) (grown int, err error) {
 	index := d.Index
 	if index < 0 { // a whole call
@@ -195,7 +194,7 @@ func (c *choiceAssembly) addToolDelta(d *ToolDelta) (grown int, err error) {
 	return grown + len(d.Arguments) + call.extra.add(d.Extra, concatStrings), nil
 }
 
-// startToolCall starts a call at an index at which before, where it is not nil, is.
+// startToolCall starts a call at an index; before is the previous call there, or nil.
 func (c *choiceAssembly) startToolCall(before *callAssembly, index int, d *ToolDelta) (*callAssembly, error) {
 	switch {
 	case before != nil && before.ID == "":
@@ -220,7 +219,7 @@ func (c *choiceAssembly) startToolCall(before *callAssembly, index int, d *ToolD
 	return call, nil
 }
 
-// assembled is what was put together.
+// assembled returns the choice built from all deltas.
 func (c *choiceAssembly) assembled(index int) Choice {
 	out := Choice{Index: index, FinishReason: c.finishReason, Extra: c.choiceExtra.extra()}
 	m := &out.Message

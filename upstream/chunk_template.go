@@ -6,23 +6,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// chunkTemplate reads chunks that are the one before but for some strings, as most of
-// a stream are: what stands around a string decides what it is, so that another
-// string in its place makes another chunk of the same form. Whatever differs
-// elsewhere, or is no strict string, is not read here. The zero value reads
-// nothing.
+// chunkTemplate is a fast path for chunks that equal the last parsed chunk except for the
+// text in its string slots, as most chunks of a stream do. The bytes around a slot determine
+// its meaning, so a chunk with the same bytes and other strings has the same structure. A
+// document that differs anywhere else, or has an invalid string in a slot, does not match and
+// is parsed in full. The zero value matches nothing.
 type chunkTemplate struct {
-	document []byte // the document that it was cut from
+	document []byte // the parsed document that the template was made from
 	slots    []slot // in their order
-	chunk    *Chunk // what that document says; nil: there is none
+	chunk    *Chunk // the parsed document; nil: there is no template
 
-	filled filledChunk // what was read last
+	filled filledChunk // the last match
 }
 
-// slot is a string that may be another one.
+// slot is a string literal of the document that may differ in the next chunk.
 type slot struct {
 	start, end int // of the literal
-	extra      int // which member of Chunk.Extra it is; inContent
+	extra      int // index in Chunk.Extra, or inContent
 }
 
 const (
@@ -30,17 +30,17 @@ const (
 	maxSlots  = 8
 )
 
-// filledChunk is a chunk with what it does not share with its model.
+// filledChunk is a chunk made from the template: the parts that it does not share with it.
 type filledChunk struct {
 	chunk   Chunk
 	choice  [1]DeltaChoice
 	content string
 	extra   Extra
-	scratch []byte // of the string that is read
+	scratch []byte // buffer of unquoted
 }
 
-// learn makes the stencil of a document that was read. Only the content of one
-// choice makes one.
+// learn makes a template from a parsed document. Only a document with exactly one choice and
+// one content string makes one; any other leaves no template.
 func (s *chunkTemplate) learn(document []byte, c *Chunk, holes []slot) {
 	s.chunk = nil
 	contents := 0
@@ -55,8 +55,8 @@ func (s *chunkTemplate) learn(document []byte, c *Chunk, holes []slot) {
 	s.document, s.slots, s.chunk = append(s.document[:0], document...), append(s.slots[:0], holes...), c
 }
 
-// match reads a document of the same form; nil is any other. The chunk holds until
-// the next is read.
+// match returns the chunk of a document that matches the template, else nil. The chunk is valid
+// until the next call.
 func (s *chunkTemplate) match(document []byte) *Chunk {
 	if s.chunk == nil {
 		return nil
@@ -80,8 +80,7 @@ func (s *chunkTemplate) match(document []byte) *Chunk {
 	return s.fill(&found)
 }
 
-// fill makes the chunk whose strings were found. They hold no more than literals
-// do, but are not known to be strict.
+// fill makes the chunk from the strings found in the slots, which have not been validated yet.
 func (s *chunkTemplate) fill(found *[maxSlots][]byte) *Chunk {
 	f := &s.filled
 	f.chunk, f.choice[0] = *s.chunk, s.chunk.Choices[0]
@@ -104,7 +103,7 @@ func (s *chunkTemplate) fill(found *[maxSlots][]byte) *Chunk {
 	return &f.chunk
 }
 
-// unquoted is what a literal says. It holds until the next is read.
+// unquoted decodes a string literal. The result is valid until the next call.
 func (f *filledChunk) unquoted(raw []byte) ([]byte, error) {
 	for _, c := range raw {
 		if c == '\\' || c >= 0x80 {
@@ -116,8 +115,8 @@ func (f *filledChunk) unquoted(raw []byte) ([]byte, error) {
 	return raw[1 : len(raw)-1], nil
 }
 
-// stringLiteralLength is the length of the string that b begins with; 0 where it begins with
-// none, or with one that holds a control character.
+// stringLiteralLength returns the length of the string literal that b starts with; 0 if there
+// is none, or if it holds a control character.
 func stringLiteralLength(b []byte) int {
 	if len(b) == 0 || b[0] != '"' {
 		return 0

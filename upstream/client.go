@@ -12,24 +12,24 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Options are what a client needs of its surroundings. The zero value is usable.
+// Options configure a Client. The zero value is usable.
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	// Certificates that may sign for upstreams; nil is the system's pool.
 	Certificates *x509.CertPool
-	// MaxBufferedBytes bounds the bytes of all answers that are on their way; 0 is 256 MiB.
-	// Beyond it they are overloaded.
+	// MaxBufferedBytes bounds the bytes of all answers being received; 0 is 256 MiB.
+	// An answer beyond it fails with overloaded.
 	MaxBufferedBytes int64
-	// Observe is told of each attempt, as it ends or its stream begins. It must
+	// Observe is called for each attempt when it ends or its stream begins. It must
 	// not block.
 	Observe func(Attempt)
 }
 
-// Attempt is how one request to an upstream went.
+// Attempt is the outcome of one request to an upstream.
 type Attempt struct {
 	Upstream string
-	Status   int          // of the answer; 0 where there was none
-	Code     refusal.Code // empty where the answer could be used so far, or is the provider's own refusal
+	Status   int          // of the answer; 0 if there was none
+	Code     refusal.Code // empty if the answer is usable so far, or is the provider's own 4xx
 	Took     time.Duration
 }
 
@@ -42,8 +42,8 @@ const (
 	readBuffer     = 16 << 10 // what one read of a fast stream takes
 )
 
-// Client asks upstreams. Its connections outlive every Set: they are kept by
-// host. It is safe for concurrent use.
+// Client sends requests to upstreams. Its connections are pooled by host and outlive every Set.
+// It is safe for concurrent use.
 type Client struct {
 	now       func() time.Time
 	observe   func(Attempt)
@@ -51,7 +51,7 @@ type Client struct {
 	budget    memoryBudget
 }
 
-// NewClient returns a client. Close it to give up its idle connections.
+// NewClient returns a client. Close it to close its idle connections.
 func NewClient(options Options) *Client {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -82,10 +82,10 @@ func NewClient(options Options) *Client {
 	}
 }
 
-// Close gives up the connections that nothing uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Complete asks for a completion that is not streamed. body is the whole JSON
+// Complete requests a completion without streaming. body is the whole JSON
 // request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,
 // overloaded) or a *StatusError.
 func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
@@ -107,8 +107,8 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 	return completion, nil
 }
 
-// Stream asks for a stream, and returns it once its first byte is there. The
-// error is as that of Complete. Close the stream, also after its end.
+// Stream requests a stream, and returns it once its first byte has arrived. Its
+// errors are those of Complete. Close the stream, also after its end.
 func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events *Events, err error) {
 	defer recoverPanic(&err)
 	a, err := c.send(ctx, route, body, "text/event-stream")

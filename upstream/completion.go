@@ -7,14 +7,14 @@ type Completion struct {
 	ID, Model string
 	Created   int64
 	Choices   []Choice // by index, from 0, without gaps; at least one
-	Usage     *Usage   // nil: the provider did not say
-	Extra     Extra    // system_fingerprint, service_tier and what else stood beside them
+	Usage     *Usage   // nil if the provider sent none
+	Extra     Extra    // system_fingerprint, service_tier and all other members
 }
 
 // Choice is one of the n answers that were asked for.
 type Choice struct {
 	Index        int
-	FinishReason string // empty where a completion that was not streamed has none
+	FinishReason string // may be empty if the completion was not streamed
 	Message      Message
 	Extra        Extra // logprobs and the like
 }
@@ -24,7 +24,7 @@ type Message struct {
 	Content   *string // nil: null or absent
 	Refusal   *string
 	ToolCalls []ToolCall
-	// FunctionCall tells that the legacy member function_call stood there.
+	// FunctionCall reports that the message has the legacy member function_call.
 	FunctionCall bool
 	Extra        Extra // reasoning, reasoning_content, annotations, audio and the like
 }
@@ -32,26 +32,26 @@ type Message struct {
 // ToolCall is one native call.
 type ToolCall struct {
 	Index int    // its place in the message
-	ID    string // empty where the provider gave none
-	// Type is what the provider wrote; empty, where it wrote none, is a function.
+	ID    string // empty if the provider sent none
+	// Type is as the provider wrote it; empty, if it wrote none, means function.
 	Type      string
-	Name      string // of the function; empty where there is none
-	Arguments []byte // of the function, unescaped; empty where there are none
+	Name      string // of the function; empty if there is none
+	Arguments []byte // of the function, unescaped; empty if there are none
 	Extra     Extra  // custom, extra_content and the like
 }
 
-// Usage is what a completion cost. Raw has all that the provider says of it.
+// Usage is how many tokens a completion took. Raw is the provider's whole usage object.
 type Usage struct {
 	PromptTokens, CompletionTokens, TotalTokens int64
 	Raw                                         []byte // one JSON object
 }
 
-// Chunk is one event of a stream. It holds until the next is asked for; its
-// strings, and the bytes in it, stay valid. Nothing in it is to be changed.
+// Chunk is one event of a stream. It is valid until the next call of Events.Next; its
+// strings and byte slices stay valid. It must not be modified.
 type Chunk struct {
 	ID, Model string
 	Created   int64
-	Choices   []DeltaChoice // may be empty: the usage comes so
+	Choices   []DeltaChoice // may be empty, as in the chunk with the usage
 	Usage     *Usage
 	Extra     Extra
 }
@@ -84,7 +84,7 @@ type ToolDelta struct {
 	Extra     Extra
 }
 
-// Extra are the members of an object that have no field, in their order.
+// Extra are the members of an object that have no field here, in their order.
 type Extra []Member
 
 // Member is one member of an object.
@@ -93,7 +93,7 @@ type Member struct {
 	Value []byte // strict JSON
 }
 
-// Lookup returns the value of a member, nil where there is none.
+// Lookup returns the value of a member, or nil.
 func (x Extra) Lookup(name string) []byte {
 	for _, m := range x {
 		if m.Name == name {
@@ -110,7 +110,7 @@ func (x Extra) object() []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b, _ = jsontext.AppendQuote(b, m.Name) // a name that was read is valid UTF-8
+		b, _ = jsontext.AppendQuote(b, m.Name) // a parsed name is valid UTF-8
 		b = append(b, ':')
 		b = append(b, m.Value...)
 	}

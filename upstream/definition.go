@@ -2,8 +2,8 @@ package upstream
 
 import "time"
 
-// Definition is one upstream, as the operator wrote it. Defaults has the values
-// of what is left out.
+// Definition is one upstream as the operator configured it. Defaults returns the values
+// of the optional fields.
 type Definition struct {
 	Name    string
 	BaseURL string // ends before /chat/completions
@@ -22,10 +22,10 @@ type Definition struct {
 	MaxEvents    int // events of a stream
 }
 
-// Model is a model, or all whose names begin alike, of an upstream.
+// Model is a model of an upstream, or all models with a common prefix.
 type Model struct {
-	ID    string // what the application says: a name, prefix* or *
-	As    string // what the provider is told; empty is what the application says
+	ID    string // in the application's request: a name, prefix* or *
+	As    string // sent to the provider; empty is the application's name
 	Rules *Rules // nil: those of the upstream
 }
 
@@ -37,7 +37,7 @@ type Timeouts struct {
 	Total     time.Duration // from first to last, attempts and pauses included
 }
 
-// Protocol is the way in which a model says its calls.
+// Protocol is how a model writes calls.
 type Protocol string
 
 // The protocols.
@@ -55,7 +55,7 @@ const (
 	Orchestrate Mode = "orchestrate" // Callgate
 )
 
-// Presentation is how a call of the text protocol is shown to the application.
+// Presentation is how a call is shown to the application.
 type Presentation string
 
 // The presentations.
@@ -64,7 +64,7 @@ const (
 	AsContent   Presentation = "content"
 )
 
-// Treatment is what becomes of something that may stand beside calls.
+// Treatment says what to do with parts of an answer beside its calls.
 type Treatment string
 
 // The treatments.
@@ -74,17 +74,16 @@ const (
 	Refuse Treatment = "refuse"
 )
 
-// Buffer is what is held back of a stream.
+// Buffer says how much of a stream is held back.
 type Buffer string
 
 // The buffers.
 const (
-	Parser Buffer = "parser" // what may still become a fault
-	Whole  Buffer = "whole"  // all, until it has been judged
+	Parser Buffer = "parser" // only what may still become a fault
+	Whole  Buffer = "whole"  // everything, until the answer was judged
 )
 
-// Rules say how the completions of a model are treated. This package checks
-// their form and hands them on.
+// Rules say how completions of a model are treated. This package only validates them.
 type Rules struct {
 	Protocol     Protocol
 	Modes        []Mode // allowed ones; the first is the default
@@ -94,8 +93,8 @@ type Rules struct {
 	Reasoning    Treatment // reasoning members: pass or drop
 	Audio        Treatment // speech, whose transcript is judged: pass or drop
 	StreamBuffer Buffer
-	// RequestMembers are members of a request that are sent on besides those that are
-	// known to call no tools at the provider.
+	// RequestMembers are members of a request that are forwarded in addition to those on
+	// the built-in list.
 	RequestMembers []string
 	Repairs        int           // refused completions in a row that go back to the model
 	Steps          int           // turns of one orchestrated run
@@ -105,7 +104,7 @@ type Rules struct {
 
 const defaultMaxBody = 16 << 20
 
-// Defaults returns a definition that lacks a name, a base URL and models.
+// Defaults returns a definition without a name, a base URL and models.
 func Defaults() Definition {
 	return Definition{
 		Rules: Rules{

@@ -2,37 +2,38 @@ package upstream
 
 import "bytes"
 
-// maxMergeDepth bounds how deep objects are joined: below, the last stands.
+// maxMergeDepth bounds how deep objects are merged: below it, the last value replaces the one
+// before.
 const maxMergeDepth = 8
 
-// memberCost is about what a member takes beside its name and its value.
+// memberCost is about how many bytes a member takes in addition to its name and value.
 const memberCost = 256
 
-// mergeMode is what becomes of a member that comes again.
+// mergeMode says how strings of a repeated member are merged.
 type mergeMode int
 
 const (
-	replaceStrings mergeMode = iota // the last string stands
-	concatStrings                   // strings are pieces of one
+	replaceStrings mergeMode = iota // the last string replaces the one before
+	concatStrings                   // strings are pieces of one string
 )
 
-// mergedMembers gather the members that the pieces of an answer bring. Of a member that
-// comes again, arrays and objects are joined, and strings where they are pieces;
-// of anything else the last stands. null takes nothing away.
+// mergedMembers merges the unknown members of all chunks of an answer. When a member is
+// repeated, arrays are appended, objects merged, and strings concatenated or replaced by mode;
+// any other value replaces the one before. null changes nothing.
 type mergedMembers struct {
 	names  []string
 	byName map[string]*mergedMember
 	depth  int
 }
 
-// mergedMember is one member on its way: raw JSON, or the members of an object.
+// mergedMember is the value of one member so far: raw JSON, or the members of an object.
 type mergedMember struct {
 	raw        []byte
 	emptyArray bool // an array without elements
 	members    *mergedMembers
 }
 
-// add takes in members, and returns by how many bytes the piles have grown.
+// add merges members, and returns by how many bytes the result has grown.
 func (ps *mergedMembers) add(x Extra, m mergeMode) (grown int) {
 	for i := range x {
 		p := ps.byName[x[i].Name]
@@ -74,7 +75,7 @@ func (p *mergedMember) add(value []byte, m mergeMode, depth int) (grown int) {
 	return grown + len(p.raw) - before
 }
 
-// appendElements adds those of another array. Both are well formed, as they stand.
+// appendElements appends the elements of another array. Both are valid JSON.
 func (p *mergedMember) appendElements(value []byte) {
 	if isEmptyArray(value) {
 		return
@@ -86,22 +87,22 @@ func (p *mergedMember) appendElements(value []byte) {
 	p.raw, p.emptyArray = append(p.raw, value[1:]...), false
 }
 
-// isEmptyArray tells whether a value is an array without elements.
+// isEmptyArray reports whether a value is an array without elements.
 func isEmptyArray(value []byte) bool {
 	return value[0] == '[' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 }
 
-// membersOf reads an object that has been read before.
+// membersOf parses an object that was validated before.
 func membersOf(raw []byte) Extra {
 	var x Extra
 	r := reader{trusted: true}
 	if err := r.document(raw, func(name []byte) error { return r.keepExtra(&x, name) }); err != nil {
-		return nil // it was read strictly before
+		return nil // cannot happen: it was validated before
 	}
 	return x
 }
 
-// extra is what was gathered, in the order in which it came.
+// extra returns the merged members, in the order of their first appearance.
 func (ps *mergedMembers) extra() Extra {
 	var x Extra
 	for _, name := range ps.names {

@@ -13,9 +13,9 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Why an exchange was given up, as causes of its context.
+// Causes of a cancelled exchange.
 var (
-	errConnect   = errors.New("no connection stood in time")
+	errConnect   = errors.New("the connection was not established in time")
 	errFirstByte = errors.New("the answer did not begin in time")
 	errIdle      = errors.New("the answer stalled")
 	errTotal     = errors.New("the whole took too long")
@@ -23,17 +23,17 @@ var (
 	errClosed    = errors.New("the exchange was closed")
 )
 
-// Why what came cannot be a whole answer.
+// Why an answer is not complete.
 var (
 	errOversize = errors.New("more came than is allowed")
 	errCut      = errors.New("it ended in the middle")
 )
 
-// errEnd is an end that a body says itself.
+// errEnd is the regular end of a body.
 var errEnd = errors.New("the end of the body")
 
-// unavailable is a model that gave no answer that can be used. The message is
-// for the caller.
+// unavailable is the refusal when the model gave no usable answer. The message is for the caller,
+// the cause for the operator.
 func unavailable(message, format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf(format, args...))
 }
@@ -72,8 +72,8 @@ func misconfigured(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
 }
 
-// transportError judges an exchange that ended without a whole answer. begun tells that a
-// byte of the answer came.
+// transportError returns the refusal for an exchange that ended without a whole answer. begun
+// says that a byte of the answer was received.
 func transportError(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errOversize):
@@ -121,7 +121,7 @@ func describe(err error) string {
 	}
 }
 
-// isPermanent tells whether another attempt would meet the same fault.
+// isPermanent reports whether another attempt would fail in the same way.
 func isPermanent(err error) bool {
 	var (
 		name   *net.DNSError
@@ -131,8 +131,8 @@ func isPermanent(err error) bool {
 	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &cert) || errors.As(err, &record)
 }
 
-// recoverPanic turns a panic into a refusal. Its value may hold what a model said;
-// what the runtime itself says of one does not.
+// recoverPanic turns a panic into a refusal. The panic's value is not logged unless it is a
+// runtime error: it may hold a model's output.
 func recoverPanic(err *error) {
 	p := recover()
 	if p == nil {

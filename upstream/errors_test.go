@@ -281,7 +281,7 @@ func TestConnectTakesTooLong(t *testing.T) {
 	if code(t, err) != late {
 		t.Errorf("found %v", err)
 	}
-	mustContain(t, err, "no connection stood in time")
+	mustContain(t, err, "the connection was not established in time")
 }
 
 // TestCallerLeaves cancels at each stage: the connection is closed, and the

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// afterDoneTime is how long bytes after [DONE] are looked for.
+// afterDoneTime is how long the connection is read after [DONE].
 const afterDoneTime = time.Second
 
-// Events are the chunks of one stream. It is not safe for concurrent use, but
-// Close is.
+// Events reads the chunks of one stream. Only Close is safe for concurrent use.
 type Events struct {
 	upstream  string
 	response  *response
 	scanner   scanner
 	reader    reader
 	finishes  finishTracker
-	remaining int // events that may still come
+	remaining int // events until the bound is reached
 	err       error
 }
 
-// Next returns the next chunk, which holds until the call after it. io.EOF is the
-// end of a whole stream: each choice that began has ended. Any other error is a
-// *refusal.Error: the stream is not whole, and no call of it may be used. After an
-// error, Next returns it again.
+// Next returns the next chunk, which is valid until the next call. io.EOF is the end of a
+// complete stream, in which every choice has a finish_reason. Any other error is a
+// *refusal.Error: the stream is incomplete, and none of its calls may be used. Next returns
+// the same error again after that.
 func (e *Events) Next() (*Chunk, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -39,14 +38,14 @@ func (e *Events) Next() (*Chunk, error) {
 	return chunk, nil
 }
 
-// Ready tells that Next will not wait: another event has been read. Before an end,
-// or a fault of the connection, it is false.
+// Ready reports whether Next will return a chunk without waiting. It is false before the end
+// of the stream and before an error of the connection.
 func (e *Events) Ready() bool {
-	// Behind [DONE], Next waits for the end.
+	// After [DONE], Next waits for the end of the connection.
 	return e.err == nil && e.scanner.ready() && e.scanner.eventErr == nil && string(e.scanner.data) != doneWord
 }
 
-// Close gives the stream up, where it has not ended, and frees its connection.
+// Close ends the stream and releases its connection.
 func (e *Events) Close() { e.response.close() }
 
 func (e *Events) next() (chunk *Chunk, err error) {
@@ -79,7 +78,7 @@ func (e *Events) next() (chunk *Chunk, err error) {
 	return chunk, nil
 }
 
-// closed judges a body that ended without [DONE].
+// closed returns the result of a body that ended without [DONE].
 func (e *Events) closed() error {
 	if err := e.finishes.incomplete(); err != nil {
 		return brokenOff("%s: the stream ended with %w", e.upstream, err)
@@ -90,7 +89,7 @@ func (e *Events) closed() error {
 	return io.EOF
 }
 
-// done judges [DONE], and what comes after it.
+// done returns the result of a stream with [DONE]: nothing may follow.
 func (e *Events) done() error {
 	if err := e.finishes.incomplete(); err != nil {
 		return brokenOff("%s: [DONE] came with %w", e.upstream, err)
@@ -104,8 +103,8 @@ func (e *Events) done() error {
 	case errors.Is(err, errOversize):
 		return tooLarge("%s: after [DONE]: %w", e.upstream, err)
 	}
-	// Whether the connection was closed well, or at all, says nothing about a
-	// stream that is whole. That it is no longer asked for does.
+	// How the connection was closed does not matter for a complete stream. A request
+	// cancelled by its caller does.
 	if cause := context.Cause(e.response.timeouts.ctx); cause != nil && !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
 		return transportError(e.response.timeouts.ctx, e.upstream, err, true)
 	}

@@ -2,21 +2,21 @@ package upstream
 
 import "errors"
 
-// finishTracker follows which choices of a stream have begun, and which are whole.
+// finishTracker follows which choices of a stream have started, and which have finished.
 type finishTracker struct {
 	choices    map[int]*choiceFinish
-	unfinished int // how many go on
+	unfinished int // choices without a finish_reason
 }
 
-// choiceFinish is how one choice stands.
+// choiceFinish is the state of one choice.
 type choiceFinish struct {
-	reason   string // why it ended, the first time
+	reason   string // the first finish_reason
 	finished bool
 }
 
-// observe takes in what a chunk adds to a choice. A choice may go on after its end,
-// and then has to end again, for the same reason: one provider streams several
-// turns as one. An end that is said twice is one end.
+// observe takes one delta. A choice may go on after its finish_reason, and must then finish
+// again with the same one: some provider streams several turns as one choice. The same
+// finish_reason twice in a row counts once.
 func (e *finishTracker) observe(c *DeltaChoice) error {
 	if e.choices == nil {
 		e.choices = map[int]*choiceFinish{}
@@ -45,7 +45,7 @@ func (e *finishTracker) observe(c *DeltaChoice) error {
 	return nil
 }
 
-// incomplete tells why what came is not a whole answer, or nil.
+// incomplete returns why the stream is not a complete answer, or nil.
 func (e *finishTracker) incomplete() error {
 	switch {
 	case len(e.choices) == 0:
@@ -56,7 +56,7 @@ func (e *finishTracker) incomplete() error {
 	return nil
 }
 
-// hasOutput tells whether a delta adds to what the model said.
+// hasOutput reports whether a delta adds content, a refusal or calls.
 func (d *Delta) hasOutput() bool {
 	return d.Content != nil && *d.Content != "" || d.Refusal != nil && *d.Refusal != "" || len(d.ToolCalls) > 0 || d.FunctionCall
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds the nesting of members that are kept as they stand.
+// maxDepth bounds the nesting of unknown members.
 const maxDepth = 128
 
-// maxExtraMembers bounds how many members one document may have that are kept: each
-// takes more than its bytes.
+// maxExtraMembers bounds the unknown members of one document: each takes more memory than its
+// bytes.
 const maxExtraMembers = 1 << 14
 
-// reader reads one strict JSON document token by token. Its errors say where
-// the fault is, never what stood there. The zero value is ready.
+// reader parses strict JSON documents token by token. Its errors give the position of a
+// fault, never the text there. The zero value is ready.
 type reader struct {
 	src          bytes.Buffer
 	decoder      *jsontext.Decoder
-	stringLength int    // of the last string, as it stood
-	slots        []slot // for the stencil of a chunk
+	stringLength int    // of the last string literal
+	slots        []slot // for the chunk template
 	template     chunkTemplate
-	extraCount   int  // members of this document
-	trusted      bool // what is read was read before: its members are not counted
+	extraCount   int  // unknown members of this document
+	trusted      bool // the input was validated before: its members are not counted
 }
 
-// document reads bytes that are one object and nothing else.
+// document parses bytes that are one object and nothing else.
 func (r *reader) document(b []byte, member func(name []byte) error) error {
 	r.src, r.extraCount = *bytes.NewBuffer(b), 0
 	if r.decoder == nil {
@@ -46,7 +46,7 @@ func (r *reader) document(b []byte, member func(name []byte) error) error {
 	return nil
 }
 
-// kind is that of the next value: one of n t f " 0 { [, or 0 where there is
+// kind returns the kind of the next value: one of n t f " 0 { [, or 0 if there is
 // none.
 func (r *reader) kind() jsontext.Kind {
 	k := r.decoder.PeekKind()
@@ -57,7 +57,7 @@ func (r *reader) kind() jsontext.Kind {
 	return 0
 }
 
-// value reads the next value as it stands. It holds until the next is read.
+// value returns the next value, undecoded. It is valid until the next read.
 func (r *reader) value() (jsontext.Value, error) {
 	v, err := r.decoder.ReadValue()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *reader) skip() error {
 	return err
 }
 
-// syntaxError says where the JSON is wrong.
+// syntaxError describes where the JSON is invalid.
 func (r *reader) syntaxError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("JSON that ends too early")
@@ -82,7 +82,7 @@ func (r *reader) syntaxError(err error) error {
 	return fmt.Errorf("no strict JSON, after byte %d", r.decoder.InputOffset())
 }
 
-// skipOther is a value, not read yet, of another type than is expected.
+// skipOther skips the next value, and returns the error that it is not of the expected type.
 func (r *reader) skipOther(expected string) error {
 	if err := r.skip(); err != nil {
 		return err
@@ -90,13 +90,13 @@ func (r *reader) skipOther(expected string) error {
 	return r.typeError(expected)
 }
 
-// typeError is a value, just read, that is not what is expected.
+// typeError is the error that the value just read is not of the expected type.
 func (r *reader) typeError(expected string) error {
 	return fmt.Errorf("a value that is not %s, before byte %d", expected, r.decoder.InputOffset())
 }
 
-// object reads an object. member is called with each name, decoded, which holds
-// until the value is read, and reads the value.
+// object parses an object. member is called with each decoded name, which is valid until the
+// value is read, and must read the value.
 func (r *reader) object(member func(name []byte) error) error {
 	if r.kind() != '{' {
 		return r.skipOther("an object")
@@ -123,7 +123,7 @@ func (r *reader) object(member func(name []byte) error) error {
 	return nil
 }
 
-// array reads an array. element reads each.
+// array parses an array. element must read each element.
 func (r *reader) array(element func() error) error {
 	if r.kind() != '[' {
 		return r.skipOther("an array")
@@ -142,8 +142,7 @@ func (r *reader) array(element func() error) error {
 	return nil
 }
 
-// unquoted is the content of a string that was read. Without escapes, it is
-// part of it.
+// unquoted decodes a string literal; without escapes, the result is part of the literal.
 func unquoted(raw []byte) ([]byte, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], nil
@@ -151,7 +150,7 @@ func unquoted(raw []byte) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, raw)
 }
 
-// null reads null, where it stands.
+// null reads null if it is the next value.
 func (r *reader) null() (bool, error) {
 	if r.kind() != 'n' {
 		return false, nil
@@ -159,7 +158,7 @@ func (r *reader) null() (bool, error) {
 	return true, r.skip()
 }
 
-// bytes reads a string or null. It holds until the next is read.
+// bytes reads a string or null. The result is valid until the next read.
 func (r *reader) bytes() (content []byte, stated bool, err error) {
 	if null, err := r.null(); null {
 		return nil, false, err
@@ -179,7 +178,7 @@ func (r *reader) bytes() (content []byte, stated bool, err error) {
 	return content, true, nil
 }
 
-// text reads a string; null is empty.
+// text reads a string; null gives an empty one.
 func (r *reader) text() (string, error) {
 	b, _, err := r.bytes()
 	return string(b), err
@@ -195,7 +194,7 @@ func (r *reader) optional() (*string, error) {
 	return &s, nil
 }
 
-// whole reads a whole number from 0; null is 0.
+// whole reads a non-negative integer; null gives 0.
 func (r *reader) whole() (int64, error) {
 	if null, err := r.null(); null {
 		return 0, err
@@ -214,7 +213,7 @@ func (r *reader) whole() (int64, error) {
 	return n, nil
 }
 
-// seconds reads a time that may have a fraction, which is dropped; null is 0.
+// seconds reads a Unix time and drops its fraction; null gives 0.
 func (r *reader) seconds() (int64, error) {
 	if null, err := r.null(); null {
 		return 0, err
@@ -233,7 +232,7 @@ func (r *reader) seconds() (int64, error) {
 	return int64(f), nil
 }
 
-// keepExtra reads a value and keeps it under its name.
+// keepExtra reads a value and appends it under its name.
 func (r *reader) keepExtra(into *Extra, name []byte) error {
 	member := Member{Name: string(name)}
 	raw, err := r.value()
@@ -251,14 +250,14 @@ func (r *reader) keepExtra(into *Extra, name []byte) error {
 	return nil
 }
 
-// addSlot notes that the string of this length, just read, may be another one.
+// addSlot records the string literal just read, of this length, as a slot of the template.
 func (r *reader) addSlot(length, extra int) {
 	end := int(r.decoder.InputOffset())
 	r.slots = append(r.slots, slot{start: end - length, end: end, extra: extra})
 }
 
-// oneLine makes the ends of lines spaces: strict JSON has them between its tokens
-// alone, and an event of a stream cannot hold them.
+// oneLine replaces line ends by spaces: valid JSON has them only between tokens, and an
+// event of a stream cannot hold them.
 func oneLine(raw []byte) []byte {
 	for i, c := range raw {
 		if c == '\n' || c == '\r' {
@@ -268,7 +267,7 @@ func oneLine(raw []byte) []byte {
 	return raw
 }
 
-// isTooDeep tells whether a value that was read nests beyond maxDepth.
+// isTooDeep reports whether a valid value nests deeper than maxDepth.
 func isTooDeep(raw []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

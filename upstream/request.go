@@ -17,35 +17,35 @@ import (
 
 const (
 	firstPause        = 200 * time.Millisecond
-	maxPause          = 5 * time.Second  // of ours
-	maxRetryAfterWait = 30 * time.Second // that a provider may ask for
+	maxPause          = 5 * time.Second  // between our own attempts
+	maxRetryAfterWait = 30 * time.Second // longest Retry-After that is waited for
 )
 
-// response is one that has begun: the head was accepted.
+// response is an answer whose head was accepted.
 type response struct {
 	timeouts    *phaseTimer
 	body        *boundedBody
-	framed      bool // HTTP says where the body ends
+	framed      bool // HTTP framing says where the body ends
 	cancelTotal context.CancelFunc
 }
 
-// close gives it up, where it has not ended. It may be called again.
+// close ends the exchange. It is safe to call twice.
 func (a *response) close() {
 	a.timeouts.end()
 	a.body.close()
 	a.cancelTotal()
 }
 
-// attemptError is why one attempt gave no answer.
+// attemptError is why one attempt failed.
 type attemptError struct {
 	err        error // *refusal.Error or *StatusError
 	status     int
-	retry      bool          // another attempt may end otherwise
-	retryAfter time.Duration // what the provider asks to wait; 0 if nothing
+	retry      bool          // another attempt may succeed
+	retryAfter time.Duration // the provider's Retry-After; 0 if none
 }
 
-// send makes attempts until there is an answer of the wanted type, or no other
-// attempt is due.
+// send makes attempts until one returns an answer of the wanted type, or no further attempt
+// is allowed.
 func (c *Client) send(ctx context.Context, route *Route, body []byte, wanted string) (*response, error) {
 	times := route.definition.Timeouts
 	ends := c.now().Add(times.Total)
@@ -76,7 +76,7 @@ func (c *Client) send(ctx context.Context, route *Route, body []byte, wanted str
 	}
 }
 
-// observeAttempt lets the observer know. What it does wrong is its own affair.
+// observeAttempt calls the observer. A panic of the observer is ignored.
 func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duration) {
 	defer func() { _ = recover() }()
 	a := Attempt{Upstream: route.Upstream, Status: http.StatusOK, Took: took}
@@ -90,7 +90,7 @@ func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duratio
 	c.observe(a)
 }
 
-// backoff grows with each attempt, by half to one and a half of it.
+// backoff doubles with each attempt; jitter makes it half to one and a half of that.
 func backoff(tried int) time.Duration {
 	middle := min(firstPause<<min(tried, 16), maxPause)
 	return middle/2 + rand.N(middle)
@@ -107,7 +107,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// attempt asks once.
+// attempt sends the request once.
 func (c *Client) attempt(ctx context.Context, route *Route, content []byte, wanted string) (*response, *attemptError) {
 	d := &route.definition
 	key, err := readKey(d)
@@ -127,7 +127,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	}
 	w.start(d.Timeouts.Connect, errConnect)
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
-	got, err := c.transport.RoundTrip(request) //nolint:bodyclose // the response closes it
+	got, err := c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
 	if err != nil {
 		defer w.end()
 		connecting := errors.Is(context.Cause(w.ctx), errConnect)
@@ -149,8 +149,8 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	return a, nil
 }
 
-// readKey reads the key. What cannot stand in a header is not sent, and not
-// shown.
+// readKey returns the key of an upstream. A key that cannot stand in a header is an error,
+// which does not show it.
 func readKey(d *Definition) (string, error) {
 	if d.Key == nil {
 		return "", nil
@@ -182,13 +182,13 @@ func newRequest(ctx context.Context, base, key string, content []byte, wanted st
 	return request, nil
 }
 
-// hasFraming tells whether HTTP says where the body ends, so that an end is not
-// just a connection that is closed.
+// hasFraming reports whether HTTP framing marks the end of the body, rather than the end of
+// the connection.
 func hasFraming(response *http.Response) bool {
 	return response.ProtoMajor >= 2 || response.ContentLength >= 0 || len(response.TransferEncoding) > 0
 }
 
-// checkHead judges the head of an answer; nil is one that can be read.
+// checkHead checks the head of an answer; nil means that its body can be read.
 func (c *Client) checkHead(route *Route, key string, response *http.Response, b *boundedBody, wanted string) *attemptError {
 	name, status := route.Upstream, response.StatusCode
 	after := retryAfter(response.Header.Get("Retry-After"), c.now())
@@ -214,7 +214,7 @@ func (c *Client) checkHead(route *Route, key string, response *http.Response, b 
 	return nil
 }
 
-// hasContentType tells whether a body is of the wanted type, in UTF-8.
+// hasContentType reports whether a body is of the wanted type, in UTF-8.
 func hasContentType(stated []string, wanted string) bool {
 	if len(stated) != 1 {
 		return false

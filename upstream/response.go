@@ -11,13 +11,13 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The bounds of indexes.
+// Bounds of indexes.
 const (
 	maxChoices   = 128
 	maxToolCalls = 1024
 )
 
-// maxIDLength and maxFinishReasonLength bound what a provider names an answer, and why it ended.
+// Bounds of an answer's id and finish_reason, in bytes.
 const (
 	maxIDLength           = 256
 	maxFinishReasonLength = 64
@@ -25,16 +25,16 @@ const (
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// IsPlainID tells whether an identifier of a provider holds none but characters that
-// nothing is written in: no spaces, quotes or brackets.
+// IsPlainID reports whether an identifier of a provider consists of letters, digits and
+// punctuation in which no text can be hidden: no spaces, quotes or brackets.
 func IsPlainID(id string) bool { return id != "" && strings.Trim(id, alphanumeric+"_-.:/+=~@|#") == "" }
 
-// isFinishReason tells whether a text can say why an answer ended: one word, whatever it is.
+// isFinishReason reports whether a text has the form of a finish_reason: one word, or empty.
 func isFinishReason(s string) bool {
 	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
 }
 
-// commonFields is what a completion and a chunk have in common beside their choices.
+// commonFields are the fields that completions and chunks share, except choices.
 type commonFields struct {
 	id, model string
 	created   int64
@@ -42,7 +42,7 @@ type commonFields struct {
 	extra     Extra
 }
 
-// readAnswer reads a completion or a chunk; choice reads each element of choices.
+// readAnswer parses a completion or a chunk; choice must read each element of choices.
 func (r *reader) readAnswer(b []byte, choice func() error) (commonFields, error) {
 	var h commonFields
 	chosen := false
@@ -81,7 +81,7 @@ func (r *reader) readAnswer(b []byte, choice func() error) (commonFields, error)
 	return h, err
 }
 
-// readProviderError reads an error that a provider writes where an answer should be.
+// readProviderError reads the member error that a provider sends instead of an answer.
 func (r *reader) readProviderError() error {
 	if null, err := r.null(); null {
 		return err
@@ -94,7 +94,7 @@ func (r *reader) readProviderError() error {
 	return &providerError{errorSuffix(said.Type, said.Code)}
 }
 
-// providerError is a failure that the provider names itself.
+// providerError is a failure that the provider reports in its answer.
 type providerError struct{ said string }
 
 func (e *providerError) Error() string { return "an error stands in the answer" + e.said }
@@ -131,16 +131,16 @@ func (r *reader) readUsage() (*Usage, error) {
 	return u, err
 }
 
-// choiceFields is what every choice has.
+// choiceFields are the fields of a choice beside its message or delta.
 type choiceFields struct {
 	index      int
-	finish     *string // nil where it is null, absent or empty
+	finish     *string // nil if null, absent or empty
 	extra      Extra
-	hasMessage bool // the message or the delta was there
+	hasMessage bool // the message or the delta is there
 }
 
-// readChoice reads one choice. inner is the member that holds what it says; other is
-// the one that would say it in the other form, and is passed over.
+// readChoice parses one choice. inner is the member read by read (message or delta); other is
+// the member of the other form, which is skipped.
 func (r *reader) readChoice(inner, other string, read func() error) (choiceFields, error) {
 	p := choiceFields{index: -1}
 	err := r.object(func(name []byte) (err error) {
@@ -185,7 +185,7 @@ func (r *reader) readChoice(inner, other string, read func() error) (choiceField
 	return p, nil
 }
 
-// messageFields is what a message and a delta have in common beside their calls.
+// messageFields are the fields that messages and deltas share, except calls.
 type messageFields struct {
 	role             string
 	content, refusal *string
@@ -193,7 +193,7 @@ type messageFields struct {
 	extra            Extra
 }
 
-// readMessage reads a message or a delta; call reads each element of tool_calls.
+// readMessage parses a message or a delta; call must read each element of tool_calls.
 func (r *reader) readMessage(s *messageFields, call func() error) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
@@ -223,7 +223,7 @@ func (r *reader) readMessage(s *messageFields, call func() error) error {
 	})
 }
 
-// readToolCall reads one element of tool_calls.
+// readToolCall parses one element of tool_calls.
 func (r *reader) readToolCall() (ToolDelta, error) {
 	c := ToolDelta{Index: -1}
 	err := r.object(func(name []byte) (err error) {
@@ -270,7 +270,7 @@ func (r *reader) readFunction(c *ToolDelta) error {
 	})
 }
 
-// readCompletion reads an answer that was not streamed.
+// readCompletion parses an answer that was not streamed.
 func (r *reader) readCompletion(b []byte) (*Completion, error) {
 	c := &Completion{}
 	h, err := r.readAnswer(b, func() error {
@@ -310,7 +310,7 @@ func (r *reader) readCompletion(b []byte) (*Completion, error) {
 	return c, c.sortChoices()
 }
 
-// sortChoices sorts the choices, and refuses a set that is not 0 to n-1.
+// sortChoices sorts the choices by index, which must be 0 to n-1.
 func (c *Completion) sortChoices() error {
 	if len(c.Choices) == 0 {
 		return errors.New("an answer without a choice")
@@ -324,7 +324,7 @@ func (c *Completion) sortChoices() error {
 	return nil
 }
 
-// readChunk reads the data of one event.
+// readChunk parses the data of one event.
 func (r *reader) readChunk(b []byte) (*Chunk, error) {
 	if c := r.template.match(b); c != nil {
 		return c, nil
@@ -359,7 +359,7 @@ func (r *reader) readChunk(b []byte) (*Chunk, error) {
 	return c, nil
 }
 
-// invalidAnswer judges an answer whose bytes came, but say nothing.
+// invalidAnswer returns the refusal for an answer that cannot be parsed, or that reports an error.
 func invalidAnswer(upstream string, err error) *refusal.Error {
 	var reported *providerError
 	if errors.As(err, &reported) {

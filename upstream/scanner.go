@@ -14,30 +14,30 @@ const (
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// scanner reads the events of a stream (WHATWG HTML, section 9.2). What it
-// gives depends on the bytes alone, not on how reads cut them.
+// scanner splits a stream into events (WHATWG HTML, section 9.2). The events depend on the
+// bytes alone, not on how reads split them.
 type scanner struct {
 	src     io.Reader
 	maxLine int // bytes of a line, and of an event's data
 
 	buf        []byte
-	start, end int  // what of buf is unread
-	searchedCR int  // up to where no line ends
-	searchedLF int  // up to where, from seen on, there is no LF
-	afterCR    bool // an LF here belongs to the line before
-	started    bool // the first line has been read
+	start, end int  // the unread part of buf
+	searchedCR int  // no line ends before this position
+	searchedLF int  // no LF from searchedCR up to this position
+	afterCR    bool // an LF here is the second half of a CRLF
+	started    bool // the first line was read
 	err        error
 
 	name     []byte
 	data     []byte
-	hasData  bool // a data line came: its data may be empty
-	complete bool // an event, or a fault in place of one, waits to be given
+	hasData  bool // there was a data line, which may be empty
+	complete bool // an event or an error is ready to be returned
 	eventErr error
-	returned bool // the last one was
+	returned bool // the last event was returned
 }
 
-// next returns the next event: the name that it gives itself, and its data. Both
-// hold until the call after it. errEnd is an end after a whole event.
+// next returns the type and the data of the next event. Both are valid until the next call.
+// errEnd is the end of the stream after a complete event.
 func (s *scanner) next() (name, data []byte, err error) {
 	for !s.ready() {
 		s.fill()
@@ -49,8 +49,8 @@ func (s *scanner) next() (name, data []byte, err error) {
 	return s.name, s.data, nil
 }
 
-// ready tells whether next would not read: the event, or what is wrong, is there.
-// It ends what the call of next before it has returned.
+// ready reports whether next would return without reading. It invalidates the event that next
+// returned last.
 func (s *scanner) ready() bool {
 	if s.returned {
 		s.name, s.data, s.hasData, s.returned = s.name[:0], s.data[:0], false, false
@@ -61,7 +61,7 @@ func (s *scanner) ready() bool {
 	return s.complete
 }
 
-// event goes on with the event, as far as what was read reaches.
+// event parses the current event as far as its bytes were read.
 func (s *scanner) event() (whole bool, err error) {
 	for {
 		line, ended, err := s.line()
@@ -84,8 +84,8 @@ func (s *scanner) event() (whole bool, err error) {
 	}
 }
 
-// checkLast judges an event that the end of the stream left open. The word [DONE]
-// says all that it has to say; the rest of any other is missing.
+// checkLast checks an event that the stream ended in: only [DONE] is complete without the
+// empty line behind it.
 func (s *scanner) checkLast() error {
 	if string(s.data) == doneWord {
 		return nil
@@ -93,7 +93,7 @@ func (s *scanner) checkLast() error {
 	return errCut
 }
 
-// line returns the next line without its end, where that has been read.
+// line returns the next line without its end, if its end was read.
 func (s *scanner) line() (line []byte, ended bool, err error) {
 	if s.afterCR && s.start < s.end {
 		s.afterCR = false
@@ -119,8 +119,8 @@ func (s *scanner) line() (line []byte, ended bool, err error) {
 	return nil, false, nil
 }
 
-// findLineEnd moves seen to the end of the line. Each byte is looked at once for an LF
-// and once for a CR, whichever of them ends lines here.
+// findLineEnd moves searchedCR to the end of the line. Each byte is searched once for LF and
+// once for CR, whichever ends lines here.
 func (s *scanner) findLineEnd() {
 	s.searchedLF = max(s.searchedLF, s.searchedCR)
 	if s.searchedLF < s.end && s.buf[s.searchedLF] != '\n' {
@@ -129,7 +129,7 @@ func (s *scanner) findLineEnd() {
 	s.searchedCR += indexOrEnd(s.buf[s.searchedCR:s.searchedLF], '\r')
 }
 
-// indexOrEnd is how many bytes stand before c.
+// indexOrEnd returns the index of c, or the length of b.
 func indexOrEnd(b []byte, c byte) int {
 	if i := bytes.IndexByte(b, c); i >= 0 {
 		return i
@@ -137,7 +137,7 @@ func indexOrEnd(b []byte, c byte) int {
 	return len(b)
 }
 
-// lastLine is what stands after the last end of a line.
+// lastLine returns the bytes after the last line end.
 func (s *scanner) lastLine() ([]byte, error) {
 	line := s.trimMark(s.buf[s.start:s.end])
 	s.start = s.end
@@ -169,7 +169,7 @@ func (s *scanner) trimMark(line []byte) []byte {
 	return bytes.TrimPrefix(line, byteOrderMark)
 }
 
-// peek waits for the first byte, or returns why there is none.
+// peek waits for the first byte, or returns the error that came instead.
 func (s *scanner) peek() error {
 	for s.end == 0 && s.err == nil {
 		s.fill()
@@ -180,8 +180,8 @@ func (s *scanner) peek() error {
 	return nil
 }
 
-// fill reads once. Room is made first: by moving what is unread to the front,
-// else by doubling.
+// fill reads once, after it has made room: it moves the unread bytes to the front, or doubles
+// the buffer.
 func (s *scanner) fill() {
 	switch {
 	case s.buf == nil:
@@ -198,12 +198,12 @@ func (s *scanner) fill() {
 	n, err := s.src.Read(s.buf[s.end:])
 	s.end += n
 	s.err = err
-	if err == io.EOF { // itself: what wraps it is a connection that broke
+	if err == io.EOF { // not errors.Is: a wrapped io.EOF is a broken connection
 		s.err = errEnd
 	}
 }
 
-// field reads a line that is not empty.
+// field parses a non-empty line.
 func (s *scanner) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = trimSpace(value)
@@ -223,5 +223,5 @@ func (s *scanner) field(line []byte) error {
 	return nil
 }
 
-// trimSpace drops the one space that may follow the colon.
+// trimSpace removes the one space that may follow the colon.
 func trimSpace(value []byte) []byte { return bytes.TrimPrefix(value, []byte(" ")) }

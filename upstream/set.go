@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Set is every upstream of one configuration. It is immutable. A nil Set has
-// none.
+// Set holds all upstreams of one configuration. It is immutable. A nil Set is empty.
 type Set struct {
 	exact    map[string]*Route
 	prefixes []prefixRoute // the longest first
@@ -20,21 +19,21 @@ type prefixRoute struct {
 	route  *Route
 }
 
-// Route is where a model's completions come from, and how they are treated.
+// Route says which upstream serves a model, and how its completions are treated.
 type Route struct {
 	Upstream string // its name
-	Model    string // what the application said
-	As       string // what the provider is told
-	Exact    bool   // the definition names the model as a whole, not how names begin
+	Model    string // in the application's request
+	As       string // sent to the provider
+	Exact    bool   // the definition has the whole name, not a prefix
 	Rules    Rules
 
 	definition Definition
 }
 
-// ModelInfo is a model that the application may name.
+// ModelInfo is a model that is listed to applications.
 type ModelInfo struct{ ID, Upstream string }
 
-// New returns the set of definitions. Its error joins every FieldError.
+// New returns the set of the definitions. Its error joins all FieldErrors.
 func New(definitions []Definition) (*Set, error) {
 	if faults := Validate(definitions); len(faults) > 0 {
 		all := make([]error, len(faults))
@@ -68,8 +67,7 @@ func New(definitions []Definition) (*Set, error) {
 	return s, nil
 }
 
-// Lookup returns the route of a model: the one that names it, else the one with
-// the longest prefix of it.
+// Lookup returns the route of a model: an exact name, else the longest matching prefix.
 func (s *Set) Lookup(model string) (*Route, bool) {
 	if s == nil || model == "" {
 		return nil, false
@@ -87,7 +85,7 @@ func (s *Set) Lookup(model string) (*Route, bool) {
 	return nil, false
 }
 
-// clone keeps the set immutable, whatever is done to what it returns.
+// clone returns a deep copy, so that callers cannot modify the set.
 func (r *Route) clone() *Route {
 	c := *r
 	c.Rules = r.Rules.clone()
@@ -99,7 +97,7 @@ func (r Rules) clone() Rules {
 	return r
 }
 
-// Models lists the models that are named whole, in the order of the definitions.
+// Models lists the models with an exact name, in the order of the definitions.
 func (s *Set) Models() []ModelInfo {
 	if s == nil {
 		return nil

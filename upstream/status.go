@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// StatusError is a provider's own refusal of a request, for the caller to read.
+// StatusError is a provider's 4xx answer, for the caller to read.
 type StatusError struct {
 	Upstream string
 	Status   int // 400 to 499, but for 401, 403 and 407
-	// What the body said, as OpenAI's error object has it; empty where it said
-	// nothing that can be read, or repeated the operator's key.
+	// Fields of OpenAI's error object in the body; empty if the body cannot be parsed, or
+	// contains the operator's key.
 	Type, Code, Param, Message string
-	RetryAfter                 time.Duration // 0: the provider named none
+	RetryAfter                 time.Duration // 0 if the provider sent none
 }
 
-// Error is the operator's line. What the provider said is not in it: it may
-// repeat the prompt.
+// Error is for the operator. It does not contain the provider's message, which may repeat the
+// prompt.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, errorSuffix(e.Type, e.Code))
 }
@@ -32,7 +32,7 @@ const (
 	maxRetryAfter   = 24 * time.Hour
 )
 
-// newStatusError reads the body of a refusal as far as it can be read.
+// newStatusError parses the body of a 4xx answer as far as possible.
 func newStatusError(upstream, key string, response *http.Response, body io.Reader, after time.Duration) *StatusError {
 	e := &StatusError{Upstream: upstream, Status: response.StatusCode, RetryAfter: after}
 	if response.Header.Get("Content-Encoding") != "" {
@@ -43,7 +43,7 @@ func newStatusError(upstream, key string, response *http.Response, body io.Reade
 		return e
 	}
 	said := readFailure(raw)
-	// The words are searched as they were decoded: an escape must not hide a key.
+	// The decoded words are searched: an escape must not hide a key.
 	for _, word := range []string{said.Type, said.Code, said.Param, said.Message} {
 		if key != "" && strings.Contains(word, key) {
 			return e
@@ -53,17 +53,17 @@ func newStatusError(upstream, key string, response *http.Response, body io.Reade
 	return e
 }
 
-// failure is an error object as OpenAI writes it.
+// failure is OpenAI's error object.
 type failure struct{ Type, Code, Param, Message string }
 
-// readFailure reads {"error": {...}}, and {"error": "…"} and {"message": "…"} as
-// some providers write it. What is not strict JSON says nothing.
+// readFailure parses {"error": {...}}, and {"error": "…"} and {"message": "…"} as
+// some providers write it. It returns an empty failure if raw is not strict JSON.
 func readFailure(raw []byte) failure {
 	var (
 		f failure
 		r reader
 	)
-	// A fault leaves what came before it unsaid, too.
+	// After a fault, fields read before it are dropped as well.
 	if r.document(raw, func(name []byte) error {
 		switch {
 		case string(name) == "error" && r.kind() == '{':
@@ -79,7 +79,7 @@ func readFailure(raw []byte) failure {
 	return f
 }
 
-// failureMember reads one member of an error object. A code may be a number.
+// failureMember parses one member of an error object. A code may be a number.
 func (r *reader) failureMember(f *failure, name []byte) error {
 	switch string(name) {
 	case "type":
@@ -94,7 +94,7 @@ func (r *reader) failureMember(f *failure, name []byte) error {
 	return r.skip()
 }
 
-// word reads a string or a number; anything else says nothing.
+// word reads a string or a number, and skips anything else.
 func (r *reader) word(into *string) error {
 	switch r.kind() {
 	case '"':
@@ -109,7 +109,7 @@ func (r *reader) word(into *string) error {
 	return r.skip()
 }
 
-// truncate cuts a text between characters.
+// truncate cuts a text at a character boundary.
 func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -117,8 +117,8 @@ func truncate(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// errorSuffix shows the words of a provider's error in a line of the operator, where
-// they are no more than names.
+// errorSuffix returns the type and the code of a provider's error for a log line, if each is
+// a plain name.
 func errorSuffix(kind, code string) string {
 	said := ""
 	if isName(kind) {
@@ -130,9 +130,8 @@ func errorSuffix(kind, code string) string {
 	return said
 }
 
-// retryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds or a
-// date; 0 where there is none that can be read. A time that is past is the
-// shortest pause.
+// retryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It
+// returns 0 if there is none or it is invalid, and the shortest pause for a time in the past.
 func retryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// phaseTimer gives up an exchange that takes too long in one of its phases: its
-// context is cancelled, and the cause says which phase it was.
+// phaseTimer cancels the context of an exchange when one of its phases takes too long; the
+// cause says which phase.
 type phaseTimer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -25,7 +25,7 @@ func newPhaseTimer(parent context.Context) *phaseTimer {
 	return w
 }
 
-// start starts a phase in place of the one before.
+// start ends the current phase and starts the next.
 func (w *phaseTimer) start(limit time.Duration, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,7 @@ func (w *phaseTimer) expire() {
 	w.cancel(cause)
 }
 
-// pause ends a phase: nothing is waited for.
+// pause ends the current phase without starting another.
 func (w *phaseTimer) pause() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *phaseTimer) pause() {
 	}
 }
 
-// end ends the exchange, and frees what it holds.
+// end ends the exchange and releases its resources.
 func (w *phaseTimer) end() {
 	w.mu.Lock()
 	w.ended = true
@@ -67,15 +67,15 @@ func (w *phaseTimer) end() {
 	w.cancel(errClosed)
 }
 
-// boundedBody is the body of an answer under its bounds: the first read belongs to the
-// phase that has begun, each later one has the idle time.
+// boundedBody enforces the bounds of an answer's body: size, memory budget, and the idle
+// timeout for each read after the first, which still belongs to the phase before.
 type boundedBody struct {
 	io.ReadCloser
 	timeouts  *phaseTimer
 	idle      time.Duration
 	remaining int
 	started   bool
-	budget    *memoryBudget // where what is read is kept; nil: it is not
+	budget    *memoryBudget // nil if the bytes read are not kept
 	buffered  int
 }
 
@@ -99,8 +99,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// close closes it. It may be closed again, but beside a Read only where what is
-// read is not kept.
+// close closes the body. It is safe to call twice, but concurrently with Read only without a
+// budget.
 func (b *boundedBody) close() {
 	if b.budget != nil {
 		b.budget.release(b.buffered)

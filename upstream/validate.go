@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// FieldError is one fault in definitions.
+// FieldError is one invalid field of a definition.
 type FieldError struct {
-	Path    []string // keys from the list, as in 0, models, 1, id
+	Path    []string // keys from the list on, such as 0, models, 1, id
 	Message string   // what was found and what was expected
 }
 
-// Error is the path and the message.
+// Error returns the path and the message.
 func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
 
-// The bounds of definitions.
+// Bounds of definitions.
 const (
 	maxRetries     = 10
-	maxConnectTime = 30 * time.Second // the backstop of a connection that nobody waits for any more
+	maxConnectTime = 30 * time.Second // also ends connection attempts that no request waits for
 	maxTime        = 24 * time.Hour
 	minBytes       = 1 << 10
 	maxBytes       = 1 << 30
@@ -35,8 +35,7 @@ const (
 // MaxMemberName bounds the name of one of Rules.RequestMembers.
 const MaxMemberName = 64
 
-// Validate returns every fault, in the order of the definitions; none means that
-// they can be used.
+// Validate returns all faults, in the order of the definitions; without one they can be used.
 func Validate(definitions []Definition) []FieldError {
 	var v validation
 	names, models := map[string]bool{}, map[string]bool{}
@@ -64,7 +63,7 @@ func Validate(definitions []Definition) []FieldError {
 	return v.faults
 }
 
-// validation gathers faults.
+// validation collects faults.
 type validation struct{ faults []FieldError }
 
 func (v *validation) add(message string, path ...string) {
@@ -147,7 +146,7 @@ func (v *validation) time(d, high time.Duration, path []string) {
 	}
 }
 
-// oneOf reports a word that is not of a list.
+// oneOf adds a fault unless the word is one of the list.
 func oneOf[W ~string](v *validation, word W, words []W, path []string) {
 	if slices.Contains(words, word) {
 		return
@@ -159,7 +158,7 @@ func oneOf[W ~string](v *validation, word W, words []W, path []string) {
 	v.add(fmt.Sprintf("found %q, expected %s", word, strings.Join(quoted, " or ")), path...)
 }
 
-// childPath returns a path of its own: paths of siblings must not share memory.
+// childPath returns a new path: siblings must not share memory.
 func childPath(path []string, key string) []string { return append(slices.Clip(path), key) }
 
 func isName(s string) bool {
@@ -170,8 +169,8 @@ func isVisible(s string) bool {
 	return s != "" && len(s) <= maxModelLength && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
 }
 
-// baseURLFault says what is wrong with a base URL, or "". A URL that holds user
-// information is not shown.
+// baseURLFault describes what is wrong with a base URL, or returns "". It does not quote a URL
+// with user information.
 func baseURLFault(s string, insecure bool) string {
 	u, err := url.Parse(s)
 	switch {
