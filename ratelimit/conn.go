@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/callgate/callgate/internal/replies"
+	"github.com/callgate/callgate/internal/redisconn"
 )
 
 // conn is one acquaintance with Redis: its nodes as they were found when it was
@@ -108,7 +108,7 @@ func (o *RedisOptions) dial() (*conn, error) {
 	case len(o.Cluster.Addresses) > 0:
 		user, password := credentials(o.Credentials)
 		l.cluster = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(wait, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
 			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
@@ -119,7 +119,7 @@ func (o *RedisOptions) dial() (*conn, error) {
 		user, password := credentials(o.Credentials)
 		su, sp := credentials(o.Sentinel.Credentials)
 		c := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(wait, o.TLS),
+			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(wait, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
@@ -137,7 +137,7 @@ func (o *RedisOptions) dial() (*conn, error) {
 	opt.Protocol = 2
 	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = wait, wait, wait, wait
-	opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(wait, opt.TLSConfig)
+	opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, redisconn.Dial(wait, opt.TLSConfig)
 	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
 	l.setSingle(opt.Addr, redis.NewClient(opt))
 	return l, nil

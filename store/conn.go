@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/callgate/callgate/internal/replies"
+	"github.com/callgate/callgate/internal/redisconn"
 )
 
 // Sentinel is a master watched by sentinels, host:port each.
@@ -100,7 +100,7 @@ func (o *RedisOptions) dial(w timeouts) (*conn, error) {
 	switch {
 	case len(o.Cluster.Addresses) > 0:
 		l.client = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
+			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(w.reply, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
@@ -109,7 +109,7 @@ func (o *RedisOptions) dial(w timeouts) (*conn, error) {
 		su, sp := credentials(o.Sentinel.Credentials)
 		l.client = redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
-			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: replies.Dial(w.reply, o.TLS),
+			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(w.reply, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
 			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
@@ -124,7 +124,7 @@ func (o *RedisOptions) dial(w timeouts) (*conn, error) {
 		}
 		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
 		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = w.reply, w.ackReply, w.reply, w.reply
-		opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, replies.Dial(w.reply, opt.TLSConfig)
+		opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, redisconn.Dial(w.reply, opt.TLSConfig)
 		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
 		l.client = redis.NewClient(opt)
 	}

@@ -1,4 +1,4 @@
-package replies
+package redisconn
 
 import (
 	"bytes"

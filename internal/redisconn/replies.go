@@ -1,4 +1,4 @@
-// Package replies bounds what a Redis may have its clients do. A client of Redis
+// Package redisconn bounds what a Redis may have its clients do. A client of Redis
 // makes room for a value when its length was said, before the value has come, and
 // for the elements of a list: one line of a Redis that lies, or of something else
 // that listens there, costs any amount of memory, or is more than can be had at
@@ -8,7 +8,7 @@
 //
 // What is passed on is passed on as it is. The protocol is RESP, of which the forms
 // that only exist to be streamed are not spoken by Redis, nor here.
-package replies
+package redisconn
 
 import (
 	"bytes"
