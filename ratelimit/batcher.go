@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/internal/redisconn"
 )
 
 const (
@@ -193,9 +195,9 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 		value, err := replies[i].Result()
 		text, isText := value.(string)
 		switch {
-		case err != nil && !whole && j.script != nil && isRedisError(err, "NOSCRIPT"):
+		case err != nil && !whole && j.script != nil && redisconn.IsReply(err, "NOSCRIPT"):
 			unknown = append(unknown, j)
-		case err != nil && isRedisError(err, "MOVED") && s.redirect(j, err):
+		case err != nil && redisconn.IsReply(err, "MOVED") && s.redirect(j, err):
 		case err != nil:
 			j.finish("", err)
 		case value == nil && all != nil:
@@ -234,21 +236,15 @@ func (s *batcher) redirect(j *job, err error) bool {
 	return true
 }
 
-// isRedisError tells whether Redis itself answered with this error.
-func isRedisError(err error, code string) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), code)
-}
-
 // affectsOneCall tells whether an error says that Redis is there and judged this
 // one call: it is then the call that is refused, and the store is not away.
 func affectsOneCall(err error) bool {
 	for _, code := range []string{"WRONGTYPE", "BADBUCKET", "ASK", "TRYAGAIN", "CROSSSLOT"} {
-		if isRedisError(err, code) {
+		if redisconn.IsReply(err, code) {
 			return true
 		}
 	}
-	return isRedisError(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
+	return redisconn.IsReply(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
 // sanitized is an error in words that hold nothing of a call's content: the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -19,7 +20,7 @@ import (
 func TestAKeyMoves(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	limits := onlyDefault(budget("1/h", 5))
@@ -66,7 +67,7 @@ func TestAKeyMoves(t *testing.T) {
 func TestANodeOfAClusterIsAway(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := combined(budget("50/s", 20), budget("60/s", 20), budget("70/s", 20), budget("80/s", 20))
@@ -94,7 +95,7 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes}, Prefix: redistest.Prefix(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
 	opened(t, r, warnings, err)
 	wide := budget("1/h", 100)
@@ -151,7 +152,7 @@ func TestFailover(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	o := ratelimit.RedisOptions{Sentinel: ratelimit.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix()}, Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := local(budget("100/s", 40), 1)

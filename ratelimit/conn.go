@@ -7,12 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/callgate/callgate/internal/redisconn"
 )
@@ -27,8 +25,7 @@ type conn struct {
 	close    func()
 	once     sync.Once
 
-	mu        sync.Mutex
-	instances map[string]string // run id by address, once it is complete
+	instances redisconn.Instances
 }
 
 // nodeInfo is what a node says of itself.
@@ -36,8 +33,6 @@ type nodeInfo struct {
 	id, version string
 	now         int64 // microseconds
 }
-
-var errOtherInstance = errors.New("another instance of Redis answers, which may not hold what was counted")
 
 // route is the node of a key.
 func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
@@ -50,7 +45,7 @@ func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
 	}
 	s := l.batchers[client.Options().Addr]
 	if s == nil {
-		return nil, errOtherInstance
+		return nil, redisconn.ErrOtherInstance
 	}
 	return s, nil
 }
@@ -65,102 +60,31 @@ func (l *conn) shutdown() {
 	})
 }
 
-// verifyInstance runs for each new connection: an instance that is not the one that was
-// found when the link was opened (a restart, a failover) ends the link.
-func (l *conn) verifyInstance(ctx context.Context, c *redis.Conn) error {
-	l.mu.Lock()
-	known := l.instances
-	l.mu.Unlock()
-	if known == nil {
-		return nil
-	}
-	info := c.Info(ctx, "server").Val()
-	if strings.Contains(info, "redis_mode:sentinel") {
-		return nil // greeted too, and nothing is counted there
-	}
-	id, _ := parseInfo(info)
-	for _, of := range known {
-		if of == id {
-			return nil
-		}
-	}
-	return errOtherInstance
-}
-
-func parseInfo(info string) (id, version string) {
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "run_id":
-			id = value
-		case "redis_version":
-			version = value
-		}
-	}
-	return id, version
-}
-
-// dial makes the client. Nothing is asked of Redis yet.
+// dial makes the client. Nothing is sent to Redis yet.
 func (o *RedisOptions) dial() (*conn, error) {
 	wait := o.wait(batchTimeout)
-	l := &conn{batchers: map[string]*batcher{}, wait: wait}
-	switch {
-	case len(o.Cluster.Addresses) > 0:
-		user, password := credentials(o.Credentials)
-		l.cluster = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(wait, o.TLS),
-			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
-			PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
-		})
-		l.close = func() { _ = l.cluster.Close() }
-		return l, nil
-	case o.Sentinel.Master != "":
-		user, password := credentials(o.Credentials)
-		su, sp := credentials(o.Sentinel.Credentials)
-		c := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(wait, o.TLS),
-			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: wait, ReadTimeout: wait, WriteTimeout: wait, PoolTimeout: wait,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
-		})
-		l.setSingle("sentinel "+o.Sentinel.Master, c)
-		return l, nil
-	}
-	opt, err := o.parseURL()
+	c := &conn{batchers: map[string]*batcher{}, wait: wait}
+	client, err := o.NewClient(redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: poolSize, OnConnect: c.instances.Verify})
 	if err != nil {
 		return nil, err
 	}
-	if opt.TLSConfig != nil && o.TLS != nil {
-		opt.TLSConfig.RootCAs = o.TLS.RootCAs
+	c.close = func() { _ = client.Close() }
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		c.cluster = client
+	case *redis.Client:
+		address := client.Options().Addr
+		if o.Sentinel.Master != "" {
+			address = "sentinel " + o.Sentinel.Master
+		}
+		c.single = newBatcher(address, client, wait)
+		c.batchers[address] = c.single
 	}
-	opt.Protocol = 2
-	opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = wait, wait, wait, wait
-	opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, redisconn.Dial(wait, opt.TLSConfig)
-	opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
-	l.setSingle(opt.Addr, redis.NewClient(opt))
-	return l, nil
+	return c, nil
 }
 
 // poolSize is small, since one goroutine sends to each node.
 const poolSize = 3
-
-func noMaintNotifications() *maintnotifications.Config {
-	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-func (l *conn) setSingle(address string, c *redis.Client) {
-	l.single = newBatcher(address, c, l.wait)
-	l.batchers[address] = l.single
-	l.close = func() { _ = c.Close() }
-}
-
-// unfitError is why Redis must not be used though it answers. It is the operator's
-// to mend, and a gateway does not start with it.
-type unfitError string
-
-func (f unfitError) Error() string { return string(f) }
 
 // inspect meets every node: it must be a master that can be written to, that
 // runs the scripts, and that forgets nothing to make room. Warnings are for
@@ -219,7 +143,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 		}
 	}
 	if len(l.batchers) == 0 {
-		return unfitError("the cluster has no master with slots")
+		return redisconn.UnfitError("the cluster has no master with slots")
 	}
 	return nil
 }
@@ -231,9 +155,10 @@ func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo
 	info, err := s.client.Info(ctx, "server").Result()
 	switch {
 	case err == nil:
-		in.id, in.version = parseInfo(info)
-		if major, _, _ := strings.Cut(in.version, "."); in.version != "" && !atLeast(major, 6) {
-			return in, nil, unfitError(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
+		fields := redisconn.ParseInfo(info)
+		in.id, in.version = fields["run_id"], fields["redis_version"]
+		if in.version != "" && !redisconn.SupportedVersion(in.version) {
+			return in, nil, redisconn.UnfitError(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
 		}
 	case forbidden(err):
 		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
@@ -244,7 +169,7 @@ func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo
 	switch {
 	case err == nil && policy["maxmemory-policy"] == "noeviction":
 	case err == nil && policy["maxmemory-policy"] != "":
-		return in, nil, unfitError(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
+		return in, nil, redisconn.UnfitError(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
 	case err == nil || forbidden(err):
 		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
 	default:
@@ -276,13 +201,8 @@ func (s *batcher) probe(ctx context.Context, id, standing string) error {
 	return err
 }
 
-func atLeast(number string, least int) bool {
-	n, err := strconv.Atoi(number)
-	return err == nil && n >= least
-}
-
 func forbidden(err error) bool {
-	return isRedisError(err, "NOPERM") || isRedisError(err, "ERR unknown command")
+	return redisconn.IsReply(err, "NOPERM") || redisconn.IsReply(err, "ERR unknown command")
 }
 
 // sinceKey remembers, for gateways that start later, since when buckets that
@@ -298,7 +218,7 @@ type nodeState struct{ id, since string }
 // of a gateway, Redis says whether that has happened.
 func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, known map[string]nodeState) (map[string]nodeState, error) {
 	next := map[string]nodeState{}
-	ids := map[string]string{}
+	instances := map[string]bool{}
 	for address, in := range found {
 		s := l.batchers[address]
 		before, seen := known[address]
@@ -321,10 +241,8 @@ func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, know
 			}
 		}
 		next[address] = nodeState{in.id, s.since}
-		ids[address] = in.id
+		instances[in.id] = true
 	}
-	l.mu.Lock()
-	l.instances = ids
-	l.mu.Unlock()
+	l.instances.Set(instances)
 	return next, nil
 }

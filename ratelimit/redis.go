@@ -3,37 +3,20 @@ package ratelimit
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/callgate/callgate/internal/redisconn"
 )
 
-// RedisOptions say where Redis is; exactly one of URL, Sentinel and Cluster.
-// Secrets are behind functions, so that no print of the options shows them;
-// each is called when a connection is set up anew.
+// RedisOptions say where Redis is, and how the limiter uses it.
 type RedisOptions struct {
-	// URL returns redis://[user:password@]host:port[/db], or rediss:// for TLS.
-	URL func() string
-	// Sentinel names the master that sentinels watch.
-	Sentinel Sentinel
-	// Cluster lists some nodes of a cluster, host:port.
-	Cluster Cluster
-	// Credentials are for Sentinel's master and Cluster; nil: none.
-	Credentials func() (user, password string)
-	// TLS is for Sentinel and Cluster; nil: no TLS. Of a URL, which says itself
-	// whether there is TLS, it gives the certificates that are believed.
-	TLS *tls.Config
-	// Prefix begins every key; "" is callgate:. Gateways that share limits have
-	// the same.
-	Prefix string
+	redisconn.Options
 	// Clock is time.Now but for tests. It serves while Redis is away; the shared
 	// budgets go by the clock of Redis.
 	Clock func() time.Time
@@ -46,20 +29,7 @@ type RedisOptions struct {
 	OnChange func(shared bool, cause error)
 }
 
-// Sentinel is a master watched by sentinels, host:port each.
-type Sentinel struct {
-	Master      string
-	Addresses   []string
-	Credentials func() (user, password string) // of the sentinels; nil: none
-}
-
-// Cluster is a Redis cluster.
-type Cluster struct{ Addresses []string }
-
-const (
-	defaultPrefix = "callgate:"
-	leaseTime     = 15 * time.Second
-)
+const leaseTime = 15 * time.Second
 
 // testHooks are what tests of this package replace.
 type testHooks struct {
@@ -148,7 +118,6 @@ func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redi
 	if err := options.validate(); err != nil {
 		return nil, nil, err
 	}
-	disableClientLog()
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
@@ -157,16 +126,13 @@ func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redi
 		return nil, nil, fmt.Errorf("no random bytes: %w", err)
 	}
 	r := &Redis{
-		options: options, prefix: options.Prefix, hooks: seams, id: hex.EncodeToString(id[:]) + "-",
+		options: options, prefix: options.KeyPrefix(), hooks: seams, id: hex.EncodeToString(id[:]) + "-",
 		lost: make(chan struct{}, 1), inFlight: map[string]map[string]struct{}{},
-	}
-	if r.prefix == "" {
-		r.prefix = defaultPrefix
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(r.newFallback(errors.New("Redis has not been reached yet")))
 	warnings, err := r.connect(ctx)
-	var unfit unfitError
+	var unfit redisconn.UnfitError
 	if errors.As(err, &unfit) {
 		r.cancel()
 		return nil, nil, err
@@ -181,55 +147,11 @@ func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redi
 	return r, warnings, nil
 }
 
-// disableClientLog keeps the library from writing to standard error.
-var disableClientLog = sync.OnceFunc(func() { redis.SetLogger(discardLogger{}) })
-
-type discardLogger struct{}
-
-func (discardLogger) Printf(context.Context, string, ...any) {}
-
 func (o *RedisOptions) validate() error {
-	ways := 0
-	for _, given := range []bool{o.URL != nil, o.Sentinel.Master != "" || len(o.Sentinel.Addresses) > 0, len(o.Cluster.Addresses) > 0} {
-		if given {
-			ways++
-		}
-	}
-	switch {
-	case ways != 1:
-		return fmt.Errorf("found %d of url, sentinel and cluster, expected one", ways)
-	case o.Clock == nil:
+	if o.Clock == nil {
 		return errNoLimiter
-	case o.URL == nil && len(o.Cluster.Addresses) == 0 && (o.Sentinel.Master == "" || len(o.Sentinel.Addresses) == 0):
-		return errors.New("found a sentinel without a master's name or without addresses, expected both")
-	case o.URL != nil:
-		_, err := o.parseURL()
-		return err
 	}
-	return nil
-}
-
-// parseURL says nothing of what it found, since that may hold a password.
-// Options in the URL are not taken: they could bring back retries.
-func (o *RedisOptions) parseURL() (*redis.Options, error) {
-	const expected = "expected redis://[user:password@]host:port[/db] or rediss://…, without options"
-	text := o.URL()
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
-		return nil, errors.New("found a url of another form, " + expected)
-	}
-	opt, err := redis.ParseURL(text)
-	if err != nil {
-		return nil, errors.New("found a url of another form, " + expected)
-	}
-	return opt, nil
-}
-
-func credentials(f func() (string, string)) (user, password string) {
-	if f == nil {
-		return "", ""
-	}
-	return f()
+	return o.Options.Validate()
 }
 
 // Shared tells whether the budgets are counted in Redis now; if not, cause is

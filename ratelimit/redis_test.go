@@ -16,6 +16,7 @@ import (
 
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -24,11 +25,11 @@ import (
 func TestOptionsThatAreRefused(t *testing.T) {
 	const password = "hunter2"
 	at := func(u string) func() string { return func() string { return u } }
-	cases := map[string]ratelimit.RedisOptions{
+	cases := map[string]redisconn.Options{
 		"nothing":            {},
-		"two":                {URL: at("redis://127.0.0.1:1"), Cluster: ratelimit.Cluster{Addresses: []string{"127.0.0.1:1"}}},
-		"no master":          {Sentinel: ratelimit.Sentinel{Addresses: []string{"127.0.0.1:1"}}},
-		"no sentinels":       {Sentinel: ratelimit.Sentinel{Master: "m"}},
+		"two":                {URL: at("redis://127.0.0.1:1"), Cluster: []string{"127.0.0.1:1"}},
+		"no master":          {Sentinel: redisconn.Sentinel{Addresses: []string{"127.0.0.1:1"}}},
+		"no sentinels":       {Sentinel: redisconn.Sentinel{Master: "m"}},
 		"another scheme":     {URL: at("http://u:" + password + "@127.0.0.1:1")},
 		"no scheme":          {URL: at(password + "@127.0.0.1:1")},
 		"not a url":          {URL: at("redis://u:" + password + "@[::1:6379/%zz")},
@@ -40,8 +41,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 	for name, o := range cases {
 		t.Run(name, func(t *testing.T) {
-			o.Clock = time.Now
-			_, warnings, err := ratelimit.NewRedis(context.Background(), o)
+			_, warnings, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{Options: o, Clock: time.Now})
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -50,7 +50,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{URL: at("redis://127.0.0.1:1")}); err == nil {
+	if _, _, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{Options: redisconn.Options{URL: at("redis://127.0.0.1:1")}}); err == nil {
 		t.Error("accepted without a clock")
 	}
 	var absent *ratelimit.Redis

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
 )
@@ -22,7 +23,7 @@ func itself(t testing.TB) {
 }
 
 func optionsFor(address string) ratelimit.RedisOptions {
-	return ratelimit.RedisOptions{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix(), Clock: time.Now}
+	return ratelimit.RedisOptions{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}, Clock: time.Now}
 }
 
 // opened fails unless the limiter is connected.
@@ -46,7 +47,7 @@ func redisBackend(t testing.TB, clock func() time.Time) ratelimit.Limiter {
 
 func clusterBackend(t testing.TB, clock func() time.Time) ratelimit.Limiter {
 	nodes := redistest.Cluster(t)
-	o := ratelimit.RedisOptions{Cluster: ratelimit.Cluster{Addresses: nodes[:1]}, Prefix: redistest.Prefix(), Clock: time.Now}
+	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Clock: time.Now}
 	r, warnings, err := ratelimit.NewRedisOf(context.Background(), o, clock)
 	return opened(t, r, warnings, err)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 )
 
@@ -35,7 +36,7 @@ func child(part string) int {
 		return 1
 	}
 	r, err := store.NewRedisOf(ctx, store.RedisOptions{
-		URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv), Journal: f,
+		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Journal: f,
 	}, nil, 0, false)
 	if err != nil {
 		fmt.Println("error", err)

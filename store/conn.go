@@ -4,27 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/callgate/callgate/internal/redisconn"
 )
-
-// Sentinel is a master watched by sentinels, host:port each.
-type Sentinel struct {
-	Master      string
-	Addresses   []string
-	Credentials func() (user, password string) // of the sentinels; nil: none
-}
-
-// Cluster is a Redis cluster.
-type Cluster struct{ Addresses []string }
 
 const (
 	// decisionWait bounds a decision, with all that is asked for it: with what is
@@ -49,8 +37,7 @@ type conn struct {
 	partitions []partition
 	once       sync.Once
 
-	mu    sync.Mutex
-	known map[string]bool // of the instances that were found; nil while they are looked for
+	instances redisconn.Instances
 }
 
 // partition is where the calls of some principals are: a slot, and its node.
@@ -60,14 +47,6 @@ type partition struct {
 	instance string // which instance, and which history of its data
 	epoch    string
 }
-
-// unfitError is why Redis must not be used though it answers. It is the operator's
-// to mend, and a gateway does not start with it.
-type unfitError string
-
-func (f unfitError) Error() string { return string(f) }
-
-var errOtherInstance = errors.New("another instance of Redis answers, which may not hold every call")
 
 // close closes the link. That may wait for what is under way.
 func (l *conn) close() {
@@ -92,123 +71,28 @@ func (w timeouts) scaledTo(decision time.Duration) timeouts {
 	return timeouts{decision, scaled(w.reply), scaled(w.ackReply)}
 }
 
-// dial makes the client. Nothing is asked of Redis yet. It repeats nothing by
-// itself: a question that was sent twice must be one that may be.
-func (o *RedisOptions) dial(w timeouts) (*conn, error) {
-	l := &conn{}
-	user, password := credentials(o.Credentials)
-	switch {
-	case len(o.Cluster.Addresses) > 0:
-		l.client = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: o.Cluster.Addresses, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(w.reply, o.TLS),
-			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: l.verifyInstance,
-		})
-	case o.Sentinel.Master != "":
-		su, sp := credentials(o.Sentinel.Credentials)
-		l.client = redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: su, SentinelPassword: sp,
-			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: redisconn.Dial(w.reply, o.TLS),
-			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			DialTimeout: w.reply, ReadTimeout: w.ackReply, WriteTimeout: w.reply, PoolTimeout: w.reply,
-			PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: l.verifyInstance,
-		})
-	default:
-		opt, err := o.parseURL()
-		if err != nil {
-			return nil, err
-		}
-		if opt.TLSConfig != nil && o.TLS != nil {
-			opt.TLSConfig.RootCAs = o.TLS.RootCAs
-		}
-		opt.Protocol, opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = 2, -1, 1, true
-		opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = w.reply, w.ackReply, w.reply, w.reply
-		opt.PoolSize, opt.PipelinePoolSize, opt.Dialer = poolSize, -1, redisconn.Dial(w.reply, opt.TLSConfig)
-		opt.DisableIdentity, opt.MaintNotificationsConfig, opt.OnConnect = true, noMaintNotifications(), l.verifyInstance
-		l.client = redis.NewClient(opt)
-	}
-	return l, nil
-}
-
-func noMaintNotifications() *maintnotifications.Config {
-	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-func credentials(f func() (string, string)) (user, password string) {
-	if f == nil {
-		return "", ""
-	}
-	return f()
-}
-
-// parseURL says nothing of what it found, since that may hold a password.
-// Options in the URL are not taken: they could bring back retries.
-func (o *RedisOptions) parseURL() (*redis.Options, error) {
-	const expected = "found a url of another form, expected redis://[user:password@]host:port[/db] or rediss://…, without options"
-	text := o.URL()
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
-		return nil, errors.New(expected)
-	}
-	opt, err := redis.ParseURL(text)
-	if err != nil {
-		return nil, errors.New(expected)
-	}
-	return opt, nil
+// dial makes the client. Nothing is sent to Redis yet. The client repeats nothing
+// by itself: only a command that may run twice is sent twice.
+func (o *RedisOptions) dial(t timeouts) (*conn, error) {
+	c := &conn{}
+	client, err := o.NewClient(redisconn.Settings{
+		Timeout: t.reply, ReadTimeout: t.ackReply, PoolSize: poolSize, ClusterPoolSize: poolSize, OnConnect: c.instances.Verify,
+	})
+	c.client = client
+	return c, err
 }
 
 func (o *RedisOptions) validate() error {
-	ways := 0
-	for _, given := range []bool{o.URL != nil, o.Sentinel.Master != "" || len(o.Sentinel.Addresses) > 0, len(o.Cluster.Addresses) > 0} {
-		if given {
-			ways++
-		}
+	if err := o.Options.Validate(); err != nil {
+		return err
 	}
 	switch {
-	case ways != 1:
-		return fmt.Errorf("found %d of url, sentinel and cluster, expected one", ways)
-	case o.URL == nil && len(o.Cluster.Addresses) == 0 && (o.Sentinel.Master == "" || len(o.Sentinel.Addresses) == 0):
-		return errors.New("found a sentinel without a master's name or without addresses, expected both")
 	case o.Journal == nil:
 		return errors.New("found no journal: without one, nothing can be restored after a loss")
 	case o.Acknowledged < 0 || o.Journals < 0:
 		return errors.New("found a negative number of replicas")
-	case o.URL != nil:
-		_, err := o.parseURL()
-		return err
 	}
 	return nil
-}
-
-// verifyInstance runs for each new connection: an instance that is not one of those that
-// were found when the link was opened (a restart, a failover) is not spoken to.
-func (l *conn) verifyInstance(ctx context.Context, c *redis.Conn) error {
-	l.mu.Lock()
-	runs := l.known
-	l.mu.Unlock()
-	if runs == nil {
-		return nil
-	}
-	info, err := c.Info(ctx, "server").Result()
-	if err != nil {
-		return err
-	}
-	said := parseInfo(info)
-	if said["redis_mode"] == "sentinel" || runs[said["run_id"]] {
-		return nil
-	}
-	return errOtherInstance
-}
-
-func parseInfo(info string) map[string]string {
-	said := map[string]string{}
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			said[name] = value
-		}
-	}
-	return said
 }
 
 // inspect finds the node of each part. It must be a master, forget nothing to
@@ -241,11 +125,10 @@ func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 		}
 		l.partitions = append(l.partitions, p)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known = runs; standIn {
-		l.known = nil
+	if standIn {
+		runs = nil
 	}
+	l.instances.Set(runs)
 	return nil
 }
 
@@ -262,16 +145,15 @@ func inspectNode(ctx context.Context, c *redis.Client, standIn bool) (run, histo
 		if err != nil {
 			return "", "", err
 		}
-		for name, value := range parseInfo(info) {
+		for name, value := range redisconn.ParseInfo(info) {
 			said[name] = value
 		}
 	}
-	major, _, _ := strings.Cut(said["redis_version"], ".")
-	if n, err := strconv.Atoi(major); err != nil || n < 6 {
-		return "", "", unfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
+	if !redisconn.SupportedVersion(said["redis_version"]) {
+		return "", "", redisconn.UnfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
 	}
 	if policy := said["maxmemory_policy"]; policy != "noeviction" {
-		return "", "", unfitError(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
+		return "", "", redisconn.UnfitError(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
 	}
 	if said["role"] != "master" || said["run_id"] == "" {
 		return "", "", errors.New("the node is no master")

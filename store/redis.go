@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -13,25 +12,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/internal/redisconn"
 )
 
-// RedisOptions say where Redis is; exactly one of URL, Sentinel and Cluster.
-// Secrets are behind functions, so that no print of the options shows them.
+// RedisOptions say where Redis is, and how the store uses it.
 type RedisOptions struct {
-	// URL returns redis://[user:password@]host:port[/db], or rediss:// for TLS.
-	URL func() string
-	// Sentinel names the master that sentinels watch.
-	Sentinel Sentinel
-	// Cluster lists some nodes of a cluster, host:port.
-	Cluster Cluster
-	// Credentials are for Sentinel's master and Cluster; nil: none.
-	Credentials func() (user, password string)
-	// TLS is for Sentinel and Cluster; nil: no TLS. Of a URL, which says itself
-	// whether there is TLS, it gives the certificates that are believed.
-	TLS *tls.Config
-	// Prefix begins every key; "" is callgate:. Gateways that share calls have
-	// the same.
-	Prefix string
+	redisconn.Options
 
 	// Journal holds this process's own calls, on its own disk. It is this
 	// store's, and is closed with it.
@@ -51,7 +38,6 @@ type RedisOptions struct {
 }
 
 const (
-	defaultPrefix     = "callgate:"
 	leaseTime         = 10 * time.Second
 	reconnectInterval = 200 * time.Millisecond
 	maxOpened         = 65_536
@@ -149,24 +135,20 @@ func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, e
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	disableClientLog()
 	b := options.Bounds.withDefaults(fileCalls, fileBytes)
-	if len(options.Cluster.Addresses) > 0 {
+	if len(options.Cluster) > 0 {
 		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
 	}
 	r := &Redis{
-		options: options, prefix: options.Prefix, hooks: s, journal: options.Journal,
+		options: options, prefix: options.KeyPrefix(), hooks: s, journal: options.Journal,
 		owner:  options.Journal.identity + "/" + options.Journal.epoch,
 		bounds: [4]any{b.Calls, b.Bytes, b.perPrincipal().Calls, b.perPrincipal().Bytes},
 		lost:   make(chan struct{}, 1), opening: map[string]bool{}, running: map[string]string{},
 	}
-	if r.prefix == "" {
-		r.prefix = defaultPrefix
-	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})
 	err := r.connect(ctx)
-	var unfit unfitError
+	var unfit redisconn.UnfitError
 	if errors.As(err, &unfit) {
 		r.cancel()
 		return nil, err
@@ -178,13 +160,6 @@ func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, e
 	r.group.Go(r.maintain)
 	return r, nil
 }
-
-// disableClientLog keeps the library from writing to standard error.
-var disableClientLog = sync.OnceFunc(func() { redis.SetLogger(discardLogger{}) })
-
-type discardLogger struct{}
-
-func (discardLogger) Printf(context.Context, string, ...any) {}
 
 // Ready tells whether the store can be relied on now; if not, cause is why, for
 // the operator.
@@ -271,7 +246,7 @@ func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s 
 		case err == nil:
 			err = errForeignReply
 		}
-		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) || errors.Is(err, errTooFewAcks) || isReply(err) {
+		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) || errors.Is(err, errTooFewAcks) || redisconn.IsReply(err, "") {
 			break
 		}
 	}
@@ -279,12 +254,6 @@ func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s 
 		r.disconnect(l, err)
 	}
 	return nil, unavailable(err)
-}
-
-// isReply tells that Redis has refused, and did nothing.
-func isReply(err error) bool {
-	var said redis.Error
-	return errors.As(err, &said)
 }
 
 // isOverload tells refusals of Redis that say nothing about its state.

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
@@ -347,7 +348,7 @@ func TestFailoverOfSentinel(t *testing.T) {
 			t.Fatalf("%v, %v", replicas, err)
 		}
 	}
-	o := store.RedisOptions{Sentinel: store.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix(), Acknowledged: 1}
+	o := store.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix()}, Acknowledged: 1}
 	g := join(t, o, testHooks{})
 	var kept []string
 	for i := range 20 {
@@ -383,7 +384,7 @@ func TestRedisLies(t *testing.T) {
 	o := at(p.Address())
 	g := join(t, o, testHooks{})
 	id := newOpenedCall(t, g, newCall("1", ""))
-	newOpenedCall(t, join(t, store.RedisOptions{URL: at(s.Address()).URL, Prefix: o.Prefix}, testHooks{}), newCall("other", "k"))
+	newOpenedCall(t, join(t, store.RedisOptions{Options: redisconn.Options{URL: at(s.Address()).URL, Prefix: o.Prefix}}, testHooks{}), newCall("other", "k"))
 	lies := map[string]func([]byte) []byte{
 		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
 		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },
@@ -454,14 +455,14 @@ func TestUnfitRedis(t *testing.T) {
 	journal := func() *store.File { return openFile(t, t.TempDir(), store.FileOptions{}) }
 	url := func(u string) func() string { return func() string { return u } }
 	for name, o := range map[string]store.RedisOptions{
-		"eviction":   {URL: url("redis://:secret-of-redis@" + s.Address()), Journal: journal()},
-		"no journal": {URL: url("redis://" + s.Address())},
-		"two":        {URL: url("redis://" + s.Address()), Cluster: store.Cluster{Addresses: []string{"a:1"}}, Journal: journal()},
+		"eviction":   {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Journal: journal()},
+		"no journal": {Options: redisconn.Options{URL: url("redis://" + s.Address())}},
+		"two":        {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Journal: journal()},
 		"none":       {Journal: journal()},
-		"options":    {URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3"), Journal: journal()},
-		"scheme":     {URL: url("http://:secret-of-redis@" + s.Address()), Journal: journal()},
-		"master":     {Sentinel: store.Sentinel{Addresses: []string{"a:1"}}, Journal: journal()},
-		"negative":   {URL: url("redis://" + s.Address()), Acknowledged: -1, Journal: journal()},
+		"options":    {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Journal: journal()},
+		"scheme":     {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Journal: journal()},
+		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Journal: journal()},
+		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Acknowledged: -1, Journal: journal()},
 	} {
 		r, err := store.NewRedis(ctx, o)
 		if err == nil {
@@ -471,7 +472,7 @@ func TestUnfitRedis(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := store.NewRedis(ctx, store.RedisOptions{URL: url("redis://:wrong-secret@" + s.Address()), Journal: journal()})
+	r, err := store.NewRedis(ctx, store.RedisOptions{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Journal: journal()})
 	must(t, err)
 	defer r.Close()
 	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
@@ -30,7 +31,7 @@ type testHooks struct {
 }
 
 func at(address string) store.RedisOptions {
-	return store.RedisOptions{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}
+	return store.RedisOptions{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}}
 }
 
 // join opens a store that is ready, with a journal of its own.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
 )
@@ -60,11 +61,11 @@ var backends = map[string]backend{
 	"cluster": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		nodes := redistest.Cluster(t)
 		b.Calls, b.Bytes = b.Calls*16, b.Bytes*16 // it has so many parts
-		return join(t, store.RedisOptions{Cluster: store.Cluster{Addresses: nodes[:1]}, Prefix: redistest.Prefix(), Bounds: b}, testHooks{now: now}).Redis
+		return join(t, store.RedisOptions{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Redis
 	},
 	"sentinel": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		address := redistest.Sentinel(t)
-		return join(t, store.RedisOptions{Sentinel: store.Sentinel{Master: redistest.Master, Addresses: []string{address}}, Prefix: redistest.Prefix(), Bounds: b}, testHooks{now: now}).Redis
+		return join(t, store.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{address}}, Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Redis
 	},
 }
 

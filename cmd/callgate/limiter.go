@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -28,11 +29,11 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 	if c.Redis == nil {
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
 	}
-	options, err := redisOptions(c.Redis)
+	redis, err := redisOptions(c.Redis)
 	if err != nil {
 		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
-	options.Wait = wait
+	options := ratelimit.RedisOptions{Options: redis, Clock: time.Now, Wait: wait}
 	var mu sync.Mutex
 	changed := false // what was told then is newer than what the start finds
 	options.OnChange = func(shared bool, cause error) {
@@ -82,8 +83,8 @@ func (l limiter) Close() error {
 
 // redisOptions reads every secret once, so that one that is not there is said at
 // the start; it is read anew for each connection, since it may change.
-func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
-	o := ratelimit.RedisOptions{Prefix: r.Prefix, Clock: time.Now}
+func redisOptions(r *configs.Redis) (redisconn.Options, error) {
+	o := redisconn.Options{Prefix: r.Prefix, Cluster: r.Cluster}
 	if r.URL.IsSet() {
 		url, err := r.URL.Read()
 		if err != nil {
@@ -104,8 +105,7 @@ func redisOptions(r *configs.Redis) (ratelimit.RedisOptions, error) {
 	if o.Credentials, err = credentials(r.Credentials); err != nil {
 		return o, fmt.Errorf("password: %w", err)
 	}
-	o.Cluster = ratelimit.Cluster{Addresses: r.Cluster}
-	o.Sentinel = ratelimit.Sentinel{Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses}
+	o.Sentinel = redisconn.Sentinel{Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses}
 	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Credentials); err != nil {
 		return o, fmt.Errorf("sentinel: password: %w", err)
 	}

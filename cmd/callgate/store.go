@@ -29,14 +29,12 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 	if c.Store.Kind != configs.StoreRedis {
 		return callStore{store.Spare(file), file.Ready, file.Close, file.Identity()}, nil
 	}
-	from, err := redisOptions(c.Redis)
+	redis, err := redisOptions(c.Redis)
 	if err == nil {
 		var shared *store.Redis
 		shared, err = store.NewRedis(ctx, store.RedisOptions{
-			URL: from.URL, Credentials: from.Credentials, TLS: from.TLS, Prefix: from.Prefix,
-			Sentinel: store.Sentinel{Master: from.Sentinel.Master, Addresses: from.Sentinel.Addresses, Credentials: from.Sentinel.Credentials},
-			Cluster:  store.Cluster{Addresses: from.Cluster.Addresses},
-			Journal:  file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged, Wait: wait,
+			Options: redis,
+			Journal: file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged, Wait: wait,
 			OnChange: func(ready bool, cause error) {
 				if ready {
 					logger.Info("calls are kept on Redis")

@@ -1,13 +1,3 @@
-// Package redisconn bounds what a Redis may have its clients do. A client of Redis
-// makes room for a value when its length was said, before the value has come, and
-// for the elements of a list: one line of a Redis that lies, or of something else
-// that listens there, costs any amount of memory, or is more than can be had at
-// all. Behind this package a long value is passed on when it is there, so that it
-// costs what was sent; what says impossible lengths is no reply, and breaks the
-// connection.
-//
-// What is passed on is passed on as it is. The protocol is RESP, of which the forms
-// that only exist to be streamed are not spoken by Redis, nor here.
 package redisconn
 
 import (
@@ -35,9 +25,9 @@ const (
 
 var errNoReply = errors.New("what answers does not speak as Redis does, or says impossible lengths")
 
-// Dial returns a way to connect whose connections are bounded. Without a TLS
+// dialer returns a function that opens bounded connections. Without a TLS
 // configuration there is no TLS.
-func Dial(timeout time.Duration, secure *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialer(timeout time.Duration, secure *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := (&net.Dialer{Timeout: timeout}).DialContext
 	if secure != nil {
 		dial = (&tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout}, Config: secure}).DialContext
@@ -51,7 +41,13 @@ func Dial(timeout time.Duration, secure *tls.Config) func(ctx context.Context, n
 	}
 }
 
-// Bound returns a connection that reads from another one, bounded.
+// Bound returns a connection whose replies are bounded. A client of Redis makes
+// room for a value when its length is announced, before the value arrives, and for
+// the elements of a list likewise: one line of a lying server, or of something else
+// that listens there, could cost any amount of memory. A long value is passed on
+// once all of it is there, so that it costs as much as was sent; an impossible
+// length breaks the connection. What is passed on is unchanged. The protocol is
+// RESP without its streamed forms, which Redis does not use.
 func Bound(c net.Conn) net.Conn {
 	b := &bounded{Conn: c}
 	if raw, ok := c.(syscall.Conn); ok { // clients look whether an idle one was closed

@@ -100,8 +100,8 @@ func TestRepliesCostLittle(t *testing.T) {
 	}
 }
 
-// TestDial: connections that are dialled are bounded, and can be looked at.
-func TestDial(t *testing.T) {
+// TestDialer: connections that are dialled are bounded, and can be looked at.
+func TestDialer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestDial(t *testing.T) {
 		defer c.Close()
 		io.WriteString(c, "+OK\r\n$99999999999999\r\n")
 	}()
-	c, err := Dial(time.Minute, nil)(t.Context(), "tcp", l.Addr().String())
+	c, err := dialer(time.Minute, nil)(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestDial(t *testing.T) {
 		t.Errorf("%q arrives, %v", got, err)
 	}
 	l.Close()
-	if _, err := Dial(time.Minute, nil)(t.Context(), "tcp", l.Addr().String()); err == nil {
+	if _, err := dialer(time.Minute, nil)(t.Context(), "tcp", l.Addr().String()); err == nil {
 		t.Error("connected to nobody")
 	}
 }
