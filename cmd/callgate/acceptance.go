@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
@@ -60,7 +60,7 @@ as servers export wrote it, and nothing else is any longer.`,
 				}
 				return e.acceptFrom(c.Context(), string(from), loaded, chosen[0], how)
 			}
-			asking := NewEngine(engine.Options{}, nil)
+			asking := e.engine()
 			defer asking.Close()
 			return e.accept(c.Context(), asking, loaded, chosen[0], args[1:], how)
 		},
@@ -147,7 +147,7 @@ func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *conf
 	}
 	digest, err := digestOf(accepted.Pins)
 	if err != nil {
-		return InternalError{err}
+		return app.InternalError{err}
 	}
 	if !how.allows(digest) {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.Expected)
@@ -237,14 +237,14 @@ func (e env) writeAccepted(loaded *configs.Config, s configs.ToolServer, stay []
 	for _, p := range loaded.Pins[s.Name] {
 		sum, err := p.ContentDigest()
 		if err != nil {
-			return InternalError{err}
+			return app.InternalError{err}
 		}
 		before[toolservers.VersionKey{p.Name, p.Version}] = sum
 	}
 	for _, p := range accepted.Pins {
 		sum, err := p.ContentDigest()
 		if err != nil {
-			return InternalError{err}
+			return app.InternalError{err}
 		}
 		word := "accepted"
 		if old, known := before[toolservers.VersionKey{p.Name, p.Version}]; known {
@@ -273,7 +273,7 @@ func (e env) writeAccepted(loaded *configs.Config, s configs.ToolServer, stay []
 		for _, p := range accepted.Pins {
 			line, err := wrapper.Marshal(p)
 			if err != nil {
-				return InternalError{err}
+				return app.InternalError{err}
 			}
 			fmt.Fprintf(e.stdout, "%s\n", line)
 		}

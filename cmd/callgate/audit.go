@@ -4,15 +4,14 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 func newAudit(e env) *cobra.Command {
@@ -110,14 +109,14 @@ const maxKeyFile = 64 << 10
 func publicKey(name string) (ed25519.PublicKey, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, reason(err)
+		return nil, oserr.Reason(err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxKeyFile {
 		return nil, errors.New("found no file of a key's size; expected one public key as PEM")
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, reason(err)
+		return nil, oserr.Reason(err)
 	}
 	return audit.ParsePublicKey(text)
 }
@@ -134,7 +133,7 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := audit.NewKey()
 			if err != nil {
-				return InternalError{err}
+				return app.InternalError{err}
 			}
 			if err := writeKey(args[0], private); err != nil {
 				return fmt.Errorf("cannot write the key: %w", err)
@@ -157,29 +156,4 @@ func writeKey(name string, content []byte) error {
 		os.Remove(name)
 	}
 	return err
-}
-
-// openLog opens the audit log of a configuration. What fails in it and refuses
-// no call yet is logged; without a logger, nobody is told.
-func openLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
-	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
-	if c.SignKey.IsSet() {
-		text, err := c.SignKey.Read()
-		if err != nil {
-			return nil, fmt.Errorf("audit.sign_key: %w", err)
-		}
-		if o.SignKey, err = audit.ParseSignKey([]byte(text)); err != nil {
-			return nil, fmt.Errorf("audit.sign_key: %s: %w", c.SignKey, err)
-		}
-	}
-	if logger != nil {
-		o.OnDegraded = func(part audit.Component, err error) {
-			if err != nil {
-				logger.Error("the audit log is impaired", "part", string(part), "error", err.Error())
-				return
-			}
-			logger.Info("the audit log is whole again", "part", string(part))
-		}
-	}
-	return audit.Open(c.DataDir, o)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 )
@@ -36,7 +37,7 @@ func signedLog(t *testing.T, dir, key string, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := openLog(c, nil, inTests)
+	log, err := app.OpenAuditLog(c, nil, inTests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestALogIsNotOpenedWithoutItsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, err := openLog(c, nil, inTests)
+		log, err := app.OpenAuditLog(c, nil, inTests)
 		if err == nil {
 			log.Close()
 			t.Fatalf("%s: it opened", place)

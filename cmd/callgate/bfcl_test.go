@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
@@ -106,7 +107,7 @@ func TestFunctionCallingLeaderboard(t *testing.T) {
 			continue
 		}
 		withCalls++
-		k, err := NewChecker(imported(t, dir, task.Tools))
+		k, err := app.NewChecker(imported(t, dir, task.Tools))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +335,7 @@ func TestNoSpoofedNameResolves(t *testing.T) {
 	permitAll(t, dir)
 	const name = "abcdefghijklmnopqrstuvwxyz-._ABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"
 	schema := json.RawMessage(`{"type":"object"}`)
-	k, err := NewChecker(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
+	k, err := app.NewChecker(imported(t, dir, []map[string]any{{"name": name[:64], "inputSchema": schema}, {"name": "a9", "inputSchema": schema}}))
 	if err != nil {
 		t.Fatal(err)
 	}

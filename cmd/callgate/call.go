@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -57,13 +59,13 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 					return err
 				}
 			}
-			r, err := e.openRuntime(c.Context(), loaded, KernelConfig(loaded, nil), Observers{Logger: e.warnings()})
+			r, err := app.Open(c.Context(), loaded, nil, e.options(e.warnings()))
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
 			r.Servers.WaitFirst(c.Context())
-			j.answer = func(ctx context.Context, b native.Body) (any, error) { return r.act(ctx, s.request(b)) }
+			j.answer = func(ctx context.Context, b native.Body) (any, error) { return act(ctx, r.Kernel, s.request(b)) }
 			if lines {
 				return j.jsonl(c.Context(), in, name)
 			}
@@ -89,8 +91,8 @@ type acted struct {
 func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
 
 // act judges and executes one completion.
-func (h *Runtime) act(ctx context.Context, request gateway.Request) (any, error) {
-	o := h.Kernel.Handle(ctx, request, "")
+func act(ctx context.Context, k *gateway.Kernel, request gateway.Request) (any, error) {
+	o := k.Handle(ctx, request, "")
 	if o.Pending {
 		return acted{CallID: o.CallID, State: "pending"}, nil
 	}
@@ -100,7 +102,7 @@ func (h *Runtime) act(ctx context.Context, request gateway.Request) (any, error)
 	}
 	var a acted
 	if err := json.Unmarshal(o.Result, &a); err != nil {
-		return nil, InternalError{err}
+		return nil, app.InternalError{err}
 	}
 	return a, outcomeStatus(o.Refusal)
 }
@@ -112,7 +114,7 @@ func outcomeStatus(refused *refusal.Error) error {
 	case refused == nil:
 		return nil
 	case refused.Code == refusal.Internal:
-		return InternalError{refused}
+		return app.InternalError{refused}
 	}
 	return status(exitRefused)
 }
@@ -156,7 +158,7 @@ func (j judge) read(in io.Reader, name string) ([]byte, error) {
 	// A little more than is allowed tells that it is too much.
 	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(j.config.Output))))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", name, reason(err))
+		return nil, fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err))
 	}
 	return completion, nil
 }
@@ -169,7 +171,7 @@ func (j judge) one(ctx context.Context, completion []byte) error {
 	}
 	line, err := wrapper.Marshal(answer)
 	if err != nil {
-		return InternalError{err}
+		return app.InternalError{err}
 	}
 	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
 		return err

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // defaultKeptKeys is how many keys stand beside a new one, unless it is said.
@@ -39,51 +35,20 @@ is not kept is not believed any more: keep them for as long as tools may take.`,
 			if err != nil {
 				return err
 			}
-			file, err := CallbackKeyFile(loaded)
+			file, err := app.CallbackKeyFile(loaded)
 			if err != nil {
 				return err
 			}
-			keys, from, err := RotateCallbackKeys(file, time.Now(), lead, keep)
+			keys, from, err := app.RotateCallbackKeys(file, time.Now(), lead, keep)
 			if err != nil {
-				return fmt.Errorf("%s: %w", file, reason(err))
+				return fmt.Errorf("%s: %w", file, oserr.Reason(err))
 			}
 			fmt.Fprintf(e.stdout, "%s: %d keys; the newest signs from %s\n", file, keys.Len(), from.UTC().Format(time.RFC3339))
 			return nil
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().DurationVar(&lead, "in", KeyLeadTime, "the `time` after which the new key signs")
+	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `time` after which the new key signs")
 	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `keys` are kept")
 	return c
-}
-
-// CallbackKeyFile is the file of the keys of a configuration.
-func CallbackKeyFile(c *configs.Config) (string, error) {
-	place := c.Callbacks.Keys.String()
-	if place == "" {
-		return configs.CallbackKeysPath(c.DataDir), os.MkdirAll(c.DataDir, 0o700)
-	}
-	file, ok := strings.CutPrefix(place, "file:")
-	if !ok {
-		return "", fmt.Errorf("callbacks.keys are at %s; expected a file, to which a key can be added", place)
-	}
-	return file, nil
-}
-
-// RotateCallbackKeys adds a key to a file.
-func RotateCallbackKeys(file string, now time.Time, lead time.Duration, keep int) (*identity.CallbackKeys, time.Time, error) {
-	var keys *identity.CallbackKeys
-	text, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		lead = 0 // no other signs meanwhile
-	case err != nil:
-		return nil, now, err
-	default:
-		if keys, err = identity.ParseCallbackKeys(string(text)); err != nil {
-			return nil, now, err
-		}
-	}
-	keys = keys.Rotate(now.Add(lead), keep)
-	return keys, now.Add(lead), replaceFile(file, keys.Encode())
 }

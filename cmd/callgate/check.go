@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
@@ -69,7 +70,7 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 			if err != nil {
 				return err
 			}
-			k, err := NewChecker(loaded)
+			k, err := app.NewChecker(loaded)
 			if err != nil {
 				return err
 			}

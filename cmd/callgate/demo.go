@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // demoStep is one completion of the tour, and how often it is sent.
@@ -55,14 +57,14 @@ own, which it removes.`,
 func (e env) demo(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the tour: %w", reason(err))
+		return fmt.Errorf("cannot make a folder for the tour: %w", oserr.Reason(err))
 	}
 	defer os.RemoveAll(dir)
 	loaded, err := configs.Default(dir)
 	if err != nil {
 		return err
 	}
-	r, err := e.openRuntime(ctx, loaded, KernelConfig(loaded, nil), Observers{Logger: e.warnings()})
+	r, err := app.Open(ctx, loaded, nil, e.options(e.warnings()))
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (e env) demo(ctx context.Context) error {
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
-		return InternalError{errors.New("the audit log of the tour does not verify")}
+		return app.InternalError{errors.New("the audit log of the tour does not verify")}
 	}
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
@@ -67,7 +68,7 @@ func someTools(t testing.TB, x exchange) (k *gateway.Kernel, out map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k, err = gateway.New(KernelConfig(c, nil), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
+	if k, err = gateway.New(app.KernelConfig(c, nil), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: forgets{}}); err != nil {
 		t.Fatal(err)
 	}
 	out = map[string]string{}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // The exit codes of every command.
@@ -21,15 +23,12 @@ type status int
 
 func (s status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
 
-// InternalError is a fault of Callgate itself.
-type InternalError struct{ error }
-
 // exitCode says what went wrong, on one line but for a configuration, which
 // gets a line for each fault, and returns the code to end with.
 func exitCode(stderr io.Writer, err error) int {
 	var code status
 	var faults configs.Faults
-	var internal InternalError
+	var internal app.InternalError
 	switch {
 	case err == nil:
 		return exitAccepted
@@ -39,7 +38,7 @@ func exitCode(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "%v\n", faults)
 		return exitUsage
 	case errors.As(err, &internal):
-		fmt.Fprintf(stderr, "callgate: internal error: %v\n", internal.error)
+		fmt.Fprintf(stderr, "callgate: internal error: %v\n", internal.Err)
 		return exitInternal
 	}
 	fmt.Fprintf(stderr, "callgate: %v\n", err)
@@ -59,7 +58,7 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	n, err := o.Writer.Write(p)
 	if err != nil {
-		o.err = fmt.Errorf("cannot write to standard output: %w", reason(err))
+		o.err = fmt.Errorf("cannot write to standard output: %w", oserr.Reason(err))
 	}
 	return n, o.err
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -30,7 +32,7 @@ func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 			break
 		}
 		if err != nil && !errors.Is(err, errLineTooLong) {
-			return errors.Join(out.Flush(), fmt.Errorf("cannot read %s: %w", name, reason(err)))
+			return errors.Join(out.Flush(), fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err)))
 		}
 		var body native.Body
 		if err == nil {
@@ -49,7 +51,7 @@ func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 		}
 		text, err := wrapper.Marshal(answer)
 		if err != nil {
-			return InternalError{err}
+			return app.InternalError{err}
 		}
 		if _, err := out.Write(append(text, '\n')); err != nil {
 			return err

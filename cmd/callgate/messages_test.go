@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/refusal"
 )
@@ -69,7 +70,7 @@ func TestMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewChecker(loaded)
+	k, err := app.NewChecker(loaded)
 	if err != nil {
 		t.Fatal(err)
 	}

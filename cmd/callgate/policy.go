@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -47,7 +48,7 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
 			}
 			explanation, err := loaded.Policy.Explain(c.Context(), request)
 			if err != nil {
-				return InternalError{err}
+				return app.InternalError{err}
 			}
 			e.explain(request, explanation)
 			if !explanation.Allowed {

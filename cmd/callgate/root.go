@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // env is what a command may touch.
@@ -88,6 +90,18 @@ func (e env) warnings() *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
+// options are those of a runtime of this process.
+func (e env) options(logger *slog.Logger) app.Options {
+	v, _ := version()
+	return app.Options{Logger: logger, Version: v, Wait: e.wait, ChangeDeps: e.changeParts}
+}
+
+// engine asks tool servers what they have, and runs nothing.
+func (e env) engine() *app.Engine {
+	v, _ := version()
+	return app.NewEngine(v, engine.Options{}, nil)
+}
+
 // open opens the file of an argument, or standard input for none and "-". Reading
 // ends when the context does.
 func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
@@ -96,25 +110,16 @@ func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, er
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot read %s: %w", args[0], reason(err))
+		return nil, "", fmt.Errorf("cannot read %s: %w", args[0], oserr.Reason(err))
 	}
 	if info, err := f.Stat(); err != nil || info.IsDir() {
 		f.Close()
 		if err != nil {
-			return nil, "", fmt.Errorf("cannot read %s: %w", args[0], reason(err))
+			return nil, "", fmt.Errorf("cannot read %s: %w", args[0], oserr.Reason(err))
 		}
 		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
 	}
 	return newCtxReader(ctx, f), args[0], nil
-}
-
-// reason takes operation and path out of an error of the system.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // fileFlag is a flag that names a file: an empty name is a variable of the shell

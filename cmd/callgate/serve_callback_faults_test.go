@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 )
 
@@ -285,7 +286,7 @@ func TestCallbackAfterARestart(t *testing.T) {
 	go ask(g, calls)
 	eventually(t, "the tool has the call", func() bool { return reportOf(t, tool).Held == 1 })
 	addKey(t, config, "--in", "0s", "--keep", "0")
-	time.Sleep(2 * keysReadInterval) // by then the gateway has looked again, or does so when it is asked
+	time.Sleep(2 * app.KeysReadInterval) // by then the gateway has looked again, or does so when it is asked
 	if released, err = http.Post(tool+"/later/release", "application/json", strings.NewReader("{}")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -60,7 +60,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			if err != nil {
 				return err
 			}
-			asking := NewEngine(engine.Options{}, nil)
+			asking := e.engine()
 			defer asking.Close()
 			table := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 			if !asJSON {
@@ -80,7 +80,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 					}
 					line, err := wrapper.Marshal(r)
 					if err != nil {
-						return InternalError{err}
+						return app.InternalError{err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 				}
@@ -142,7 +142,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			}
 			data, err := configs.EncodeLockfile(s.Name, pins)
 			if err != nil {
-				return InternalError{err}
+				return app.InternalError{err}
 			}
 			_, err = e.stdout.Write(data)
 			return err

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
@@ -101,9 +102,9 @@ func TestUnreadableLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools := NewEngine(engine.Options{}, nil)
+			tools := app.NewEngine("test", engine.Options{}, nil)
 			t.Cleanup(tools.Close)
-			k, err := NewChecker(loaded)
+			k, err := app.NewChecker(loaded)
 			if err != nil {
 				t.Fatal(err)
 			}

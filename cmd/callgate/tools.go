@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -55,7 +57,7 @@ func newToolsList(e env) *cobra.Command {
 				if asJSON {
 					line, err := wrapper.Marshal(row)
 					if err != nil {
-						return InternalError{err}
+						return app.InternalError{err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 					continue
@@ -200,7 +202,7 @@ func (e env) definitions(ctx context.Context, args []string) (name string, data 
 	defer in.Close()
 	data, err = io.ReadAll(io.LimitReader(in, maxImportBytes+1))
 	if err != nil {
-		return "", nil, fmt.Errorf("cannot read %s: %w", name, reason(err))
+		return "", nil, fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err))
 	}
 	if len(data) > maxImportBytes {
 		return "", nil, fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 type Tracing struct {
 	logger   *slog.Logger
 	replica  string
+	version  string
 	settings configs.Traces
 	current  atomic.Pointer[telemetry.Traces]
 	closing  sync.WaitGroup
@@ -41,7 +42,7 @@ func (t *Tracing) prepare(c *configs.Config) (follow, drop func(), err error) {
 	if c.Traces.Endpoint != "" {
 		o := c.Traces.Options()
 		o.RootCAs = certPool(c.Traces.CA)
-		o.Version, _ = version()
+		o.Version = t.version
 		o.Replica = t.replica
 		o.OnLoss = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
 		if next, err = telemetry.NewTraces(o); err != nil {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -11,7 +11,10 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/corpora"
 )
+
+var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
 // adminOf serves the guard of an admin listener that would listen at an address. The
 // handler behind the guard answers 200.

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -14,11 +14,12 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/store"
 )
 
-// keysReadInterval is how often the keys of callbacks are looked at, while they are used.
-const keysReadInterval = time.Second
+// KeysReadInterval is how often the keys of callbacks are looked at, while they are used.
+const KeysReadInterval = time.Second
 
 // KeyLeadTime is how long before it signs a new key stands among the others, so that
 // every gateway knows it by then.
@@ -123,7 +124,7 @@ func (b *Callbacks) read(now time.Time) (*identity.CallbackKeys, error) {
 		return makeKeys(b.ownFile, now)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.ownFile, reason(err))
+		return nil, fmt.Errorf("%s: %w", b.ownFile, oserr.Reason(err))
 	}
 	return parseKeys(b.ownFile, string(text))
 }
@@ -140,7 +141,7 @@ func parseKeys(where, text string) (*identity.CallbackKeys, error) {
 func makeKeys(file string, now time.Time) (*identity.CallbackKeys, error) {
 	keys := (*identity.CallbackKeys)(nil).Rotate(now, 0)
 	if err := replaceFile(file, keys.Encode()); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, reason(err))
+		return nil, fmt.Errorf("%s: %w", file, oserr.Reason(err))
 	}
 	return keys, nil
 }
@@ -167,7 +168,7 @@ func replaceFile(file string, content []byte) (err error) {
 // current are the keys as they stand. Where they cannot be read, those of before
 // serve on, and the log is told once.
 func (b *Callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
-	if b.keys != nil && now.Sub(b.readAt) < keysReadInterval && !now.Before(b.readAt) {
+	if b.keys != nil && now.Sub(b.readAt) < KeysReadInterval && !now.Before(b.readAt) {
 		return b.keys, nil
 	}
 	b.readAt = now

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -36,9 +36,9 @@ type pendingAuthn struct {
 	commit, abort func()
 }
 
-// reloadTimeout bounds how long a reload waits for the keys of another issuer. The
+// ReloadTimeout bounds how long a reload waits for the keys of another issuer. The
 // watch comes again while they cannot be had.
-const reloadTimeout = 5 * time.Second
+const ReloadTimeout = 5 * time.Second
 
 // prepare returns who is let in by a configuration: nobody is asked for a
 // credential in mode none.

@@ -1,8 +1,9 @@
-package main
+package app
 
 import (
 	"bytes"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,7 @@ func TestCallbackKeys(t *testing.T) {
 		if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(2 * keysReadInterval)
+		now = now.Add(2 * KeysReadInterval)
 		if token("while it cannot be read"); b.verify(first) != "call_1" {
 			t.Error("what was signed before is not believed")
 		}
@@ -59,18 +60,18 @@ func TestCallbackKeys(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(2 * keysReadInterval)
+	now = now.Add(2 * KeysReadInterval)
 	keys, _, err := RotateCallbackKeys(file, now, 0, 0)
 	if err != nil || keys.Len() != 1 {
 		t.Fatalf("%d keys, %v", keys.Len(), err)
 	}
-	now = now.Add(2 * keysReadInterval)
+	now = now.Add(2 * KeysReadInterval)
 	if token("with another key"); b.verify(first) != "" {
 		t.Error("what was signed by a key that has gone is believed")
 	}
 
 	// What a reload brings is taken up, or refused whole.
-	config, _ := layout(t, map[string]string{
+	config := layout(t, map[string]string{
 		"callgate.yaml":  "callbacks: {url: https://gateway.example/below, keys: \"file:keys\"}\n",
 		"tools/one.yaml": "tools:\n  - {name: one, input_schema: {type: object}, run: {type: callback, url: \"http://127.0.0.1:9/\", tool: one}}\n",
 	})
@@ -96,4 +97,30 @@ func TestCallbackKeys(t *testing.T) {
 	if err != nil || !ok || b.verify(rest) != "call_2" || b.verify(first) != "" {
 		t.Errorf("%q, %v", at, err)
 	}
+}
+
+// layout writes the files of a configuration, whose last line it adds, and returns the
+// main one. It allows everything that the files do not forbid.
+func layout(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	all := map[string]string{
+		"policy.csv":      "p, Analyst, acme/alpha, *, , allow\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+		"limits.yaml":     "{}\n",
+	}
+	maps.Copy(all, files)
+	for name, text := range all {
+		if name == "callgate.yaml" {
+			text += "data_dir: " + filepath.Join(dir, "data") + "\n"
+		}
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text+"# end\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "callgate.yaml")
 }

@@ -1,16 +1,16 @@
-package main
+package app
 
 import "github.com/callgate/callgate/engine"
 
 // onBreaker tells operators that a tool's server is away, or is back. That calls
 // are refused for it is counted alone: there may be many.
-func (w Observers) onBreaker(e engine.BreakerEvent) {
-	w.Metrics.Breaker(string(e.Kind))
+func (o Options) onBreaker(e engine.BreakerEvent) {
+	o.Metrics.Breaker(string(e.Kind))
 	switch e.Kind {
 	case engine.BreakerOpened:
-		w.Logger.Error("a tool does not answer; its calls are refused", "tool", e.Tool, "version", e.Version, "cause", errorText(e.Cause))
+		o.Logger.Error("a tool does not answer; its calls are refused", "tool", e.Tool, "version", e.Version, "cause", errorText(e.Cause))
 	case engine.BreakerClosed:
-		w.Logger.Info("a tool answers again", "tool", e.Tool, "version", e.Version)
+		o.Logger.Info("a tool answers again", "tool", e.Tool, "version", e.Version)
 	}
 }
 

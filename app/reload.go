@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 func (h *Runtime) watch(path string, first *configs.Config, who *Authn, traces *Tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
 	return configs.NewWatcher(path, first, configs.WatcherOptions{
 		Swap: func(ctx context.Context, c *configs.Config) error {
-			ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+			ctx, cancel := context.WithTimeout(ctx, ReloadTimeout)
 			defer cancel()
 			offer, err := who.prepare(ctx, c)
 			if err != nil {

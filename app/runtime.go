@@ -1,4 +1,9 @@
-package main
+// Package app joins the parts of the gateway: it opens what a configuration names
+// (audit log, store, limits, credentials, engine, tool servers), makes the kernel on top
+// of them, serves it over HTTP or to one client on standard input and output, follows
+// changes of the configuration, and closes everything in order. It decides nothing about
+// a call.
+package app
 
 import (
 	"context"
@@ -58,17 +63,27 @@ func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
 	return k, nil
 }
 
-// Observers are told what goes on. All but the logger may be nil.
-type Observers struct {
+// Options are what a Runtime is given beside its configuration. All but the logger may
+// be zero.
+type Options struct {
+	Logger  *slog.Logger
+	Version string // of this program
 	Metrics *telemetry.Metrics
 	Tracing *Tracing
-	Logger  *slog.Logger
+	// Wait is how long the disk and Redis are waited for; zero is as long as the
+	// packages that ask them say. A test has more patience, on a machine that is busy
+	// with others.
+	Wait time.Duration
+	// ChangeDeps changes the parts of the kernel before it is made. It is how a test has
+	// a process fail at a point that it names; the program has none, and nothing that it
+	// reads can give it one.
+	ChangeDeps func(gateway.Deps) gateway.Deps
 }
 
-// openRuntime opens the audit log of a configuration and makes the kernel that
-// executes.
-func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.Config, w Observers) (h *Runtime, err error) {
-	limits, err := openLimiter(ctx, c, w.Metrics, w.Logger, e.wait)
+// Open opens the audit log of a configuration and makes the kernel that executes.
+// Without an authenticator, nobody is asked for a credential.
+func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o Options) (h *Runtime, err error) {
+	limits, err := openLimiter(ctx, c, o.Metrics, o.Logger, o.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +93,14 @@ func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.
 		}
 	}()
 	record := audit.Content(c.Record)
-	log, err := openLog(c, w.Logger, e.wait)
+	log, err := OpenAuditLog(c, o.Logger, o.Wait)
 	if err != nil {
 		return nil, err
 	}
 	if err := unpackDemo(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	calls, err := openStore(ctx, c, w.Logger, e.wait)
+	calls, err := openStore(ctx, c, o.Logger, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -93,36 +108,36 @@ func (e env) openRuntime(ctx context.Context, c *configs.Config, state *gateway.
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
-	answers, err := NewCallbacks(c, w.Logger)
+	answers, err := NewCallbacks(c, o.Logger)
 	if err != nil {
 		return nil, errors.Join(err, calls.close(), log.Close())
 	}
 	var servers *toolservers.Watcher
-	tools := NewEngine(engine.Options{OnBreaker: w.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
-	w.Metrics.Breakers(tools.OpenBreakers)
+	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
+	o.Metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := gateway.Deps{
 		Limiter: limits.Limiter, Journal: log, Engine: engineAdapter{tools.Engine, running}, Store: calls,
-		Observer: w.Metrics, RecordContent: record, Replica: replicaName(), Node: calls.node,
+		Observer: o.Metrics, RecordContent: record, Replica: replicaName(), Node: calls.node,
 	}
-	if w.Tracing != nil {
-		parts.Tracer = w.Tracing
+	if o.Tracing != nil {
+		parts.Tracer = o.Tracing
 	}
-	if e.changeParts != nil {
-		parts = e.changeParts(parts)
+	if o.ChangeDeps != nil {
+		parts = o.ChangeDeps(parts)
 	}
-	k, err := gateway.New(state, parts)
+	k, err := gateway.New(KernelConfig(c, who), parts)
 	if err != nil {
 		cut()
 		tools.Close()
 		return nil, errors.Join(InternalError{err}, calls.close(), log.Close())
 	}
 	// Before anything is judged, what no server was asked for yet is in quarantine.
-	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, w.Logger)
-	w.Metrics.Quarantine(servers.Quarantined)
+	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
+	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()
-	tender := k.Reconcile(past, logReconciled(w.Logger))
+	tender := k.Reconcile(past, logReconciled(o.Logger))
 	return &Runtime{Kernel: k, log: log, engine: tools, Servers: servers, limiter: limits, store: calls, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
 }
 
@@ -228,3 +243,8 @@ func (r engineAdapter) Cancel(ctx context.Context, t gateway.Task) {
 }
 
 func toEngine(r registry.Run) engine.Run { return engine.Run(r) }
+
+// InternalError is a fault of Callgate itself. What it holds is for operators.
+type InternalError struct{ Err error }
+
+func (e InternalError) Error() string { return e.Err.Error() }

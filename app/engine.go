@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"github.com/callgate/callgate/configs"
@@ -15,11 +15,10 @@ type Engine struct {
 
 // NewEngine returns an engine. changed is told of servers that say that their
 // tools have changed; it may be nil.
-func NewEngine(options engine.Options, changed func(server string)) *Engine {
+func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
 	options.ReadSecret = configs.ReadSecret
-	own, _ := version()
 	t := &Engine{outbound: engine.NewOutbound(options)}
-	t.mcp = mcp.New(mcp.Options{Version: own, Outbound: t.outbound, ToolsChanged: changed})
+	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)
 	return t

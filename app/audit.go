@@ -1,0 +1,35 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+)
+
+// OpenAuditLog opens the audit log of a configuration. What fails in it and refuses
+// no call yet is logged; without a logger, nobody is told.
+func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
+	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
+	if c.SignKey.IsSet() {
+		text, err := c.SignKey.Read()
+		if err != nil {
+			return nil, fmt.Errorf("audit.sign_key: %w", err)
+		}
+		if o.SignKey, err = audit.ParseSignKey([]byte(text)); err != nil {
+			return nil, fmt.Errorf("audit.sign_key: %s: %w", c.SignKey, err)
+		}
+	}
+	if logger != nil {
+		o.OnDegraded = func(part audit.Component, err error) {
+			if err != nil {
+				logger.Error("the audit log is impaired", "part", string(part), "error", err.Error())
+				return
+			}
+			logger.Info("the audit log is whole again", "part", string(part))
+		}
+	}
+	return audit.Open(c.DataDir, o)
+}

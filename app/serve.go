@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/callback"
+	"github.com/callgate/callgate/gateway/mcp"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/oxp"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/upstream"
+)
+
+// The limits of connections. Bodies have a time of their own, set by the door.
+const (
+	headTimeout  = 5 * time.Second
+	idleTimeout  = 60 * time.Second
+	writeTimeout = 60 * time.Second // beyond the longest that an answer may take
+	maxHeadBytes = 32 << 10
+	longestCall  = 10 * time.Minute
+	// maxWaitingConnections bounds, for each listener, the connections that are open
+	// without a request that is being answered.
+	maxWaitingConnections = 2048
+)
+
+// Serve serves the configuration that was loaded from path over HTTP, until its
+// context ends or a listener fails. It makes the metrics and the traces itself.
+func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) (err error) {
+	logger := o.Logger
+	metrics := telemetry.New()
+	who := &Authn{Metrics: metrics, Logger: logger}
+	defer who.Close()
+	offer, err := who.prepare(ctx, loaded)
+	switch {
+	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
+		logger.Info("stopped before it served", "cause", err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	offer.commit()
+	traces := &Tracing{logger: logger, replica: replicaName(), version: o.Version}
+	defer traces.Close()
+	follow, _, err := traces.prepare(loaded)
+	if err != nil {
+		return fmt.Errorf("telemetry.traces: %w", err)
+	}
+	follow()
+	o.Metrics, o.Tracing = metrics, traces
+	h, err := Open(ctx, loaded, offer.Authenticator, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+
+	front := server.New(server.Options{
+		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Kernel.Identify, CheckReady: who.unready,
+		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+	})
+	native.New(native.Options{Kernel: h.Kernel, Log: logger}).Mount(front)
+	base := &publicURL{stated: loaded.Server.PublicURL}
+	overMCP := mcp.Options{Kernel: h.Kernel, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
+	if loaded.Auth.Mode == configs.AuthJWT {
+		overMCP.ProtectedResource = &mcp.ProtectedResource{Base: base.url, Issuer: who.issuer}
+	}
+	mcp.New(overMCP).Mount(front)
+	h.models.Store(loaded.Upstreams)
+	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
+	defer client.Close()
+	callback.New(callback.Options{Kernel: h.Kernel, Verify: h.callbacks.verify}).Mount(front)
+	oxp.New(oxp.Options{Kernel: h.Kernel, Log: logger, CheckReady: who.unready, URL: h.callbacks.publicURL}).Mount(front)
+	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
+	watch := h.watch(path, loaded, who, traces, metrics, logger)
+	public := newHTTPServer(front)
+	admin := newHTTPServer(adminGuard(loaded.Server, h.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
+	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
+	listener, err := net.Listen("tcp", loaded.Server.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, oserr.Reason(err))
+	}
+	h.callbacks.listening(listener.Addr().String())
+	base.listening(listener.Addr())
+	adminListener, err := net.Listen("tcp", loaded.Server.AdminListen)
+	if err != nil {
+		listener.Close()
+		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, oserr.Reason(err))
+	}
+
+	// The watch has a context of its own: it ends last.
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- watch.Run(watching) }()
+	defer func() {
+		stopWatching()
+		select {
+		case e := <-watched:
+			if e != nil {
+				err = errors.Join(err, InternalError{e})
+			}
+		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
+		}
+	}()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	failed := make(chan error, 2)
+	go func() { failed <- public.Serve(server.StrictListener(listener)) }()
+	go func() { failed <- admin.Serve(adminListener) }()
+	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
+	metrics.Reloaded(loaded.Digest)
+	for {
+		select {
+		case <-hangups:
+			watch.Reload()
+		case err := <-failed:
+			return fmt.Errorf("a listener failed: %w", err)
+		case <-ctx.Done():
+			return drain(logger, front, public, admin, h.cancelCalls, loaded.Server.ShutdownTimeout)
+		}
+	}
+}
+
+func newHTTPServer(h http.Handler) *http.Server {
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout, MaxHeaderBytes: maxHeadBytes,
+		ErrorLog: log.Default(),
+		// Else OPTIONS * is answered before the door has seen it.
+		DisableGeneralOptionsHandler: true,
+	}
+	server.LimitConnections(s, maxWaitingConnections)
+	return s
+}
+
+// drainDelay is how long a gateway that drains still takes connections, so that
+// whoever balances the load can see that it is not ready.
+const drainDelay = 500 * time.Millisecond
+
+// drain ends readiness, then connections, and waits for the calls in flight. Those
+// that do not end in time are cut off, and answered and written down as that.
+func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server, cut func(), longest time.Duration) error {
+	logger.Info("draining", "in_flight", front.InFlight())
+	front.Drain()
+	time.Sleep(min(drainDelay, longest))
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	err := public.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("%d requests had not ended after %s", front.InFlight(), longest)
+		cut()
+		settling, cancel := context.WithTimeout(context.Background(), settleTimeout)
+		defer cancel()
+		if e := public.Shutdown(settling); e != nil {
+			err = errors.Join(err, public.Close())
+		}
+	}
+	if e := admin.Close(); e != nil {
+		err = errors.Join(err, e)
+	}
+	logger.Info("stopped", "clean", err == nil)
+	if err != nil {
+		return InternalError{err}
+	}
+	return nil
+}
