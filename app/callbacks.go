@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/store"
 )
@@ -94,7 +93,7 @@ func (b *Callbacks) baseURL() (base string, err error) {
 		return "", errors.New("nothing listens for an answer")
 	case b.url != "":
 		return b.url, nil
-	case unspecified(b.listen):
+	case netx.IsUnspecifiedListener(b.listen):
 		return "", errors.New("callbacks.url is not stated, and server.listen is no address to call")
 	}
 	return "http://" + b.listen, nil
@@ -238,13 +237,4 @@ func (b *Callbacks) verify(token string) string {
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
-}
-
-func unspecified(address string) bool {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil {
-		host, _, err := net.SplitHostPort(address)
-		return err != nil || host == ""
-	}
-	return a.Addr().IsUnspecified()
 }

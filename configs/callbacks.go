@@ -1,12 +1,12 @@
 package configs
 
 import (
-	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 // Callbacks says where tools answer that take a call and answer later.
@@ -64,23 +64,13 @@ func (l *loader) checkCallbacks(root Node, c *Config, entries []Tool) {
 		return
 	}
 	at := root.At("/callbacks")
-	if c.Callbacks.URL == "" && unspecified(c.Server.Listen) {
+	if c.Callbacks.URL == "" && netx.IsUnspecifiedListener(c.Server.Listen) {
 		at.Fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
 	}
 	if !c.Callbacks.Keys.IsSet() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
 		at.Fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
 	}
-	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
+	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
 		root.At("/callbacks/url").Warn("tools call back without TLS: whoever can read what they send can answer in their place")
 	}
-}
-
-// unspecified tells whether an address is that of no host.
-func unspecified(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsUnspecified()
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
@@ -169,17 +169,17 @@ func (l *loader) checkAuth(root Node, c *Config) {
 	mode := root.At("/auth/mode")
 	_, auth, _ := root.Child("auth")
 	switch {
-	case c.Auth.Mode == AuthNone && !loopback(c.Server.Listen) && !c.Auth.AllowAnyListener:
+	case c.Auth.Mode == AuthNone && !netx.IsLoopbackListener(c.Server.Listen) && !c.Auth.AllowAnyListener:
 		root.At("/server/listen").Fail("found the address %q beyond loopback, with auth.mode none; expected a loopback address, another auth.mode, or auth.allow_any_listener: true", c.Server.Listen)
 	case c.Auth.Mode == AuthKeys && c.PrincipalsFile == "":
 		mode.Fail("found auth.mode %s without principals; expected the key principals, which names their file", c.Auth.Mode)
 	case c.Auth.Mode == AuthJWT && !auth.Has("jwt"):
 		mode.Fail("found auth.mode jwt without auth.jwt; expected at least its issuer and audience")
 	}
-	if c.Auth.Mode == AuthJWT && c.Server.PublicURL == "" && !loopback(c.Server.Listen) {
+	if c.Auth.Mode == AuthJWT && c.Server.PublicURL == "" && !netx.IsLoopbackListener(c.Server.Listen) {
 		mode.Warn("clients of MCP are not told where to get a token, since server.public_url does not say how they see this gateway")
 	}
-	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), "1")) {
+	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
 		root.At("/server/public_url").Warn("clients send their credentials without TLS: whoever can read them can call in their place")
 	}
 	l.checkAdmin(root, c)

@@ -1,6 +1,10 @@
 package configs
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/callgate/callgate/internal/netx"
+)
 
 // keepRestartOnly gives the keys that do not reload the values that they have in from, and
 // names, in the words of the file, those that it changed: they wait for a
@@ -14,7 +18,7 @@ func (s *Settings) keepRestartOnly(from Settings) (waiting []string) {
 	keepOld(&waiting, "redis", &s.Redis, from.Redis)
 	// The new file allows the listener that it names. Where it is the old one
 	// that goes on listening, the leave for that one goes on with it.
-	if s.Auth.Mode == "none" && !loopback(s.Server.Listen) {
+	if s.Auth.Mode == "none" && !netx.IsLoopbackListener(s.Server.Listen) {
 		keepOld(&waiting, "auth.allow_any_listener", &s.Auth.AllowAnyListener, from.Auth.AllowAnyListener)
 	}
 	return waiting

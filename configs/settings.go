@@ -2,12 +2,12 @@ package configs
 
 import (
 	"net"
-	"net/netip"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -52,7 +52,7 @@ type Server struct {
 }
 
 // AdminBeyondLoopback tells whether others than this host can reach the admin listener.
-func (s Server) AdminBeyondLoopback() bool { return !loopback(s.AdminListen) }
+func (s Server) AdminBeyondLoopback() bool { return !netx.IsLoopbackListener(s.AdminListen) }
 
 // Audit says what the audit log holds, and how.
 type Audit struct {
@@ -218,17 +218,4 @@ func (n Node) address(into *string) {
 		return
 	}
 	*into = n.Value
-}
-
-// loopback tells whether an address can be reached from this host alone.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }

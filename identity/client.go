@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 const (
@@ -43,7 +45,7 @@ func newClient(base string, roots *x509.CertPool) *httpClient {
 		// On the address that was resolved: a name can be made to mean another.
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || !at.Addr().Unmap().IsLoopback() {
+			if err != nil || !netx.IsLoopbackAddr(at.Addr()) {
 				return errNotLoopback
 			}
 			return nil

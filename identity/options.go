@@ -4,11 +4,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 // The defaults and bounds of TokenOptions.
@@ -257,17 +258,10 @@ func urlProblem(text string, query bool) string {
 		return "a URL with a fragment"
 	case !query && (u.RawQuery != "" || u.ForceQuery):
 		return "a URL with a query"
-	case u.Scheme == "https", u.Scheme == "http" && loopbackHost(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && netx.IsLoopbackHost(u.Hostname()): // dialing checks what the name resolves to
 		return ""
 	case u.Scheme == "http":
 		return "a URL of http beyond loopback"
 	}
 	return "a URL of another scheme"
-}
-
-// loopbackHost tells whether a host can be on this machine alone. A name is
-// believed only for the form of a URL: dialing checks what it resolves to.
-func loopbackHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

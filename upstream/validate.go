@@ -2,12 +2,13 @@ package upstream
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 // FieldError is one invalid field of a definition.
@@ -182,17 +183,8 @@ func baseURLFault(s string, insecure bool) string {
 		return "found a query or a fragment in the URL, expected one that ends before /chat/completions"
 	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/chat/completions"):
 		return "found a URL that ends in /chat/completions, expected one that ends before it"
-	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !insecure && !netx.IsLoopbackHost(u.Hostname()):
 		return fmt.Sprintf("found plain http to %q, expected https; or insecure_http: true, where the network between is trusted with the key and all that is said", u.Hostname())
 	}
 	return ""
-}
-
-// loopback tells whether a host is this one.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 func newHealthcheck(e env) *cobra.Command {
@@ -45,7 +47,7 @@ func (e env) healthcheck(ctx context.Context, address string) error {
 	if err != nil {
 		return fmt.Errorf("--address is %q; expected host:port", address)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if netx.IsUnspecifiedHost(host) {
 		host = "127.0.0.1"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -47,7 +48,7 @@ func (p AllowedOrigins) checkOrigin(r *http.Request) *refusal.Error {
 // takes the answer for one of the page's own site, and lets the page read it.
 func (p AllowedOrigins) checkHost(r *http.Request) *refusal.Error {
 	here := isLocalConnection(r)
-	if !here && len(p.Hosts) == 0 || here && isLoopback(hostname(r.Host)) || p.allowsHost(r.Host) {
+	if !here && len(p.Hosts) == 0 || here && netx.IsLoopbackHost(hostname(r.Host)) || p.allowsHost(r.Host) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "The Host is no name of this gateway: not this machine, not one of server.hosts, and not that of an origin which is configured (server.origins).")
@@ -69,13 +70,13 @@ func isLocalConnection(r *http.Request) bool {
 		return false
 	}
 	to, err := netip.ParseAddrPort(address.String())
-	return err == nil && to.Addr().Unmap().IsLoopback()
+	return err == nil && netx.IsLoopbackAddr(to.Addr())
 }
 
 // isLoopbackOrigin tells whether an origin is a page of this machine.
 func isLoopbackOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && isLoopback(u.Hostname())
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && netx.IsLoopbackHost(u.Hostname())
 }
 
 // hostname is a host without its port, or brackets, in lower case.
@@ -85,13 +86,4 @@ func hostname(host string) string {
 		return ""
 	}
 	return strings.ToLower(u.Hostname())
-}
-
-// isLoopback tells whether a name or an address can only be this machine.
-func isLoopback(name string) bool {
-	if name == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(name)
-	return err == nil && address.Zone() == "" && address.Unmap().IsLoopback()
 }

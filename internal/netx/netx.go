@@ -1,0 +1,66 @@
+// Package netx holds what several packages ask of host names, addresses and network
+// errors, so that each such question has one answer in this module.
+//
+// The predicates decide what is allowed over the network. In doubt they are strict: a host
+// that could be read in more than one way is not loopback, whoever asks.
+package netx
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// IsLoopbackHost reports whether a host, without a port or brackets, can only be this
+// machine: the name localhost, spelled so, or an address of loopback in its usual form and
+// without a zone. Host names that are compared with it must be in lower case.
+func IsLoopbackHost(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Zone() == "" && IsLoopbackAddr(address)
+}
+
+// IsLoopbackListener reports whether a listener at host:port is reached from this machine
+// alone.
+func IsLoopbackListener(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && IsLoopbackHost(host)
+}
+
+// IsLoopbackAddr reports whether the address of a connection is one of loopback. An IPv4
+// address may be mapped to IPv6.
+func IsLoopbackAddr(address netip.Addr) bool { return address.Unmap().IsLoopback() }
+
+// IsUnspecifiedHost reports whether a host, without a port or brackets, stands for all
+// addresses of a machine, so that one can listen on it, but not connect to it.
+func IsUnspecifiedHost(host string) bool {
+	if host == "" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().WithZone("").IsUnspecified()
+}
+
+// IsUnspecifiedListener reports whether a listener at host:port listens on all addresses of
+// the machine. An address that cannot be read names no host that could be connected to.
+func IsUnspecifiedListener(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err != nil || IsUnspecifiedHost(host)
+}
+
+// RetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. ok
+// is false if there is none or it is invalid. The time may be in the past.
+func RetryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
+	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	date, err := http.ParseTime(header)
+	if err != nil {
+		return 0, false
+	}
+	return date.Sub(now), true
+}
