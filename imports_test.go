@@ -58,7 +58,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/lossy":            {},
 	"internal/redistest":        {own: []string{"internal/ports"}, foreign: []string{"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9"}},
 	"internal/redisconn":        {foreign: []string{"github.com/redis/go-redis/v9"}},
-	"internal/netx":          {},
+	"internal/netx":             {},
 	"internal/ports":            {},
 	"internal/weburl":           {},
 	"internal/leaks":            {foreign: []string{"go.uber.org/goleak"}},
