@@ -22,12 +22,12 @@ type callStore struct {
 // openStore opens the store of a configuration in its data folder, which must be
 // locked. One that is shared is ready to refuse even while Redis is away.
 func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
-	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait})
+	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
 		return callStore{}, fmt.Errorf("store: %w", err)
 	}
 	if c.Store.Kind != configs.StoreRedis {
-		return callStore{store.Spare(file), file.Ready, file.Close, file.Identity()}, nil
+		return callStore{file, file.Ready, file.Close, file.Identity()}, nil
 	}
 	redis, err := redisOptions(c.Redis)
 	if err == nil {

@@ -25,13 +25,6 @@ func NewRedisOf(ctx context.Context, o RedisOptions, now func() time.Time, lease
 	return newRedis(ctx, o, testHooks{now: now, lease: lease, fake: standIn, timeouts: defaultTimeouts().scaledTo(10 * decisionWait)})
 }
 
-// SpareOf is Spare with bounds for its memory.
-func SpareOf(f *File, b Bounds) *Sparing {
-	s := Spare(f)
-	s.brief = newMemory(f.now, b)
-	return s
-}
-
 // Retractions is how many calls are to be given back.
 func (r *Redis) Retractions() int {
 	r.mu.Lock()

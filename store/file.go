@@ -18,6 +18,10 @@ import (
 // FileOptions say how a file is kept. The zero value is the strict one.
 type FileOptions struct {
 	Bounds Bounds
+	// UnkeyedInMemory keeps calls without a key in this process alone until their
+	// tool answers later: they cost no write, and a crash loses them. That such a
+	// call was dispatched, and that its outcome is not known, the audit log says.
+	UnkeyedInMemory bool
 	// Wait bounds how long a transition waits for the disk; 0 is 225 ms, with which
 	// it is refused within 250.
 	Wait time.Duration
@@ -67,6 +71,12 @@ type File struct {
 	watchers watchers
 	closing  sync.Once
 
+	brief *Memory // of calls that are kept in memory alone; nil: there are none
+	// moving has a lock for each call, which is held while the call goes from
+	// memory to the file, so that everybody else finds it in exactly one of them.
+	// There are many, so that a call does not wait for the writes of another.
+	moving [256]sync.RWMutex
+
 	mu          sync.Mutex
 	quota       quota
 	opened      openedCalls
@@ -91,6 +101,9 @@ func OpenFile(dir string, options FileOptions) (*File, error) {
 	}
 	if f.now == nil {
 		f.now = time.Now
+	}
+	if options.UnkeyedInMemory {
+		f.brief = newMemory(f.now, options.Bounds)
 	}
 	w := &writer{
 		db: db, wait: options.Wait, beforeCommit: options.beforeCommit, evict: f.evict,

@@ -8,7 +8,15 @@ import (
 
 // Open notes a call that is about to be judged. Where its key has started one
 // already, that one is returned, and nothing is noted.
-func (f *File) Open(_ context.Context, call Call) (prior *Call, err error) {
+func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
+	if f.brief != nil && (call.Key == "" || f.brief.has(call.ID)) {
+		return f.brief.Open(ctx, call)
+	}
+	return f.open(call)
+}
+
+// open is Open for a call that is kept in the file.
+func (f *File) open(call Call) (prior *Call, err error) {
 	if call.ID == "" {
 		return nil, errNoID
 	}
@@ -68,6 +76,14 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 
 // Dispatch notes that the tool of an opened call is about to be called.
 func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
+	if f.inMemory(id) {
+		return f.brief.Dispatch(ctx, id, task)
+	}
+	return f.dispatch(ctx, id, task)
+}
+
+// dispatch is Dispatch for a call that is kept in the file.
+func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 	f.mu.Lock()
 	held := f.opened.byID[id]
 	if held == nil {
@@ -189,6 +205,11 @@ func (f *File) isOpened(id string) bool {
 // Redispatch notes that the tool of a call is about to be called once more, and
 // returns for which time. A call whose effect is once is refused.
 func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.Redispatch(ctx, id)
+	}
 	result := make(chan int, 1)
 	err = f.update(ctx, id, func(c *Call) (bool, error) {
 		err := c.redispatch()
@@ -203,6 +224,14 @@ func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err erro
 
 // Defer notes that the tool answers later, and until when that is waited for.
 func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
+	if f.inMemory(id) {
+		return f.moveToFile(ctx, id, until)
+	}
+	return f.deferUntil(ctx, id, until)
+}
+
+// deferUntil is Defer for a call that is kept in the file.
+func (f *File) deferUntil(ctx context.Context, id string, until time.Time) error {
 	err := f.update(ctx, id, func(c *Call) (bool, error) { return false, c.deferUntil(until) })
 	if err == nil {
 		f.watchers.notify(id)
@@ -213,6 +242,11 @@ func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 // Finish ends a call, and returns it as it stands then. With ErrEnded that is
 // the call as another has finished it.
 func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.Finish(ctx, id, ending)
+	}
 	result := make(chan Call, 1)
 	err := f.update(ctx, id, func(c *Call) (bool, error) {
 		before, err := c.finish(ending, f.now())
@@ -232,6 +266,11 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 // whose note is neither was nor the new one is refused with ErrConflict: of two that
 // have read the same note, one replaces it.
 func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.SetMetadata(ctx, id, at, was, note)
+	}
 	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, was, note) })
 	if err == nil {
 		f.watchers.notify(id)
@@ -242,6 +281,9 @@ func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []
 // Settle notes that the outcome of a call stands in the audit log. A crash may
 // lose that.
 func (f *File) Settle(id string) {
+	if f.inMemory(id) {
+		return
+	}
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		t.delete(unsettledTable, []byte(id))
 		return nil, nil
@@ -250,13 +292,21 @@ func (f *File) Settle(id string) {
 
 // Drop forgets a call that was not dispatched; its key is free again. Others
 // stay.
-func (f *File) Drop(_ context.Context, id string) error {
+func (f *File) Drop(ctx context.Context, id string) error {
+	if f.inMemory(id) {
+		return f.brief.Drop(ctx, id)
+	}
+	f.drop(id)
+	return nil
+}
+
+// drop is Drop for a call that is not kept in memory alone.
+func (f *File) drop(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.opened.remove(id); c != nil {
 		f.quota.update(c.Scope.Principal, c.footprint(), nil)
 	}
-	return nil
 }
 
 // Get returns a call of a principal. Another's is absent.
@@ -265,7 +315,17 @@ func (f *File) Get(ctx context.Context, id, principal string) (Call, error) {
 }
 
 // Find returns a call, whosever it is.
-func (f *File) Find(_ context.Context, id string) (Call, error) {
+func (f *File) Find(ctx context.Context, id string) (Call, error) {
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.Find(ctx, id)
+	}
+	return f.find(id)
+}
+
+// find is Find for a call that is not kept in memory alone.
+func (f *File) find(id string) (Call, error) {
 	f.mu.Lock()
 	held := f.opened.byID[id]
 	if held != nil {
@@ -286,7 +346,12 @@ func (f *File) Find(_ context.Context, id string) (Call, error) {
 // Deliver notes that the result of a principal's call enters its thread, and
 // tells whether it does so for the first time.
 func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) {
-	c, err := f.Get(ctx, id, principal)
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.Deliver(ctx, id, principal)
+	}
+	c, err := owned(f.find(id))(principal)
 	if err != nil || c.Delivered {
 		return false, err
 	}

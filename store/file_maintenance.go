@@ -6,7 +6,14 @@ import (
 )
 
 // Watch waits for a change of a call.
-func (f *File) Watch(id string) (*Watch, error) { return f.watchers.add(id) }
+func (f *File) Watch(id string) (*Watch, error) {
+	inMemory, unpin := f.pin(id)
+	defer unpin()
+	if inMemory {
+		return f.brief.Watch(id)
+	}
+	return f.watchers.add(id)
+}
 
 // Recover returns calls without an outcome of the processes that had the file
 // before, a limited number at once, each one time.
@@ -60,6 +67,10 @@ func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 
 // Sweep forgets calls that ended a day ago, a limited number at once.
 func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
+	swept := 0
+	if f.brief != nil {
+		swept, _ = f.brief.Sweep(ctx, limit) // which cannot fail
+	}
 	result := make(chan int, 1)
 	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
 		after, n := f.removeCalls(t, t.upTo(endedTable, nil, f.now().Add(-Retention), limit))
@@ -67,9 +78,9 @@ func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 		return after, nil
 	}, nil)
 	if err != nil {
-		return 0, err
+		return swept, err
 	}
-	return <-result, nil
+	return swept + <-result, nil
 }
 
 // evict makes room while more is kept than should be: of a principal that has

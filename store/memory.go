@@ -304,3 +304,20 @@ func (m *Memory) remove(k *entry) {
 	}
 	m.quota.update(k.call.Scope.Principal, k.call.footprint(), nil)
 }
+
+// has reports whether a call is kept.
+func (m *Memory) has(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byID[id] != nil
+}
+
+// forget removes a call, whatever its step, and notifies those who watch it.
+func (m *Memory) forget(id string) {
+	m.mu.Lock()
+	if k := m.byID[id]; k != nil {
+		m.remove(k)
+	}
+	m.mu.Unlock()
+	m.watchers.notify(id)
+}

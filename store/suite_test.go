@@ -39,7 +39,6 @@ type calls interface {
 var (
 	_ calls = (*store.Memory)(nil)
 	_ calls = (*store.File)(nil)
-	_ calls = (*store.Sparing)(nil)
 	_ calls = (*store.Redis)(nil)
 )
 
@@ -50,8 +49,8 @@ var backends = map[string]backend{
 	"file": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		return openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b})
 	},
-	"sparing": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		return store.SpareOf(openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b}), b)
+	"unkeyed in memory": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
+		return openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b, UnkeyedInMemory: true})
 	},
 	"redis": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		o := at(redistest.Shared(t))

@@ -8,12 +8,11 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// TestSparingKeepsWhatIsAskedFor opens the file anew, as after a crash: it holds
-// the calls of keys and those that wait, and no others.
-func TestSparingKeepsWhatIsAskedFor(t *testing.T) {
+// TestUnkeyedInMemoryKeepsKeyedAndWaiting opens the file anew, as after a crash: it
+// holds the calls with keys and those that wait, and no others.
+func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 	dir := t.TempDir()
-	f := openFile(t, dir, store.FileOptions{})
-	s := store.Spare(f)
+	s := openFile(t, dir, store.FileOptions{UnkeyedInMemory: true})
 	for _, id := range []string{"plain", "waiting", "late"} {
 		dispatched(t, s, newCall(id, ""), once)
 	}
@@ -31,9 +30,9 @@ func TestSparingKeepsWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s: %q %v, want %q", id, c.Step, err, step)
 		}
 	}
-	must(t, f.Close())
+	must(t, s.Close())
 
-	s = store.Spare(openFile(t, dir, store.FileOptions{}))
+	s = openFile(t, dir, store.FileOptions{UnkeyedInMemory: true})
 	left, err := s.Recover(ctx, 10)
 	must(t, err)
 	found := map[string]store.Step{}
@@ -48,10 +47,10 @@ func TestSparingKeepsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestSparingTellsWatchers: whoever watches a call learns that it has begun to
-// wait, although it is kept elsewhere from then on, and that it ended.
-func TestSparingTellsWatchers(t *testing.T) {
-	s := store.Spare(openFile(t, t.TempDir(), store.FileOptions{}))
+// TestUnkeyedInMemoryNotifiesWatchers: a watch is notified when its call begins to
+// wait and moves to the file, and when it has ended there.
+func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
+	s := openFile(t, t.TempDir(), store.FileOptions{UnkeyedInMemory: true})
 	dispatched(t, s, newCall("1", ""), once)
 	for _, step := range []func(){
 		func() { must(t, s.Defer(ctx, "1", time.Now().Add(time.Hour))) },

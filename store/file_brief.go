@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"sync"
+	"time"
+)
+
+// With UnkeyedInMemory, a File writes only the calls that somebody may come back
+// for after a crash: calls with a key, which their caller repeats, and calls whose
+// tool answers later. All others are brief: they are kept in memory until they have
+// ended and are swept, or until they wait, and then move to the file.
+
+// inMemory reports whether a call is kept in memory alone.
+func (f *File) inMemory(id string) bool { return f.brief != nil && f.brief.has(id) }
+
+// pin keeps a call where it is, in memory or in the file, until unpin is called.
+func (f *File) pin(id string) (inMemory bool, unpin func()) {
+	if f.brief == nil {
+		return false, func() {}
+	}
+	lock := f.lockOf(id)
+	lock.RLock()
+	return f.brief.has(id), lock.RUnlock
+}
+
+func (f *File) lockOf(id string) *sync.RWMutex {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // a hash takes everything
+	return &f.moving[h.Sum32()%uint32(len(f.moving))]
+}
+
+// moveToFile is Defer for a call that is kept in memory: it is written to the file
+// as a call that waits.
+func (f *File) moveToFile(ctx context.Context, id string, until time.Time) error {
+	lock := f.lockOf(id)
+	lock.Lock()
+	defer lock.Unlock()
+	call, err := f.brief.Find(ctx, id)
+	if err == nil {
+		err = call.requireStep(Dispatched)
+	}
+	if err != nil {
+		return err
+	}
+	// An attempt before this one may have failed halfway. It goes on.
+	if _, err := f.open(call); err != nil && !errors.Is(err, ErrDispatched) {
+		return err
+	}
+	if err := f.dispatch(ctx, id, call.Task); err != nil && !errors.Is(err, ErrDispatched) {
+		f.drop(id)
+		return err
+	}
+	if err := f.deferUntil(ctx, id, until); err != nil {
+		return err
+	}
+	f.brief.forget(id)
+	return nil
+}
