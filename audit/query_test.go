@@ -1,0 +1,116 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func appendAll(t *testing.T, l *Log, records ...Record) {
+	t.Helper()
+	for _, r := range records {
+		if err := l.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ended(call string) Record {
+	r := sample(call)
+	r.Event, r.Verdict, r.Outcome = Ending, "", Result
+	return r
+}
+
+func openIDs(t *testing.T, dir string) []string {
+	t.Helper()
+	records, err := OpenCalls(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, r.CallID)
+	}
+	return ids
+}
+
+func TestOpenCalls(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{RotateBytes: 2000}) // over several files
+	enforced, refused, text := sample("enforced"), sample("refused"), sample("text")
+	enforced.Mode, refused.Verdict, text.Verdict = Enforce, Refused, Text
+	appendAll(t, l, sample("a"), sample("b"), enforced, refused, text, ended("a"), sample("c"), sample("d"), ended("d"))
+	mustClose(t, l)
+	if files, err := Files(dir); err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v: expected several files", files, err)
+	}
+	if got := openIDs(t, dir); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("open: %v, expected b and c", got)
+	}
+	got, err := EndedCalls(dir, []string{"a", "b", "d", "enforced", "never"})
+	if err != nil || len(got) != 2 || !got["a"] || !got["d"] {
+		t.Errorf("ended: %v, %v, expected a and d", got, err)
+	}
+}
+
+// What a caller writes into arguments is content, whatever it looks like: it must
+// neither end a call nor begin one, nor change a verdict.
+func TestArgumentsAreNotRecords(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{Record: Arguments})
+	outcome := json.RawMessage(`{"x":1,"event":"outcome","mode":"call","call_id":"running"}`)
+	decision := json.RawMessage(`{"x":1,"event":"decision","mode":"call","call_id":"invented","verdict":"tool_call","y":1}`)
+	ends, begins, turns := sample("e1"), sample("e2"), sample("refused")
+	ends.Mode, ends.Arguments = Enforce, outcome
+	begins.Mode, begins.Arguments = Enforce, decision
+	turns.Verdict, turns.Arguments = Refused, decision
+	appendAll(t, l, sample("running"), ends, begins, turns)
+	mustClose(t, l)
+	if got := openIDs(t, dir); !slices.Equal(got, []string{"running"}) {
+		t.Errorf("open: %v, expected running alone", got)
+	}
+	if got, err := EndedCalls(dir, []string{"running", "invented"}); err != nil || len(got) != 0 {
+		t.Errorf("ended: %v, %v, expected none", got, err)
+	}
+}
+
+// A decision that was damaged is an error while its call is open, and only then.
+func TestOpenCallsOfADamagedLog(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	mustAppend(t, l, "a")
+	mustClose(t, l)
+	name := filepath.Join(dir, fileName)
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := whole[:len(whole)-1]
+	damaged := fmt.Sprintf("%s,\n", line)
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Files wants a record at the beginning.
+	write(string(whole) + damaged)
+	if got, err := OpenCalls(dir); err == nil {
+		t.Errorf("the damaged decision of an open call was accepted: %+v", got)
+	}
+	end, err := encode(ended("a"), Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(string(whole) + damaged + `{"seq":3,` + string(end) + "}\n")
+	if got := openIDs(t, dir); len(got) != 0 {
+		t.Errorf("open: %v, expected none: the call has ended", got)
+	}
+	write(string(whole) + string(line[:len(line)/2]))
+	if got := openIDs(t, dir); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("with an incomplete last line, open: %v, expected a", got)
+	}
+}
