@@ -4,6 +4,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/tool"
 )
 
 // Engine is the engine, with the transports that run what it does not run itself.
@@ -26,7 +27,7 @@ func NewEngine(version string, options engine.Options, changed func(server strin
 
 // Keep ends the programs and sessions of servers that are none of these, each when the
 // last call that uses it has ended. It waits for nothing.
-func (t *Engine) Keep(servers []engine.Server) { t.mcp.RetainOnly(servers) }
+func (t *Engine) Keep(servers []tool.Server) { t.mcp.RetainOnly(servers) }
 
 // OpenBreakers is of how many tools the breaker is not closed.
 func (t *Engine) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }

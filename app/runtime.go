@@ -18,8 +18,8 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/upstream"
 )
@@ -201,16 +201,16 @@ func (r engineAdapter) Run(ctx context.Context, t gateway.Task) (gateway.Output,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
-	var progress func(engine.Progress)
+	var progress func(tool.Progress)
 	if t.Progress != nil {
-		progress = func(p engine.Progress) { t.Progress(gateway.Progress(p)) }
+		progress = func(p tool.Progress) { t.Progress(gateway.Progress(p)) }
 	}
-	var log func(engine.Log)
+	var log func(tool.Log)
 	if t.Log != nil {
-		log = func(l engine.Log) { t.Log(gateway.Log(l)) }
+		log = func(l tool.Log) { t.Log(gateway.Log(l)) }
 	}
-	result, err := r.engine.Run(ctx, engine.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, Typed: t.Typed, ID: t.CallID, Roots: t.Roots,
+	result, err := r.engine.Run(ctx, tool.Call{
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, Arguments: t.Arguments, Typed: t.Typed, ID: t.CallID, Roots: t.Roots,
 		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
 		Progress: progress, Log: log, LogLevel: t.LogLevel, Asks: t.Asks, State: t.State, Answers: t.Answers,
 	})
@@ -228,21 +228,19 @@ func (r engineAdapter) Run(ctx context.Context, t gateway.Task) (gateway.Output,
 }
 
 // Authorization asks the server of a tool how an authorization stands.
-func (r engineAdapter) Authorization(ctx context.Context, run registry.Run, address string) (string, error) {
+func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
-	return r.engine.Authorization(ctx, toEngine(run), address)
+	return r.engine.Authorization(ctx, run, address)
 }
 
 // Cancel tells the server of a tool that a call was called off.
 func (r engineAdapter) Cancel(ctx context.Context, t gateway.Task) {
-	r.engine.Cancel(ctx, engine.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), ID: t.CallID, Thread: t.Thread,
+	r.engine.Cancel(ctx, tool.Call{
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, ID: t.CallID, Thread: t.Thread,
 	})
 }
-
-func toEngine(r registry.Run) engine.Run { return engine.Run(r) }
 
 // InternalError is a fault of Callgate itself. What it holds is for operators.
 type InternalError struct{ Err error }

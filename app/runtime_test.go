@@ -10,18 +10,18 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // taken is a transport that keeps what it was asked to run.
-type taken struct{ call engine.Call }
+type taken struct{ call tool.Call }
 
-func (t *taken) Run(_ context.Context, c engine.Call) (engine.Result, error) {
+func (t *taken) Run(_ context.Context, c tool.Call) (tool.Result, error) {
 	t.call = c
-	return engine.Result{}, nil
+	return tool.Result{}, nil
 }
 
-func (t *taken) Discover(context.Context, engine.Server) ([]engine.Definition, error) {
+func (t *taken) Discover(context.Context, tool.Server) ([]tool.Definition, error) {
 	return nil, nil
 }
 
@@ -30,13 +30,13 @@ func TestRunnerTellsAll(t *testing.T) {
 	to := &taken{}
 	e := engine.New(engine.Options{Transports: map[string]engine.Transport{"mcp": to}})
 	defer e.Close()
-	run := registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}
+	run := tool.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}
 	_, err := engineAdapter{e, t.Context()}.Run(t.Context(), gateway.Task{
 		CallID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	})
-	want := engine.Call{
-		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: engine.Run(run), Arguments: []byte("{}"), Typed: true,
+	want := tool.Call{
+		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: tool.Run(run), Arguments: []byte("{}"), Typed: true,
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	}
 	if err != nil || !reflect.DeepEqual(to.call, want) {

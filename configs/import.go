@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // ImportResult is what became of a list of foreign tool definitions.
@@ -188,7 +189,7 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 func (im *importer) refuseCollisions() {
 	bare := make([]registry.Tool, len(im.tools))
 	for i, t := range im.tools {
-		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
+		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
 	}
 	refused := map[int]bool{}
 	if _, err := registry.New(bare); err != nil {
@@ -256,7 +257,7 @@ func (im *importer) write() error {
 }
 
 // runNode says how an imported tool is run, as far as the import knows.
-func runNode(r registry.Run) *yaml.Node {
+func runNode(r tool.Run) *yaml.Node {
 	run := flowNode(yaml.MappingNode, scalar("type"), scalar(r.Type))
 	if r.Type != "http" {
 		return run

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // operation is one operation of an OpenAPI 3 document that becomes a tool.
@@ -72,7 +72,7 @@ func (o *operation) read() {
 	default:
 		d.Kind, d.Effect = "edit", "once"
 	}
-	d.Run = registry.Run{Type: "http", Method: o.method, URL: o.server() + o.path, Addresses: o.options.Addresses}
+	d.Run = tool.Run{Type: "http", Method: o.method, URL: o.server() + o.path, Addresses: o.options.Addresses}
 	if strings.ContainsAny(o.path, "?#") {
 		o.reportFault(o.tool.node, "found ? or # in the path; expected a path alone")
 	}
@@ -201,7 +201,7 @@ func (o *operation) body() {
 	if required {
 		o.required = append(o.required, name)
 	}
-	o.add(registry.Parameter{Argument: name, In: "body"}, key, schema)
+	o.add(tool.Parameter{Argument: name, In: "body"}, key, schema)
 }
 
 // media is what a body is as JSON.
@@ -258,7 +258,7 @@ func (o *operation) withDescription(schema *yaml.Node, holder Node) *yaml.Node {
 }
 
 // add adds an argument and its place.
-func (o *operation) add(p registry.Parameter, at Node, schema *yaml.Node) {
+func (o *operation) add(p tool.Parameter, at Node, schema *yaml.Node) {
 	o.argumentNames[p.Argument] = true
 	o.properties = append(o.properties, at.scalarAt(p.Argument), schema)
 	o.tool.definition.Run.Parameters = append(o.tool.definition.Run.Parameters, p)

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // parameter is one parameter of an operation.
@@ -97,7 +98,7 @@ func (o *operation) place(p parameter) {
 		o.reportFault(p.Node, "found the path parameter %q; expected a name of letters, digits, _, - and dots, which stands in braces in the path once", p.name)
 		return
 	}
-	argument := registry.Parameter{Argument: p.name, In: p.in}
+	argument := tool.Parameter{Argument: p.name, In: p.in}
 	if o.argumentNames[p.name] {
 		argument.Argument, argument.Name = p.in+"_"+p.name, p.name
 		o.reportChange(p.Node, "found two parameters %q; that of the %s is the argument %q", p.name, p.in, argument.Argument)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -153,7 +154,7 @@ func Accept(s ToolServer, offers []DiscoveredTool) *Acceptance {
 func (a *Acceptance) refuseCollisions(s ToolServer) {
 	bare := make([]registry.Tool, len(a.Pins))
 	for i, p := range a.Pins {
-		bare[i] = registry.Tool{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "client"}}
+		bare[i] = registry.Tool{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
 	}
 	_, err := registry.New(bare)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -63,8 +64,8 @@ func (s *ToolServer) Allows(name string) bool {
 }
 
 // run is how a tool of the server is run.
-func (s *ToolServer) run(p Pin) registry.Run {
-	r := registry.Run{
+func (s *ToolServer) run(p Pin) tool.Run {
+	r := tool.Run{
 		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
 		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
 		Asks: s.Asks,

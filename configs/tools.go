@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // toolFile is one file of tools, with what is needed to say where a fault is.
@@ -79,9 +80,9 @@ func readTool(n Node) registry.Tool {
 
 // parameters reads where the arguments of a request stand: an argument's place, or
 // a mapping that says more.
-func (n Node) parameters(into *[]registry.Parameter) {
+func (n Node) parameters(into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value Node) {
-		p := registry.Parameter{Argument: key.Value}
+		p := tool.Parameter{Argument: key.Value}
 		if value.Kind == yaml.MappingNode {
 			value.Object(
 				field{"in", func(n Node) { n.Text("a place: path, query, header or body", &p.In) }},

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/registry/schema"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -132,7 +133,7 @@ func compileForm(schema object) (*form, error) {
 	if err != nil {
 		return nil, unusable
 	}
-	tools, err := registry.New([]registry.Tool{{Name: "form", InputSchema: raw, Run: registry.Run{Type: "client"}}})
+	tools, err := registry.New([]registry.Tool{{Name: "form", InputSchema: raw, Run: tool.Run{Type: "client"}}})
 	if err != nil {
 		return nil, unusable // its own words would be the tool's
 	}

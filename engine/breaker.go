@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/callgate/callgate/tool"
 	"github.com/sony/gobreaker/v2"
 )
 
@@ -121,10 +122,10 @@ func newBreaker(s breakerKey, tell func(BreakerEvent)) *breaker {
 }
 
 // attempt makes an attempt, unless the breaker is open: then nothing is tried.
-func (b *breaker) attempt(attempt func() (Result, *Failure)) (result Result, f *Failure, tried bool) {
+func (b *breaker) attempt(attempt func() (tool.Result, *Failure)) (result tool.Result, f *Failure, tried bool) {
 	done, err := b.circuit.Allow()
 	if err != nil {
-		return Result{}, nil, false
+		return tool.Result{}, nil, false
 	}
 	// An attempt that does not return would hold the place of the next probe.
 	ended := errUnknown
@@ -172,7 +173,7 @@ func newBreakers(tell func(BreakerEvent)) *breakers {
 }
 
 // forCall returns the breaker of a call's tool.
-func (bs *breakers) forCall(call Call) *breaker {
+func (bs *breakers) forCall(call tool.Call) *breaker {
 	s := breakerKey{call.Tool, call.Version, call.Run.URL, strings.Join(call.Run.Addresses, " ")}
 	if s.url == "" {
 		s.url = strings.Join(call.Run.Command, " ")

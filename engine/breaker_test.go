@@ -20,6 +20,7 @@ import (
 
 	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // events gathers what breakers tell.
@@ -43,12 +44,12 @@ func (e *events) kinds() []BreakerKind {
 }
 
 // ending is an attempt that ends so.
-func ending(h health) func() (Result, *Failure) {
-	return func() (Result, *Failure) {
+func ending(h health) func() (tool.Result, *Failure) {
+	return func() (tool.Result, *Failure) {
 		if h == healthOK {
-			return Result{}, nil
+			return tool.Result{}, nil
 		}
-		return Result{}, &Failure{refusal: Unavailable("the cause"), health: h}
+		return tool.Result{}, &Failure{refusal: Unavailable("the cause"), health: h}
 	}
 }
 
@@ -58,11 +59,11 @@ func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told events
 		bs := newBreakers(told.add)
-		call := Call{Tool: "a.tool", Version: "1.0.0"}
+		call := tool.Call{Tool: "a.tool", Version: "1.0.0"}
 		tried := func(h health) bool {
 			t.Helper()
 			made := false
-			_, f, tried := bs.forCall(call).attempt(func() (Result, *Failure) { made = true; return ending(h)() })
+			_, f, tried := bs.forCall(call).attempt(func() (tool.Result, *Failure) { made = true; return ending(h)() })
 			if made != tried || tried && (f == nil) != (h == healthOK) {
 				t.Fatalf("the attempt was made: %t, said to be: %t, with the fault %v", made, tried, f)
 			}
@@ -98,7 +99,7 @@ func TestBreaker(t *testing.T) {
 		var passed atomic.Int64
 		for range 50 {
 			running.Go(func() {
-				if _, _, tried := bs.forCall(call).attempt(func() (Result, *Failure) { <-answered; return Result{}, nil }); tried {
+				if _, _, tried := bs.forCall(call).attempt(func() (tool.Result, *Failure) { <-answered; return tool.Result{}, nil }); tried {
 					passed.Add(1)
 				}
 			})
@@ -126,10 +127,10 @@ func TestBreaker(t *testing.T) {
 func TestBreakerIsNotMovedByThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bs := newBreakers(nil)
-		b := bs.forCall(Call{})
+		b := bs.forCall(tool.Call{})
 		answer := make(chan struct{})
 		var running sync.WaitGroup
-		running.Go(func() { b.attempt(func() (Result, *Failure) { <-answer; return Result{}, nil }) })
+		running.Go(func() { b.attempt(func() (tool.Result, *Failure) { <-answer; return tool.Result{}, nil }) })
 		synctest.Wait()
 		for range maxFailures {
 			b.attempt(ending(healthFailed))
@@ -146,13 +147,13 @@ func TestBreakerIsNotMovedByThePast(t *testing.T) {
 func TestBreakersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bs := newBreakers(nil)
-		dead := Call{Tool: "dead"}
+		dead := tool.Call{Tool: "dead"}
 		for range maxFailures {
 			bs.forCall(dead).attempt(ending(healthFailed))
 		}
 		for n := range maxBreakers + 100 {
 			time.Sleep(time.Millisecond)
-			bs.forCall(Call{Tool: fmt.Sprint(n)})
+			bs.forCall(tool.Call{Tool: fmt.Sprint(n)})
 			if n%1000 == 0 && bs.forCall(dead).circuit.State() == 0 {
 				t.Fatal("one in use was begun anew")
 			}
@@ -228,10 +229,10 @@ func newBench(t *testing.T, answer http.HandlerFunc) *bench {
 	return b
 }
 
-func (b *bench) call(effect string) Call {
-	return Call{
+func (b *bench) call(effect string) tool.Call {
+	return tool.Call{
 		Tool: "sample", Version: "1.0.0", Effect: effect, ID: "call_1", Arguments: []byte(`{}`),
-		Run: Run{Type: "http", URL: b.URL, Timeout: 30 * time.Second, MaxResultBytes: 100, Addresses: []string{"127.0.0.1/32"}},
+		Run: tool.Run{Type: "http", URL: b.URL, Timeout: 30 * time.Second, MaxResultBytes: 100, Addresses: []string{"127.0.0.1/32"}},
 	}
 }
 
@@ -254,18 +255,18 @@ func codeOf(err error) refusal.Code {
 func TestToolAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		change func(*Call)
+		change func(*tool.Call)
 		once   refusal.Code // of the calls that are sent
 	}{
 		"breaks off":   {hangUp, nil, refusal.OutcomeUnknown},
 		"is no server": {nil, nil, refusal.ToolUnavailable},
 		"fails":        {answering(500), nil, refusal.ToolFailed},
 		"is behind a proxy that does not reach it": {answering(502), nil, refusal.OutcomeUnknown},
-		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, func(c *Call) { c.Run.Timeout = 50 * time.Millisecond }, refusal.OutcomeUnknown},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, func(c *tool.Call) { c.Run.Timeout = 50 * time.Millisecond }, refusal.OutcomeUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tool := newBench(t, c.answer)
-			call := tool.call("once")
+			server := newBench(t, c.answer)
+			call := server.call("once")
 			if c.answer == nil {
 				call.Run.URL = "http://" + ports.Hold(t)
 			}
@@ -277,7 +278,7 @@ func TestToolAway(t *testing.T) {
 			for e == nil {
 				told = &events{}
 				e = New(Options{OnBreaker: told.add})
-				if !toolAway(t, e, tool, call, c.once, c.change != nil) {
+				if !toolAway(t, e, server, call, c.once, c.change != nil) {
 					e.Close()
 					e = nil
 					call.Run.Timeout = min(2*call.Run.Timeout, time.Minute)
@@ -289,9 +290,9 @@ func TestToolAway(t *testing.T) {
 			}
 
 			// Another version, another place, other addresses: other breakers.
-			for _, other := range []func(*Call){
-				func(c *Call) { c.Version = "2.0.0" }, func(c *Call) { c.Tool = "other" },
-				func(c *Call) { c.Run.URL += "/x" }, func(c *Call) { c.Run.Addresses = []string{"127.0.0.1"} },
+			for _, other := range []func(*tool.Call){
+				func(c *tool.Call) { c.Version = "2.0.0" }, func(c *tool.Call) { c.Tool = "other" },
+				func(c *tool.Call) { c.Run.URL += "/x" }, func(c *tool.Call) { c.Run.Addresses = []string{"127.0.0.1"} },
 			} {
 				call := call
 				other(&call)
@@ -306,23 +307,23 @@ func TestToolAway(t *testing.T) {
 // toolAway opens the breaker of a tool and calls it while it is open. It returns
 // false where everything was so slow that nothing follows: a call that was to hang has
 // not come to the tool in its time, or the breaker has rested meanwhile.
-func toolAway(t *testing.T, e *Engine, tool *bench, call Call, once refusal.Code, hangs bool) bool {
+func toolAway(t *testing.T, e *Engine, server *bench, call tool.Call, once refusal.Code, hangs bool) bool {
 	t.Helper()
-	tool.hits.Store(0)
+	server.hits.Store(0)
 	var began time.Time
 	for n := range maxFailures {
 		began = time.Now()
 		result, err := e.Run(t.Context(), call)
-		if hangs && tool.hits.Load() <= int64(n) && call.Run.Timeout < time.Minute {
+		if hangs && server.hits.Load() <= int64(n) && call.Run.Timeout < time.Minute {
 			return false
 		}
 		if codeOf(err) != once || result.Attempts != 1 {
 			t.Fatalf("call %d: %v after %d attempts", n+1, err, result.Attempts)
 		}
 	}
-	hits, open := tool.hits.Load(), e.OpenBreakers()
+	hits, open := server.hits.Load(), e.OpenBreakers()
 	var wrong []string
-	refused := func(call Call) {
+	refused := func(call tool.Call) {
 		if result, err := e.Run(t.Context(), call); codeOf(err) != refusal.ToolUnavailable || result.Attempts != 0 || !strings.Contains(err.Error(), "breaker") {
 			wrong = append(wrong, fmt.Sprintf("%q: %v after %d attempts", call.Effect, err, result.Attempts))
 		}
@@ -334,7 +335,7 @@ func toolAway(t *testing.T, e *Engine, tool *bench, call Call, once refusal.Code
 	}
 	call.Run.Timeout += time.Second // it is the same tool for all that
 	refused(call)
-	asked := tool.hits.Load() - hits
+	asked := server.hits.Load() - hits
 	if time.Since(began) >= openTime && call.Run.Timeout < time.Minute {
 		return false
 	}
@@ -349,7 +350,7 @@ func toolAway(t *testing.T, e *Engine, tool *bench, call Call, once refusal.Code
 func TestToolWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		change func(*Call)
+		change func(*tool.Call)
 		want   refusal.Code
 	}{
 		"no":                     {answering(400), nil, refusal.ToolFailed},
@@ -357,13 +358,13 @@ func TestToolWell(t *testing.T) {
 		"a redirect":             {answering(302), nil, refusal.ToolFailed},
 		"an invalid result":      {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "image/png") }, nil, refusal.InvalidResult},
 		"too large a result":     {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 101)) }, nil, refusal.ResultTooLarge},
-		"an address not allowed": {nil, func(c *Call) { c.Run.Addresses = nil }, refusal.AddressBlocked},
+		"an address not allowed": {nil, func(c *tool.Call) { c.Run.Addresses = nil }, refusal.AddressBlocked},
 	} {
 		var told events
-		tool := newBench(t, c.answer)
+		server := newBench(t, c.answer)
 		e := New(Options{OnBreaker: told.add})
 		for range 3 * maxFailures {
-			call := tool.call("once")
+			call := server.call("once")
 			if c.change != nil {
 				c.change(&call)
 			}
@@ -381,13 +382,13 @@ func TestToolWell(t *testing.T) {
 // A caller that stops its calls shuts nobody out.
 func TestStoppedCallsAreNotTheTools(t *testing.T) {
 	arrived := make(chan struct{}, 1)
-	tool := newBench(t, func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() })
+	server := newBench(t, func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() })
 	e := New(Options{})
 	defer e.Close()
 	for range maxFailures + 1 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
-		if result, err := e.Run(ctx, tool.call("once")); codeOf(err) != refusal.OutcomeUnknown || result.Attempts != 1 {
+		if result, err := e.Run(ctx, server.call("once")); codeOf(err) != refusal.OutcomeUnknown || result.Attempts != 1 {
 			t.Fatalf("%v after %d attempts", err, result.Attempts)
 		}
 	}
@@ -398,24 +399,24 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 
 // TestToolReturns: one probe finds that the tool is back, and then all pass.
 func TestToolReturns(t *testing.T) {
-	tool := newBench(t, hangUp)
+	server := newBench(t, hangUp)
 	var told events
 	e := New(Options{OnBreaker: told.add})
 	defer e.Close()
 	for range maxFailures {
-		e.Run(t.Context(), tool.call("once"))
+		e.Run(t.Context(), server.call("once"))
 	}
 	release, arrived := make(chan struct{}), make(chan struct{}, 100)
 	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-release })
-	tool.answer.Store(&slow)
-	tool.hits.Store(0)
+	server.answer.Store(&slow)
+	server.hits.Store(0)
 
 	var running sync.WaitGroup
 	stop := make(chan struct{})
 	for range 8 {
 		running.Go(func() {
 			for {
-				if _, err := e.Run(t.Context(), tool.call("once")); err == nil {
+				if _, err := e.Run(t.Context(), server.call("once")); err == nil {
 					return
 				}
 				select {
@@ -432,17 +433,17 @@ func TestToolReturns(t *testing.T) {
 		t.Error("no probe was made")
 	}
 	for range 100 {
-		if _, err := e.Run(t.Context(), tool.call("read")); codeOf(err) != refusal.ToolUnavailable {
+		if _, err := e.Run(t.Context(), server.call("read")); codeOf(err) != refusal.ToolUnavailable {
 			t.Fatalf("beside the probe: %v", err)
 		}
 	}
-	if n := tool.hits.Load(); n != 1 {
+	if n := server.hits.Load(); n != 1 {
 		t.Errorf("%d probes at a time", n)
 	}
 	close(release)
 	time.AfterFunc(30*time.Second, sync.OnceFunc(func() { close(stop) }))
 	running.Wait()
-	if _, err := e.Run(t.Context(), tool.call("once")); err != nil || e.OpenBreakers() != 0 {
+	if _, err := e.Run(t.Context(), server.call("once")); err != nil || e.OpenBreakers() != 0 {
 		t.Errorf("after its return: %v, %d open", err, e.OpenBreakers())
 	}
 	if got := slices.DeleteFunc(told.kinds(), func(k BreakerKind) bool { return k == BreakerRefused }); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
@@ -453,17 +454,17 @@ func TestToolReturns(t *testing.T) {
 // TestOpensInBetween: a call whose attempts open the breaker ends as the last of
 // them did, and not as one that was never sent.
 func TestOpensInBetween(t *testing.T) {
-	tool := newBench(t, answering(503))
+	server := newBench(t, answering(503))
 	e := New(Options{})
 	defer e.Close()
 	for range maxFailures - 1 {
-		if _, err := e.Run(t.Context(), tool.call("once")); codeOf(err) != refusal.OutcomeUnknown {
+		if _, err := e.Run(t.Context(), server.call("once")); codeOf(err) != refusal.OutcomeUnknown {
 			t.Fatal(err)
 		}
 	}
-	result, err := e.Run(t.Context(), tool.call("read"))
-	if codeOf(err) != refusal.ToolUnavailable || !strings.Contains(err.Error(), "HTTP status 503") || result.Attempts != 1 || tool.hits.Load() != maxFailures {
-		t.Errorf("%v after %d attempts, %d hits", err, result.Attempts, tool.hits.Load())
+	result, err := e.Run(t.Context(), server.call("read"))
+	if codeOf(err) != refusal.ToolUnavailable || !strings.Contains(err.Error(), "HTTP status 503") || result.Attempts != 1 || server.hits.Load() != maxFailures {
+		t.Errorf("%v after %d attempts, %d hits", err, result.Attempts, server.hits.Load())
 	}
 }
 
@@ -476,15 +477,15 @@ func TestEveryAnswerIsOneForTheBreaker(t *testing.T) {
 		"an invalid result": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "image/png") },
 		"a result":          answering(200),
 	} {
-		tool := newBench(t, hangUp)
+		server := newBench(t, hangUp)
 		e := New(Options{})
 		for n := range 2*maxFailures - 1 {
 			now := http.HandlerFunc(hangUp)
 			if n == maxFailures-1 {
 				now = answer
 			}
-			tool.answer.Store(&now)
-			if result, _ := e.Run(t.Context(), tool.call("once")); result.Attempts != 1 {
+			server.answer.Store(&now)
+			if result, _ := e.Run(t.Context(), server.call("once")); result.Attempts != 1 {
 				t.Errorf("%s: call %d was not sent", name, n+1)
 			}
 		}

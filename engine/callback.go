@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // callbacks runs tools that take a call, and answer it later by calling back. What
@@ -47,22 +48,22 @@ func (i invocation) encode(arguments []byte) ([]byte, error) {
 // Run sends a call to its tool, and waits for it to be taken: for the status alone.
 // Any but 200 says that it is not. A tool of which it is not known whether it has
 // the call may answer it, so the call is pending then too.
-func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
+func (c *callbacks) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, refused := c.target(call)
 	if refused != nil {
-		return Result{}, refused
+		return tool.Result{}, refused
 	}
 	if c.address == nil {
-		return Result{}, Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
+		return tool.Result{}, Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
 	}
 	authorization, err := c.out.Credential(call.Run.Credential)
 	if err != nil {
-		return Result{}, Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	until := c.out.now().Add(call.Run.MaxAge)
 	address, err := c.address(call.ID, until)
 	if err != nil {
-		return Result{}, Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
 	}
 	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: call.ID, User: call.User}
 	if call.Thread != "" {
@@ -70,13 +71,13 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 	}
 	body, err := sent.encode(call.Arguments)
 	if err != nil {
-		return Result{}, Internal("an invocation cannot be encoded")
+		return tool.Result{}, Internal("an invocation cannot be encoded")
 	}
 	perhaps := false // it has the call
-	result, refused := withRetries(ctx, call, c.out.breakers.forCall(call), func() (Result, *Failure) {
+	result, refused := withRetries(ctx, call, c.out.breakers.forCall(call), func() (tool.Result, *Failure) {
 		f, lost := c.attempt(ctx, call, target, authorization, body)
 		perhaps = perhaps || lost
-		return Result{}, f
+		return tool.Result{}, f
 	})
 	if refused != nil && !perhaps {
 		return result, refused
@@ -85,7 +86,7 @@ func (c *callbacks) Run(ctx context.Context, call Call) (Result, error) {
 	return result, nil
 }
 
-func (c *callbacks) target(call Call) (*url.URL, *refusal.Error) {
+func (c *callbacks) target(call tool.Call) (*url.URL, *refusal.Error) {
 	target, err := url.Parse(call.Run.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
 		return nil, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
@@ -95,7 +96,7 @@ func (c *callbacks) target(call Call) (*url.URL, *refusal.Error) {
 
 // attempt sends a call once. lost says that it was sent, and that nobody has said
 // whether it was taken.
-func (c *callbacks) attempt(ctx context.Context, call Call, target *url.URL, authorization string, body []byte) (f *Failure, lost bool) {
+func (c *callbacks) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *Failure, lost bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
 	if err != nil {
 		return &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}, false

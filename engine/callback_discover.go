@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -27,7 +28,7 @@ var operationName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // Discover reads the toolset of a server, which stands at one place, and judges it
 // whole: a fault in one tool is one of all, and none is loaded then. What it says
 // beside names, descriptions and schemas is for people, and is not looked at.
-func (c *callbacks) Discover(ctx context.Context, s Server) ([]Definition, error) {
+func (c *callbacks) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	base, err := url.Parse(s.URL)
 	if err != nil || base.Host == "" || base.User != nil || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, Reason("its URL is not an absolute http or https URL without user info")
@@ -38,19 +39,19 @@ func (c *callbacks) Discover(ctx context.Context, s Server) ([]Definition, error
 	}
 	value, err := parser.ReadValue(body, maxToolsetDepth)
 	if err != nil {
-		return nil, &UnreadableError{fmt.Errorf("its toolset is not strict JSON: %w", err)}
+		return nil, &tool.InvalidListError{fmt.Errorf("its toolset is not strict JSON: %w", err)}
 	}
 	object, _ := value.(map[string]any)
 	t := toolset{members: object}
 	found := t.read(base, s)
 	if t.fault != nil {
-		return nil, &UnreadableError{fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)}
+		return nil, &tool.InvalidListError{fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)}
 	}
 	return found, nil
 }
 
 // toolset fetches it.
-func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byte, error) {
+func (c *callbacks) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]byte, error) {
 	authorization, err := c.out.Credential(s.Credential)
 	if err != nil {
 		return nil, err
@@ -70,14 +71,14 @@ func (c *callbacks) toolset(ctx context.Context, s Server, base *url.URL) ([]byt
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers with HTTP status %d for its toolset; expected 200", Origin(base), response.StatusCode)
 	}
-	result, refused, err := ReadResult(response, Call{Tool: "its toolset", Run: Run{MaxResultBytes: maxToolsetBytes}})
+	result, refused, err := ReadResult(response, tool.Call{Tool: "its toolset", Run: tool.Run{MaxResultBytes: maxToolsetBytes}})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its toolset broke off: %s", DescribeError(err))
 	case refused != nil:
-		return nil, &UnreadableError{refused.Cause}
+		return nil, &tool.InvalidListError{refused.Cause}
 	case !result.JSON:
-		return nil, &UnreadableError{Reason("its toolset is not application/json")}
+		return nil, &tool.InvalidListError{Reason("its toolset is not application/json")}
 	}
 	return result.Body, nil
 }
@@ -94,7 +95,7 @@ func (t *toolset) fail(format string, args ...any) {
 	}
 }
 
-func (t *toolset) read(base *url.URL, s Server) []Definition {
+func (t *toolset) read(base *url.URL, s tool.Server) []tool.Definition {
 	if t.members == nil {
 		t.fail("found no object")
 		return nil
@@ -112,7 +113,7 @@ func (t *toolset) read(base *url.URL, s Server) []Definition {
 		t.fail("found %d tools; expected 1 to %d", len(list), maxToolsetTools)
 		return nil
 	}
-	var found []Definition
+	var found []tool.Definition
 	names := map[string]bool{}
 	for i, item := range list {
 		d := t.tool(fmt.Sprintf("tool %d", i+1), item)
@@ -127,7 +128,7 @@ func (t *toolset) read(base *url.URL, s Server) []Definition {
 
 // endpoint is where the calls go. It may be elsewhere than the toolset, but not
 // where less is kept secret, nor where its credential is not meant for.
-func (t *toolset) endpoint(base *url.URL, s Server) string {
+func (t *toolset) endpoint(base *url.URL, s tool.Server) string {
 	text := t.text("the toolset", t.members, "endpoint", true)
 	u, err := url.Parse(text)
 	if err == nil && strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
@@ -146,13 +147,13 @@ func (t *toolset) endpoint(base *url.URL, s Server) string {
 }
 
 // tool reads one.
-func (t *toolset) tool(which string, item any) Definition {
+func (t *toolset) tool(which string, item any) tool.Definition {
 	object, _ := item.(map[string]any)
 	if object == nil {
 		t.fail("%s is no object", which)
-		return Definition{}
+		return tool.Definition{}
 	}
-	d := Definition{Name: t.name(which, object), Description: t.text(which, object, "description", true)}
+	d := tool.Definition{Name: t.name(which, object), Description: t.text(which, object, "description", true)}
 	if d.Name != "" && !operationName.MatchString(d.Name) {
 		t.fail("%s has a name with other characters than letters, digits, _, - and .", which)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // addressed are options with an address to call back at.
@@ -38,7 +39,7 @@ func addressed() engine.Options {
 }
 
 // later is a call of a tool that calls back.
-func later(url, effect string) engine.Call {
+func later(url, effect string) tool.Call {
 	call := loopback(url, effect)
 	call.Run.Type, call.Run.Tool, call.Run.MaxAge = "callback", "do_it", time.Hour
 	return call
@@ -57,15 +58,15 @@ func TestTIP01TIP04TIP05TIP06Invocation(t *testing.T) {
 	e := newEngine(t, addressed())
 	const arguments = `{ "b" : 1.50e2, "a":"<\u0026>é" }`
 	for name, c := range map[string]struct {
-		change func(*engine.Call)
+		change func(*tool.Call)
 		more   map[string]any
 	}{
-		"a call by itself":        {func(*engine.Call) {}, map[string]any{"group_id": "call-1"}},
-		"of a thread":             {func(c *engine.Call) { c.Thread = "t" }, map[string]any{"group_id": "t"}},
-		"of a thread of threads":  {func(c *engine.Call) { c.Thread, c.Ancestors = "t", []string{"root", "parent"} }, map[string]any{"group_id": "t", "thread_ancestors": []any{"root", "parent"}}},
-		"ancestors of no thread":  {func(c *engine.Call) { c.Ancestors = []string{"root"} }, map[string]any{"group_id": "call-1"}},
-		"of a user":               {func(c *engine.Call) { c.User = "u" }, map[string]any{"group_id": "call-1", "user_id": "u"}},
-		"of a user that is a lot": {func(c *engine.Call) { c.User = `","id":"forged` }, map[string]any{"group_id": "call-1", "user_id": `","id":"forged`}},
+		"a call by itself":        {func(*tool.Call) {}, map[string]any{"group_id": "call-1"}},
+		"of a thread":             {func(c *tool.Call) { c.Thread = "t" }, map[string]any{"group_id": "t"}},
+		"of a thread of threads":  {func(c *tool.Call) { c.Thread, c.Ancestors = "t", []string{"root", "parent"} }, map[string]any{"group_id": "t", "thread_ancestors": []any{"root", "parent"}}},
+		"ancestors of no thread":  {func(c *tool.Call) { c.Ancestors = []string{"root"} }, map[string]any{"group_id": "call-1"}},
+		"of a user":               {func(c *tool.Call) { c.User = "u" }, map[string]any{"group_id": "call-1", "user_id": "u"}},
+		"of a user that is a lot": {func(c *tool.Call) { c.User = `","id":"forged` }, map[string]any{"group_id": "call-1", "user_id": `","id":"forged`}},
 	} {
 		call := later(server.URL+"/invoke", "once")
 		call.Arguments = []byte(arguments)
@@ -217,7 +218,7 @@ func TestCallbackAddresses(t *testing.T) {
 		if _, refused := run(t, e, call); refused != refusal.AddressBlocked {
 			t.Errorf("%s: %s", url, refused)
 		}
-		if _, err := e.Discover(context.Background(), engine.Server{Name: "s", Type: "callback", URL: url}); err == nil {
+		if _, err := e.Discover(context.Background(), tool.Server{Name: "s", Type: "callback", URL: url}); err == nil {
 			t.Errorf("%s: its toolset was fetched", url)
 		}
 		e.Cancel(context.Background(), call)
@@ -233,7 +234,7 @@ func TestCallbackAddresses(t *testing.T) {
 }
 
 // discovered reads what a server answers for its toolset.
-func discovered(t testing.TB, base, body string, change func(*engine.Server)) ([]engine.Definition, error) {
+func discovered(t testing.TB, base, body string, change func(*tool.Server)) ([]tool.Definition, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != base+"/.well-known/rap-toolset" || r.Method != http.MethodGet || r.Header.Get("Accept") != "application/json" {
@@ -244,7 +245,7 @@ func discovered(t testing.TB, base, body string, change func(*engine.Server)) ([
 		io.WriteString(w, strings.ReplaceAll(body, "BASE", "http://"+r.Host))
 	}))
 	defer server.Close()
-	s := engine.Server{Name: "s", Type: "callback", URL: server.URL + base, Addresses: []string{"127.0.0.1/32"}}
+	s := tool.Server{Name: "s", Type: "callback", URL: server.URL + base, Addresses: []string{"127.0.0.1/32"}}
 	if change != nil {
 		change(&s)
 	}
@@ -261,13 +262,13 @@ const goodToolset = `{"name":"n","description":"d","endpoint":"BASE/invoke","nee
 
 // A toolset is read from its one place, and each tool goes where its toolset says.
 func TestTIP13TIP17Discovery(t *testing.T) {
-	want := []engine.Definition{
+	want := []tool.Definition{
 		{Name: "one", Endpoint: "BASE/invoke", Description: "The first.", InputSchema: []byte(`{"properties":{"n":{"maximum":9007199254740993,"type":"integer"}},"type":"object"}`)},
 		{Name: "two-2_b", Endpoint: "BASE/invoke", Description: "Two.", InputSchema: []byte(`{"type":"object"}`)},
 	}
 	for _, base := range []string{"", "/below", "/below/it/"} {
 		path := strings.TrimSuffix(base, "/")
-		found, err := discovered(t, path, goodToolset, func(s *engine.Server) { s.URL = strings.TrimSuffix(s.URL, path) + base })
+		found, err := discovered(t, path, goodToolset, func(s *tool.Server) { s.URL = strings.TrimSuffix(s.URL, path) + base })
 		if err != nil || !reflect.DeepEqual(found, want) {
 			t.Errorf("%q: %+v, %v", base, found, err)
 		}
@@ -324,17 +325,17 @@ func TestTIP14TIP15TIP16NoPartOfAToolset(t *testing.T) {
 		"a script that is none":    replace(`"exec(\"rm\")"`, `{}`),
 	} {
 		found, err := discovered(t, "", body, nil)
-		var unreadable *engine.UnreadableError
+		var unreadable *tool.InvalidListError
 		if !errors.As(err, &unreadable) || found != nil {
 			t.Errorf("%s: it is loaded: %+v, %v", name, found, err)
 		}
 	}
 	// One that is not there says nothing of what there is.
-	var unreadable *engine.UnreadableError
-	if _, err := discovered(t, "", goodToolset, func(s *engine.Server) { s.URL += "/elsewhere" }); err == nil || errors.As(err, &unreadable) {
+	var unreadable *tool.InvalidListError
+	if _, err := discovered(t, "", goodToolset, func(s *tool.Server) { s.URL += "/elsewhere" }); err == nil || errors.As(err, &unreadable) {
 		t.Errorf("there is none: %v", err)
 	}
-	secret := func(s *engine.Server) { s.Credential = "env:TOKEN" }
+	secret := func(s *tool.Server) { s.Credential = "env:TOKEN" }
 	if found, err := discovered(t, "", goodToolset, secret); err != nil || len(found) != 2 {
 		t.Errorf("with a credential: %v", err)
 	}
@@ -369,8 +370,8 @@ func TestTIP19AnEndpointWithoutTLS(t *testing.T) {
 		strings.Replace(server.URL, "https:", "http:", 1) + "/invoke": false, "http://elsewhere.example/invoke": false, "HTTP://elsewhere.example/invoke": false,
 	} {
 		endpoint = at
-		found, err := e.Discover(context.Background(), engine.Server{Name: "s", Type: "callback", URL: server.URL, Addresses: []string{"127.0.0.1/32"}})
-		var unreadable *engine.UnreadableError
+		found, err := e.Discover(context.Background(), tool.Server{Name: "s", Type: "callback", URL: server.URL, Addresses: []string{"127.0.0.1/32"}})
+		var unreadable *tool.InvalidListError
 		if good && (err != nil || len(found) != 2 || !strings.HasPrefix(found[0].Endpoint, "https://")) || !good && (!errors.As(err, &unreadable) || found != nil) {
 			t.Errorf("%s: %+v, %v", at, found, err)
 		}

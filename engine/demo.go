@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // demo is one built-in tool. It returns a value that is encoded as the result.
 // All of them are bounded by the size of what they read, not by a clock.
-type demo func(ctx context.Context, call Call, given arguments) (any, *refusal.Error)
+type demo func(ctx context.Context, call tool.Call, given arguments) (any, *refusal.Error)
 
 func newDemos(now func() time.Time) map[string]demo {
 	library := newSearchIndex(demoCorpus())
@@ -22,7 +23,7 @@ func newDemos(now func() time.Time) map[string]demo {
 		"web.search":    library.search,
 		"files.read":    readFile,
 		"math.evaluate": evaluate,
-		"time.now": func(context.Context, Call, arguments) (any, *refusal.Error) {
+		"time.now": func(context.Context, tool.Call, arguments) (any, *refusal.Error) {
 			return struct {
 				Time string `json:"time"`
 			}{now().UTC().Format(time.RFC3339)}, nil
@@ -30,39 +31,39 @@ func newDemos(now func() time.Time) map[string]demo {
 	}
 }
 
-func echo(_ context.Context, call Call, _ arguments) (any, *refusal.Error) {
+func echo(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) {
 	return struct {
 		Echo json.RawMessage `json:"echo"`
 	}{call.Arguments}, nil
 }
 
-func (e *Engine) runDemo(ctx context.Context, call Call) (Result, *refusal.Error) {
+func (e *Engine) runDemo(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
 	run := e.demos[call.Tool]
 	if run == nil {
 		run = echo
 	}
 	var given arguments
 	if json.Unmarshal(call.Arguments, &given) != nil || given == nil {
-		return Result{}, Internal("the arguments are no JSON object, so they were not judged")
+		return tool.Result{}, Internal("the arguments are no JSON object, so they were not judged")
 	}
 	value, refused := run(ctx, call, given)
 	if refused != nil {
 		if refused.Cause == nil {
 			refused = refused.WithCause(fmt.Errorf("the built-in tool %s refused", call.Tool))
 		}
-		return Result{Attempts: 1}, refused
+		return tool.Result{Attempts: 1}, refused
 	}
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return Result{Attempts: 1}, Internal("the result could not be encoded")
+		return tool.Result{Attempts: 1}, Internal("the result could not be encoded")
 	}
 	encoded := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 	if int64(len(encoded)) > call.Run.MaxResultBytes {
-		return Result{Attempts: 1}, ResultTooLarge(call)
+		return tool.Result{Attempts: 1}, ResultTooLarge(call)
 	}
-	return Result{Body: encoded, JSON: true, Attempts: 1}, nil
+	return tool.Result{Body: encoded, JSON: true, Attempts: 1}, nil
 }
 
 // arguments are the members of the judged object, by their exact names. A

@@ -8,10 +8,11 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
-func builtIn(tool, arguments string) engine.Call {
-	return engine.Call{Tool: tool, Effect: "read", ID: "call-1", Arguments: []byte(arguments), Run: engine.Run{Type: "demo"}}
+func builtIn(name, arguments string) tool.Call {
+	return tool.Call{Tool: name, Effect: "read", ID: "call-1", Arguments: []byte(arguments), Run: tool.Run{Type: "demo"}}
 }
 
 func fixedClock() time.Time {
@@ -144,6 +145,6 @@ func TestTypesThatAreNotRun(t *testing.T) {
 			t.Errorf("%q: got %q %+v", c.kind, got, result)
 		}
 	}
-	_, err := e.Run(t.Context(), engine.Call{Tool: "x", Arguments: []byte(`{}`), Run: engine.Run{Type: "client"}})
+	_, err := e.Run(t.Context(), tool.Call{Tool: "x", Arguments: []byte(`{}`), Run: tool.Run{Type: "client"}})
 	expectSome(t, err, "run by the application")
 }

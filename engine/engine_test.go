@@ -13,27 +13,28 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestPanicsAreContained(t *testing.T) {
 	e := New(Options{})
-	e.demos["panics"] = func(context.Context, Call, arguments) (any, *refusal.Error) { panic("SECRET value") }
-	e.demos["indexes"] = func(_ context.Context, call Call, _ arguments) (any, *refusal.Error) { return call.Roots[3], nil }
-	e.demos["unencodable"] = func(context.Context, Call, arguments) (any, *refusal.Error) { return func() {}, nil }
-	for _, tool := range []string{"panics", "indexes", "unencodable"} {
-		_, err := e.Run(t.Context(), Call{Tool: tool, Arguments: []byte(`{}`), Run: Run{Type: "demo"}})
+	e.demos["panics"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { panic("SECRET value") }
+	e.demos["indexes"] = func(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) { return call.Roots[3], nil }
+	e.demos["unencodable"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { return func() {}, nil }
+	for _, name := range []string{"panics", "indexes", "unencodable"} {
+		_, err := e.Run(t.Context(), tool.Call{Tool: name, Arguments: []byte(`{}`), Run: tool.Run{Type: "demo"}})
 		var refused *refusal.Error
 		if !errors.As(err, &refused) || refused.Code != refusal.Internal || refused.Stage != refusal.Execute {
-			t.Errorf("%s: got %v", tool, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 		if strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), "goroutine") {
-			t.Errorf("%s: %v", tool, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := e.Run(nil, Call{Tool: "x", Arguments: []byte(`{}`), Run: Run{Type: "demo"}}); err == nil { //nolint:staticcheck // that it is nil is the test
+	if _, err := e.Run(nil, tool.Call{Tool: "x", Arguments: []byte(`{}`), Run: tool.Run{Type: "demo"}}); err == nil { //nolint:staticcheck // that it is nil is the test
 		t.Error("a nil context was taken")
 	}
-	if _, err := (&Engine{}).Run(t.Context(), Call{Tool: "x", Arguments: []byte(`{}`), Run: Run{Type: "http", URL: "http://127.0.0.1"}}); err == nil {
+	if _, err := (&Engine{}).Run(t.Context(), tool.Call{Tool: "x", Arguments: []byte(`{}`), Run: tool.Run{Type: "http", URL: "http://127.0.0.1"}}); err == nil {
 		t.Error("an engine that nobody made ran a call")
 	}
 }
@@ -48,7 +49,7 @@ func TestPanicAfterDispatch(t *testing.T) {
 	e := New(Options{Now: func() time.Time { panic("SECRET") }})
 	defer e.Close()
 	for effect, want := range map[string]refusal.Code{"once": refusal.OutcomeUnknown, "read": refusal.Internal} {
-		call := Call{Tool: "x", Effect: effect, Arguments: []byte(`{}`), Run: Run{Type: "http", URL: server.URL, Addresses: []string{"127.0.0.1"}}}
+		call := tool.Call{Tool: "x", Effect: effect, Arguments: []byte(`{}`), Run: tool.Run{Type: "http", URL: server.URL, Addresses: []string{"127.0.0.1"}}}
 		_, err := e.Run(t.Context(), call)
 		var refused *refusal.Error
 		if !errors.As(err, &refused) || refused.Code != want || strings.Contains(err.Error(), "SECRET") {
@@ -59,7 +60,7 @@ func TestPanicAfterDispatch(t *testing.T) {
 
 // Every message for the model is a sentence that holds no internals.
 func TestMessages(t *testing.T) {
-	call := Call{Tool: "sample", Run: Run{Timeout: time.Second, MaxResultBytes: 1}}
+	call := tool.Call{Tool: "sample", Run: tool.Run{Timeout: time.Second, MaxResultBytes: 1}}
 	read := call
 	read.Effect = "read"
 	all := []*refusal.Error{
@@ -127,10 +128,10 @@ func TestConcurrentCalls(t *testing.T) {
 		running.Go(func() {
 			for i := range 25 {
 				id := fmt.Sprintf("call-%d-%d", n, i)
-				call := Call{Tool: "web.search", ID: id, Arguments: []byte(`{"query":"memory of agents"}`), Run: Run{Type: "demo"}}
+				call := tool.Call{Tool: "web.search", ID: id, Arguments: []byte(`{"query":"memory of agents"}`), Run: tool.Run{Type: "demo"}}
 				if i%3 > 0 {
 					call.Effect = []string{"read", "once"}[i%2]
-					call.Run = Run{Type: "http", URL: server.URL, Addresses: []string{"127.0.0.1"}}
+					call.Run = tool.Run{Type: "http", URL: server.URL, Addresses: []string{"127.0.0.1"}}
 				}
 				result, err := e.Run(t.Context(), call)
 				if err != nil || i%3 > 0 && string(result.Body) != id {

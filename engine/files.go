@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // readFile is the tool files.read: path, and optionally lines, the first and
@@ -22,7 +23,7 @@ import (
 // root. The file is opened beneath its root, one part of the path after the
 // other, so that neither ".." nor a symbolic link leads out, also where the
 // tree changes meanwhile.
-func readFile(ctx context.Context, call Call, given arguments) (any, *refusal.Error) {
+func readFile(ctx context.Context, call tool.Call, given arguments) (any, *refusal.Error) {
 	path, refused := given.text("path")
 	if refused != nil {
 		return nil, refused
@@ -147,7 +148,7 @@ func fileErrorText(err error) string {
 
 // readLines returns lines from to to, and the last line that there was. It reads no
 // further than needed, and stops with the context.
-func readLines(ctx context.Context, call Call, file io.Reader, from, to int) ([]byte, int, *refusal.Error) {
+func readLines(ctx context.Context, call tool.Call, file io.Reader, from, to int) ([]byte, int, *refusal.Error) {
 	var content []byte
 	reader := bufio.NewReaderSize(file, 64<<10)
 	line, last := 1, 0

@@ -17,6 +17,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // say writes an answer; what cannot be written, because the engine has gone
@@ -162,7 +163,7 @@ func TestHostileAnswers(t *testing.T) {
 					attempts = 3
 				}
 				var w *wire
-				var result engine.Result
+				var result tool.Result
 				var err error
 				for {
 					w = newWire(t, func(conn net.Conn, _ int) { c.answer(conn) })

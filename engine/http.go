@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -35,30 +36,30 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.refusal.Error() }
 
-func (e *Engine) runHTTP(ctx context.Context, call Call) (Result, *refusal.Error) {
+func (e *Engine) runHTTP(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
 	target, err := url.Parse(call.Run.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
-		return Result{}, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
+		return tool.Result{}, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
 	}
 	sent, refused := newRequestTemplate(target, call)
 	if refused != nil {
-		return Result{}, refused
+		return tool.Result{}, refused
 	}
 	if sent.authorization, err = credential(e.secret, call.Run.Credential); err != nil {
-		return Result{}, Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	transport, err := e.pool.transport(target, call.Run.Addresses, !Retryable(call.Effect) || sent.emptyBody())
 	if err != nil {
-		return Result{}, Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
-	return withRetries(ctx, call, e.breakers.forCall(call), func() (Result, *Failure) { return e.attempt(ctx, transport, sent, call) })
+	return withRetries(ctx, call, e.breakers.forCall(call), func() (tool.Result, *Failure) { return e.attempt(ctx, transport, sent, call) })
 }
 
 // withRetries makes the attempts of a call, where its breaker lets them through. Where it
 // does not, the fault of the attempt before stays the one that is told.
-func withRetries(ctx context.Context, call Call, breaker *breaker, attempt func() (Result, *Failure)) (Result, *refusal.Error) {
+func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	var (
-		result   Result
+		result   tool.Result
 		last     *Failure
 		attempts int
 	)
@@ -113,7 +114,7 @@ func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
 }
 
 // attempt sends the call once and reads the answer.
-func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *requestTemplate, call Call) (result Result, f *Failure) {
+func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *requestTemplate, call tool.Call) (result tool.Result, f *Failure) {
 	var dispatched atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,16 +132,16 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *r
 	})
 	request, err := sent.newRequest(traced, call)
 	if err != nil {
-		return Result{}, &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}
+		return tool.Result{}, &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}
 	}
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, ConnectionFailure(ctx, call, Origin(sent.target), err, dispatched.Load())
+		return tool.Result{}, ConnectionFailure(ctx, call, Origin(sent.target), err, dispatched.Load())
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return Result{}, &Failure{
+		return tool.Result{}, &Failure{
 			refusal:    statusRefusal(call, response.StatusCode),
 			retry:      transientStatus(response.StatusCode),
 			retryAfter: retryAfter(e.now, response.Header.Get("Retry-After")),
@@ -148,27 +149,27 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *r
 		}
 	}
 	if sent.method == http.MethodHead {
-		return Result{}, nil // such an answer has no body, whatever its head says of one
+		return tool.Result{}, nil // such an answer has no body, whatever its head says of one
 	}
 	result, refused, err := ReadResult(response, call)
 	switch {
 	case err != nil:
-		return Result{}, ConnectionFailure(ctx, call, Origin(sent.target), err, true)
+		return tool.Result{}, ConnectionFailure(ctx, call, Origin(sent.target), err, true)
 	case refused != nil:
-		return Result{}, &Failure{refusal: refused, health: healthOK}
+		return tool.Result{}, &Failure{refusal: refused, health: healthOK}
 	}
 	return result, nil
 }
 
 // ConnectionFailure judges an attempt that ended without a whole answer.
-func ConnectionFailure(ctx context.Context, call Call, at string, err error, dispatched bool) *Failure {
+func ConnectionFailure(ctx context.Context, call tool.Call, at string, err error, dispatched bool) *Failure {
 	f := connectionRefusal(ctx, call, at, err, dispatched)
 	f.health = healthOfError(ctx, err)
 	return f
 }
 
 // connectionRefusal says what such an attempt means for the call.
-func connectionRefusal(ctx context.Context, call Call, at string, err error, dispatched bool) *Failure {
+func connectionRefusal(ctx context.Context, call tool.Call, at string, err error, dispatched bool) *Failure {
 	var b *blockedError
 	switch {
 	case errors.As(err, &b):

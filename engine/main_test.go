@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -34,11 +35,11 @@ func newEngine(t testing.TB, options engine.Options) *engine.Engine {
 }
 
 // loopback is a call of a tool that may be on 127.0.0.1 only.
-func loopback(url, effect string) engine.Call {
-	return engine.Call{
+func loopback(url, effect string) tool.Call {
+	return tool.Call{
 		Tool: "sample", Version: "1.0.0", Effect: effect, ID: "call-1",
 		Arguments: []byte(`{"a":1}`),
-		Run:       engine.Run{Type: "http", URL: url, Timeout: patient, MaxResultBytes: 1 << 20, Addresses: []string{"127.0.0.1/32"}},
+		Run:       tool.Run{Type: "http", URL: url, Timeout: patient, MaxResultBytes: 1 << 20, Addresses: []string{"127.0.0.1/32"}},
 	}
 }
 
@@ -55,7 +56,7 @@ func code(t testing.TB, err error) refusal.Code {
 	return refused.Code
 }
 
-func run(t testing.TB, e *engine.Engine, call engine.Call) (engine.Result, refusal.Code) {
+func run(t testing.TB, e *engine.Engine, call tool.Call) (tool.Result, refusal.Code) {
 	t.Helper()
 	result, err := e.Run(context.Background(), call)
 	return result, code(t, err)

@@ -7,6 +7,7 @@ import (
 	"math/big"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 //
 // with spaces and tabs between. The value is exact; one that has no short
 // decimal form is rounded and comes with the fraction that it is.
-func evaluate(_ context.Context, _ Call, given arguments) (any, *refusal.Error) {
+func evaluate(_ context.Context, _ tool.Call, given arguments) (any, *refusal.Error) {
 	expression, refused := given.text("expression")
 	if refused != nil {
 		return nil, refused

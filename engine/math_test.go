@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func evaluated(t testing.TB, expression string) (string, *refusal.Error) {
@@ -20,7 +21,7 @@ func evaluated(t testing.TB, expression string) (string, *refusal.Error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, refused := evaluate(t.Context(), Call{}, arguments{"expression": raw})
+	value, refused := evaluate(t.Context(), tool.Call{}, arguments{"expression": raw})
 	if refused != nil {
 		return "", refused
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Outbound is what a Transport reaches its servers with: by the rules of this
@@ -42,7 +43,7 @@ func (o *Outbound) OpenBreakers() int { return o.breakers.countOpen() }
 
 // Run makes the attempts of a call, as many as its effect allows, where the
 // breaker of its tool lets them through.
-func (o *Outbound) Run(ctx context.Context, call Call, attempt func() (Result, *Failure)) (Result, *refusal.Error) {
+func (o *Outbound) Run(ctx context.Context, call tool.Call, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
 }
 
@@ -79,7 +80,7 @@ func (o *Outbound) Secret(place string) (string, error) {
 }
 
 // StatusFailure judges an answer of another status than 2xx, with its Retry-After.
-func (o *Outbound) StatusFailure(call Call, code int, after string) *Failure {
+func (o *Outbound) StatusFailure(call tool.Call, code int, after string) *Failure {
 	return &Failure{refusal: statusRefusal(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
 }
 

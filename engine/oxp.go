@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // oxpVersion is the version of the Open eXecution Protocol that is spoken, and
@@ -35,15 +36,6 @@ const (
 // oxp runs tools of servers of the Open eXecution Protocol 1.0, with flat bodies
 // and the version in a header.
 type oxp struct{ out *Outbound }
-
-// Challenge is what a person has to do before a server lets a call pass. It is the
-// server's word: ID is any text, and URL was looked at, never fetched.
-type Challenge struct {
-	ID, URL string
-	// CheckURL is where Authorization asks how that stands; empty where the server
-	// names no place of its own.
-	CheckURL string
-}
 
 // oxpRequest is the body of a call. The input stands before it, byte for byte as
 // it was judged.
@@ -72,17 +64,17 @@ func (r oxpRequest) encode(input []byte) ([]byte, error) {
 // Run sends a call. It has the call's id, so that a server that has it already does
 // not run it again. Where the tool itself has said that it failed and may be tried
 // again, that is another call to its server: the same id would get the same answer.
-func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
+func (o *oxp) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, err := oxpEndpoint(call.Run.URL, "tools", "call")
 	if err != nil {
-		return Result{}, Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	if !exactID.MatchString(call.Run.Tool) {
-		return Result{}, Unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
+		return tool.Result{}, Unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
 	}
 	authorization, err := o.out.Credential(call.Run.Credential)
 	if err != nil {
-		return Result{}, Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
 	if call.ID == "" {
 		call.ID = rand.Text()
@@ -92,8 +84,8 @@ func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 		asked.Context = &oxpContext{call.User}
 	}
 	rounds := 1
-	var challenges []Challenge
-	result, refused := withRetries(ctx, call, o.out.breakers.forCall(call), func() (Result, *Failure) {
+	var challenges []tool.Challenge
+	result, refused := withRetries(ctx, call, o.out.breakers.forCall(call), func() (tool.Result, *Failure) {
 		if rounds > 1 {
 			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
@@ -105,7 +97,7 @@ func (o *oxp) Run(ctx context.Context, call Call) (Result, error) {
 		return answer.result, f
 	})
 	if refused != nil {
-		return Result{Attempts: result.Attempts, Challenges: challenges}, refused
+		return tool.Result{Attempts: result.Attempts, Challenges: challenges}, refused
 	}
 	return result, nil
 }
@@ -121,13 +113,13 @@ func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 
 // oxpAnswer is what one attempt gave.
 type oxpAnswer struct {
-	result     Result
-	challenges []Challenge
+	result     tool.Result
+	challenges []tool.Challenge
 	failed     bool // the tool ran, and says that it failed
 }
 
 // attempt sends a call once and reads the answer.
-func (o *oxp) attempt(ctx context.Context, call Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *Failure) {
+func (o *oxp) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *Failure) {
 	body, err := asked.encode(call.Arguments)
 	if err != nil {
 		return oxpAnswer{}, UnsentFailure(Internal("a call cannot be encoded"))
@@ -202,7 +194,7 @@ func compatibleVersion(header http.Header) bool {
 
 // oxpRefusal says of a call that its server did not run why that is. Such an answer
 // is read as far as it can be.
-func oxpRefusal(call Call, target *url.URL, code int, came Result) (*Failure, []Challenge) {
+func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*Failure, []tool.Challenge) {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	if code == http.StatusUnauthorized {
 		return FinalFailure(Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // readOXPResponse reads the answer of a tool that ran: a closed object that is the answer
 // to this very call, and either a success or a failure.
-func readOXPResponse(call Call, id string, body []byte) (oxpAnswer, *Failure) {
+func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *Failure) {
 	wrong := func(what string) (oxpAnswer, *Failure) { return oxpAnswer{}, FinalFailure(InvalidResult(call, what)) }
 	value, err := parser.ReadValue(body, maxOXPDepth)
 	if err != nil {
@@ -75,13 +76,13 @@ func readOXPResponse(call Call, id string, body []byte) (oxpAnswer, *Failure) {
 	if int64(len(raw)) > call.Run.MaxResultBytes {
 		return oxpAnswer{}, FinalFailure(ResultTooLarge(call))
 	}
-	return oxpAnswer{result: Result{Body: raw, JSON: true}}, nil
+	return oxpAnswer{result: tool.Result{Body: raw, JSON: true}}, nil
 }
 
 // toolError is the failure of a tool that ran. Its message, and what it would add to
 // a prompt, are for the model, and what it says to developers for the operator.
 // When to try again is listened to where that does no harm.
-func toolError(call Call, said any) (*Failure, bool) {
+func toolError(call tool.Call, said any) (*Failure, bool) {
 	object, ok := said.(map[string]any)
 	if !ok {
 		return nil, false
@@ -165,7 +166,7 @@ func Quote(s string) string {
 // serverError is what a server answers that did not run the tool, as it may go on.
 type serverError struct {
 	message, developer, parameters string // between quotes; the last two may be empty
-	challenges                     []Challenge
+	challenges                     []tool.Challenge
 	dropped                        bool // there were challenges that cannot go on
 	user                           bool // it must be told for whom the call is
 }
@@ -173,7 +174,7 @@ type serverError struct {
 var errNotServerError = errors.New("not an error of the protocol")
 
 // readServerError reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
-func readServerError(came Result) (serverError, error) {
+func readServerError(came tool.Result) (serverError, error) {
 	value, err := parser.ReadValue(came.Body, maxOXPDepth)
 	object, ok := value.(map[string]any)
 	if err != nil || !ok || !came.JSON {
@@ -221,16 +222,16 @@ func parameterErrors(v any) string {
 
 // readChallenge reads one. What a person is sent to must be what it seems; what is asked
 // is looked at by whoever asks.
-func readChallenge(item any) (Challenge, bool) {
+func readChallenge(item any) (tool.Challenge, bool) {
 	object, _ := item.(map[string]any)
 	t := textMembers{object: object}
-	c := Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
+	c := tool.Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
 	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.IsPublic(c.URL) {
-		return Challenge{}, false
+		return tool.Challenge{}, false
 	}
 	for name := range object {
 		if name != "id" && name != "url" && name != "check_url" {
-			return Challenge{}, false
+			return tool.Challenge{}, false
 		}
 	}
 	return c, true

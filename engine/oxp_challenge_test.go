@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestChallengeURLs: the URL of a challenge goes on where the rule for URLs that
@@ -17,7 +18,7 @@ func TestChallengeURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := readServerError(Result{Body: body, JSON: true})
+		said, err := readServerError(tool.Result{Body: body, JSON: true})
 		if err != nil || (len(said.challenges) == 1) != shown || said.dropped == shown {
 			t.Errorf("%q: %v, %v", url, said, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const maxCheckBytes = 16 << 10
@@ -22,7 +23,7 @@ const (
 // says and the protocol does not know is no end, so it is pending. It is asked
 // only where that is on the very server of the tool, so that nothing which a server
 // says leads anywhere else. The error is a *refusal.Error.
-func (e *Engine) Authorization(ctx context.Context, run Run, address string) (status string, err error) {
+func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = Internal(PanicText(p))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -32,20 +33,20 @@ var definitionMembers = []string{"id", "name", "description", "version", "input_
 
 // Discover lists the tools of a server, all or none: a list with one definition
 // that is none is no list.
-func (o *oxp) Discover(ctx context.Context, s Server) ([]Definition, error) {
+func (o *oxp) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	body, err := o.list(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	found, err := readDefinitions(body)
 	if err != nil {
-		return nil, &UnreadableError{err}
+		return nil, &tool.InvalidListError{err}
 	}
 	return found, nil
 }
 
 // readDefinitions reads the whole list.
-func readDefinitions(body []byte) ([]Definition, error) {
+func readDefinitions(body []byte) ([]tool.Definition, error) {
 	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
 		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
 	}
@@ -60,7 +61,7 @@ func readDefinitions(body []byte) ([]Definition, error) {
 	if len(items) > maxListTools {
 		return nil, fmt.Errorf("it lists %d tools; expected at most %d", len(items), maxListTools)
 	}
-	found := make([]Definition, 0, len(items))
+	found := make([]tool.Definition, 0, len(items))
 	ids, versions := map[string]bool{}, map[string]bool{}
 	for i, item := range items {
 		d, id, err := readDefinition(item)
@@ -78,7 +79,7 @@ func readDefinitions(body []byte) ([]Definition, error) {
 }
 
 // list fetches it.
-func (o *oxp) list(ctx context.Context, s Server) ([]byte, error) {
+func (o *oxp) list(ctx context.Context, s tool.Server) ([]byte, error) {
 	target, err := oxpEndpoint(s.URL, "tools")
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (o *oxp) list(ctx context.Context, s Server) ([]byte, error) {
 	return body, nil
 }
 
-// get fetches what is JSON. Its error is for the operator, and an *UnreadableError
+// get fetches what is JSON. Its error is for the operator, and an *InvalidListError
 // where there is an answer that cannot be used.
 func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
 	authorization, err := o.out.Credential(credential)
@@ -110,22 +111,22 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
 	}
 	if !compatibleVersion(response.Header) {
-		return nil, &UnreadableError{Reason("it answers in another version of the protocol")}
+		return nil, &tool.InvalidListError{Reason("it answers in another version of the protocol")}
 	}
-	came, refused, err := ReadResult(response, Call{Tool: "it", Run: Run{MaxResultBytes: limit}})
+	came, refused, err := ReadResult(response, tool.Call{Tool: "it", Run: tool.Run{MaxResultBytes: limit}})
 	switch {
 	case err != nil:
 		return nil, Reason(DescribeError(err))
 	case refused != nil:
-		return nil, &UnreadableError{refused.Cause}
+		return nil, &tool.InvalidListError{refused.Cause}
 	case !came.JSON:
-		return nil, &UnreadableError{Reason("it does not answer with application/json")}
+		return nil, &tool.InvalidListError{Reason("it does not answer with application/json")}
 	}
 	return came.Body, nil
 }
 
 // readDefinition reads one item, whose JSON is strict already.
-func readDefinition(item json.RawMessage) (d Definition, id string, err error) {
+func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
 	raw, err := ObjectMembers(item)
 	if err != nil {
 		return d, "", errors.New("found no object")
@@ -155,7 +156,7 @@ func readDefinition(item json.RawMessage) (d Definition, id string, err error) {
 	if stated := parts[2]; stated != "" && stated != texts["version"] && stated+".0.0" != texts["version"] {
 		return d, "", errors.New("found an id of another version than its own")
 	}
-	d = Definition{Name: parts[1], Version: texts["version"], Title: texts["name"], Description: texts["description"]}
+	d = tool.Definition{Name: parts[1], Version: texts["version"], Title: texts["name"], Description: texts["description"]}
 	if d.InputSchema, err = objectMember(raw, "input_schema"); err != nil {
 		return d, "", err
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
-func discoverOXP(t testing.TB, e *engine.Engine, url string) ([]engine.Definition, error) {
+func discoverOXP(t testing.TB, e *engine.Engine, url string) ([]tool.Definition, error) {
 	t.Helper()
-	return e.Discover(t.Context(), engine.Server{Name: "s", Type: "oxp", URL: url, Credential: "env:TOKEN", Addresses: []string{"127.0.0.1/32"}, Timeout: patient})
+	return e.Discover(t.Context(), tool.Server{Name: "s", Type: "oxp", URL: url, Credential: "env:TOKEN", Addresses: []string{"127.0.0.1/32"}, Timeout: patient})
 }
 
-const tool = `{"id":"Web.Search","name":"Web_Search","description":"Searches.","version":"1.2.3"}`
+const definition = `{"id":"Web.Search","name":"Web_Search","description":"Searches.","version":"1.2.3"}`
 
 // TestOXP02And03Lists: every item is a definition as the protocol has them, and no id
 // stands twice.
@@ -52,7 +53,7 @@ func TestOXP02And03Lists(t *testing.T) {
 		}
 	}
 	with := func(change ...string) string {
-		return `{"items":[` + strings.NewReplacer(change...).Replace(tool) + `]}`
+		return `{"items":[` + strings.NewReplacer(change...).Replace(definition) + `]}`
 	}
 	for name, c := range map[string]struct{ body, fault string }{
 		"none":                   {`{"items":[]}`, ""},
@@ -90,14 +91,14 @@ func TestOXP02And03Lists(t *testing.T) {
 		"secrets of text":        {with(`"id"`, `"requirements":{"secrets":["x"]},"id"`), "no list of objects"},
 		"authorization of text":  {with(`"id"`, `"requirements":{"authorization":"x"},"id"`), "no list of objects"},
 		"a user in words":        {with(`"id"`, `"requirements":{"user_id":"yes"},"id"`), "no boolean"},
-		"the same":               {`{"items":[` + tool + `,` + tool + `]}`, "the id of one before it"},
-		"the same by version":    {`{"items":[` + tool + `,` + strings.Replace(tool, "Search\"", "Search@1.2.3\"", 1) + `]}`, "the id of one before it"},
-		"the same id":            {`{"items":[` + tool + `,` + strings.Replace(tool, "1.2.3", "2.0.0", 1) + `]}`, "the id of one before it"},
+		"the same":               {`{"items":[` + definition + `,` + definition + `]}`, "the id of one before it"},
+		"the same by version":    {`{"items":[` + definition + `,` + strings.Replace(definition, "Search\"", "Search@1.2.3\"", 1) + `]}`, "the id of one before it"},
+		"the same id":            {`{"items":[` + definition + `,` + strings.Replace(definition, "1.2.3", "2.0.0", 1) + `]}`, "the id of one before it"},
 		"too many":               {`{"items":[` + strings.Repeat(`1,`, 1024) + `1]}`, "at most 1024"},
 	} {
 		s := newOXPServer(t, oxpReply{status: 200, body: c.body})
 		found, err := discoverOXP(t, e, s.URL)
-		var unreadable *engine.UnreadableError
+		var unreadable *tool.InvalidListError
 		switch {
 		case c.fault == "" && (err != nil || found == nil):
 			t.Errorf("%s: %v", name, err)
@@ -105,7 +106,7 @@ func TestOXP02And03Lists(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if c.fault == "" {
-			if s.schema.Check("ToolDefinition", []byte(tool)) != nil {
+			if s.schema.Check("ToolDefinition", []byte(definition)) != nil {
 				t.Errorf("%s: is no definition by the schema", name)
 			}
 		}
@@ -124,7 +125,7 @@ func TestOXP02And03Lists(t *testing.T) {
 			t.Errorf("%s: %v %.200v", name, found, err)
 		}
 		// What it has is known to be unreadable only where it has said it.
-		var unreadable *engine.UnreadableError
+		var unreadable *tool.InvalidListError
 		if errors.As(err, &unreadable) != (reply.status == 200) {
 			t.Errorf("%s: %T", name, err)
 		}
@@ -248,7 +249,7 @@ func TestOXP19Authorization(t *testing.T) {
 	n := &names{answers: map[string][][]string{"example.com": {{"127.0.0.1"}}, "www.example.com": {{"127.0.0.1"}}}}
 	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), ReadSecret: func(string) (string, error) { return "token", nil }})
 	base := "https://example.com:" + port
-	own := engine.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
+	own := tool.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
 	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
 	for said, want := range map[string]string{
 		"pending": "pending", "completed": "completed", "failed": "failed",
@@ -290,7 +291,7 @@ func TestOXP19Authorization(t *testing.T) {
 	if _, err := e.Authorization(t.Context(), blocked, base+"/check"); code(t, err) != refusal.ToolUnavailable {
 		t.Errorf("an address that is not allowed: %v", err)
 	}
-	for name, change := range map[string]func(*engine.Run){"another type": func(r *engine.Run) { r.Type = "http" }, "no URL": func(r *engine.Run) { r.URL = "" }} {
+	for name, change := range map[string]func(*tool.Run){"another type": func(r *tool.Run) { r.Type = "http" }, "no URL": func(r *tool.Run) { r.URL = "" }} {
 		other := own
 		change(&other)
 		if _, err := e.Authorization(t.Context(), other, base+"/check"); code(t, err) != refusal.NotFound {

@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // FuzzReadOXP: whatever a server answers is a result that is strict JSON and within
@@ -19,7 +20,7 @@ func FuzzReadOXP(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	call := Call{Tool: "t", Effect: "read", Run: Run{MaxResultBytes: 200}}
+	call := tool.Call{Tool: "t", Effect: "read", Run: tool.Run{MaxResultBytes: 200}}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		answer, failure := readOXPResponse(call, "c", body)
 		if (failure == nil) == (answer.result.Body == nil) {
@@ -42,7 +43,7 @@ func FuzzReadOXP(f *testing.F) {
 		if failure != nil && failure.retry && failure.refusal.Code != refusal.ToolFailed {
 			t.Fatalf("%q: tried again after %v", body, failure.refusal)
 		}
-		said, err := readServerError(Result{Body: body, JSON: true})
+		said, err := readServerError(tool.Result{Body: body, JSON: true})
 		if err == nil {
 			for _, c := range said.challenges {
 				if !weburl.IsPublic(c.URL) {

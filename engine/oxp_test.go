@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // oxpServer is a tool server that answers each request by a function of it.
@@ -88,7 +89,7 @@ func (s *oxpServer) asked() []oxpSeen {
 }
 
 // oxpCall is a call of a tool of a server on loopback.
-func oxpCall(url, effect string) engine.Call {
+func oxpCall(url, effect string) tool.Call {
 	call := loopback(url, effect)
 	call.Run.Type, call.Run.Tool = "oxp", "Web.Search@1.2.3"
 	return call
@@ -157,7 +158,7 @@ func TestOXP53Requirements(t *testing.T) {
 		`{"secrets":[{"id":"smtp"}]}`:                {false, false},
 		`{"user_id":true,"secrets":[{"id":"smtp"}]}`: {false, false},
 	} {
-		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + strings.Replace(tool, `"id"`, `"requirements":`+requirements+`,"id"`, 1) + `]}`}, oxpReply{status: 200, body: done})
+		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + strings.Replace(definition, `"id"`, `"requirements":`+requirements+`,"id"`, 1) + `]}`}, oxpReply{status: 200, body: done})
 		e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 		found, err := discoverOXP(t, e, s.URL)
 		if err != nil || len(found) != 1 || (found[0].Unusable == "") != want.usable {
@@ -190,19 +191,19 @@ func mustJSON(v any) string {
 func TestOXPNothingIsSent(t *testing.T) {
 	s := newOXPServer(t, oxpReply{status: 200, body: done})
 	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "", fmt.Errorf("found no file") }})
-	for name, change := range map[string]func(*engine.Call){
-		"no version":       func(c *engine.Call) { c.Run.Tool = "Web.Search" },
-		"a major version":  func(c *engine.Call) { c.Run.Tool = "Web.Search@1" },
-		"two parts":        func(c *engine.Call) { c.Run.Tool = "Web.Search@1.0" },
-		"a tag":            func(c *engine.Call) { c.Run.Tool = "Web.Search@latest" },
-		"more behind":      func(c *engine.Call) { c.Run.Tool = "Web.Search@1.0.0\n" },
-		"no toolkit":       func(c *engine.Call) { c.Run.Tool = "Search@1.0.0" },
-		"no tool":          func(c *engine.Call) { c.Run.Tool = "" },
-		"no URL":           func(c *engine.Call) { c.Run.URL = "" },
-		"a relative URL":   func(c *engine.Call) { c.Run.URL = "/tools" },
-		"user info":        func(c *engine.Call) { c.Run.URL = strings.Replace(c.Run.URL, "//", "//a:b@", 1) },
-		"no such secret":   func(c *engine.Call) { c.Run.Credential = "file:/nowhere" },
-		"broken addresses": func(c *engine.Call) { c.Run.Addresses = []string{"127.0.0.1/32", "x"} },
+	for name, change := range map[string]func(*tool.Call){
+		"no version":       func(c *tool.Call) { c.Run.Tool = "Web.Search" },
+		"a major version":  func(c *tool.Call) { c.Run.Tool = "Web.Search@1" },
+		"two parts":        func(c *tool.Call) { c.Run.Tool = "Web.Search@1.0" },
+		"a tag":            func(c *tool.Call) { c.Run.Tool = "Web.Search@latest" },
+		"more behind":      func(c *tool.Call) { c.Run.Tool = "Web.Search@1.0.0\n" },
+		"no toolkit":       func(c *tool.Call) { c.Run.Tool = "Search@1.0.0" },
+		"no tool":          func(c *tool.Call) { c.Run.Tool = "" },
+		"no URL":           func(c *tool.Call) { c.Run.URL = "" },
+		"a relative URL":   func(c *tool.Call) { c.Run.URL = "/tools" },
+		"user info":        func(c *tool.Call) { c.Run.URL = strings.Replace(c.Run.URL, "//", "//a:b@", 1) },
+		"no such secret":   func(c *tool.Call) { c.Run.Credential = "file:/nowhere" },
+		"broken addresses": func(c *tool.Call) { c.Run.Addresses = []string{"127.0.0.1/32", "x"} },
 	} {
 		call := oxpCall(s.URL, "read")
 		change(&call)
@@ -419,14 +420,14 @@ func TestOXPHosts(t *testing.T) {
 				t.Errorf("%s (%s): got %q, want %s", row[1], effect, got, row[0])
 			}
 		}
-		if found, err := e.Discover(t.Context(), engine.Server{Name: "s", Type: "oxp", URL: url, Timeout: patient}); err == nil {
+		if found, err := e.Discover(t.Context(), tool.Server{Name: "s", Type: "oxp", URL: url, Timeout: patient}); err == nil {
 			t.Errorf("%s: listed %v", row[1], found)
 		}
 	}
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s := newOXPServer(t, oxpReply{status, ``, []string{"Location", c.URL}})
 		run(t, e, oxpCall(s.URL, "read"))
-		if _, err := e.Discover(t.Context(), engine.Server{Name: "s", Type: "oxp", URL: s.URL, Addresses: []string{"127.0.0.1/32"}}); err == nil {
+		if _, err := e.Discover(t.Context(), tool.Server{Name: "s", Type: "oxp", URL: s.URL, Addresses: []string{"127.0.0.1/32"}}); err == nil {
 			t.Errorf("%d is followed", status)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Every refusal of the engine is built here. The messages are for the model and
@@ -40,7 +41,7 @@ func AddressBlocked(format string, args ...any) *refusal.Error {
 		"The tool is at an address that may not be connected to; continue without it.").WithCause(fmt.Errorf(format, args...))
 }
 
-func ResultTooLarge(call Call) *refusal.Error {
+func ResultTooLarge(call tool.Call) *refusal.Error {
 	message := "The tool's result is larger than allowed; ask for less."
 	if !Retryable(call.Effect) {
 		message = "The tool ran, but its result is larger than allowed; do not ask for the same again."
@@ -49,7 +50,7 @@ func ResultTooLarge(call Call) *refusal.Error {
 		WithCause(fmt.Errorf("%s gave more than %d bytes", call.Tool, call.Run.MaxResultBytes))
 }
 
-func InvalidResult(call Call, what string) *refusal.Error {
+func InvalidResult(call tool.Call, what string) *refusal.Error {
 	message := "The tool answered in a form that cannot be passed on; continue without its result."
 	if !Retryable(call.Effect) {
 		message = "The tool ran, but answered in a form that cannot be passed on; do not ask for the same again."
@@ -76,7 +77,7 @@ func PanicText(p any) string {
 }
 
 // Stopped is a call that was given up before it was dispatched.
-func Stopped(ctx context.Context, call Call) *refusal.Error {
+func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return TimedOut("%s was not reached within %s", call.Tool, call.Run.Timeout)
 	}
@@ -84,7 +85,7 @@ func Stopped(ctx context.Context, call Call) *refusal.Error {
 }
 
 // statusRefusal is an answer other than 2xx.
-func statusRefusal(call Call, code int) *refusal.Error {
+func statusRefusal(call tool.Call, code int) *refusal.Error {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	switch {
 	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:

@@ -11,16 +11,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
-
-// Parameter says where an argument stands in the request of an http tool. It is an
-// alias, so that a definition's parameters are an engine's without a copy.
-type Parameter = struct {
-	Argument string // a member of the arguments
-	In       string // path, query, header or body
-	Name     string // in the query or of the header; "" is the argument's
-	Join     string // comma: a list is one value
-}
 
 const (
 	maxTargetBytes = 8 << 10 // of the path and the query as they are sent
@@ -40,7 +32,7 @@ type requestTemplate struct {
 // newRequestTemplate makes the request of a call. Without a method it is a POST of the
 // arguments as they are; with one, each argument has its place, and one that does
 // not fit there is told to the model: nothing is sent.
-func newRequestTemplate(target *url.URL, call Call) (*requestTemplate, *refusal.Error) {
+func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *refusal.Error) {
 	if call.Run.Method == "" {
 		return &requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
 	}
@@ -69,7 +61,7 @@ func expectsBody(method string) bool {
 }
 
 // newRequest makes the request of one attempt.
-func (o *requestTemplate) newRequest(ctx context.Context, call Call) (*http.Request, error) {
+func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, o.method, o.target.String(), nil)
 	if err != nil {
 		return nil, err

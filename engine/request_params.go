@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // requestBuilder is a request that is being filled in.
 type requestBuilder struct {
-	call      Call
+	call      tool.Call
 	arguments map[string]json.RawMessage
 	placed    int // arguments that have their place
 	requestTemplate
@@ -112,7 +113,7 @@ func (f *requestBuilder) buildURL(target *url.URL, template string, path map[str
 
 // argumentValues are the texts that an argument gives, escaped but for those of a header:
 // one, one for each item of a list, or none for null, which is as good as absent.
-func (f *requestBuilder) argumentValues(p Parameter, raw json.RawMessage) []string {
+func (f *requestBuilder) argumentValues(p tool.Parameter, raw json.RawMessage) []string {
 	texts, list, problem := primitive(raw)
 	write := escape
 	if p.In == "header" {
@@ -144,7 +145,7 @@ func (f *requestBuilder) argumentValues(p Parameter, raw json.RawMessage) []stri
 }
 
 // pathSegment is the one value that stands in a path.
-func (f *requestBuilder) pathSegment(p Parameter, values []string) string {
+func (f *requestBuilder) pathSegment(p tool.Parameter, values []string) string {
 	if len(values) == 1 {
 		return values[0]
 	}
@@ -153,7 +154,7 @@ func (f *requestBuilder) pathSegment(p Parameter, values []string) string {
 }
 
 // headerValue is a header's value.
-func (f *requestBuilder) headerValue(p Parameter, value string) string {
+func (f *requestBuilder) headerValue(p tool.Parameter, value string) string {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c > '~' {
 			f.refuseArgument(p, "a header holds visible ASCII characters, spaces and tabs only")
@@ -168,7 +169,7 @@ func (f *requestBuilder) headerValue(p Parameter, value string) string {
 }
 
 // refuseArgument refuses an argument for its model, which may send another.
-func (f *requestBuilder) refuseArgument(p Parameter, why string) {
+func (f *requestBuilder) refuseArgument(p tool.Parameter, why string) {
 	f.refuse(fmt.Sprintf("The argument %q cannot be sent: %s. Nothing was done; send another value.", p.Argument, why))
 }
 

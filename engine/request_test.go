@@ -21,6 +21,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // arrived is a request as its server got it.
@@ -52,21 +53,21 @@ func newArrivals(t testing.TB) *arrivals {
 }
 
 // at is a call of one argument in one place.
-func at(server, place string) engine.Call {
+func at(server, place string) tool.Call {
 	call := loopback(server, "read")
 	call.Run.Method = "POST"
-	q := engine.Parameter{Argument: "p", In: "query", Name: "q"}
+	q := tool.Parameter{Argument: "p", In: "query", Name: "q"}
 	switch place {
 	case "path", "path-joined":
 		call.Run.URL += "/a/{p}/z?fixed=%2B1"
-		q = engine.Parameter{Argument: "p", In: "path"}
+		q = tool.Parameter{Argument: "p", In: "path"}
 	case "dotted":
 		call.Run.URL += "/a/.{p}/z?fixed=%2B1"
-		q = engine.Parameter{Argument: "p", In: "path"}
+		q = tool.Parameter{Argument: "p", In: "path"}
 	case "header", "head-joined":
-		q = engine.Parameter{Argument: "p", In: "header", Name: "x-value"}
+		q = tool.Parameter{Argument: "p", In: "header", Name: "x-value"}
 	case "body":
-		q = engine.Parameter{Argument: "p", In: "body"}
+		q = tool.Parameter{Argument: "p", In: "body"}
 	case "other":
 		q.Argument = "another"
 	}
@@ -76,7 +77,7 @@ func at(server, place string) engine.Call {
 	if q.In != "path" {
 		call.Run.URL += "/a/z?fixed=%2B1"
 	}
-	call.Run.Parameters = []engine.Parameter{q}
+	call.Run.Parameters = []tool.Parameter{q}
 	return call
 }
 
@@ -195,25 +196,25 @@ func TestLongValues(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	server := newArrivals(t)
 	e := newEngine(t, engine.Options{})
-	p := engine.Parameter{Argument: "p", In: "path"}
+	p := tool.Parameter{Argument: "p", In: "path"}
 	for why, c := range map[string]struct {
 		url, arguments string
-		parameters     []engine.Parameter
+		parameters     []tool.Parameter
 		want           refusal.Code
 	}{
-		"an argument is missing":     {"/a/{p}", `{}`, []engine.Parameter{p}, refusal.ToolFailed},
-		"nothing fills the braces":   {"/a/{p}/{r}", `{"p":"x"}`, []engine.Parameter{p}, refusal.ToolUnavailable},
-		"braces that stay open":      {"/a/{p", `{"p":"x"}`, []engine.Parameter{p}, refusal.ToolUnavailable},
-		"a place that is none":       {"/a", `{"p":"x"}`, []engine.Parameter{{Argument: "p", In: "cookie"}}, refusal.ToolUnavailable},
-		"one of the gateway's":       {"/a", `{"p":"x"}`, []engine.Parameter{{Argument: "p", In: "header", Name: "callgate-call-id"}}, refusal.ToolUnavailable},
-		"a header that is none":      {"/a", `{"p":"x"}`, []engine.Parameter{{Argument: "p", In: "header", Name: "a b"}}, refusal.ToolUnavailable},
+		"an argument is missing":     {"/a/{p}", `{}`, []tool.Parameter{p}, refusal.ToolFailed},
+		"nothing fills the braces":   {"/a/{p}/{r}", `{"p":"x"}`, []tool.Parameter{p}, refusal.ToolUnavailable},
+		"braces that stay open":      {"/a/{p", `{"p":"x"}`, []tool.Parameter{p}, refusal.ToolUnavailable},
+		"a place that is none":       {"/a", `{"p":"x"}`, []tool.Parameter{{Argument: "p", In: "cookie"}}, refusal.ToolUnavailable},
+		"one of the gateway's":       {"/a", `{"p":"x"}`, []tool.Parameter{{Argument: "p", In: "header", Name: "callgate-call-id"}}, refusal.ToolUnavailable},
+		"a header that is none":      {"/a", `{"p":"x"}`, []tool.Parameter{{Argument: "p", In: "header", Name: "a b"}}, refusal.ToolUnavailable},
 		"arguments of no object":     {"/a", `["p"]`, nil, refusal.Internal},
 		"arguments that end early":   {"/a", `{"p":"x"`, nil, refusal.Internal},
 		"two objects":                {"/a", `{} {}`, nil, refusal.Internal},
-		"an argument that is twice":  {"/a/{p}", `{"p":"x","p":"y"}`, []engine.Parameter{p}, refusal.Internal},
-		"dots that two parts make":   {"/a/{p}{q}", `{"p":".","q":"."}`, []engine.Parameter{p, {Argument: "q", In: "path"}}, refusal.ToolFailed},
-		"an escaped dot beside":      {"/a/%2e{p}", `{"p":"."}`, []engine.Parameter{p}, refusal.ToolFailed},
-		"a host that an argument is": {"{p}/a", `{"p":"9"}`, []engine.Parameter{p}, refusal.ToolUnavailable},
+		"an argument that is twice":  {"/a/{p}", `{"p":"x","p":"y"}`, []tool.Parameter{p}, refusal.Internal},
+		"dots that two parts make":   {"/a/{p}{q}", `{"p":".","q":"."}`, []tool.Parameter{p, {Argument: "q", In: "path"}}, refusal.ToolFailed},
+		"an escaped dot beside":      {"/a/%2e{p}", `{"p":"."}`, []tool.Parameter{p}, refusal.ToolFailed},
+		"a host that an argument is": {"{p}/a", `{"p":"9"}`, []tool.Parameter{p}, refusal.ToolUnavailable},
 	} {
 		call := loopback(server.URL+c.url, "read")
 		call.Run.Method, call.Run.Parameters, call.Arguments = "GET", c.parameters, []byte(c.arguments)
@@ -238,7 +239,7 @@ func TestMethods(t *testing.T) {
 				}
 				call := loopback(server.URL, effect)
 				call.Run.Method, call.Arguments = method, []byte(arguments)
-				call.Run.Parameters = []engine.Parameter{{Argument: "b", In: "body"}}
+				call.Run.Parameters = []tool.Parameter{{Argument: "b", In: "body"}}
 				result, got := run(t, e, call)
 				want := "done"
 				if method == "HEAD" {
@@ -287,7 +288,7 @@ func TestMethodsAreTriedByEffect(t *testing.T) {
 		e := newEngine(t, engine.Options{})
 		for effect, want := range map[string]int64{"read": 3, "idempotent": 3, "once": 1} {
 			call := loopback(server.URL+"/{p}", effect)
-			call.Run.Method, call.Run.Parameters, call.Arguments = method, []engine.Parameter{{Argument: "p", In: "path"}}, []byte(`{"p":"x"}`)
+			call.Run.Method, call.Run.Parameters, call.Arguments = method, []tool.Parameter{{Argument: "p", In: "path"}}, []byte(`{"p":"x"}`)
 			if effect == "idempotent" && testing.Short() {
 				continue
 			}
@@ -395,7 +396,7 @@ func TestRefusedStreams(t *testing.T) {
 				}
 				e := newEngine(t, engine.Options{Certificates: roots})
 				call := loopback("https://"+l.Addr().String()+"/", effect)
-				call.Run.Method, call.Run.Parameters, call.Arguments = method, []engine.Parameter{{Argument: "b", In: "body"}}, []byte(arguments)
+				call.Run.Method, call.Run.Parameters, call.Arguments = method, []tool.Parameter{{Argument: "b", In: "body"}}, []byte(arguments)
 				requests.Store(0)
 				result, got := run(t, e, call)
 				code := refusal.ToolUnavailable
@@ -461,7 +462,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		call := loopback(server.URL+"/a/{p}/z?fixed=1", "read")
 		call.Arguments, call.Run.Method = arguments, "GET"
-		call.Run.Parameters = []engine.Parameter{
+		call.Run.Parameters = []tool.Parameter{
 			{Argument: "p", In: "path"}, {Argument: "q", In: "query"}, {Argument: "l", In: "query", Name: "list[]"}, {Argument: "h", In: "header", Name: "X-Value"},
 		}
 		before := server.hits.Load()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // compressedSlack is what a compressed body may be longer than what it decodes to, and
@@ -48,10 +49,10 @@ func (s *wireReader) Read(b []byte) (int, error) {
 
 // ReadResult reads the answer of a tool that ran. It returns a result, or a refusal,
 // or the error with which the connection broke.
-func ReadResult(response *http.Response, call Call) (Result, *refusal.Error, error) {
+func ReadResult(response *http.Response, call tool.Call) (tool.Result, *refusal.Error, error) {
 	json, fault := parseContentType(response.Header.Values("Content-Type"))
 	if fault != "" {
-		return Result{}, InvalidResult(call, fault), nil
+		return tool.Result{}, InvalidResult(call, fault), nil
 	}
 	limit := call.Run.MaxResultBytes
 	wire := &wireReader{from: response.Body, left: limit + compressedSlack}
@@ -61,22 +62,22 @@ func ReadResult(response *http.Response, call Call) (Result, *refusal.Error, err
 		if body, err = io.ReadAll(io.LimitReader(decoded, limit+1)); err == nil {
 			switch {
 			case int64(len(body)) > limit:
-				return Result{}, ResultTooLarge(call), nil
+				return tool.Result{}, ResultTooLarge(call), nil
 			case !json && !utf8.Valid(body):
-				return Result{}, InvalidResult(call, "its text is not UTF-8"), nil
+				return tool.Result{}, InvalidResult(call, "its text is not UTF-8"), nil
 			}
-			return Result{Body: body, JSON: json}, nil, nil
+			return tool.Result{Body: body, JSON: json}, nil, nil
 		}
 	}
 	switch {
 	case errors.Is(err, errBodyTooLong), errors.Is(wire.err, errBodyTooLong):
-		return Result{}, ResultTooLarge(call), nil
+		return tool.Result{}, ResultTooLarge(call), nil
 	case fault != "":
-		return Result{}, InvalidResult(call, fault), nil
+		return tool.Result{}, InvalidResult(call, fault), nil
 	case wire.err != nil && !errors.Is(wire.err, io.EOF):
-		return Result{}, nil, wire.err
+		return tool.Result{}, nil, wire.err
 	default:
-		return Result{}, InvalidResult(call, "its compressed body cannot be decoded"), nil
+		return tool.Result{}, InvalidResult(call, "its compressed body cannot be decoded"), nil
 	}
 }
 

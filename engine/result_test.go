@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Whatever a tool answers, a result is within its bounds and in its form.
@@ -35,7 +36,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Skip()
 		}
 		defer response.Body.Close()
-		call := Call{Tool: "sample", Run: Run{MaxResultBytes: 64}}
+		call := tool.Call{Tool: "sample", Run: tool.Run{MaxResultBytes: 64}}
 		result, refused, err := ReadResult(response, call)
 		outcomes := 0
 		for _, ended := range []bool{refused == nil && err == nil, refused != nil, err != nil} {

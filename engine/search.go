@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -63,7 +64,7 @@ type searchResult struct {
 // search is the tool web.search: query, and optionally num_results, lang and
 // site. Texts with none of the words are no results; the order is by the
 // rarity and number of the words that a text has.
-func (l *searchIndex) search(_ context.Context, _ Call, given arguments) (any, *refusal.Error) {
+func (l *searchIndex) search(_ context.Context, _ tool.Call, given arguments) (any, *refusal.Error) {
 	query, refused := given.text("query")
 	if refused != nil {
 		return nil, refused

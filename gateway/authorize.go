@@ -5,14 +5,14 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // Authorizer is an Engine that can ask how an authorization stands which the server
 // of a tool has asked for. Its error is a *refusal.Error.
 type Authorizer interface {
-	Authorization(ctx context.Context, run registry.Run, address string) (status string, err error)
+	Authorization(ctx context.Context, run tool.Run, address string) (status string, err error)
 }
 
 // AuthorizationStatus asks how the nth authorization stands that a principal's call was

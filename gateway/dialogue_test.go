@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // everything is what a caller can answer that can answer everything.
@@ -36,7 +37,7 @@ func curious(t testing.TB) *gateway.Config {
 	tool := func(name, version, effect, address string, asks ...string) registry.Tool {
 		return registry.Tool{
 			Name: name, Version: version, Effect: effect, InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-			Run: registry.Run{Type: "mcp", URL: address, Tool: name, Timeout: time.Second, Asks: asks},
+			Run: tool.Run{Type: "mcp", URL: address, Tool: name, Timeout: time.Second, Asks: asks},
 		}
 	}
 	tools, err := registry.New([]registry.Tool{
@@ -328,7 +329,7 @@ func elsewhere(t testing.TB) *registry.Registry {
 	t.Helper()
 	tools, err := registry.New([]registry.Tool{{
 		Name: "web.search", Version: "1.0.0", Effect: "read", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-		Run: registry.Run{Type: "mcp", URL: "https://b.example/", Tool: "web.search", Timeout: time.Second, Asks: everything},
+		Run: tool.Run{Type: "mcp", URL: "https://b.example/", Tool: "web.search", Timeout: time.Second, Asks: everything},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -676,7 +677,7 @@ func TestAsksTakenAway(t *testing.T) {
 		s := curious(t)
 		tools, err := registry.New([]registry.Tool{{
 			Name: "web.search", Version: "1.0.0", Effect: "read", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-			Run: registry.Run{Type: "mcp", URL: "https://a.example/", Tool: "web.search", Timeout: time.Second, Asks: asks},
+			Run: tool.Run{Type: "mcp", URL: "https://a.example/", Tool: "web.search", Timeout: time.Second, Asks: asks},
 		}})
 		if err != nil {
 			t.Fatal(err)

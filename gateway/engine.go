@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // Engine runs tools. Run is called once for a call that passed every check and
@@ -19,7 +19,7 @@ type Engine interface {
 type Task struct {
 	CallID                string
 	Tool, Version, Effect string
-	Run                   registry.Run
+	Run                   tool.Run
 	Arguments             []byte   // the bytes that were judged
 	Typed                 bool     // the results are judged by a schema
 	Roots                 []string // the folders of the project

@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // engine counts what it is asked to run, and answers as it is told to.
@@ -325,7 +326,7 @@ func TestRecords(t *testing.T) {
 func TestSecretsAreRedacted(t *testing.T) {
 	s := state(t, vectorConfig)
 	tools, err := registry.New([]registry.Tool{{
-		Name: "login", Run: registry.Run{Type: "demo"},
+		Name: "login", Run: tool.Run{Type: "demo"},
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"user":{"type":"string"},"password":{"type":"string","x-secret":true}}}`),
 	}})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // wireState has tools whose names differ between the registry and the wire.
@@ -20,10 +21,10 @@ func wireState(t testing.TB) *gateway.Config {
 	s.Limits = &ratelimit.Limits{Replicas: 1}
 	schema := json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"}}}`)
 	tools, err := registry.New([]registry.Tool{
-		{Name: "web.search", Effect: "read", Run: registry.Run{Type: "demo"}, InputSchema: schema},
-		{Name: "web.fetch", Effect: "idempotent", Run: registry.Run{Type: "client"}, InputSchema: schema},
-		{Name: "data", Run: registry.Run{Type: "demo"}, InputSchema: schema},
-		{Name: "files.delete", Run: registry.Run{Type: "demo"}, InputSchema: schema},
+		{Name: "web.search", Effect: "read", Run: tool.Run{Type: "demo"}, InputSchema: schema},
+		{Name: "web.fetch", Effect: "idempotent", Run: tool.Run{Type: "client"}, InputSchema: schema},
+		{Name: "data", Run: tool.Run{Type: "demo"}, InputSchema: schema},
+		{Name: "files.delete", Run: tool.Run{Type: "demo"}, InputSchema: schema},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestQuarantine(t *testing.T) {
@@ -62,9 +63,9 @@ func TestQuarantine(t *testing.T) {
 // refused where something else was accepted before it ends: its server says that now.
 func TestAcceptedMeanwhile(t *testing.T) {
 	accepted := func(server, schema string) *gateway.Config {
-		run := registry.Run{Type: "http", URL: "https://example.com/"}
+		run := tool.Run{Type: "http", URL: "https://example.com/"}
 		if server != "" {
-			run = registry.Run{Type: "mcp", URL: "https://example.com/", Tool: "search", Server: server}
+			run = tool.Run{Type: "mcp", URL: "https://example.com/", Tool: "search", Server: server}
 		}
 		tools, err := registry.New([]registry.Tool{{Name: "web.search", InputSchema: json.RawMessage(schema), Run: run}})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // past is what a journal holds, as whoever begins is told it.
@@ -355,7 +356,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 	}
 	// Under a configuration that has the tool no more, an answer cannot be judged.
 	call := j.node(t, t.TempDir(), s, nil, time.Now).pendThenAnswer(t, func(s *gateway.Config) {
-		tools, err := registry.New([]registry.Tool{{Name: "other", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}})
+		tools, err := registry.New([]registry.Tool{{Name: "other", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

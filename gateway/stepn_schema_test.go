@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 const unknown = "schema unknown_tool /tool/name"
@@ -100,7 +101,7 @@ func TestSN24Registration(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"string","format":"no-such"}}}`:                           false,
 		`{"type":"object","properties":{"a":{"type":"object","properties":{},"additionalProperties":false}}}`: true,
 	} {
-		_, err := registry.New([]registry.Tool{{Name: "a", InputSchema: json.RawMessage(schema), Run: registry.Run{Type: "demo"}}})
+		_, err := registry.New([]registry.Tool{{Name: "a", InputSchema: json.RawMessage(schema), Run: tool.Run{Type: "demo"}}})
 		if (err == nil) != valid {
 			t.Errorf("%s: %v", schema, err)
 		}
@@ -136,7 +137,7 @@ func TestSN25Places(t *testing.T) {
 // it is told to.
 func wrapping(t *testing.T, in string, answer func(context.Context, gateway.Task) (gateway.Output, error)) gateway.Outcome {
 	t.Helper()
-	tools, err := registry.New([]registry.Tool{{Name: "Web.searchAll", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}})
+	tools, err := registry.New([]registry.Tool{{Name: "Web.searchAll", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // versionedState has a tool in three versions, each with a schema of its own, and
@@ -20,7 +21,7 @@ func versionedState(t testing.TB) *gateway.Config {
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
 	tool := func(name, version, member string) registry.Tool {
-		return registry.Tool{Name: name, Version: version, Run: registry.Run{Type: "demo"}, InputSchema: json.RawMessage(`{"type":"object","required":["` + member + `"],"properties":{"` + member + `":{}}}`)}
+		return registry.Tool{Name: name, Version: version, Run: tool.Run{Type: "demo"}, InputSchema: json.RawMessage(`{"type":"object","required":["` + member + `"],"properties":{"` + member + `":{}}}`)}
 	}
 	tools, err := registry.New([]registry.Tool{
 		tool("web.search", "1.0.0", "one"), tool("web.search", "1.9.0", "nine"), tool("web.search", "1.10.0", "ten"),

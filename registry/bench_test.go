@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/tool"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ const toolSchema = `{"type":"object","additionalProperties":false,"required":["q
 	"filter":{"type":"object","additionalProperties":false,"required":["field"],"properties":{"field":{"type":"string"},"equals":{"type":["string","number","boolean"]}}}}}`
 
 func benchTool(name string) Tool {
-	return Tool{Name: name, Version: "1.0.0", InputSchema: json.RawMessage(toolSchema), Run: Run{Type: "demo"}}
+	return Tool{Name: name, Version: "1.0.0", InputSchema: json.RawMessage(toolSchema), Run: tool.Run{Type: "demo"}}
 }
 
 func manyTools(n int) []Tool {

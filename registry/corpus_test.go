@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/tool"
 )
 
 type published struct {
@@ -20,7 +21,7 @@ type published struct {
 // object schema that declares no members says additionalProperties: true.
 func imported(tb testing.TB, p published) Tool {
 	tb.Helper()
-	tool := Tool{Name: "imported", Description: p.Description, InputSchema: p.InputSchema, Run: Run{Type: "client"}}
+	tool := Tool{Name: "imported", Description: p.Description, InputSchema: p.InputSchema, Run: tool.Run{Type: "client"}}
 	for {
 		_, err := New([]Tool{tool})
 		stated := false
@@ -74,7 +75,7 @@ func TestGitHubRegistryLoads(t *testing.T) {
 	var list []Tool
 	for _, p := range tools {
 		// One of them needs what an import adds: its inputs declare no members.
-		_, err := New([]Tool{{Name: p.Name, InputSchema: p.InputSchema, Run: Run{Type: "client"}}})
+		_, err := New([]Tool{{Name: p.Name, InputSchema: p.InputSchema, Run: tool.Run{Type: "client"}}})
 		if (err != nil) != (p.Name == "actions_run_trigger" || p.Name == "job_start") {
 			t.Errorf("%s, as published: %v", p.Name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/registry/schema"
+	"github.com/callgate/callgate/tool"
 )
 
 // Entry is one loaded tool. It is immutable and safe for concurrent use.
@@ -58,7 +59,7 @@ func (e *Entry) Kind() string { return e.tool.Kind }
 func (e *Entry) Effect() string { return e.tool.Effect }
 
 // Run says how the tool is run, with its defaults filled in.
-func (e *Entry) Run() Run {
+func (e *Entry) Run() tool.Run {
 	r := e.tool.Run
 	r.Addresses, r.Command, r.Parameters, r.Asks = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters), slices.Clone(r.Asks)
 	r.Env = maps.Clone(r.Env)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/tool"
 )
 
 // The bounds of the variables that a command is given.
@@ -21,7 +22,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // completeEnv completes the variables that a command is given. A message never holds a
 // value: it may be a secret.
-func completeEnv(r *Run, report func(string, ...string)) {
+func completeEnv(r *tool.Run, report func(string, ...string)) {
 	r.Env = maps.Clone(r.Env)
 	if len(r.Env) > 0 && len(r.Command) == 0 {
 		report("found env; expected it with a command alone", "run", "env")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // A registry looks names up byte for byte, evaluates arguments by the closed schema,
@@ -13,7 +14,7 @@ func Example() {
 	tools, err := registry.New([]registry.Tool{{
 		Name:        "web.search",
 		InputSchema: json.RawMessage(`{"type":"object","required":["query"],"properties":{"query":{"type":"string","minLength":1}}}`),
-		Run:         registry.Run{Type: "demo"},
+		Run:         tool.Run{Type: "demo"},
 	}})
 	if err != nil {
 		fmt.Println(err)

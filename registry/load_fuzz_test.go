@@ -1,6 +1,9 @@
 package registry
 
-import "testing"
+import (
+	"github.com/callgate/callgate/tool"
+	"testing"
+)
 
 // FuzzLoad: whatever a definition holds, it loads or is refused with a reason,
 // and what is shown of it is a schema again.
@@ -21,7 +24,7 @@ func FuzzLoad(f *testing.F) {
 		if len(schema) > 16<<10 {
 			return
 		}
-		r, err := New([]Tool{{Name: name, InputSchema: schema, Run: Run{Type: "demo"}}})
+		r, err := New([]Tool{{Name: name, InputSchema: schema, Run: tool.Run{Type: "demo"}}})
 		if (r == nil) == (err == nil) {
 			t.Fatal("neither loaded nor refused")
 		}
@@ -36,7 +39,7 @@ func FuzzLoad(f *testing.F) {
 			if !ok {
 				t.Fatal("not found")
 			}
-			if _, err := New([]Tool{{Name: name, InputSchema: e.ClosedSchema(), Run: Run{Type: "demo"}}}); err != nil {
+			if _, err := New([]Tool{{Name: name, InputSchema: e.ClosedSchema(), Run: tool.Run{Type: "demo"}}}); err != nil {
 				t.Fatalf("what is shown does not load: %s: %v", e.ClosedSchema(), err)
 			}
 			e.Evaluate(map[string]any{"a": map[string]any{"b": []any{nil}}})

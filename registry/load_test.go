@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"errors"
+	"github.com/callgate/callgate/tool"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,11 +45,11 @@ func loadCases(t *testing.T, file string) []loadCase {
 func TestDefinitionFaults(t *testing.T) {
 	for _, c := range loadCases(t, "tool.json") {
 		t.Run(c.Why, func(t *testing.T) {
-			tool := Tool{Name: c.Tool.Name, Version: c.Tool.Version, Kind: c.Tool.Kind, Effect: c.Tool.Effect, InputSchema: json.RawMessage(`{"type":"object"}`), Run: Run{Type: "demo"}}
+			def := Tool{Name: c.Tool.Name, Version: c.Tool.Version, Kind: c.Tool.Kind, Effect: c.Tool.Effect, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
 			if r := c.Tool.Run; r != nil {
-				tool.Run = Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses, Tool: r.Tool, Asks: r.Asks}
+				def.Run = tool.Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses, Tool: r.Tool, Asks: r.Asks}
 			}
-			_, err := New([]Tool{tool})
+			_, err := New([]Tool{def})
 			if len(c.Want) == 0 {
 				if err != nil {
 					t.Fatal(err)
@@ -77,7 +78,7 @@ func TestDefinitionFaults(t *testing.T) {
 func TestSameNames(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	tool := func(name, version string) Tool {
-		return Tool{Name: name, Version: version, InputSchema: schema, Run: Run{Type: "demo"}}
+		return Tool{Name: name, Version: version, InputSchema: schema, Run: tool.Run{Type: "demo"}}
 	}
 	for why, c := range map[string]struct {
 		tools   []Tool

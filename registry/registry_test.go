@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"encoding/json"
+	"github.com/callgate/callgate/tool"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +14,9 @@ func TestLookup(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	var tools []Tool
 	for _, v := range []string{"1.9.0", "1.10.0", "1.10.0-rc.1", "0.9.99", "1.10.0-rc.2"} {
-		tools = append(tools, Tool{Name: "web.search", Version: v, InputSchema: schema, Run: Run{Type: "demo"}})
+		tools = append(tools, Tool{Name: "web.search", Version: v, InputSchema: schema, Run: tool.Run{Type: "demo"}})
 	}
-	tools = append(tools, Tool{Name: "b", InputSchema: schema, Run: Run{Type: "demo"}})
+	tools = append(tools, Tool{Name: "b", InputSchema: schema, Run: tool.Run{Type: "demo"}})
 	r, err := New(tools)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestLookup(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	addresses := []string{"127.0.0.1/32"}
 	schema := []byte(`{"type":"object","title":"T","$comment":"c","properties":{"a":{"type":"string","x-secret":true,"description":"d"}}}`)
-	r, err := New([]Tool{{Name: "a", Description: "D", InputSchema: schema, Run: Run{Type: "http", URL: "http://x/", Addresses: addresses}}})
+	r, err := New([]Tool{{Name: "a", Description: "D", InputSchema: schema, Run: tool.Run{Type: "http", URL: "http://x/", Addresses: addresses}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestEvaluateOutput(t *testing.T) {
-	tool := Tool{Name: "a", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`), Run: Run{Type: "demo"}}
+	tool := Tool{Name: "a", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`), Run: tool.Run{Type: "demo"}}
 	r, err := New([]Tool{tool})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestNameMapOXP(t *testing.T) {
 		}
 		var tools []Tool
 		for _, name := range names {
-			tools = append(tools, Tool{Name: name, InputSchema: []byte(`{"type":"object"}`), Run: Run{Type: "demo"}})
+			tools = append(tools, Tool{Name: name, InputSchema: []byte(`{"type":"object"}`), Run: tool.Run{Type: "demo"}})
 		}
 		if _, err := New(tools); err == nil || !strings.Contains(err.Error(), "stay apart") {
 			t.Errorf("%v load: %v", names, err)

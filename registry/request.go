@@ -9,16 +9,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/tool"
 )
-
-// Parameter says where an argument goes in the request of an http tool. It is an
-// alias, so that the engine needs no copy of the parameters.
-type Parameter = struct {
-	Argument string // a member of the arguments
-	In       string // path, query, header or body
-	Name     string // in the query or of the header; "" is the argument's
-	Join     string // comma: a list is one value, with commas between its items
-}
 
 // Fixed vocabularies; read only.
 var (
@@ -154,7 +146,7 @@ func urlSafe(s, more string) bool {
 }
 
 // place checks where one argument is put.
-func (w *requestTemplate) place(p Parameter, method string) {
+func (w *requestTemplate) place(p tool.Parameter, method string) {
 	report := func(format string, args ...any) {
 		w.report(fmt.Sprintf(format, args...), "run", "parameters", p.Argument)
 	}
@@ -216,7 +208,7 @@ func headerName(name string) bool {
 
 // declared compares the parameters with the properties at the root of the schema. A
 // schema that cannot be read was reported, or will be.
-func (w *requestTemplate) declared(schema json.RawMessage, parameters []Parameter) {
+func (w *requestTemplate) declared(schema json.RawMessage, parameters []tool.Parameter) {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(schema, &root) != nil {
 		return

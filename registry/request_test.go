@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"github.com/callgate/callgate/tool"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ func TestRequests(t *testing.T) {
 	var cases []struct {
 		Why, Type, Method, URL string
 		Open                   bool
-		Parameters             []Parameter
+		Parameters             []tool.Parameter
 		Schema                 json.RawMessage
 		Want                   []wantFault
 	}
@@ -24,7 +25,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Why, func(t *testing.T) {
-			tool := Tool{Name: "a", Open: c.Open, InputSchema: c.Schema, Run: Run{Type: defaulted(c.Type, "http"), URL: c.URL, Method: c.Method, Parameters: c.Parameters}}
+			tool := Tool{Name: "a", Open: c.Open, InputSchema: c.Schema, Run: tool.Run{Type: defaulted(c.Type, "http"), URL: c.URL, Method: c.Method, Parameters: c.Parameters}}
 			if tool.Run.Type == "mcp" {
 				tool.Run.Tool = "a"
 			}
@@ -64,7 +65,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func schemaOf(t *testing.T, parameters []Parameter) json.RawMessage {
+func schemaOf(t *testing.T, parameters []tool.Parameter) json.RawMessage {
 	t.Helper()
 	properties, required := map[string]any{}, []string{}
 	for _, p := range parameters {
@@ -91,7 +92,7 @@ func TestKeptHeaders(t *testing.T) {
 			t.Errorf("an argument may give %s", name)
 		}
 		if _, err := New([]Tool{{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"h":{"type":"string"}}}`),
-			Run: Run{Type: "http", URL: "https://a.example/", Method: "GET", Parameters: []Parameter{{Argument: "h", In: "header", Name: name}}}}}); err == nil {
+			Run: tool.Run{Type: "http", URL: "https://a.example/", Method: "GET", Parameters: []tool.Parameter{{Argument: "h", In: "header", Name: name}}}}}); err == nil {
 			t.Errorf("a tool loads that gives %s", name)
 		}
 	}

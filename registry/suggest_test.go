@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/tool"
 )
 
 func registryOf(tb testing.TB, names ...string) *Registry {
 	tb.Helper()
 	var tools []Tool
 	for _, name := range names {
-		tools = append(tools, Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: Run{Type: "demo"}})
+		tools = append(tools, Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}})
 	}
 	r, err := New(tools)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/tool"
 )
 
 // Tool is a definition as its author wrote it. Zero values stand for absent
@@ -29,44 +30,7 @@ type Tool struct {
 	// Open keeps additionalProperties and unevaluatedProperties as the author
 	// wrote them at the root and in its branches; otherwise they are ignored there.
 	Open bool
-	Run  Run
-}
-
-// Run says how a tool is run, as far as it is syntax.
-type Run struct {
-	Type           string        // http, demo, client, mcp, oxp or callback; required
-	URL            string        // of http, mcp, oxp and callback: absolute http or https, no user info
-	Timeout        time.Duration // 1 ms to 10 min; 0 is 10 s
-	MaxResultBytes int64         // 1 B to 1 GiB; 0 is 1 MiB
-	Addresses      []string      // prefixes or addresses that may be connected to
-
-	// The following fields are for mcp, oxp and callback.
-
-	// Server names the entry of the servers file that the tool was found by; empty
-	// for a tool that stands by itself.
-	Server string
-	Tool   string // its name there; with oxp its id and exact version; required
-	// Command is a program and its arguments that speaks mcp on its standard input
-	// and output, instead of a URL. Folder is the one that it is started in, an absolute
-	// path; empty is the gateway's own.
-	Command []string
-	Folder  string
-	// Env are variables of the environment that a command is given, by their names: a
-	// value, or the place of one, env:NAME or file: and an absolute path.
-	Env map[string]string
-	// Credential says where the server's credential is: env:NAME, or file: and an
-	// absolute path. It may be stated with http, too, and is sent as a bearer's token.
-	Credential string
-	MaxAge     time.Duration // callback only: how long the answer may take; 0 is 24 h
-	// Asks are the kinds of questions that an mcp tool may put to its caller: form, url,
-	// sampling and roots. Without one it may ask nothing.
-	Asks []string
-
-	// Method, of http, makes a request in which each argument has its place: in the
-	// URL's path, where its name stands in braces, its query, a header, or as the
-	// body. Without one the request is a POST of the arguments.
-	Method     string // GET, HEAD, POST, PUT, PATCH or DELETE
-	Parameters []Parameter
+	Run  tool.Run
 }
 
 const (
@@ -152,7 +116,7 @@ func checkOneOf(report func(string, ...string), found string, expected []string,
 	}
 }
 
-func completeRun(r Run, report func(string, ...string)) Run {
+func completeRun(r tool.Run, report func(string, ...string)) tool.Run {
 	if r.Type == "" {
 		report("found nothing; expected one of "+strings.Join(runTypes, ", "), "run", "type")
 	} else {
@@ -200,7 +164,7 @@ func completeRun(r Run, report func(string, ...string)) Run {
 var oxpTool = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
 
 // completeRemote completes the fields of tools that another server lists.
-func completeRemote(r *Run, remote bool, report func(string, ...string)) {
+func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 	r.Command = slices.Clone(r.Command)
 	if len(r.Command) > 0 && (r.Type != "mcp" || r.URL != "") {
 		report("found a command; expected one with the type mcp alone, instead of a url", "run", "command")
@@ -237,7 +201,7 @@ func completeRemote(r *Run, remote bool, report func(string, ...string)) {
 }
 
 // completeAsks completes the kinds of questions that the tool may put to its caller.
-func completeAsks(r *Run, report func(string, ...string)) {
+func completeAsks(r *tool.Run, report func(string, ...string)) {
 	r.Asks = slices.Clone(r.Asks)
 	if len(r.Asks) > 0 && r.Type != "mcp" {
 		report("found asks; expected them with the type mcp alone", "run", "asks")

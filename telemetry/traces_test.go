@@ -16,9 +16,9 @@ import (
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -83,13 +83,11 @@ func (e tools) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) 
 	if answer := e.answers[t.Tool]; answer != nil {
 		return answer()
 	}
-	result, err := e.Engine.Run(ctx, engine.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: toEngine(t.Run), Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
+	result, err := e.Engine.Run(ctx, tool.Call{
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
 	})
 	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts}, err
 }
-
-func toEngine(r registry.Run) engine.Run { return engine.Run(r) }
 
 // kernel is one with a journal on disk and the demo tools, as it may be changed.
 func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Deps, tools)) *gateway.Kernel {

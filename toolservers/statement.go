@@ -2,7 +2,7 @@ package toolservers
 
 import (
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 // The states of a tool that was accepted.
@@ -45,14 +45,14 @@ func (s Statement) State(p configs.Pin) string {
 }
 
 // engineServer says to the engine where a server is.
-func engineServer(s configs.ToolServer) engine.Server {
-	return engine.Server{
+func engineServer(s configs.ToolServer) tool.Server {
+	return tool.Server{
 		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
 		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
 	}
 }
 
-func DiscoveredTools(found []engine.Definition) []configs.DiscoveredTool {
+func DiscoveredTools(found []tool.Definition) []configs.DiscoveredTool {
 	offers := make([]configs.DiscoveredTool, len(found))
 	for i, d := range found {
 		offers[i] = configs.DiscoveredTool{

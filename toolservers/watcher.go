@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // pollInterval is how often a server is asked what it has.
@@ -24,7 +24,7 @@ const pollInterval = 30 * time.Second
 
 // Discoverer asks servers what they have.
 type Discoverer interface {
-	Discover(context.Context, engine.Server) ([]engine.Definition, error)
+	Discover(context.Context, tool.Server) ([]tool.Definition, error)
 }
 
 // Watcher keeps an eye on the servers of the configuration: what they say of their
@@ -33,8 +33,8 @@ type Discoverer interface {
 // what nobody can read.
 type Watcher struct {
 	discoverer Discoverer
-	quarantine func(names map[string]bool)   // puts tools into quarantine
-	keep       func(servers []engine.Server) // ends what was begun with any other
+	quarantine func(names map[string]bool) // puts tools into quarantine
+	keep       func(servers []tool.Server) // ends what was begun with any other
 	logger     *slog.Logger
 
 	mu           sync.Mutex
@@ -81,7 +81,7 @@ type Status struct {
 }
 
 // NewWatcher watches nothing until it follows a configuration.
-func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]engine.Server), logger *slog.Logger) *Watcher {
+func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]tool.Server), logger *slog.Logger) *Watcher {
 	return &Watcher{discoverer: of, quarantine: apart, keep: keep, logger: logger}
 }
 
@@ -124,7 +124,7 @@ func (f *Watcher) Commit() {
 	f.mu.Lock()
 	f.previous = nil
 	f.applyQuarantine()
-	kept := make([]engine.Server, len(f.servers))
+	kept := make([]tool.Server, len(f.servers))
 	for i, w := range f.servers {
 		kept[i] = engineServer(w.config)
 	}
@@ -184,7 +184,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // update takes in what a server said. One that says nothing leaves things as they
 // were: what it cannot be asked, it cannot change. One that says what cannot be read
 // has not said what was accepted of it.
-func (f *Watcher) update(w *watchedServer, found []engine.Definition, err error) {
+func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
 	says := StatementOf(DiscoveredTools(found)) // a long list holds nobody up
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,7 +219,7 @@ func (f *Watcher) fail(w *watchedServer, err error) {
 
 // unreadable tells an error of what a server said from that of a server that is away.
 func unreadable(err error) bool {
-	var unreadable *engine.UnreadableError
+	var unreadable *tool.InvalidListError
 	return errors.As(err, &unreadable)
 }
 

@@ -15,19 +15,19 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // stage has servers that say what a test lets them.
 type stage struct {
 	mu    sync.Mutex
-	says  map[string][]engine.Definition // by server; absent, it is away
-	fault error                          // or this is wrong with it
+	says  map[string][]tool.Definition // by server; absent, it is away
+	fault error                        // or this is wrong with it
 	asked map[string]int
 }
 
-func (s *stage) Discover(_ context.Context, of engine.Server) ([]engine.Definition, error) {
+func (s *stage) Discover(_ context.Context, of tool.Server) ([]tool.Definition, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[of.Name]++
@@ -41,7 +41,7 @@ func (s *stage) Discover(_ context.Context, of engine.Server) ([]engine.Definiti
 	return nil, errors.New("it is away")
 }
 
-func (s *stage) say(server string, found ...engine.Definition) {
+func (s *stage) say(server string, found ...tool.Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.says[server] = found
@@ -72,14 +72,14 @@ func (a *apart) is(names ...string) bool {
 }
 
 // nothing is what nobody keeps.
-func nothing([]engine.Server) {}
+func nothing([]tool.Server) {}
 
-func defined(name, description string) engine.Definition {
-	return engine.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
+func defined(name, description string) tool.Definition {
+	return tool.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
 // fleetConfig is a configuration in which tools of a server were accepted.
-func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...engine.Definition) *configs.Config {
+func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definition) *configs.Config {
 	t.Helper()
 	s := configs.ToolServer{Name: "hub", Type: configs.ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
 	pins := configs.Accept(s, DiscoveredTools(accepted)).Pins
@@ -94,7 +94,7 @@ func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...engine.Definit
 }
 
 func TestFleet(t *testing.T) {
-	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	hub := &stage{says: map[string][]tool.Definition{}, asked: map[string]int{}}
 	held := &apart{}
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
 	defer f.Close()
@@ -103,7 +103,7 @@ func TestFleet(t *testing.T) {
 		f.Changed("hub")
 		eventually(t, what, func() bool { return held.is(want...) })
 	}
-	own := registry.Tool{Name: "hub.own", InputSchema: json.RawMessage(`{"type":"object"}`), Run: registry.Run{Type: "demo"}}
+	own := registry.Tool{Name: "hub.own", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
 	c := fleetConfig(t, []registry.Tool{own}, defined("search", "d"), defined("get", "d"))
 	f.Prepare(c)
 	f.Commit()
@@ -170,12 +170,12 @@ func TestFleet(t *testing.T) {
 // TestFleetOfVersions: of one name every version that was accepted must be as it
 // was; a new version beside them is in quarantine by itself, and counts as new.
 func TestFleetOfVersions(t *testing.T) {
-	version := func(v, description string) engine.Definition {
+	version := func(v, description string) tool.Definition {
 		d := defined("tools.search", description)
 		d.Version = v
 		return d
 	}
-	hub := &stage{says: map[string][]engine.Definition{}, asked: map[string]int{}}
+	hub := &stage{says: map[string][]tool.Definition{}, asked: map[string]int{}}
 	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"), version("3.0.0", "d"))
 	held := &apart{}
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
@@ -214,7 +214,7 @@ func TestFleetCloses(t *testing.T) {
 
 type deaf struct{}
 
-func (deaf) Discover(ctx context.Context, _ engine.Server) ([]engine.Definition, error) {
+func (deaf) Discover(ctx context.Context, _ tool.Server) ([]tool.Definition, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -222,7 +222,7 @@ func (deaf) Discover(ctx context.Context, _ engine.Server) ([]engine.Definition,
 // TestUnreadableAtFirst: a server that has said nothing yet but what cannot be read
 // has its tools in quarantine as well, and the log says so.
 func TestUnreadableAtFirst(t *testing.T) {
-	hub := &stage{fault: &engine.UnreadableError{Err: errors.New("it is garbled")}, asked: map[string]int{}}
+	hub := &stage{fault: &tool.InvalidListError{Err: errors.New("it is garbled")}, asked: map[string]int{}}
 	held := &apart{}
 	var log bytes.Buffer
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))

@@ -11,23 +11,23 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
 )
 
 // stage has servers that have the tools that a test gives them.
 type stage struct {
-	says map[string][]engine.Definition
+	says map[string][]tool.Definition
 }
 
-func (s *stage) Discover(_ context.Context, of engine.Server) ([]engine.Definition, error) {
+func (s *stage) Discover(_ context.Context, of tool.Server) ([]tool.Definition, error) {
 	return s.says[of.Name], nil
 }
 
-func (s *stage) say(server string, found ...engine.Definition) { s.says[server] = found }
+func (s *stage) say(server string, found ...tool.Definition) { s.says[server] = found }
 
-func defined(name, description string) engine.Definition {
-	return engine.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
+func defined(name, description string) tool.Definition {
+	return tool.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
 // hubConfig writes a configuration with the server hub, and returns its main file.
@@ -80,7 +80,7 @@ func fates(t *testing.T, stdout string) string {
 }
 
 func TestAcceptWhatIsMeant(t *testing.T) {
-	hub := &stage{says: map[string][]engine.Definition{}}
+	hub := &stage{says: map[string][]tool.Definition{}}
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
 	pins := func() (names []string) {
 		loaded, err := configs.Load(config)
@@ -121,7 +121,7 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 // TestAcceptLeavesTheConfigurationWhole: tools with which it would not load are not
 // accepted: the gateway could not be started any more.
 func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
-	hub := &stage{says: map[string][]engine.Definition{}}
+	hub := &stage{says: map[string][]tool.Definition{}}
 	hub.say("hub", defined("own_search", "d"), defined("fine", "d"))
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "{name: hub_own.search, input_schema: {type: object}, run: {type: demo}}")
 	for _, dry := range []bool{true, false} {
@@ -153,7 +153,7 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 	open.InputSchema = schema(`{"type":"object","properties":{"q":{"type":"object","description":TRICK}}}`)
 	faulty.InputSchema = schema(`{"type":"object",TRICK:1,"properties":{TRICK:{"format":TRICK,"pattern":TRICK,"$ref":TRICK}},"required":[TRICK]}`)
 	versioned.Version, versioned.Unusable = trick, trick
-	hub := &stage{says: map[string][]engine.Definition{}}
+	hub := &stage{says: map[string][]tool.Definition{}}
 	hub.say("hub", open, faulty, named, versioned)
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
 	stdout, stderr, _ := accepting(t, hub, config, acceptOptions{DryRun: true})
@@ -182,7 +182,7 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 // TestTIP15ToolsetsAreAcceptedWhole: of a toolset in which one tool cannot be judged
 // none is accepted.
 func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
-	hub := &stage{says: map[string][]engine.Definition{}}
+	hub := &stage{says: map[string][]tool.Definition{}}
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
 	servers := filepath.Join(filepath.Dir(config), "servers.yaml")
 	if err := os.WriteFile(servers, []byte("servers: [{name: hub, type: callback, url: \"https://example.com\"}]\n# end\n"), 0o600); err != nil {
@@ -207,7 +207,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 // TestAcceptElsewhere: what one gateway has accepted is carried to another, by its
 // digest or as a file, and is the same there.
 func TestAcceptElsewhere(t *testing.T) {
-	hub := &stage{says: map[string][]engine.Definition{}}
+	hub := &stage{says: map[string][]tool.Definition{}}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
 	policy := "p, Analyst, *, hub.*, , allow\n"
 	here, there := hubConfig(t, policy, ""), hubConfig(t, policy, "")
@@ -235,7 +235,7 @@ func TestAcceptElsewhere(t *testing.T) {
 		t.Errorf("by its digest: %v", err)
 	}
 	for _, r := range toolservers.Compare(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, toolservers.DiscoveredTools(hub.says["hub"])) {
-		if want, err := toolservers.DiscoveredTools([]engine.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
+		if want, err := toolservers.DiscoveredTools([]tool.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
 			t.Errorf("%s is listed with the digest %q; expected %q: %v", r.Tool, r.Digest, want, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 // Options are what a client needs of its surroundings.
@@ -139,7 +140,7 @@ func (c *Client) reportChanged(server string) {
 // RetainOnly ends the links to servers which are none of these: one was taken out of the
 // configuration, or stands elsewhere now. Calls in flight end first; a link that a late
 // one opens anew ends within a minute. Links to what has no name of a server stay.
-func (c *Client) RetainOnly(servers []engine.Server) {
+func (c *Client) RetainOnly(servers []tool.Server) {
 	kept := map[string]bool{}
 	for _, s := range servers {
 		if p, err := endpointOfServer(s); err == nil {
@@ -201,14 +202,14 @@ type endpoint struct {
 }
 
 // endpointOfServer is the place of a server.
-func endpointOfServer(s engine.Server) (endpoint, error) {
+func endpointOfServer(s tool.Server) (endpoint, error) {
 	return endpoint{
 		server: s.Name, command: s.Command, folder: s.Folder, env: s.Env, credential: s.Credential, addresses: s.Addresses,
 	}.withURL(s.URL)
 }
 
 // endpointOfRun is the place of a tool's server.
-func endpointOfRun(r engine.Run) (endpoint, error) {
+func endpointOfRun(r tool.Run) (endpoint, error) {
 	return endpoint{
 		server: r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
 	}.withURL(r.URL)

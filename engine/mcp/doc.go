@@ -100,9 +100,9 @@
 // # Questions
 //
 // A request to a server of 2026-07-28 says, in its own capabilities, which kinds of
-// questions whoever calls can answer (engine.Call.Asks); the session says none, since
+// questions whoever calls can answer (tool.Call.Asks); the session says none, since
 // others share it, and a server of an older revision is told none. A server that asks
-// has answered the call: it is tool_failed, and not tried again, and engine.InputRequired comes
+// has answered the call: it is tool_failed, and not tried again, and tool.InputRequired comes
 // with it. It may have 16 questions with names of 1 to 128 bytes, a state of 16 KiB, and
 // 32 KiB of both; with a state alone it wants to be called again. A question has a
 // method, parameters and nothing else, and is of a kind that was offered; of any other,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // vault holds secrets by their places.
@@ -55,8 +56,8 @@ func TestVariablesThatChange(t *testing.T) {
 		c.Run.Env = map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}
 		return string(must(t, h, c).Body)
 	}
-	server := func(other string) []engine.Server {
-		return []engine.Server{{Name: "s", Type: "mcp", Command: program(t, "script"), Env: map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}}}
+	server := func(other string) []tool.Server {
+		return []tool.Server{{Name: "s", Type: "mcp", Command: program(t, "script"), Env: map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}}}
 	}
 	pid, err := strconv.Atoi(ask("pid", "x"))
 	if err != nil {
@@ -96,7 +97,7 @@ func TestVariablesThatCannotBeRead(t *testing.T) {
 		if refused == nil || refused.Code != refusal.ToolUnavailable || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), why) || strings.Contains(refused.Message, "TOKEN") {
 			t.Errorf("%s: %v, %v", place, refused, refused.Cause)
 		}
-		_, err := h.client.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: c.Run.Command, Env: c.Run.Env})
+		_, err := h.client.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: c.Run.Command, Env: c.Run.Env})
 		if err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "SECR") {
 			t.Errorf("%s: %v", place, err)
 		}
@@ -128,14 +129,14 @@ func TestFolderOfPrograms(t *testing.T) {
 // characters, and without the secrets that it was given.
 func TestWordsOfProgramsThatDie(t *testing.T) {
 	h := newHouse(t, engine.Options{ReadSecret: vault{"env:TOKEN": "s3cret-of-it"}.read}, nil)
-	_, err := h.client.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: program(t, "dies"), Env: map[string]string{"TOKEN": "env:TOKEN"}})
+	_, err := h.client.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "dies"), Env: map[string]string{"TOKEN": "env:TOKEN"}})
 	if err == nil || !strings.Contains(err.Error(), `its program ended; it wrote last: "Cannot find module \x1b[31m'x' with [secret]\nand no more"`) {
 		t.Errorf("%v", err)
 	}
 	if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "before") || strings.ContainsAny(err.Error(), "\x1b\n")) {
 		t.Errorf("%v", err)
 	}
-	_, err = h.client.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: program(t, "no such server")})
+	_, err = h.client.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "no such server")})
 	if err == nil || !strings.HasSuffix(err.Error(), "its program ended") {
 		t.Errorf("one that says nothing: %v", err)
 	}

@@ -3,7 +3,7 @@ package mcp
 import (
 	"time"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 // Age makes all sessions look as if they had been quiet, and the links unused.
@@ -44,20 +44,20 @@ const MaxTools = maxTools
 
 // Report makes one report within an attempt, and one as it comes to an attempt that has
 // ended meanwhile.
-func Report(tell func(engine.Progress)) {
-	l := newListener(engine.Call{Progress: tell})
+func Report(tell func(tool.Progress)) {
+	l := newListener(tool.Call{Progress: tell})
 	token, _ := l.begin()
-	l.onProgress(progressReport{engine.Progress{Done: 1}, token})
+	l.onProgress(progressReport{tool.Progress{Done: 1}, token})
 	l.end()
-	l.onProgress(progressReport{engine.Progress{Done: 2}, token})
+	l.onProgress(progressReport{tool.Progress{Done: 2}, token})
 }
 
 // Log makes one log within an attempt, and one as it comes to an attempt that has ended
 // meanwhile.
-func Log(tell func(engine.Log)) {
-	l := newListener(engine.Call{Log: tell, LogLevel: "debug"})
+func Log(tell func(tool.Log)) {
+	l := newListener(tool.Call{Log: tell, LogLevel: "debug"})
 	l.begin()
-	l.onLog(engine.Log{Level: "info", Data: []byte("1")})
+	l.onLog(tool.Log{Level: "info", Data: []byte("1")})
 	l.end()
-	l.onLog(engine.Log{Level: "info", Data: []byte("2")})
+	l.onLog(tool.Log{Level: "info", Data: []byte("2")})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Every way to answer badly that could be thought of, from servers of both eras. The
@@ -149,7 +150,7 @@ func TestHostileAnswers(t *testing.T) {
 					k.Run.MaxResultBytes = small
 					if want == late {
 						k.Run.Timeout = 3 * time.Second
-						if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}); err != nil {
+						if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}); err != nil {
 							t.Fatal(err) // the session is open before the clock runs
 						}
 					}
@@ -187,7 +188,7 @@ func TestLargeAnswersCostLittle(t *testing.T) {
 		w.Write(large)
 	})
 	h := newHouse(t, engine.Options{}, nil)
-	if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}); err != nil {
+	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}); err != nil {
 		t.Fatal(err)
 	}
 	var before, after runtime.MemStats

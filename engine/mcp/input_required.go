@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -52,7 +53,7 @@ func capabilitiesFor(asks []string) map[string]any {
 
 // encodeAnswers writes what goes back to a tool that has asked, as members that follow
 // another: the answers byte for byte as they were judged.
-func encodeAnswers(call engine.Call) ([]byte, error) {
+func encodeAnswers(call tool.Call) ([]byte, error) {
 	var b bytes.Buffer
 	if len(call.Answers) > 0 {
 		before := `,"inputResponses":{`
@@ -84,11 +85,11 @@ func quoteJSON(s string) []byte {
 // readInputRequired reads a result that asks for more, with the refusal that it is: whoever
 // called may lift it. Questions are of the kinds that were offered; what is in them
 // was not judged. A state without any is from a server that wants to be called again.
-func readInputRequired(call engine.Call, members map[string]json.RawMessage) (*engine.InputRequired, *refusal.Error) {
+func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*tool.InputRequired, *refusal.Error) {
 	if !isOnlyInputRequired(members) {
 		return nil, engine.InvalidResult(call, "its result asks for more, and is one as well")
 	}
-	asked, size := &engine.InputRequired{}, 0
+	asked, size := &tool.InputRequired{}, 0
 	if state := nonNull(members["requestState"]); state != nil {
 		asked.State = new(string)
 		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
@@ -135,9 +136,9 @@ func isOnlyInputRequired(members map[string]json.RawMessage) bool {
 
 // readQuestion reads one question. Its kind is empty where the method, or the mode, is
 // not known.
-func readQuestion(name string, b json.RawMessage) (engine.Question, bool) {
+func readQuestion(name string, b json.RawMessage) (tool.Question, bool) {
 	members, ok := object(b)
-	q := engine.Question{Name: name, Params: json.RawMessage("{}")}
+	q := tool.Question{Name: name, Params: json.RawMessage("{}")}
 	expected := 1
 	if params, there := members["params"]; there {
 		q.Params = params

@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // ask is a tool that asks before it answers.
@@ -35,11 +36,11 @@ func ask(_ context.Context, r *sdk.CallToolRequest, _ echoInput) (*sdk.CallToolR
 // MCP-20, from the client's side: the official SDK's own server asks, and is given the
 // answers. Where it speaks the older revision, it is refused as ever.
 func TestMCP20ServersOfTheSDKAsk(t *testing.T) {
-	places := map[string]func(t *testing.T) engine.Call{
-		"2026-07-28, stdio": func(t *testing.T) engine.Call { return local(program(t, "talker"), "ask", "once") },
+	places := map[string]func(t *testing.T) tool.Call{
+		"2026-07-28, stdio": func(t *testing.T) tool.Call { return local(program(t, "talker"), "ask", "once") },
 	}
 	for name, options := range eras {
-		places[name] = func(t *testing.T) engine.Call {
+		places[name] = func(t *testing.T) tool.Call {
 			return call(serveSample(t, talker(), options), "ask", "once")
 		}
 	}
@@ -75,7 +76,7 @@ func TestMCP20ServersOfTheSDKAsk(t *testing.T) {
 	}
 }
 
-func show(a *engine.InputRequired) string {
+func show(a *tool.InputRequired) string {
 	b, _ := json.Marshal(a)
 	return string(b)
 }

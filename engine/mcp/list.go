@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 )
 
 // list reads the whole list of a server's tools, and keeps which arguments of them
-// go into headers. The error of one that cannot be used is an *engine.UnreadableError.
-func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
+// go into headers. The error of one that cannot be used is an *tool.InvalidListError.
+func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
 	l := toolList{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]headerBinding{}}
 	cursor := ""
 	for range maxPages {
@@ -43,7 +44,7 @@ func (s *session) list(ctx context.Context) ([]engine.Definition, error) {
 
 // unreadableList is a list that cannot be used.
 func unreadableList(format string, args ...any) error {
-	return &engine.UnreadableError{Err: engine.Reason(fmt.Sprintf(format, args...))}
+	return &tool.InvalidListError{Err: engine.Reason(fmt.Sprintf(format, args...))}
 }
 
 // forget makes the SDK forget the lists, of which it was shown nothing.
@@ -57,7 +58,7 @@ func (s *session) forget() {
 // toolList reads a list, page by page.
 type toolList struct {
 	left    int64
-	found   []engine.Definition
+	found   []tool.Definition
 	seen    map[string]bool
 	headers map[string][]headerBinding
 }
@@ -74,13 +75,13 @@ func (l *toolList) page(ctx context.Context, s *session, cursor string) (string,
 	case a == nil:
 		return "", endCause(s.connection, err)
 	case a.tooLarge, a.invalid != "":
-		return "", &engine.UnreadableError{Err: a.asError()}
+		return "", &tool.InvalidListError{Err: a.asError()}
 	case a.result == nil:
 		return "", a.asError()
 	}
 	s.answered.Store(true)
 	if l.left -= int64(len(a.result)); l.left <= 0 {
-		return "", &engine.UnreadableError{Err: errTooLarge}
+		return "", &tool.InvalidListError{Err: errTooLarge}
 	}
 	members, ok := object(a.result)
 	tools, list := array(members["tools"])
@@ -106,7 +107,7 @@ func isComplete(members map[string]json.RawMessage) bool {
 // of itself, and nothing is granted on its word.
 func (l *toolList) tool(b json.RawMessage) error {
 	members, ok := object(b)
-	d := engine.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}
+	d := tool.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}
 	if !ok || !optionalString(members["name"], &d.Name) || d.Name == "" ||
 		!optionalString(nonNull(members["title"]), &d.Title) || !optionalString(nonNull(members["description"]), &d.Description) {
 		return unreadableList("its list holds a tool that cannot be read")

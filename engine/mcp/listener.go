@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 // listener is whoever called, as far as it is told of its call before the answer: how far
@@ -14,17 +14,17 @@ type listener struct {
 	mu    sync.Mutex
 	token string // of the attempt that is made; empty between two
 
-	progress func(engine.Progress) // nil is told none, or has panicked
+	progress func(tool.Progress) // nil is told none, or has panicked
 	last     float64
 	reports  int
 
-	log   func(engine.Log) // the same
-	level string           // of what is told, at least
+	log   func(tool.Log) // the same
+	level string         // of what is told, at least
 	logs  int
 }
 
 // newListener is nil where nobody is to be told anything.
-func newListener(call engine.Call) *listener {
+func newListener(call tool.Call) *listener {
 	l := &listener{progress: call.Progress, last: math.Inf(-1)}
 	if call.Log != nil && severity(call.LogLevel) >= 0 {
 		l.log, l.level = call.Log, call.LogLevel

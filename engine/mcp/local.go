@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -213,7 +214,7 @@ func (l *local) listen() {
 		if err != nil {
 			var said engine.Reason
 			if errors.As(err, &said) {
-				l.fail(&engine.UnreadableError{Err: said})
+				l.fail(&tool.InvalidListError{Err: said})
 			} else {
 				l.fail(l.errors.exitError())
 			}
@@ -293,7 +294,7 @@ func (l *local) handleLine(line []byte) error {
 		g.scan(line)
 		id, ok := g.id()
 		if !ok || !l.complete(id, &reply{invalid: err.Error()}) {
-			return &engine.UnreadableError{Err: err}
+			return &tool.InvalidListError{Err: err}
 		}
 	case m.hasMethod && m.id == nil:
 		l.handleNotification(m)

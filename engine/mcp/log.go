@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -22,7 +22,7 @@ func severity(level string) int { return slices.Index(levels, level) }
 
 // onLog takes what a tool logs. It must have come in the answer to an attempt: there is
 // nothing in it that says to which call it belongs.
-func (l *listener) onLog(m engine.Log) {
+func (l *listener) onLog(m tool.Log) {
 	if l == nil {
 		return
 	}
@@ -38,12 +38,12 @@ func (l *listener) onLog(m engine.Log) {
 }
 
 // readLog reads the parameters of a notification.
-func readLog(params json.RawMessage) (m engine.Log, ok bool) {
+func readLog(params json.RawMessage) (m tool.Log, ok bool) {
 	members, ok := object(params)
 	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || severity(m.Level) < 0 ||
 		!optionalString(nonNull(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
 		members["data"] == nil || len(members["data"]) > maxLogData {
-		return engine.Log{}, false
+		return tool.Log{}, false
 	}
 	m.Data = bytes.Clone(members["data"]) // the rest of the message is not kept
 	return m, true

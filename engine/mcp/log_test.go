@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/tool"
 )
 
 // allLevels are those of the protocol, the least severe first.
@@ -35,10 +36,10 @@ type heard struct {
 	busy atomic.Bool
 	over atomic.Bool
 	mu   sync.Mutex
-	all  []engine.Log
+	all  []tool.Log
 }
 
-func (h *heard) tell(l engine.Log) {
+func (h *heard) tell(l tool.Log) {
 	if !h.busy.CompareAndSwap(false, true) {
 		h.t.Error("told two things at once")
 	}
@@ -62,7 +63,7 @@ func (h *heard) string() string {
 }
 
 // hears runs a call, and returns what it was told of its logs.
-func hears(t testing.TB, h *house, c engine.Call, level string) (engine.Result, *heard, error) {
+func hears(t testing.TB, h *house, c tool.Call, level string) (tool.Result, *heard, error) {
 	t.Helper()
 	r := &heard{t: t}
 	c.Log, c.LogLevel = r.tell, level
@@ -75,11 +76,11 @@ func hears(t testing.TB, h *house, c engine.Call, level string) (engine.Result, 
 // that asks for it, from the level on that it says. Where a level would be for others,
 // too, none is asked for.
 func TestMCP21ServersOfTheSDKLog(t *testing.T) {
-	places := map[string]func(t *testing.T) engine.Call{
-		"stdio": func(t *testing.T) engine.Call { return local(program(t, "talker"), "log", "once") },
+	places := map[string]func(t *testing.T) tool.Call{
+		"stdio": func(t *testing.T) tool.Call { return local(program(t, "talker"), "log", "once") },
 	}
 	for name, options := range eras {
-		places[name] = func(t *testing.T) engine.Call {
+		places[name] = func(t *testing.T) tool.Call {
 			return call(serveSample(t, talker(), options), "log", "once")
 		}
 	}
@@ -189,8 +190,8 @@ func TestMCP21LogsOfAttempts(t *testing.T) {
 		})
 		var order []string
 		c := call(f.url, "echo", "read")
-		c.LogLevel, c.Log = "debug", func(l engine.Log) { order = append(order, string(l.Data)) }
-		c.Progress = func(engine.Progress) { order = append(order, "progress") }
+		c.LogLevel, c.Log = "debug", func(l tool.Log) { order = append(order, string(l.Data)) }
+		c.Progress = func(tool.Progress) { order = append(order, "progress") }
 		result, err := newHouse(t, engine.Options{}, nil).Run(context.Background(), c)
 		if err != nil || result.Attempts != 2 || !slices.Equal(order, []string{"1", "2", "progress", "3"}) {
 			t.Errorf("legacy %v: %v after %d attempts, told %v", legacy, err, result.Attempts, order)
@@ -268,8 +269,8 @@ func TestLogMayPanic(t *testing.T) {
 	})
 	c := call(f.url, "echo", "once")
 	logged, reported := 0, 0
-	c.LogLevel, c.Log = "debug", func(engine.Log) { logged++; panic("SECRET") }
-	c.Progress = func(engine.Progress) { reported++ }
+	c.LogLevel, c.Log = "debug", func(tool.Log) { logged++; panic("SECRET") }
+	c.Progress = func(tool.Progress) { reported++ }
 	h := newHouse(t, engine.Options{}, nil)
 	if _, refused := h.run(t, c); refused != nil || logged != 1 || reported != 2 {
 		t.Errorf("%v, told %d and %d times", refused, logged, reported)

@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/engine/mcp"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // patient is a timeout that no test is meant to reach.
@@ -65,15 +66,15 @@ func newHouse(t testing.TB, options engine.Options, changed func(string)) *house
 }
 
 // call is one of a tool at a URL.
-func call(url, tool, effect string) engine.Call {
-	return engine.Call{
+func call(url, name, effect string) tool.Call {
+	return tool.Call{
 		Tool: "sample", Version: "1.0.0", Effect: effect, ID: "call-1", Arguments: []byte(`{"text":"hello"}`),
-		Run: engine.Run{Type: "mcp", Server: "s", URL: url, Tool: tool, Timeout: patient, MaxResultBytes: 1 << 20, Addresses: loopback},
+		Run: tool.Run{Type: "mcp", Server: "s", URL: url, Tool: name, Timeout: patient, MaxResultBytes: 1 << 20, Addresses: loopback},
 	}
 }
 
 // local is one of a tool of a program.
-func local(command []string, tool, effect string) engine.Call {
+func local(command []string, tool, effect string) tool.Call {
 	c := call("", tool, effect)
 	c.Run.Command, c.Run.Addresses = command, nil
 	return c
@@ -92,7 +93,7 @@ func code(t testing.TB, err error) refusal.Code {
 	return refused.Code
 }
 
-func (h *house) run(t testing.TB, c engine.Call) (engine.Result, *refusal.Error) {
+func (h *house) run(t testing.TB, c tool.Call) (tool.Result, *refusal.Error) {
 	t.Helper()
 	result, err := h.Run(context.Background(), c)
 	if code(t, err) == "" {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // codeCapability is the code of a server that needs something of its client which
@@ -49,7 +49,7 @@ func (l missingCapability) Unwrap() error { return l.cause }
 func (l missingCapability) RequiredCapabilities() json.RawMessage { return l.required }
 
 // rpcRefusal is an error of JSON-RPC that a server answered a call with.
-func rpcRefusal(call engine.Call, f *rpcError) *refusal.Error {
+func rpcRefusal(call tool.Call, f *rpcError) *refusal.Error {
 	refused := toolFailure(call, f.message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.code))
 	data, ok := object(f.data)
 	required := data["requiredCapabilities"]

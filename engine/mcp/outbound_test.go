@@ -15,6 +15,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // canary counts the requests that it gets. It must get none.
@@ -55,7 +56,7 @@ func TestHostsThatMustNotBeReached(t *testing.T) {
 				t.Errorf("%s (%s): %v, want %s", row[1], effect, refused, row[0])
 			}
 		}
-		if found, err := h.Discover(t.Context(), engine.Server{Name: row[1], Type: "mcp", URL: url, Timeout: patient}); err == nil {
+		if found, err := h.Discover(t.Context(), tool.Server{Name: row[1], Type: "mcp", URL: url, Timeout: patient}); err == nil {
 			t.Errorf("%s: listed %v", row[1], found)
 		}
 	}

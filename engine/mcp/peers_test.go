@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // The official SDK's own server, in all the ways in which it can be served.
@@ -19,7 +20,7 @@ func TestServersOfTheSDK(t *testing.T) {
 			server := sample()
 			server.AddReceivingMiddleware(note(&seen))
 			url := serveSample(t, server, options)
-			peer(t, func(tool string) engine.Call { return call(url, tool, "once") }, engine.Server{Name: "s", Type: "mcp", URL: url, Addresses: loopback})
+			peer(t, func(tool string) tool.Call { return call(url, tool, "once") }, tool.Server{Name: "s", Type: "mcp", URL: url, Addresses: loopback})
 			version, _, _ := strings.Cut(name, " ")
 			_, greeted := seen.Load("initialize")
 			if modern := version == "2026-07-28"; modern == greeted {
@@ -29,11 +30,11 @@ func TestServersOfTheSDK(t *testing.T) {
 	}
 	t.Run("stdio", func(t *testing.T) {
 		command := program(t, "sample")
-		peer(t, func(tool string) engine.Call { return local(command, tool, "once") }, engine.Server{Name: "s", Type: "mcp", Command: command})
+		peer(t, func(tool string) tool.Call { return local(command, tool, "once") }, tool.Server{Name: "s", Type: "mcp", Command: command})
 	})
 }
 
-func peer(t *testing.T, of func(tool string) engine.Call, server engine.Server) {
+func peer(t *testing.T, of func(tool string) tool.Call, server tool.Server) {
 	h := newHouse(t, engine.Options{}, nil)
 	server.Timeout = patient
 	found, err := h.Discover(t.Context(), server)
@@ -76,16 +77,16 @@ func peer(t *testing.T, of func(tool string) engine.Call, server engine.Server) 
 
 // MCP-23, MCH-10, MCL-02: a change of the list is heard, from servers of both eras.
 func TestMCP23ChangesAreHeard(t *testing.T) {
-	places := map[string]func(t *testing.T) (engine.Server, engine.Call){
-		"stdio": func(t *testing.T) (engine.Server, engine.Call) {
+	places := map[string]func(t *testing.T) (tool.Server, tool.Call){
+		"stdio": func(t *testing.T) (tool.Server, tool.Call) {
 			command := program(t, "sample")
-			return engine.Server{Name: "files", Type: "mcp", Command: command}, local(command, "grow", "once")
+			return tool.Server{Name: "files", Type: "mcp", Command: command}, local(command, "grow", "once")
 		},
 	}
 	for name, options := range eras {
-		places[name] = func(t *testing.T) (engine.Server, engine.Call) {
+		places[name] = func(t *testing.T) (tool.Server, tool.Call) {
 			url := serveSample(t, sample(), options)
-			return engine.Server{Name: "files", Type: "mcp", URL: url, Addresses: loopback}, call(url, "grow", "once")
+			return tool.Server{Name: "files", Type: "mcp", URL: url, Addresses: loopback}, call(url, "grow", "once")
 		}
 	}
 	for name, place := range places {
@@ -114,7 +115,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 			if err != nil || len(after) <= len(before) {
 				t.Errorf("%d tools before, %d after: %v", len(before), len(after), err)
 			}
-			if !slices.ContainsFunc(after, func(d engine.Definition) bool { return strings.HasPrefix(d.Name, "grown") }) {
+			if !slices.ContainsFunc(after, func(d tool.Definition) bool { return strings.HasPrefix(d.Name, "grown") }) {
 				t.Error("the new tool is not there")
 			}
 		})

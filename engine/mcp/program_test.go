@@ -20,6 +20,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // serve is a server on standard input and output, of a kind.
@@ -408,7 +409,7 @@ func TestProgramsThatDoNotGreet(t *testing.T) {
 	if _, refused := h.run(t, local(program(t, "chatty"), "echo", "once")); refused == nil || refused.Code != refusal.ToolUnavailable || strings.Contains(refused.Error(), "SECRET") {
 		t.Errorf("chatty: %v", refused)
 	}
-	if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: program(t, "chatty"), Timeout: patient}); err == nil || strings.Contains(err.Error(), "SECRET") {
+	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "chatty"), Timeout: patient}); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("chatty: %v", err)
 	}
 }

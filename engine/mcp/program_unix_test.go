@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Whatever a program does against it, it ends with the client, and so does what it
@@ -52,11 +53,11 @@ func TestKeepEndsPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.client.RetainOnly([]engine.Server{{Name: "s", Type: "mcp", Command: command}})
+	h.client.RetainOnly([]tool.Server{{Name: "s", Type: "mcp", Command: command}})
 	if again := string(must(t, h, local(command, "pid", "once")).Body); again != strconv.Itoa(pid) {
 		t.Errorf("the program %d was followed by %s", pid, again)
 	}
-	h.client.RetainOnly([]engine.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
+	h.client.RetainOnly([]tool.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
 	eventually(t, func() bool { return processEnded(pid) })
 
 	next, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
@@ -67,7 +68,7 @@ func TestKeepEndsPrograms(t *testing.T) {
 	k := local(command, "reports for ever", "read")
 	k.Run.Timeout = 5 * time.Second
 	kept := false
-	k.Progress = func(engine.Progress) {
+	k.Progress = func(tool.Progress) {
 		if !kept {
 			h.client.RetainOnly(nil)
 		}

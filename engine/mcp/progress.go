@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -36,7 +36,7 @@ func (l *listener) onProgress(r progressReport) {
 
 // progressReport is what a server says of how far it is. Its token is not empty.
 type progressReport struct {
-	engine.Progress
+	tool.Progress
 	token string
 }
 

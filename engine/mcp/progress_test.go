@@ -17,6 +17,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/tool"
 )
 
 // talker is a server of the official SDK whose tools say more than their result.
@@ -44,10 +45,10 @@ type reports struct {
 	busy atomic.Bool
 	over atomic.Bool
 	mu   sync.Mutex
-	all  []engine.Progress
+	all  []tool.Progress
 }
 
-func (r *reports) tell(p engine.Progress) {
+func (r *reports) tell(p tool.Progress) {
 	if !r.busy.CompareAndSwap(false, true) {
 		r.t.Error("told two things at once")
 	}
@@ -67,7 +68,7 @@ func (r *reports) string() string {
 }
 
 // runWithProgress runs a call, and returns what it was told of its progress.
-func runWithProgress(t testing.TB, h *house, c engine.Call) (engine.Result, *reports, error) {
+func runWithProgress(t testing.TB, h *house, c tool.Call) (tool.Result, *reports, error) {
 	t.Helper()
 	r := &reports{t: t}
 	c.Progress = r.tell
@@ -79,11 +80,11 @@ func runWithProgress(t testing.TB, h *house, c engine.Call) (engine.Result, *rep
 // MCP-21, from the client's side: the official SDK's own server reports its progress,
 // in every way in which it can.
 func TestMCP21ServersOfTheSDKReport(t *testing.T) {
-	places := map[string]func(t *testing.T) engine.Call{
-		"stdio": func(t *testing.T) engine.Call { return local(program(t, "talker"), "count", "once") },
+	places := map[string]func(t *testing.T) tool.Call{
+		"stdio": func(t *testing.T) tool.Call { return local(program(t, "talker"), "count", "once") },
 	}
 	for name, options := range eras {
-		places[name] = func(t *testing.T) engine.Call {
+		places[name] = func(t *testing.T) tool.Call {
 			return call(serveSample(t, talker(), options), "count", "once")
 		}
 	}
@@ -301,9 +302,9 @@ func TestProgressMayPanic(t *testing.T) {
 	f := newReporter(t, false, func(int) []string {
 		return []string{reporting(`{"progressToken":"TOKEN","progress":1}`), reporting(`{"progressToken":"TOKEN","progress":2}`), done}
 	})
-	for name, c := range map[string]engine.Call{"remote": call(f.url, "echo", "once"), "stdio": local(program(t, "talker"), "count", "once")} {
+	for name, c := range map[string]tool.Call{"remote": call(f.url, "echo", "once"), "stdio": local(program(t, "talker"), "count", "once")} {
 		times := 0
-		c.Progress = func(engine.Progress) { times++; panic("SECRET") }
+		c.Progress = func(tool.Progress) { times++; panic("SECRET") }
 		h := newHouse(t, engine.Options{}, nil)
 		if _, refused := h.run(t, c); refused != nil || times != 1 {
 			t.Errorf("%s: %v, told %d times", name, refused, times)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const maxEnvelope = 64 << 10
@@ -17,49 +18,49 @@ const maxEnvelope = 64 << 10
 func maxWireBytes(limit int64) int64 { return 4*limit + maxEnvelope }
 
 // resultOf reads a result of tools/call. One that asks for more comes with a refusal.
-func resultOf(call engine.Call, raw json.RawMessage) (engine.Result, *refusal.Error) {
+func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error) {
 	members, ok := object(raw)
 	if !ok {
-		return engine.Result{}, engine.InvalidResult(call, "its result is not an object")
+		return tool.Result{}, engine.InvalidResult(call, "its result is not an object")
 	}
 	if !isComplete(members) {
 		return incompleteResult(call, members)
 	}
 	blocks, ok := array(members["content"])
 	if !ok {
-		return engine.Result{}, engine.InvalidResult(call, "its result has no content")
+		return tool.Result{}, engine.InvalidResult(call, "its result has no content")
 	}
 	contents := make([]content, len(blocks))
 	for i, b := range blocks {
 		if contents[i], ok = readContent(b); !ok {
-			return engine.Result{}, engine.InvalidResult(call, "its result has a block of content that cannot be read")
+			return tool.Result{}, engine.InvalidResult(call, "its result has a block of content that cannot be read")
 		}
 	}
 	switch failed := members["isError"]; {
 	case string(failed) == "true":
-		return engine.Result{}, toolFailure(call, joinText(contents), "the tool says that it failed")
+		return tool.Result{}, toolFailure(call, joinText(contents), "the tool says that it failed")
 	case failed != nil && string(failed) != "false":
-		return engine.Result{}, engine.InvalidResult(call, "its result does not say whether it is an error")
+		return tool.Result{}, engine.InvalidResult(call, "its result does not say whether it is an error")
 	}
 	result := bodyOf(call, members["content"], nonNull(members["structuredContent"]), contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
-		return engine.Result{}, engine.ResultTooLarge(call)
+		return tool.Result{}, engine.ResultTooLarge(call)
 	}
 	return result, nil
 }
 
 // bodyOf is what of a result is passed on. Where a schema says what results are, it
 // says that of the structured content alone.
-func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []content) engine.Result {
+func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []content) tool.Result {
 	plain := true
 	for _, c := range contents {
 		plain = plain && c.kind == "text"
 	}
 	switch {
 	case structured != nil && (plain || call.Typed):
-		return engine.Result{Body: structured, JSON: true}
+		return tool.Result{Body: structured, JSON: true}
 	case structured == nil && plain && len(contents) == 1:
-		return engine.Result{Body: []byte(contents[0].text)}
+		return tool.Result{Body: []byte(contents[0].text)}
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"content":`)
@@ -69,13 +70,13 @@ func bodyOf(call engine.Call, blocks, structured json.RawMessage, contents []con
 		b.Write(structured)
 	}
 	b.WriteByte('}')
-	return engine.Result{Body: b.Bytes(), JSON: true}
+	return tool.Result{Body: b.Bytes(), JSON: true}
 }
 
 // toolFailure is a tool's own account of its failure. The model reads the tool's words,
 // between quotes; the operator is told that there are some. The tool is not named: the
 // model may know it by a name of a smaller alphabet.
-func toolFailure(call engine.Call, words, cause string) *refusal.Error {
+func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
 		message += " It says: " + engine.Quote(words)
@@ -84,21 +85,21 @@ func toolFailure(call engine.Call, words, cause string) *refusal.Error {
 }
 
 // incompleteResult is a result that is none yet.
-func incompleteResult(call engine.Call, members map[string]json.RawMessage) (engine.Result, *refusal.Error) {
+func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
 	switch kind := members["resultType"]; {
 	case isString(kind, resultInputRequired) && len(call.Asks) > 0:
 		asked, refused := readInputRequired(call, members)
-		return engine.Result{InputRequired: asked}, refused
+		return tool.Result{InputRequired: asked}, refused
 	case isString(kind, resultInputRequired):
-		return engine.Result{}, unsupported(call, "it asks for input, which it is not given here")
+		return tool.Result{}, unsupported(call, "it asks for input, which it is not given here")
 	case isString(kind, "task"):
-		return engine.Result{}, unsupported(call, "it answers with a task, which is not waited for here")
+		return tool.Result{}, unsupported(call, "it answers with a task, which is not waited for here")
 	}
-	return engine.Result{}, unsupported(call, "its result is of a type that is not known here")
+	return tool.Result{}, unsupported(call, "its result is of a type that is not known here")
 }
 
 // unsupported is a result with which nothing can be done here.
-func unsupported(call engine.Call, cause string) *refusal.Error {
+func unsupported(call tool.Call, cause string) *refusal.Error {
 	return engine.Failed("The tool asks for something that is not supported here; continue without it.").
 		WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }

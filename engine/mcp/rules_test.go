@@ -14,14 +14,15 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
-func discover(t testing.TB, h *house, f *fake) ([]engine.Definition, error) {
+func discover(t testing.TB, h *house, f *fake) ([]tool.Definition, error) {
 	t.Helper()
-	return h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient})
+	return h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient})
 }
 
-func must(t testing.TB, h *house, c engine.Call) engine.Result {
+func must(t testing.TB, h *house, c tool.Call) tool.Result {
 	t.Helper()
 	result, refused := h.run(t, c)
 	if refused != nil {
@@ -169,7 +170,7 @@ func TestListsThatAreNone(t *testing.T) {
 		f := newFake(t, true, nil) // which lists nothing by itself
 		f.page = c.page
 		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
-		var unreadable *engine.UnreadableError
+		var unreadable *tool.InvalidListError
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 || !errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
 		}
@@ -185,20 +186,20 @@ func TestListsThatAreNotThere(t *testing.T) {
 		f := newFake(t, false, nil)
 		f.list = answer
 		h := newHouse(t, engine.Options{}, nil)
-		server := engine.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
+		server := tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
 		if name == "hangs" {
 			server.Timeout = 300 * time.Millisecond
 		}
 		found, err := h.Discover(t.Context(), server)
-		var unreadable *engine.UnreadableError
+		var unreadable *tool.InvalidListError
 		if err == nil || found != nil || errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
 		}
 	}
 	// No session is none, and what is no JSON is what it says.
 	h := newHouse(t, engine.Options{}, nil)
-	var unreadable *engine.UnreadableError
-	if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", Command: []string{"/nonexistent/program"}, Timeout: patient}); err == nil || errors.As(err, &unreadable) {
+	var unreadable *tool.InvalidListError
+	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: []string{"/nonexistent/program"}, Timeout: patient}); err == nil || errors.As(err, &unreadable) {
 		t.Errorf("no program: %v", err)
 	}
 	f := newFake(t, false, nil)
@@ -207,7 +208,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 		t.Errorf("no JSON: %v", err)
 	}
 	for _, line := range []string{"SECRET", `[{"jsonrpc":"2.0","result":"SECRET"}]`} {
-		server := engine.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", line), Timeout: patient}
+		server := tool.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", line), Timeout: patient}
 		if _, err := h.Discover(t.Context(), server); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("a program that says %s: %v", line, err)
 		}
@@ -629,7 +630,7 @@ func TestCredentials(t *testing.T) {
 // What cannot be a server's place is refused before anything is sent.
 func TestPlaces(t *testing.T) {
 	h := newHouse(t, engine.Options{}, nil)
-	for name, run := range map[string]engine.Run{
+	for name, run := range map[string]tool.Run{
 		"nothing":               {Tool: "a"},
 		"no tool":               {URL: "http://127.0.0.1:1/"},
 		"a file":                {URL: "file:///etc/passwd", Tool: "a"},
@@ -647,7 +648,7 @@ func TestPlaces(t *testing.T) {
 		if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolUnavailable || strings.Contains(refused.Error(), "SECRET") {
 			t.Errorf("%s: %v", name, refused)
 		}
-		if _, err := h.Discover(t.Context(), engine.Server{Name: "s", Type: "mcp", URL: run.URL, Command: run.Command, Credential: run.Credential, Addresses: run.Addresses, Timeout: patient}); name != "no tool" && (err == nil || strings.Contains(err.Error(), "SECRET")) {
+		if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: run.URL, Command: run.Command, Credential: run.Credential, Addresses: run.Addresses, Timeout: patient}); name != "no tool" && (err == nil || strings.Contains(err.Error(), "SECRET")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -679,12 +680,12 @@ func TestIdleLinks(t *testing.T) {
 // does its program. Others stay, and those of single tools.
 func TestKeep(t *testing.T) {
 	h := newHouse(t, engine.Options{}, nil)
-	at := func(server string) (*fake, engine.Call, engine.Server) {
+	at := func(server string) (*fake, tool.Call, tool.Server) {
 		f := newFake(t, true, answering(text("hi")))
 		c := call(f.url, "echo", "once")
 		c.Run.Server = server
 		must(t, h, c)
-		return f, c, engine.Server{Name: server, Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
+		return f, c, tool.Server{Name: server, Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
 	}
 	stays, c, server := at("stays")
 	if _, err := h.Discover(t.Context(), server); err != nil {
@@ -699,7 +700,7 @@ func TestKeep(t *testing.T) {
 	if h.client.Links() != 5 {
 		t.Fatalf("%d links", h.client.Links())
 	}
-	h.client.RetainOnly([]engine.Server{server, elsewhere, {Name: "tools", Type: "oxp", URL: "https://example.com/"}, {Name: "none"}})
+	h.client.RetainOnly([]tool.Server{server, elsewhere, {Name: "tools", Type: "oxp", URL: "https://example.com/"}, {Name: "none"}})
 	if h.client.Links() != 2 {
 		t.Errorf("%d links are left", h.client.Links())
 	}
@@ -762,7 +763,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 	h := newHouse(t, engine.Options{}, nil)
 	came, ended := make(chan bool), make(chan *refusal.Error)
 	c := local(program(t, "script"), "reports for ever", "once")
-	c.Progress = func(p engine.Progress) {
+	c.Progress = func(p tool.Progress) {
 		if p.Done == 0 {
 			h.client.RetainOnly(nil)
 			close(came)

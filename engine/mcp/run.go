@@ -9,24 +9,25 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Run runs a call. See the package for what a failure means.
-func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, error) {
+func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	p, err := endpointOfRun(call.Run)
 	switch {
 	case err != nil:
-		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
 	case call.Run.Tool == "":
-		return engine.Result{}, engine.Unavailable("%s does not say which tool of its server it is", call.Tool)
+		return tool.Result{}, engine.Unavailable("%s does not say which tool of its server it is", call.Tool)
 	case c.options.Outbound == nil:
-		return engine.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
+		return tool.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
 	}
 	if p.variables, err = resolveVariables(c.options.Outbound, p.env); err != nil {
-		return engine.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
 	}
 	to := newListener(call)
-	result, refused := c.options.Outbound.Run(ctx, call, func() (engine.Result, *engine.Failure) {
+	result, refused := c.options.Outbound.Run(ctx, call, func() (tool.Result, *engine.Failure) {
 		// Asked for at each attempt: a link that was idle for long may be gone by then.
 		l := c.acquire(p)
 		defer c.release(l)
@@ -39,13 +40,13 @@ func (c *Client) Run(ctx context.Context, call engine.Call) (engine.Result, erro
 }
 
 // attempt sends the call once.
-func (c *Client) attempt(ctx context.Context, l *sharedSession, call engine.Call, to *listener) (result engine.Result, f *engine.Failure) {
+func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, to *listener) (result tool.Result, f *engine.Failure) {
 	e := &roundTrip{limit: maxWireBytes(call.Run.MaxResultBytes), once: !engine.Retryable(call.Effect), listener: to}
 	e.token, e.level = to.begin()
 	defer to.end()
 	defer func() {
 		if p := recover(); p != nil {
-			result, f = engine.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(engine.PanicText(p)), e.sent.Load())
+			result, f = tool.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(engine.PanicText(p)), e.sent.Load())
 		}
 	}()
 	if l == nil {
@@ -79,22 +80,22 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call engine.Call
 const errNoResponse engine.Reason = "the request ended without an answer"
 
 // outcome says what an answer means for the call.
-func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call engine.Call, e *roundTrip, a *reply) (engine.Result, *engine.Failure) {
+func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, e *roundTrip, a *reply) (tool.Result, *engine.Failure) {
 	switch {
 	case a.err != nil:
-		return engine.Result{}, engine.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
+		return tool.Result{}, engine.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
 	case a.tooLarge:
-		return engine.Result{}, engine.FinalFailure(engine.ResultTooLarge(call))
+		return tool.Result{}, engine.FinalFailure(engine.ResultTooLarge(call))
 	case a.invalid != "":
-		return engine.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.invalid))
+		return tool.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.invalid))
 	case a.sessionGone:
 		l.drop(s)
 		s.disconnect()
-		return engine.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
+		return tool.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
 	case a.rpcError != nil:
-		return engine.Result{}, engine.FinalFailure(rpcRefusal(call, a.rpcError))
+		return tool.Result{}, engine.FinalFailure(rpcRefusal(call, a.rpcError))
 	case a.status != 0:
-		return engine.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.retryAfter)
+		return tool.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.retryAfter)
 	}
 	result, refused := resultOf(call, a.result)
 	if refused != nil {
@@ -104,7 +105,7 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 }
 
 // readySession is a session that the server still knows.
-func (l *sharedSession) readySession(ctx context.Context, call engine.Call) (*session, *engine.Failure) {
+func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*session, *engine.Failure) {
 	for range 2 {
 		s, err := l.get(ctx)
 		if err != nil {
@@ -123,7 +124,7 @@ func (l *sharedSession) readySession(ctx context.Context, call engine.Call) (*se
 }
 
 // openFailure is a call for which no session could be opened. Nothing of it was sent.
-func (l *sharedSession) openFailure(ctx context.Context, call engine.Call, err error) *engine.Failure {
+func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err error) *engine.Failure {
 	switch {
 	case ctx.Err() == nil && errors.Is(err, errBackingOff):
 		return engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), err))
@@ -134,7 +135,7 @@ func (l *sharedSession) openFailure(ctx context.Context, call engine.Call, err e
 }
 
 // request is what a call is sent as.
-func (s *session) request(call engine.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
+func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
 	if !s.acceptsAnswers() && (call.State != nil || len(call.Answers) > 0) {
 		return nil, engine.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
 			WithCause(fmt.Errorf("%s: its server speaks an older revision than the one in which it asked", call.Tool))
@@ -163,7 +164,7 @@ func (s *session) request(call engine.Call, e *roundTrip) (*sdk.CallToolParams, 
 }
 
 // headerParams are the headers that the arguments of a call give.
-func (s *session) headerParams(call engine.Call) (map[string]string, error) {
+func (s *session) headerParams(call tool.Call) (map[string]string, error) {
 	all := s.headers.Load()
 	if all == nil || !s.connection.modern() {
 		return nil, nil
@@ -180,8 +181,8 @@ func endCause(c connection, err error) error {
 }
 
 // Discover lists the tools of a server, with the schemas as the server wrote them. The
-// error of a list that cannot be used is an *engine.UnreadableError.
-func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.Definition, error) {
+// error of a list that cannot be used is an *tool.InvalidListError.
+func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Definition, error) {
 	p, err := endpointOfServer(server)
 	if err == nil {
 		p.variables, err = resolveVariables(c.options.Outbound, p.env)
@@ -208,7 +209,7 @@ func (c *Client) Discover(ctx context.Context, server engine.Server) ([]engine.D
 			s.disconnect()
 			continue
 		}
-		if unreadable := new(engine.UnreadableError); errors.As(err, &unreadable) {
+		if unreadable := new(tool.InvalidListError); errors.As(err, &unreadable) {
 			return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), unreadable)
 		}
 		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.String(), reason(err))

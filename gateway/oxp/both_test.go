@@ -15,23 +15,24 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // far is a house as a server, and an engine that has its tools.
-func far(t *testing.T) (*house, *engine.Engine, engine.Server) {
+func far(t *testing.T) (*house, *engine.Engine, tool.Server) {
 	t.Helper()
 	h := open(t, nil)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	e := engine.New(engine.Options{})
 	t.Cleanup(e.Close)
-	return h, e, engine.Server{Name: "far", Type: "oxp", URL: server.URL, Addresses: []string{"127.0.0.1/32"}, Timeout: 30 * time.Second}
+	return h, e, tool.Server{Name: "far", Type: "oxp", URL: server.URL, Addresses: []string{"127.0.0.1/32"}, Timeout: 30 * time.Second}
 }
 
-func callOf(s engine.Server, tool, id, input string) engine.Call {
-	return engine.Call{
+func callOf(s tool.Server, name, id, input string) tool.Call {
+	return tool.Call{
 		Tool: "near", Effect: "read", ID: id, Arguments: []byte(input), User: "u-1",
-		Run: engine.Run{Type: "oxp", URL: s.URL, Tool: tool, Addresses: s.Addresses, Timeout: 30 * time.Second, MaxResultBytes: 1 << 20},
+		Run: tool.Run{Type: "oxp", URL: s.URL, Tool: name, Addresses: s.Addresses, Timeout: 30 * time.Second, MaxResultBytes: 1 << 20},
 	}
 }
 

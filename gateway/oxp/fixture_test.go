@@ -14,13 +14,13 @@ import (
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/facetest"
-	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { facetest.Main(m) }
 
-// tool is an engine of one tool, which is asked about authorizations too.
-type tool struct {
+// fakeTool is an engine of one tool, which is asked about authorizations too.
+type fakeTool struct {
 	mu    sync.Mutex
 	tasks []gateway.Task
 	run   func(gateway.Task) (gateway.Output, error)
@@ -29,7 +29,7 @@ type tool struct {
 	status func() (string, error)
 }
 
-func (e *tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
+func (e *fakeTool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
 	e.mu.Lock()
 	e.tasks = append(e.tasks, t)
 	run := e.run
@@ -37,7 +37,7 @@ func (e *tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
 	return run(t)
 }
 
-func (e *tool) Authorization(_ context.Context, run registry.Run, address string) (string, error) {
+func (e *fakeTool) Authorization(_ context.Context, run tool.Run, address string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = append(e.asked, run.Type+" "+address)
@@ -45,13 +45,13 @@ func (e *tool) Authorization(_ context.Context, run registry.Run, address string
 }
 
 // ran are the tasks so far.
-func (e *tool) ran() []gateway.Task {
+func (e *fakeTool) ran() []gateway.Task {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]gateway.Task(nil), e.tasks...)
 }
 
-func (e *tool) gives(run func(gateway.Task) (gateway.Output, error)) {
+func (e *fakeTool) gives(run func(gateway.Task) (gateway.Output, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.run = run
@@ -69,7 +69,7 @@ func fails(err error) func(gateway.Task) (gateway.Output, error) {
 type house struct {
 	*facetest.Fixture
 	t       testing.TB
-	tool    *tool
+	tool    *fakeTool
 	log     *bytes.Buffer
 	schema  *corpora.Components
 	unready error
@@ -100,7 +100,7 @@ func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.
 		"policy.csv":      "p, Analyst, *, *, , allow\np, Analyst, *, pay.*, , deny\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n",
 	})
-	h := &house{t: t, log: &bytes.Buffer{}, tool: &tool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
+	h := &house{t: t, log: &bytes.Buffer{}, tool: &fakeTool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
 	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: h.tool, Change: change, Log: h.log})
 	oxp.New(oxp.Options{
 		Kernel: h.Kernel, Log: h.Logger, CheckReady: func() error { return h.unready }, URL: func() string { return "https://gate.example" },

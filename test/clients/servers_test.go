@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestServers uses tools of servers written with the TypeScript SDK, of both of its
@@ -35,15 +36,15 @@ func TestServers(t *testing.T) {
 				address, _ := strings.CutPrefix(string(line), "listening on ")
 				return address
 			})
-			uses(t, engine.Server{URL: url, Addresses: []string{"127.0.0.1/32"}})
+			uses(t, tool.Server{URL: url, Addresses: []string{"127.0.0.1/32"}})
 		})
 		t.Run(version+" as a program", func(t *testing.T) {
-			uses(t, engine.Server{Command: []string{"node", script, "stdio"}})
+			uses(t, tool.Server{Command: []string{"node", script, "stdio"}})
 		})
 	}
 }
 
-func uses(t *testing.T, server engine.Server) {
+func uses(t *testing.T, server tool.Server) {
 	server.Name, server.Type, server.Timeout = "sample", "mcp", time.Minute
 	outbound := engine.NewOutbound(engine.Options{})
 	defer outbound.Close()
@@ -66,9 +67,9 @@ func uses(t *testing.T, server engine.Server) {
 		{"greet", `{"name":7}`, "", false, "failed. It says: "},
 		{"absent", `{}`, "", false, "failed. It says: "},
 	} {
-		result, err := e.Run(context.Background(), engine.Call{
+		result, err := e.Run(context.Background(), tool.Call{
 			Tool: c.tool, Version: "1.0.0", Effect: "once", Arguments: []byte(c.arguments), ID: "call",
-			Run: engine.Run{Type: "mcp", Server: server.Name, URL: server.URL, Command: server.Command, Addresses: server.Addresses, Tool: c.tool, Timeout: time.Minute, MaxResultBytes: 1 << 20},
+			Run: tool.Run{Type: "mcp", Server: server.Name, URL: server.URL, Command: server.Command, Addresses: server.Addresses, Tool: c.tool, Timeout: time.Minute, MaxResultBytes: 1 << 20},
 		})
 		refused := refusal.From(refusal.Execute, err)
 		switch {

@@ -1,0 +1,45 @@
+package tool
+
+import "time"
+
+// Run says how a tool is run. The registry sets defaults and checks the syntax.
+type Run struct {
+	Type           string        // http, demo, client, mcp, oxp or callback; required
+	URL            string        // of http, mcp, oxp and callback: absolute http or https, no user info
+	Timeout        time.Duration // of all attempts together, 1 ms to 10 min; 0 is 10 s
+	MaxResultBytes int64         // after decompression, 1 B to 1 GiB; 0 is 1 MiB
+	Addresses      []string      // prefixes or addresses that may be connected to; empty is public ones only
+
+	// Server names the entry of the servers file that lists the tool; empty for a tool
+	// that is defined by itself.
+	Server string
+	Tool   string // of mcp, oxp and callback: its name on the server; with oxp its id and exact version
+	// Command is, of mcp and instead of a URL, a program and its arguments. It speaks
+	// MCP on its standard input and output. Folder is its working directory, an
+	// absolute path; empty is the gateway's own.
+	Command []string
+	Folder  string
+	// Env sets environment variables of the command: a value, or a reference to one,
+	// env:NAME or file:/absolute/path.
+	Env map[string]string
+	// Credential refers to the server's bearer token: env:NAME or file:/absolute/path.
+	Credential string
+	MaxAge     time.Duration // of callback: how long the answer may take; 0 is 24 h
+	// Asks lists the kinds of questions that an mcp tool may ask its caller: form, url,
+	// sampling and roots. If it is empty, the tool may ask nothing.
+	Asks []string
+
+	// Method makes a request of http in which each argument has its place: a name in
+	// braces in the URL's path, its query, a header, or the body. If it is empty, the
+	// request is a POST of the arguments.
+	Method     string // GET, HEAD, POST, PUT, PATCH or DELETE
+	Parameters []Parameter
+}
+
+// Parameter says where an argument goes in the request of an http tool.
+type Parameter struct {
+	Argument string // a member of the arguments
+	In       string // path, query, header or body
+	Name     string // in the query or of the header; "" is the argument's
+	Join     string // comma: a list is one value, with commas between its items
+}
