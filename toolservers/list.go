@@ -61,26 +61,26 @@ func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
 
 // Compare says how every tool stands that a server has, or that was accepted of it.
 func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
-	says := StatementOf(offers)
-	accepted := map[VersionKey]configs.Pin{}
+	says := statementOf(offers)
+	accepted := map[versionKey]configs.Pin{}
 	var all []Row
 	for _, p := range pins {
-		accepted[VersionKey{p.Name, p.Version}] = p
+		accepted[versionKey{p.Name, p.Version}] = p
 		if !s.Allows(p.Name) {
 			continue // it is listed as what it is now, below
 		}
-		if says.State(p) == StateGone {
+		if says.state(p) == StateGone {
 			all = append(all, pinnedRow(s, p, StateGone))
 		}
 	}
 	for _, o := range offers {
-		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[VersionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
-		pin, known := accepted[VersionKey{o.Name, o.Version}]
+		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[versionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
+		pin, known := accepted[versionKey{o.Name, o.Version}]
 		switch {
 		case !s.Allows(o.Name):
 			r.State = StateNotAllowed
 		case known:
-			r.State = says.State(pin)
+			r.State = says.state(pin)
 		default:
 			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
 				r.State, r.Why = StateUnusable, "("+alone.Refused[0].Message+")"

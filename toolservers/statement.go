@@ -13,16 +13,16 @@ const (
 	StateUnreadable = "unreadable"
 )
 
-// Statement is what a server says of its tools: of each version the digest, which is
+// statement is what a server says of its tools: of each version the digest, which is
 // empty where it cannot be called from here.
-type Statement map[VersionKey]string
+type statement map[versionKey]string
 
-type VersionKey struct{ Name, Version string }
+type versionKey struct{ Name, Version string }
 
-func StatementOf(offers []configs.DiscoveredTool) Statement {
-	says := make(Statement, len(offers))
+func statementOf(offers []configs.DiscoveredTool) statement {
+	says := make(statement, len(offers))
 	for _, o := range offers {
-		of := VersionKey{o.Name, o.Version}
+		of := versionKey{o.Name, o.Version}
 		digest, err := o.Digest()
 		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
 			digest = ""
@@ -33,8 +33,8 @@ func StatementOf(offers []configs.DiscoveredTool) Statement {
 }
 
 // State compares what was accepted with what is said.
-func (s Statement) State(p configs.Pin) string {
-	digest, has := s[VersionKey{p.Name, p.Version}]
+func (s statement) state(p configs.Pin) string {
+	digest, has := s[versionKey{p.Name, p.Version}]
 	switch {
 	case !has:
 		return StateGone

@@ -51,7 +51,7 @@ type Watcher struct {
 type watchedServer struct {
 	config    configs.ToolServer
 	pins      []configs.Pin
-	statement Statement
+	statement statement
 	answered  time.Time // when it said last what it has; zero is never
 	fault     string    // why it did not the last time
 	// unreadable says that the last that it said of its tools cannot be read.
@@ -185,7 +185,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // were: what it cannot be asked, it cannot change. One that says what cannot be read
 // has not said what was accepted of it.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
-	says := StatementOf(DiscoveredTools(found)) // a long list holds nobody up
+	says := statementOf(DiscoveredTools(found)) // a long list holds nobody up
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -263,7 +263,7 @@ func (w *watchedServer) matches() map[string]bool {
 			continue
 		}
 		name := w.config.ToolName(p.Name)
-		same := !w.answered.IsZero() && !w.unreadable && w.statement.State(p) == StateAccepted
+		same := !w.answered.IsZero() && !w.unreadable && w.statement.state(p) == StateAccepted
 		if before, seen := fit[name]; seen {
 			same = same && before
 		}
@@ -275,9 +275,9 @@ func (w *watchedServer) matches() map[string]bool {
 // newTools are the tools that may be accepted and were not, by their names in the
 // registry; where another version of a tool was, it is that name, @ and the version.
 func (w *watchedServer) newTools() []string {
-	pinned, exact := map[string]bool{}, map[VersionKey]bool{}
+	pinned, exact := map[string]bool{}, map[versionKey]bool{}
 	for _, p := range w.pins {
-		pinned[p.Name], exact[VersionKey{p.Name, p.Version}] = true, true
+		pinned[p.Name], exact[versionKey{p.Name, p.Version}] = true, true
 	}
 	names := map[string]bool{} // of several versions, where none was accepted, one
 	for of := range w.statement {

@@ -217,7 +217,7 @@ func TestAcceptElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		digest, err := digestOf(loaded.Pins["hub"])
+		digest, err := toolservers.DigestOf(loaded.Pins["hub"])
 		if err != nil {
 			t.Fatal(err)
 		}
