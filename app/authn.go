@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
@@ -18,7 +17,7 @@ import (
 
 // Authn tells who a credential is of. A verifier of tokens outlives the
 // configurations that say the same of it, since it holds the issuer's keys. It is
-// safe for concurrent use, but for offers: those are made one after the other.
+// safe for concurrent use, but for reloads: those come one after the other.
 type Authn struct {
 	Metrics *telemetry.Metrics
 	Logger  *slog.Logger
@@ -29,36 +28,24 @@ type Authn struct {
 	stop     func()
 }
 
-// pendingAuthn is an authenticator that is not in use yet: one of keep and drop must
-// be called.
-type pendingAuthn struct {
-	gateway.Authenticator
-	commit, abort func()
-}
-
-// ReloadTimeout bounds how long a reload waits for the keys of another issuer. The
-// watch comes again while they cannot be had.
-const ReloadTimeout = 5 * time.Second
-
-// prepare returns who is let in by a configuration: nobody is asked for a
-// credential in mode none.
-func (k *Authn) prepare(ctx context.Context, c *configs.Config) (pendingAuthn, error) {
-	nothing := func() {}
+// prepare returns the authenticator of a configuration; it is nil in mode none, where
+// nobody is asked for a credential. It is in use once the change is committed.
+func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authenticator, change, error) {
 	switch {
 	case c.Auth.Mode == configs.AuthNone:
-		return pendingAuthn{commit: nothing, abort: nothing}, nil
+		return nil, change{doNothing, doNothing}, nil
 	case c.Auth.Mode == configs.AuthKeys:
-		return pendingAuthn{c.Keys, nothing, nothing}, nil // without keys it lets nobody in
+		return c.Keys, change{doNothing, doNothing}, nil // without keys it lets nobody in
 	case c.Auth.JWT.Issuer == "":
 		// The mode is that of the start, and the file has another by now.
-		return pendingAuthn{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
+		return nil, change{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
 	}
 	before, same := k.current(c.Auth.JWT)
 	if same {
-		return pendingAuthn{before, nothing, nothing}, nil
+		return before, change{doNothing, doNothing}, nil
 	}
 	first := before == nil
-	var inUse atomic.Bool // before that, what fails is the answer to the offer
+	var inUse atomic.Bool // before that, a failure is the error of prepare
 	inUse.Store(first)
 	options := c.Auth.JWT.TokenOptions
 	options.RootCAs = certPool(c.Auth.JWT.CA)
@@ -69,18 +56,18 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (pendingAuthn, e
 	}
 	tokens, err := identity.NewTokenVerifier(options)
 	if err != nil {
-		return pendingAuthn{}, fmt.Errorf("auth.jwt: %w", err)
+		return nil, change{}, fmt.Errorf("auth.jwt: %w", err)
 	}
 	// Rules for keys that are known do not wait for their source.
 	if tokens.AdoptKeys(before); tokens.Ready() != nil {
 		if err := tokens.Start(ctx); err != nil {
-			return pendingAuthn{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+			return nil, change{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
 		}
 	}
 	if !first {
-		// Who is let in now goes on being let in until others can be.
+		// Keep the current keys until the new issuer's keys load.
 		if err := tokens.Ready(); err != nil {
-			return pendingAuthn{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
+			return nil, change{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
 		}
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -94,7 +81,7 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (pendingAuthn, e
 		inUse.Store(true)
 		k.replace(c.Auth.JWT, tokens, stop)
 	}
-	return pendingAuthn{tokens, keep, stop}, nil
+	return tokens, change{commit: keep, abort: stop}, nil
 }
 
 // replace puts a verifier in the place of the one before.

@@ -46,23 +46,24 @@ type Callbacks struct {
 // tools, that is done for the first that a reload brings.
 func NewCallbacks(c *configs.Config, logger *slog.Logger) (*Callbacks, error) {
 	b := &Callbacks{logger: logger, now: time.Now}
-	follow, err := b.prepare(c)
+	prepared, err := b.prepare(c)
 	if err != nil {
 		return nil, err
 	}
-	follow()
+	prepared.commit()
 	return b, nil
 }
 
-// prepare reads what a configuration says, and follow takes it up.
-func (b *Callbacks) prepare(c *configs.Config) (follow func(), err error) {
+// prepare reads the keys that a configuration names.
+func (b *Callbacks) prepare(c *configs.Config) (change, error) {
 	next := Callbacks{secret: c.Callbacks.Keys, ownFile: configs.CallbackKeysPath(c.DataDir)}
 	if hasCallbackTools(c) {
+		var err error
 		if next.keys, err = next.read(b.now()); err != nil {
-			return nil, fmt.Errorf("the keys of callbacks: %w", err)
+			return change{}, fmt.Errorf("the keys of callbacks: %w", err)
 		}
 	}
-	return func() {
+	commit := func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if next.keys != nil || next.secret != b.secret || next.ownFile != b.ownFile {
@@ -72,7 +73,8 @@ func (b *Callbacks) prepare(c *configs.Config) (follow func(), err error) {
 		for _, s := range c.Servers {
 			b.bases[s.Name] = s.URL
 		}
-	}, nil
+	}
+	return change{commit: commit, abort: doNothing}, nil
 }
 
 // publicURL is how others see this gateway; empty where that is not known.

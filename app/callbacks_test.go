@@ -87,11 +87,11 @@ func TestCallbackKeys(t *testing.T) {
 	if _, _, err := RotateCallbackKeys(place, now, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	follow, err := b.prepare(c)
+	prepared, err := b.prepare(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	follow()
+	prepared.commit()
 	at, err := b.address("call_2", now.Add(time.Hour))
 	rest, ok := strings.CutPrefix(at, "https://gateway.example/below/v1/callbacks/")
 	if err != nil || !ok || b.verify(rest) != "call_2" || b.verify(first) != "" {

@@ -2,67 +2,152 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/telemetry"
 )
 
-// watch keeps the kernel at what the configuration's files say.
-func (h *Runtime) watch(path string, first *configs.Config, who *Authn, traces *Tracing, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
-	return configs.NewWatcher(path, first, configs.WatcherOptions{
-		Swap: func(ctx context.Context, c *configs.Config) error {
-			ctx, cancel := context.WithTimeout(ctx, ReloadTimeout)
-			defer cancel()
-			offer, err := who.prepare(ctx, c)
-			if err != nil {
-				return err
-			}
-			follow, drop, err := traces.prepare(c)
-			if err != nil {
-				offer.abort()
-				return fmt.Errorf("telemetry.traces: %w", err)
-			}
-			answers, err := h.callbacks.prepare(c)
-			if err != nil {
-				drop()
-				offer.abort()
-				return err
-			}
-			h.Servers.Prepare(c)
-			if err := h.Kernel.Swap(KernelConfig(c, offer.Authenticator)); err != nil {
-				drop()
-				offer.abort()
-				return err
-			}
-			h.Servers.Commit()
-			answers()
-			h.models.Store(c.Upstreams)
-			offer.commit()
-			follow()
+// ReloadTimeout bounds how long a reload waits for the keys of another issuer. The
+// watch comes again while they cannot be had.
+const ReloadTimeout = 5 * time.Second
+
+// subscriber follows the configuration. It makes ready what c asks for, may add to the
+// kernel's next configuration, and fails where c cannot be followed.
+type subscriber func(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error)
+
+// change is what a subscriber has made ready: exactly one of its functions is called.
+type change struct {
+	commit func() // the kernel judges by the new configuration
+	abort  func() // it does not; what was made ready is given up
+}
+
+func doNothing() {}
+
+// subscribe adds a subscriber. Each is asked after those before it and committed before
+// them, so that what is added last follows the kernel first.
+func (r *Runtime) subscribe(s subscriber) { r.subscribers = append(r.subscribers, s) }
+
+// reload makes a configuration the one that the kernel judges by, or changes nothing.
+func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, ReloadTimeout)
+	defer cancel()
+	next := KernelConfig(c, nil)
+	var ready []change
+	for _, prepare := range r.subscribers {
+		prepared, err := prepare(ctx, c, next)
+		if err != nil {
+			abort(ready)
+			return err
+		}
+		ready = append(ready, prepared)
+	}
+	if err := r.Kernel.Swap(next); err != nil {
+		abort(ready)
+		return err
+	}
+	for _, prepared := range slices.Backward(ready) {
+		prepared.commit()
+	}
+	return nil
+}
+
+func abort(ready []change) {
+	for _, prepared := range slices.Backward(ready) {
+		prepared.abort()
+	}
+}
+
+// followServers has the tool servers watched that a configuration names.
+func (r *Runtime) followServers(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+	r.Servers.Prepare(c)
+	return change{commit: r.Servers.Commit, abort: doNothing}, nil
+}
+
+// followModels has the upstreams asked that a configuration names.
+func (r *Runtime) followModels(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+	return change{commit: func() { r.models.Store(c.Upstreams) }, abort: doNothing}, nil
+}
+
+func (r *Runtime) followCallbacks(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+	return r.callbacks.prepare(c)
+}
+
+func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {
+	who, prepared, err := k.prepare(ctx, c)
+	if err == nil {
+		next.Identity = who
+	}
+	return prepared, err
+}
+
+func (t *Tracing) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+	prepared, err := t.prepare(c)
+	if err != nil {
+		return change{}, fmt.Errorf("telemetry.traces: %w", err)
+	}
+	return prepared, nil
+}
+
+// logWarnings logs the warnings of a configuration that is taken up.
+func logWarnings(logger *slog.Logger) subscriber {
+	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+		return change{commit: func() {
 			for _, w := range c.Warnings {
 				logger.Warn("configuration", "warning", w.Error())
 			}
-			return nil
-		},
-		Report: func(e configs.Event) {
-			switch e.Kind {
-			case configs.Reloaded, configs.Recovered:
-				metrics.Reloaded(e.Digest)
-				logger.Info("configuration "+string(e.Kind), "digest", e.Digest)
-			case configs.Failed:
-				metrics.ReloadFailed()
-				for _, f := range e.Faults {
-					logger.Error("configuration failed; the old one is served", "fault", f.Error(), "digest", e.Digest)
-				}
-			case configs.RestartRequired:
-				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
-			case configs.Polling:
-				for _, f := range e.Faults {
-					logger.Warn("no notice of changes in some folders; looking every second", "fault", f.Error())
-				}
-			}
-		},
+		}, abort: doNothing}, nil
+	}
+}
+
+// watch returns the watch of the configuration's files, which reloads what they say.
+func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
+	return configs.NewWatcher(path, first, configs.WatcherOptions{
+		Swap:   r.reload,
+		Report: func(e configs.Event) { report(e, metrics, logger) },
 	})
+}
+
+// report tells operators what became of a change of the files.
+func report(e configs.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
+	switch e.Kind {
+	case configs.Reloaded, configs.Recovered:
+		metrics.Reloaded(e.Digest)
+		logger.Info("configuration "+string(e.Kind), "digest", e.Digest)
+	case configs.Failed:
+		metrics.ReloadFailed()
+		for _, f := range e.Faults {
+			logger.Error("configuration failed; the old one is served", "fault", f.Error(), "digest", e.Digest)
+		}
+	case configs.RestartRequired:
+		logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
+	case configs.Polling:
+		for _, f := range e.Faults {
+			logger.Warn("no notice of changes in some folders; looking every second", "fault", f.Error())
+		}
+	}
+}
+
+// runWatch runs a watch until stop is called, whatever becomes of ctx: the watch ends
+// last.
+func runWatch(ctx context.Context, w *configs.Watcher) (stop func(error) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return func(err error) error {
+		cancel()
+		select {
+		case e := <-ended:
+			if e != nil {
+				err = errors.Join(err, InternalError{e})
+			}
+		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
+		}
+		return err
+	}
 }

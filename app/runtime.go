@@ -41,6 +41,7 @@ type Runtime struct {
 	// cancelCalls ends the calls that still run; that their outcome is not known is then
 	// written down.
 	cancelCalls context.CancelFunc
+	subscribers []subscriber
 }
 
 // KernelConfig is what a configuration gives to the kernel. Without somebody who

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	metrics := telemetry.New()
 	who := &Authn{Metrics: metrics, Logger: logger}
 	defer who.Close()
-	offer, err := who.prepare(ctx, loaded)
+	authenticator, prepared, err := who.prepare(ctx, loaded)
 	switch {
 	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
 		logger.Info("stopped before it served", "cause", err.Error())
@@ -52,16 +52,15 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	case err != nil:
 		return err
 	}
-	offer.commit()
+	prepared.commit()
 	traces := &Tracing{logger: logger, replica: replicaName(), version: o.Version}
 	defer traces.Close()
-	follow, _, err := traces.prepare(loaded)
-	if err != nil {
-		return fmt.Errorf("telemetry.traces: %w", err)
+	if prepared, err = traces.follow(ctx, loaded, nil); err != nil {
+		return err
 	}
-	follow()
+	prepared.commit()
 	o.Metrics, o.Tracing = metrics, traces
-	h, err := Open(ctx, loaded, offer.Authenticator, o)
+	h, err := Open(ctx, loaded, authenticator, o)
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	callback.New(callback.Options{Kernel: h.Kernel, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Kernel: h.Kernel, Log: logger, CheckReady: who.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: h.models.Load, Client: client}).Mount(front)
-	watch := h.watch(path, loaded, who, traces, metrics, logger)
+	for _, follow := range []subscriber{logWarnings(logger), traces.follow, who.follow, h.followModels, h.followCallbacks, h.followServers} {
+		h.subscribe(follow)
+	}
+	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
 	admin := newHTTPServer(adminGuard(loaded.Server, h.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
 	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
@@ -100,20 +102,8 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, oserr.Reason(err))
 	}
 
-	// The watch has a context of its own: it ends last.
-	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan error, 1)
-	go func() { watched <- watch.Run(watching) }()
-	defer func() {
-		stopWatching()
-		select {
-		case e := <-watched:
-			if e != nil {
-				err = errors.Join(err, InternalError{e})
-			}
-		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
-		}
-	}()
+	stopWatch := runWatch(ctx, watch)
+	defer func() { err = stopWatch(err) }()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

@@ -33,19 +33,9 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	}
 	h.Servers.WaitFirst(ctx)
 
-	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan error, 1)
-	go func() { watched <- h.watchWithoutAuth(path, loaded, logger).Run(watching) }()
-	defer func() {
-		stopWatching()
-		select {
-		case e := <-watched:
-			if e != nil {
-				err = errors.Join(err, InternalError{e})
-			}
-		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
-		}
-	}()
+	h.subscribe(h.followServers)
+	stopWatch := runWatch(ctx, h.watch(path, loaded, nil, logger))
+	defer func() { err = stopWatch(err) }()
 
 	face := mcp.New(mcp.Options{Kernel: h.Kernel, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}
@@ -121,27 +111,4 @@ func (f *eofNotifier) Read(p []byte) (int, error) {
 		f.once.Do(f.onEOF)
 	}
 	return n, err
-}
-
-// watchWithoutAuth keeps the kernel at what the configuration's files say, where nobody is
-// asked for a credential.
-func (h *Runtime) watchWithoutAuth(path string, first *configs.Config, logger *slog.Logger) *configs.Watcher {
-	return configs.NewWatcher(path, first, configs.WatcherOptions{
-		Swap: func(_ context.Context, c *configs.Config) error {
-			h.Servers.Prepare(c)
-			if err := h.Kernel.Swap(KernelConfig(c, nil)); err != nil {
-				return err
-			}
-			h.Servers.Commit()
-			return nil
-		},
-		Report: func(e configs.Event) {
-			for _, f := range e.Faults {
-				logger.Error("configuration "+string(e.Kind), "fault", f.Error(), "digest", e.Digest)
-			}
-			if e.Kind == configs.RestartRequired {
-				logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
-			}
-		},
-	})
 }

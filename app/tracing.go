@@ -14,7 +14,7 @@ import (
 )
 
 // Tracing takes the traces of calls to where the configuration that is served
-// says. It is safe for concurrent use, but for follow.
+// says. It is safe for concurrent use, but for reloads.
 type Tracing struct {
 	logger   *slog.Logger
 	replica  string
@@ -32,11 +32,11 @@ func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content
 // Trace is the kernel's.
 func (t *Tracing) Trace(s gateway.Span) { t.current.Load().Trace(s) }
 
-// prepare makes ready what a configuration says of traces; follow then begins with
-// it. Nothing of it can fail that the configuration has not been checked for.
-func (t *Tracing) prepare(c *configs.Config) (follow, drop func(), err error) {
+// prepare makes ready what a configuration says of traces. Nothing of it can fail that
+// the configuration has not been checked for.
+func (t *Tracing) prepare(c *configs.Config) (change, error) {
 	if reflect.DeepEqual(c.Traces, t.settings) {
-		return func() {}, func() {}, nil
+		return change{doNothing, doNothing}, nil
 	}
 	var next *telemetry.Traces
 	if c.Traces.Endpoint != "" {
@@ -45,15 +45,18 @@ func (t *Tracing) prepare(c *configs.Config) (follow, drop func(), err error) {
 		o.Version = t.version
 		o.Replica = t.replica
 		o.OnLoss = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
+		var err error
 		if next, err = telemetry.NewTraces(o); err != nil {
-			return nil, nil, err
+			return change{}, err
 		}
 	}
-	follow = func() {
-		t.settings = c.Traces
-		t.end(t.current.Swap(next))
-	}
-	return follow, func() { t.end(next) }, nil
+	return change{
+		commit: func() {
+			t.settings = c.Traces
+			t.end(t.current.Swap(next))
+		},
+		abort: func() { t.end(next) },
+	}, nil
 }
 
 // flushTimeout bounds how long traces that wait are still sent.
