@@ -144,7 +144,7 @@ func runWatch(ctx context.Context, w *configs.Watcher) (stop func(error) error) 
 		select {
 		case e := <-ended:
 			if e != nil {
-				err = errors.Join(err, InternalError{e})
+				err = errors.Join(err, InternalError{Err: e})
 			}
 		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
 		}

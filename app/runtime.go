@@ -59,7 +59,7 @@ func KernelConfig(c *configs.Config, who gateway.Authenticator) *gateway.Config 
 func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
 	k, err := gateway.New(KernelConfig(c, nil), gateway.Deps{})
 	if err != nil {
-		return nil, InternalError{err}
+		return nil, InternalError{Err: err}
 	}
 	return k, nil
 }
@@ -131,7 +131,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	if err != nil {
 		cut()
 		tools.Close()
-		return nil, errors.Join(InternalError{err}, calls.close(), log.Close())
+		return nil, errors.Join(InternalError{Err: err}, calls.close(), log.Close())
 	}
 	// Before anything is judged, what no server was asked for yet is in quarantine.
 	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
@@ -179,7 +179,7 @@ func (h *Runtime) Close() error {
 	h.engine.Close()
 	err = errors.Join(err, h.limiter.Close(), h.store.close())
 	if err := errors.Join(err, h.log.Close()); err != nil {
-		return InternalError{fmt.Errorf("not closed cleanly: %w", err)}
+		return InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server
 	}
 	logger.Info("stopped", "clean", err == nil)
 	if err != nil {
-		return InternalError{err}
+		return InternalError{Err: err}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	case err := <-answered:
 		return err
 	case <-time.After(settleTimeout):
-		return InternalError{errors.New("calls had not ended after they were cut off")}
+		return InternalError{Err: errors.New("calls had not ended after they were cut off")}
 	}
 }
 

@@ -133,7 +133,7 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := audit.NewKey()
 			if err != nil {
-				return app.InternalError{err}
+				return app.InternalError{Err: err}
 			}
 			if err := writeKey(args[0], private); err != nil {
 				return fmt.Errorf("cannot write the key: %w", err)

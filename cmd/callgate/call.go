@@ -102,7 +102,7 @@ func act(ctx context.Context, k *gateway.Kernel, request gateway.Request) (any, 
 	}
 	var a acted
 	if err := json.Unmarshal(o.Result, &a); err != nil {
-		return nil, app.InternalError{err}
+		return nil, app.InternalError{Err: err}
 	}
 	return a, outcomeStatus(o.Refusal)
 }
@@ -114,7 +114,7 @@ func outcomeStatus(refused *refusal.Error) error {
 	case refused == nil:
 		return nil
 	case refused.Code == refusal.Internal:
-		return app.InternalError{refused}
+		return app.InternalError{Err: refused}
 	}
 	return status(exitRefused)
 }
@@ -171,7 +171,7 @@ func (j judge) one(ctx context.Context, completion []byte) error {
 	}
 	line, err := wrapper.Marshal(answer)
 	if err != nil {
-		return app.InternalError{err}
+		return app.InternalError{Err: err}
 	}
 	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
 		return err

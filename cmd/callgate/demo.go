@@ -77,7 +77,7 @@ func (e env) demo(ctx context.Context) error {
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
-		return app.InternalError{errors.New("the audit log of the tour does not verify")}
+		return app.InternalError{Err: errors.New("the audit log of the tour does not verify")}
 	}
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)

@@ -51,7 +51,7 @@ func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 		}
 		text, err := wrapper.Marshal(answer)
 		if err != nil {
-			return app.InternalError{err}
+			return app.InternalError{Err: err}
 		}
 		if _, err := out.Write(append(text, '\n')); err != nil {
 			return err

@@ -48,7 +48,7 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
 			}
 			explanation, err := loaded.Policy.Explain(c.Context(), request)
 			if err != nil {
-				return app.InternalError{err}
+				return app.InternalError{Err: err}
 			}
 			e.explain(request, explanation)
 			if !explanation.Allowed {

@@ -80,7 +80,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 					}
 					line, err := wrapper.Marshal(r)
 					if err != nil {
-						return app.InternalError{err}
+						return app.InternalError{Err: err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 				}
@@ -142,7 +142,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			}
 			data, err := configs.EncodeLockfile(s.Name, pins)
 			if err != nil {
-				return app.InternalError{err}
+				return app.InternalError{Err: err}
 			}
 			_, err = e.stdout.Write(data)
 			return err

@@ -113,7 +113,7 @@ func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *conf
 	}
 	digest, err := p.Digest()
 	if err != nil {
-		return app.InternalError{err}
+		return app.InternalError{Err: err}
 	}
 	if !how.allows(digest) {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.Expected)
@@ -162,7 +162,7 @@ func (e env) writeProposal(p *toolservers.Proposal, s configs.ToolServer, how ac
 	}
 	changes, err := p.Changes()
 	if err != nil {
-		return app.InternalError{err}
+		return app.InternalError{Err: err}
 	}
 	for _, c := range changes {
 		fmt.Fprintf(e.stdout, "%s\t%s\n", c.Word, displayName(c.Name, c.Version))
@@ -185,7 +185,7 @@ func (e env) writeProposal(p *toolservers.Proposal, s configs.ToolServer, how ac
 		for _, pin := range p.Accepted.Pins {
 			line, err := wrapper.Marshal(pin)
 			if err != nil {
-				return app.InternalError{err}
+				return app.InternalError{Err: err}
 			}
 			fmt.Fprintf(e.stdout, "%s\n", line)
 		}

@@ -57,7 +57,7 @@ func newToolsList(e env) *cobra.Command {
 				if asJSON {
 					line, err := wrapper.Marshal(row)
 					if err != nil {
-						return app.InternalError{err}
+						return app.InternalError{Err: err}
 					}
 					fmt.Fprintf(e.stdout, "%s\n", line)
 					continue
