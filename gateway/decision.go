@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Decision is the judgement on the inputs of one request. It is recorded
+// already. Execute or HandOver releases it, by its mode; whoever calls neither
+// must Release it.
+type Decision struct {
+	// Reports has one report for each input. Where one is refused, none of the
+	// calls may run.
+	Reports []Report
+	// Digest is of the configuration that judged.
+	Digest string
+
+	mode     Mode
+	calls    []*call
+	consumed atomic.Bool // executed or handed over
+}
+
+// Refusal is the first refusal, or nil.
+func (d *Decision) Refusal() *refusal.Error {
+	for i := range d.Reports {
+		if d.Reports[i].Refusal != nil {
+			return d.Reports[i].Refusal
+		}
+	}
+	return nil
+}
+
+// Release gives back the concurrency slots that the decision holds. It is safe
+// to call twice.
+func (d *Decision) Release() {
+	for _, c := range d.calls {
+		c.lease.Release()
+	}
+}
+
+// Judge judges the inputs of a request, all or none, and takes from the limits
+// what they need. A decision is refused, or holds a slot for each call.
+func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
+	return k.open(request, ModeCall, nil).judge(ctx)
+}
+
+// Check judges one completion. It takes nothing, writes nothing and executes
+// nothing, and its report cannot be executed.
+func (k *Kernel) Check(ctx context.Context, request Request) Report {
+	d := k.open(request, ModeCall, nil)
+	d.dropTraces() // what is only checked is no call
+	d.run(ctx, pipeline, true)
+	return d.report().Reports[0]
+}
+
+// judge takes a decision through the whole pipeline, and writes it down.
+func (d *Decision) judge(ctx context.Context) *Decision {
+	d.run(ctx, pipeline, false)
+	d.recordRest(ctx)
+	return d.report()
+}
+
+// report makes the reports.
+func (d *Decision) report() *Decision {
+	first := d.firstRefused()
+	for _, c := range d.calls {
+		r := c.report(first != nil)
+		d.Reports = append(d.Reports, r)
+		if o := c.kernel.deps.Observer; o != nil {
+			refused := r.Refusal
+			if refused == nil && r.Verdict == VerdictRefused {
+				refused = first
+			}
+			o.Judged(string(r.Verdict), refused)
+			for _, t := range c.times {
+				o.Stage(t.stage, t.took)
+			}
+		}
+	}
+	d.finishTraces()
+	return d
+}

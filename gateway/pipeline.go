@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// check is one step of the pipeline. Its run refuses by returning an error, and
+// can do nothing else.
+type check struct {
+	stage refusal.Stage
+	run   func(context.Context, *call) error
+	// takes says that the step takes something or writes something down, so that
+	// Check leaves it out.
+	takes bool
+	// waits says that the step may wait for something outside the process, so that
+	// a trace shows it.
+	waits bool
+}
+
+// pipeline is every check, in the order of the contract. Two stages have two
+// steps each: an identity that the model claims can only be looked at once the
+// completion was read, and whether a tool could ever be used here is asked
+// before anything of its schema is shown. What only the answer's own request rules
+// out is asked with the envelope.
+var pipeline = []check{
+	{stage: refusal.Identity, run: identifyCaller, waits: true},
+	{stage: refusal.Parse, run: readInput},
+	{stage: refusal.Identity, run: checkAgentClaim},
+	{stage: refusal.Parse, run: checkEnvelope},
+	{stage: refusal.Parse, run: checkConstraints},
+	{stage: refusal.Schema, run: findTool},
+	{stage: refusal.Permission, run: checkReach},
+	{stage: refusal.Schema, run: validateArguments},
+	{stage: refusal.Schema, run: checkAnswers},
+	{stage: refusal.Permission, run: checkPermission},
+	{stage: refusal.Rate, run: charge, takes: true, waits: true},
+	{stage: refusal.Workspace, run: checkWorkspace},
+	{stage: refusal.Project, run: checkProject},
+	{stage: refusal.Project, run: checkBoundary},
+	{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
+}
+
+// finished tells whether no further check applies: a text is judged once it
+// was read.
+func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
+
+// guarded runs a check; one that panics refuses.
+func guarded(ctx context.Context, check check, c *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.From(check.stage, panicError(p))
+		}
+	}()
+	return check.run(ctx, c)
+}
+
+// panicError says of a panic what an operator may read: the runtime's own words,
+// or only the type of what was thrown, which may hold a value of the model.
+func panicError(p any) error {
+	var fault runtime.Error
+	if err, ok := p.(error); ok && errors.As(err, &fault) {
+		return fmt.Errorf("panic: %w", fault)
+	}
+	return fmt.Errorf("panic of type %T", p)
+}
+
+// run takes every input through the checks, one check after the other. At the
+// first that refuses any of them it ends, and gives back what was taken.
+func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused bool) {
+	now := d.calls[0].kernel.deps.Now
+	before := now()
+	for _, check := range checks {
+		if check.takes && only {
+			continue
+		}
+		for _, c := range d.calls {
+			if c.finished() {
+				continue
+			}
+			c.refused = refusal.From(check.stage, asCanceled(ctx, check.stage, guarded(ctx, check, c)))
+			after := now()
+			c.times.add(check.stage, after.Sub(before))
+			if check.waits {
+				c.trace.add(string(check.stage), before, after, c.refused)
+			}
+			before = after
+			refused = refused || c.refused != nil
+		}
+		if refused {
+			d.Release()
+			return true
+		}
+	}
+	return false
+}
