@@ -30,7 +30,7 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 	request.Inputs = nil
 	d := k.open(request, ModeCall, nil)
 	c := d.calls[0]
-	if d.run(ctx, pipeline[:1], false) {
+	if d.run(ctx, identify, false) {
 		d.recordRest(ctx)
 		d.report()
 		return nil, c.refused

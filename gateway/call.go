@@ -28,6 +28,7 @@ type call struct {
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
+	scope     *scope // nil where the call is not judged here
 	input     Input
 	stream    *parser.Stream // of a completion that came in pieces
 	digest    string         // SHA-256 of it, in hex, once it has ended
@@ -64,19 +65,20 @@ type call struct {
 // open starts a decision: it pins the configuration, and asks who asks, unless that
 // was judged by the same configuration already.
 func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
-	state := k.config.Load()
-	d := &Decision{Digest: state.Digest, mode: mode}
+	config := k.config.Load()
+	d := &Decision{Digest: config.Digest, mode: mode}
 	before := k.consumeIdentified(&request)
-	all := call{kernel: k, config: state, mode: mode, admission: admission, identified: before, request: &request}
+	all := call{kernel: k, config: config, mode: mode, admission: admission, identified: before, request: &request}
 	if before != nil {
 		all.times.add(refusal.Identity, before.took)
 	}
-	if before != nil && before.config == state {
+	if before != nil && before.config == config {
 		all.principal = before.principal
 	} else {
-		all.principal, all.authErr = state.principal(request.Credential)
+		all.principal, all.authErr = config.principal(request.Credential)
 	}
-	all.subject = state.subject(request, all.principal)
+	all.subject = config.subject(request, all.principal)
+	all.scope = config.resolve(all.subject, all.principal)
 	inputs := request.Inputs
 	if len(inputs) == 0 {
 		inputs = []Input{{}} // nothing is an empty completion
@@ -91,7 +93,7 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 func (c *call) sibling(in Input) *call {
 	b := &call{
 		kernel: c.kernel, config: c.config, mode: c.mode, admission: c.admission, identified: c.identified, principal: c.principal, authErr: c.authErr,
-		subject: c.subject, request: c.request, times: slices.Clone(c.times), input: in,
+		subject: c.subject, scope: c.scope, request: c.request, times: slices.Clone(c.times), input: in,
 		id: c.kernel.deps.NewID(), started: c.kernel.deps.Now(),
 	}
 	b.trace = c.kernel.trace(b)

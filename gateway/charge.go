@@ -11,15 +11,15 @@ import (
 const refusedUnlimited = "The limits cannot be asked now, so nothing was executed. This cannot be mended by changing the call."
 
 // charge is the stage rate: every limit that applies, and a concurrency slot, all
-// or none. The project's own limit is taken only by an agent of that project:
-// one that will be refused there must not spend what is others'.
+// or none. The limits of a workspace and a project are charged only where the call may
+// act there: one that will be refused must not use up what belongs to others.
 func charge(ctx context.Context, c *call) error {
 	limiter := c.kernel.deps.Limiter
 	if limiter == nil {
 		return refusal.New(refusal.LimiterUnavailable, refusedUnlimited)
 	}
 	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name()}
-	if checkWorkspace(ctx, c) == nil && checkProject(ctx, c) == nil {
+	if c.scope.entered() {
 		key.Workspace, key.Project = c.subject.Workspace, c.subject.Project
 	}
 	lease, err := limiter.Take(ctx, c.config.Limits, key)

@@ -51,13 +51,17 @@ func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
 func (k *Kernel) Check(ctx context.Context, request Request) Report {
 	d := k.open(request, ModeCall, nil)
 	d.dropTraces() // what is only checked is no call
-	d.run(ctx, pipeline, true)
+	if !d.run(ctx, identify, true) {
+		d.run(ctx, judge, true)
+	}
 	return d.report().Reports[0]
 }
 
 // judge takes a decision through the whole pipeline, and writes it down.
 func (d *Decision) judge(ctx context.Context) *Decision {
-	d.run(ctx, pipeline, false)
+	if !d.run(ctx, identify, false) {
+		d.run(ctx, judge, false)
+	}
 	d.recordRest(ctx)
 	return d.report()
 }

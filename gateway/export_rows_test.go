@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Rows are the names of the checks of the pipeline, in its order.
+// Rows are the names of the checks of both lists of the pipeline, in their order.
 func Rows() []string {
 	var rows []string
-	for _, check := range pipeline {
+	for _, check := range slices.Concat(identify, judge) {
 		name := runtime.FuncForPC(reflect.ValueOf(check.run).Pointer()).Name()
 		rows = append(rows, name[strings.LastIndexByte(name, '.')+1:])
 	}
@@ -32,19 +32,24 @@ func Mutants() []string {
 	return all
 }
 
-// Mutate spoils the pipeline of this process in one of those ways.
+// Mutate spoils the pipeline of this process in one of those ways. The last row of
+// identify and the first of judge are neighbours.
 func Mutate(mutant string) error {
-	rows := Rows()
+	rows, all, first := Rows(), slices.Concat(identify, judge), len(identify)
 	if row, ok := strings.CutPrefix(mutant, "without "); ok {
 		if i := slices.Index(rows, row); i >= 0 {
-			pipeline = slices.Delete(slices.Clone(pipeline), i, i+1)
+			all = slices.Delete(all, i, i+1)
+			if i < first {
+				first--
+			}
+			identify, judge = all[:first], all[first:]
 			return nil
 		}
 	}
 	if row, _, ok := strings.Cut(mutant, " before "); ok {
 		if i := slices.Index(rows, row); i > 0 && slices.Contains(Mutants(), mutant) {
-			pipeline = slices.Clone(pipeline)
-			pipeline[i-1], pipeline[i] = pipeline[i], pipeline[i-1]
+			all[i-1], all[i] = all[i], all[i-1]
+			identify, judge = all[:first], all[first:]
 			return nil
 		}
 	}

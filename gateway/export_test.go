@@ -61,7 +61,9 @@ func NoteDisputes(calls int) (written, counted int) {
 // Times judges a completion and returns how long each stage took.
 func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]time.Duration {
 	d := k.open(request, ModeCall, nil)
-	d.run(ctx, pipeline, true)
+	if !d.run(ctx, identify, true) {
+		d.run(ctx, judge, true)
+	}
 	times := map[refusal.Stage]time.Duration{}
 	for _, t := range d.calls[0].times {
 		times[t.stage] = t.took

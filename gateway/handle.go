@@ -31,7 +31,7 @@ func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcom
 // handle takes a decision that was opened to its end.
 func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	c := d.calls[0]
-	if d.run(ctx, pipeline[:1], false) {
+	if d.run(ctx, identify, false) {
 		return k.refuse(ctx, d)
 	}
 	if strings.HasPrefix(key, answerKeyPrefix) {
@@ -58,7 +58,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 		// What was not dispatched must not hold its key. What was, stays.
 		defer c.forget(ctx)
 	}
-	d.run(ctx, pipeline[1:], false)
+	d.run(ctx, judge, false)
 	d.recordRest(ctx)
 	d.report()
 	defer d.Release()
@@ -72,7 +72,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 // nameTool reads a completion that is refused before it is judged, so that the
 // refusal names the tool where the completion does.
 func (c *call) nameTool(ctx context.Context) {
-	if guarded(ctx, pipeline[1], c) != nil || c.parsed.Kind != parser.Call {
+	if guarded(ctx, check{stage: refusal.Parse, run: readInput}, c) != nil || c.parsed.Kind != parser.Call {
 		c.parsed = parser.Result{}
 	}
 }
@@ -97,7 +97,7 @@ func (k *Kernel) claimKey(ctx context.Context, c *call, key string) (*Outcome, e
 	if err != nil || prior == nil {
 		return nil, err
 	}
-	answers, other := strings.HasPrefix(key, answerKeyPrefix), prior.Scope != c.scope() || prior.Digest != c.idempotencyDigest()
+	answers, other := strings.HasPrefix(key, answerKeyPrefix), prior.Scope != c.storeScope() || prior.Digest != c.idempotencyDigest()
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
 		// One that is still judged may be refused, and then it has answered nothing.
@@ -167,8 +167,8 @@ func (c *call) idempotencyDigest() string {
 	return digest(asked)
 }
 
-// scope is whose call this is.
-func (c *call) scope() store.Scope {
+// storeScope is whose call this is.
+func (c *call) storeScope() store.Scope {
 	return store.Scope{Principal: principalName(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
 }
 
@@ -299,7 +299,7 @@ func (c *call) toolView(entry *registry.Entry) Tool {
 func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*call, error) {
 	request.Inputs = nil
 	d := k.open(request, ModeCall, admission)
-	if d.run(ctx, pipeline[:1], false) {
+	if d.run(ctx, identify, false) {
 		return nil, d.calls[0].refused
 	}
 	return d.calls[0], nil

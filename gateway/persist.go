@@ -53,7 +53,7 @@ func (c *call) persist(ctx context.Context) (err error) {
 // started before.
 func (c *call) openInStore(ctx context.Context, key string) (prior *store.Call, err error) {
 	start := c.trace.start()
-	prior, err = c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.scope(), Key: key, Digest: c.idempotencyDigest()})
+	prior, err = c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()})
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return nil, refuseUnsaved(ctx, err)

@@ -23,28 +23,36 @@ type check struct {
 	waits bool
 }
 
-// pipeline is every check, in the order of the contract. Two stages have two
-// steps each: an identity that the model claims can only be looked at once the
-// completion was read, and whether a tool could ever be used here is asked
-// before anything of its schema is shown. What only the answer's own request rules
-// out is asked with the envelope.
-var pipeline = []check{
-	{stage: refusal.Identity, run: identifyCaller, waits: true},
-	{stage: refusal.Parse, run: readInput},
-	{stage: refusal.Identity, run: checkAgentClaim},
-	{stage: refusal.Parse, run: checkEnvelope},
-	{stage: refusal.Parse, run: checkConstraints},
-	{stage: refusal.Schema, run: findTool},
-	{stage: refusal.Permission, run: checkReach},
-	{stage: refusal.Schema, run: validateArguments},
-	{stage: refusal.Schema, run: checkAnswers},
-	{stage: refusal.Permission, run: checkPermission},
-	{stage: refusal.Rate, run: charge, takes: true, waits: true},
-	{stage: refusal.Workspace, run: checkWorkspace},
-	{stage: refusal.Project, run: checkProject},
-	{stage: refusal.Project, run: checkBoundary},
-	{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
-}
+// The pipeline is every check, in the order of the contract, as two lists. Each is run
+// whole: identify before anything of the input is looked at, judge after it. Between
+// the two stands idempotency (see Kernel.handle), the first write to the store: a call
+// whose key has been used before is not judged again.
+//
+// Two stages have two steps each: an identity that the model claims can only be looked
+// at once the completion was read, and whether a tool could ever be used here is asked
+// before anything of its schema is shown. The constraints of the request are checked
+// together with the envelope.
+var (
+	identify = []check{
+		{stage: refusal.Identity, run: identifyCaller, waits: true},
+	}
+	judge = []check{
+		{stage: refusal.Parse, run: readInput},
+		{stage: refusal.Identity, run: checkAgentClaim},
+		{stage: refusal.Parse, run: checkEnvelope},
+		{stage: refusal.Parse, run: checkConstraints},
+		{stage: refusal.Schema, run: findTool},
+		{stage: refusal.Permission, run: checkReach},
+		{stage: refusal.Schema, run: validateArguments},
+		{stage: refusal.Schema, run: checkAnswers},
+		{stage: refusal.Permission, run: checkPermission},
+		{stage: refusal.Rate, run: charge, takes: true, waits: true},
+		{stage: refusal.Workspace, run: checkWorkspace},
+		{stage: refusal.Project, run: checkProject},
+		{stage: refusal.Project, run: checkBoundary},
+		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
+	}
+)
 
 // finished tells whether no further check applies: a text is judged once it
 // was read.
@@ -70,13 +78,14 @@ func panicError(p any) error {
 	return fmt.Errorf("panic of type %T", p)
 }
 
-// run takes every input through the checks, one check after the other. At the
-// first that refuses any of them it ends, and gives back what was taken.
-func (d *Decision) run(ctx context.Context, checks []check, only bool) (refused bool) {
+// run takes every input through a whole list of checks, one check after the other. It
+// stops at the first check that refuses any input, and gives back what was taken. A dry
+// run leaves out the checks that take something.
+func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused bool) {
 	now := d.calls[0].kernel.deps.Now
 	before := now()
 	for _, check := range checks {
-		if check.takes && only {
+		if check.takes && dry {
 			continue
 		}
 		for _, c := range d.calls {

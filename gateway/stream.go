@@ -34,7 +34,7 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 	d := k.open(request, mode, admission)
 	c := d.calls[0]
 	c.stream = parser.NewStream(c.output())
-	if d.run(ctx, pipeline[:1], false) {
+	if d.run(ctx, identify, false) {
 		d.recordRest(ctx)
 		d.report()
 		return nil, c.refused
@@ -77,7 +77,7 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 		in.Truncated = in.Truncated || truncated
 		d.calls = append(d.calls, c.sibling(in))
 	}
-	d.run(ctx, pipeline[1:], false)
+	d.run(ctx, judge, false)
 	d.recordRest(ctx)
 	return d.report()
 }

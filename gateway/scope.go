@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// scope is where a request wants to act, looked up once, before any check. The errors
+// are reported by the checks of their stages, after the limits were charged.
+type scope struct {
+	workspaceErr error           // the workspace does not exist, or is not the caller's
+	projectErr   error           // the same of the project, or it does not list the agent
+	project      *policy.Project // nil with an error
+}
+
+// resolve looks up the workspace and the project of a subject.
+func (s *Config) resolve(subject Subject, p *identity.Principal) *scope {
+	var found scope
+	_, found.workspaceErr = s.Workspaces.Workspace(subject.Workspace)
+	if p != nil && subject.Workspace != p.Workspace {
+		found.workspaceErr = refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
+	}
+	if p != nil && !slices.Contains(p.Projects, subject.Project) {
+		found.projectErr = refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
+		return &found
+	}
+	found.project, found.projectErr = s.Workspaces.Project(subject.Agent, subject.Workspace, subject.Project)
+	return &found
+}
+
+// entered tells whether the call acts in the project that it names.
+func (s *scope) entered() bool {
+	return s != nil && s.workspaceErr == nil && s.projectErr == nil
+}
+
+var errNoScope = errors.New("the scope of the call was not resolved")
+
+// checkWorkspace is the stage workspace: it exists, and is the principal's.
+func checkWorkspace(_ context.Context, c *call) error {
+	if c.scope == nil {
+		return errNoScope
+	}
+	return c.scope.workspaceErr
+}
+
+// checkProject is the first step of the stage project: it is the principal's, is
+// in the workspace, and lists the agent.
+func checkProject(_ context.Context, c *call) error {
+	if c.scope == nil {
+		return errNoScope
+	}
+	c.project = c.scope.project
+	return c.scope.projectErr
+}
+
+// outsidePrincipal tells whether a request names a workspace or a project that is not
+// its principal's.
+func (c *call) outsidePrincipal() bool {
+	p, s := c.principal, c.subject
+	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
+}
