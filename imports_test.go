@@ -45,7 +45,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server":            {own: []string{"gateway", "identity", "internal/netx", "refusal"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/callback":          {own: []string{"gateway", "gateway/server", "internal/weburl", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":               {own: []string{"gateway", "gateway/server", "elicitation", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/native":            {own: []string{"gateway", "gateway/server", "parser", "refusal", "store", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/native":            {own: []string{"gateway", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/oxp":               {own: []string{"gateway", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/openai":            {own: []string{"gateway", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/go-json-experiment/json"}},
 	"configs":                   {own: []string{"identity", "internal/netx", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "registry/format", "telemetry", "tool", "upstream", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/go-json-experiment/json", "github.com/fsnotify/fsnotify"}},

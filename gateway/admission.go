@@ -106,7 +106,9 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 func (a *Admission) Handle(ctx context.Context, input Input, key string) Outcome {
 	if a.kernel == nil {
 		refused := notAdmitted()
-		return Outcome{Result: refusedResult(Report{}, refused), Refusal: refused, Status: refused.Status()}
+		o := Outcome{Refusal: refused, Status: refused.Status()}
+		o.setResult(refusedResult(Report{}, refused))
+		return o
 	}
 	request := a.request
 	request.Inputs = []Input{input}

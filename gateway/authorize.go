@@ -26,12 +26,15 @@ func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id st
 		return "", err
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
-	found, err := k.store.Get(ctx, id, principalName(c.principal))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	found, err := k.get(ctx, id, principalName(c.principal))
+	if errors.Is(err, store.ErrNotFound) {
+		return "", absent
+	}
+	if err != nil {
 		return "", refuseUnknown(ctx, err)
 	}
-	challenges := MetadataOf(&found).Challenges
-	if err != nil || nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
+	challenges := found.meta.Challenges
+	if nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}
 	tool, ok := c.config.Tools.LookupVersion(found.Task.Tool, found.Task.Version)

@@ -10,7 +10,6 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/store"
 )
 
 // call is one input on its way through the checks, with what they found.
@@ -44,11 +43,11 @@ type call struct {
 	started       time.Time   // when its judgement began
 	recorded      bool        // its decision is in the journal
 	opened        bool        // the store has it, as one that was not dispatched
-	stored        *store.Call // what the store has of it, where this is all that is known
+	stored        *storedCall // what the store has of it, where this is all that is known
 	priorAttempts int         // how often it was dispatched before
 	expired       bool        // its tool has not answered by the time that it had promised to
 	endedByOther  bool        // another has ended it before
-	metadata      []byte      // what is kept of its end beside the result
+	metadata      Metadata    // kept of its end beside the result
 	onEnded       func()      // is called once the store has said how it ended; may be nil
 	trace         *trace      // its span; nil where it is not traced
 

@@ -51,27 +51,27 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 		if err != nil {
 			return err
 		}
-		if k.isExpired(&call) {
-			k.expire(ctx, &call)
-			return k.recordDispute(ctx, &call, p, refuseNotWaiting(tooLate))
+		if k.isExpired(call) {
+			k.expire(ctx, call)
+			return k.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 		}
 		if call.Step == store.Ended {
-			return k.repeatedAnswer(ctx, &call, p)
+			return k.repeatedAnswer(ctx, call, p)
 		}
-		c := k.restore(&call)
+		c := k.restore(call)
 		if !k.endings.begin(c) {
-			if err := k.waitEnded(ctx, &call); err != nil {
+			if err := k.waitEnded(ctx, call); err != nil {
 				return err
 			}
 			continue
 		}
-		subscribed := a.Subscribed && k.events.begin(&call, k.deps.Now())
-		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}.encode()
+		subscribed := a.Subscribed && k.events.begin(call, k.deps.Now())
+		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
 		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
 		switch {
 		case c.endedByOther: // somebody was quicker, and that answer may have subscribed
 			if subscribed {
-				k.closeStale(ctx, &call)
+				k.closeStale(ctx, call)
 			}
 		case o.Pending:
 			if subscribed {
@@ -92,17 +92,17 @@ const tooLate = "the call has ended, or its time is over"
 
 // findPosted finds the call that a message is about, which must be the one that its
 // address stands for. What names another call or thread is written down.
-func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (store.Call, error) {
-	call, err := k.store.Find(ctx, p.CallID)
+func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
+	call, err := k.find(ctx, p.CallID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Call{}, refuseNotWaiting(notKept)
+		return nil, refuseNotWaiting(notKept)
 	case err != nil:
-		return store.Call{}, refuseUnknown(ctx, err)
+		return nil, refuseUnknown(ctx, err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
-		return store.Call{}, refuseNotWaiting("the call waits for no answer")
-	case p.ID != call.ID, p.Group != threadID(&call):
-		return store.Call{}, k.recordDispute(ctx, &call, p, refuseForeign())
+		return nil, refuseNotWaiting("the call waits for no answer")
+	case p.ID != call.ID, p.Group != threadID(call):
+		return nil, k.recordDispute(ctx, call, p, refuseForeign())
 	}
 	return call, nil
 }
@@ -110,7 +110,7 @@ func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (store.Call,
 // CallOwner names who made the call that a message is about; without credentials, its tool.
 // What names no call that is kept is not_found.
 func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
-	call, err := k.store.Find(ctx, callID)
+	call, err := k.find(ctx, callID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", refuseNotWaiting(notKept)
@@ -135,7 +135,7 @@ func refuseForeign() *refusal.Error {
 
 // threadID is the thread that a tool was told of: the call's own, or else the call by
 // itself is one.
-func threadID(call *store.Call) string {
+func threadID(call *storedCall) string {
 	if call.Task.Thread != "" {
 		return call.Task.Thread
 	}
@@ -157,8 +157,8 @@ func (c *call) callbackError(a CallbackResult) error {
 }
 
 // repeatedAnswer is what an answer is to a call that has ended.
-func (k *Kernel) repeatedAnswer(ctx context.Context, call *store.Call, p CallbackMessage) error {
-	switch MetadataOf(call).AnswerDigest {
+func (k *Kernel) repeatedAnswer(ctx context.Context, call *storedCall, p CallbackMessage) error {
+	switch call.meta.AnswerDigest {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
@@ -168,10 +168,10 @@ func (k *Kernel) repeatedAnswer(ctx context.Context, call *store.Call, p Callbac
 }
 
 // waitEnded waits for the end of a call that is being taken in here.
-func (k *Kernel) waitEnded(ctx context.Context, call *store.Call) error {
+func (k *Kernel) waitEnded(ctx context.Context, call *storedCall) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	_, err := k.waitFor(ctx, call.ID, call.Scope.Principal, func(call *store.Call) bool { return call.Step == store.Ended })
+	_, err := k.waitFor(ctx, call.ID, call.Scope.Principal, func(call *storedCall) bool { return call.Step == store.Ended })
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return refuseUnknown(ctx, err)
 	}
@@ -188,7 +188,7 @@ func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string)
 		if err != nil {
 			return err
 		}
-		if call.Step != store.Waiting || k.isExpired(&call) {
+		if call.Step != store.Waiting || k.isExpired(call) {
 			return refuseNotWaiting(tooLate)
 		}
 		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Metadata{AuthURL: url}.encode()); {
@@ -205,7 +205,7 @@ func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string)
 
 // recordDispute writes down what a tool has said of a call beside its one answer, and
 // returns how that is refused. Only its digest is kept.
-func (k *Kernel) recordDispute(ctx context.Context, call *store.Call, p CallbackMessage, refused *refusal.Error) error {
+func (k *Kernel) recordDispute(ctx context.Context, call *storedCall, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
 	if !k.disputes.add(call.ID) {
 		return refused

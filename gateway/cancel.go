@@ -24,39 +24,39 @@ const (
 // one that has ended, and returns the call as it stands then. The tool is told so
 // once, beside; an answer that comes later is ignored. A call that has ended stays as
 // it is; one that runs elsewhere cannot be called off.
-func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (store.Call, error) {
+func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (CallStatus, error) {
 	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
-		return store.Call{}, err
+		return CallStatus{}, err
 	}
 	principal := principalName(c.principal)
-	call, err := k.store.Get(ctx, id, principal)
+	call, err := k.get(ctx, id, principal)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
+		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
-		return store.Call{}, refuseUnknown(ctx, err)
-	case call.Step == store.Ended && MetadataOf(&call).Subscribed:
-		switch err := k.unsubscribe(context.WithoutCancel(ctx), &call, Metadata{}); {
+		return CallStatus{}, refuseUnknown(ctx, err)
+	case call.Step == store.Ended && call.meta.Subscribed:
+		switch err := k.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
 		case err == nil:
-			k.notifyCanceled(&call)
+			k.notifyCanceled(call)
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
-			return store.Call{}, refuseUnknown(ctx, err)
+			return CallStatus{}, refuseUnknown(ctx, err)
 		}
 		k.events.close(call.ID)
 	case call.Step == store.Waiting:
-		if err := k.cancelCall(context.WithoutCancel(ctx), &call); err != nil {
-			return store.Call{}, err
+		if err := k.cancelCall(context.WithoutCancel(ctx), call); err != nil {
+			return CallStatus{}, err
 		}
-		k.notifyCanceled(&call)
+		k.notifyCanceled(call)
 	case call.Step != store.Ended:
-		return store.Call{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
+		return CallStatus{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
 	}
 	return k.lookup(ctx, id, principal)
 }
 
 // cancelCall ends a call that waits, unless somebody does so.
-func (k *Kernel) cancelCall(ctx context.Context, call *store.Call) error {
+func (k *Kernel) cancelCall(ctx context.Context, call *storedCall) error {
 	c := k.restore(call)
 	if !k.endings.begin(c) {
 		return k.waitEnded(ctx, call)
@@ -72,7 +72,7 @@ func (k *Kernel) cancelCall(ctx context.Context, call *store.Call) error {
 }
 
 // notifyCanceled tells the tool of a call, where there is room for that.
-func (k *Kernel) notifyCanceled(call *store.Call) {
+func (k *Kernel) notifyCanceled(call *storedCall) {
 	engine, able := k.deps.Engine.(Canceller)
 	c := k.restore(call)
 	if !able || c.tool == nil || !c.callsBack() {

@@ -86,7 +86,7 @@ func (c *call) loadQuestions(ctx context.Context, state string) (*Asked, error) 
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	asking := c.trace.start()
-	prior, err := c.kernel.store.Get(ctx, state, principalName(c.principal))
+	prior, err := c.kernel.get(ctx, state, principalName(c.principal))
 	c.trace.storeStep(ctx, asking, err)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, refuseUnknownState()
@@ -94,11 +94,11 @@ func (c *call) loadQuestions(ctx context.Context, state string) (*Asked, error) 
 	if err != nil {
 		return nil, refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(err)
 	}
-	note := MetadataOf(&prior)
-	if prior.Step != store.Ended || note.Asked == nil || note.AskedCallDigest != c.questionDigest() || !c.mayStillAsk(note.Asked) {
+	meta := prior.meta
+	if prior.Step != store.Ended || meta.Asked == nil || meta.AskedCallDigest != c.questionDigest() || !c.mayStillAsk(meta.Asked) {
 		return nil, refuseUnknownState()
 	}
-	return note.Asked, nil
+	return meta.Asked, nil
 }
 
 // mayStillAsk tells whether the tool may ask now what it has asked: the operator may have

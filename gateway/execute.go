@@ -20,6 +20,8 @@ type Outcome struct {
 	// Result is the tool_result that the model reads, as one line of JSON; nil
 	// for a text, for a call that was handed over, and while the call is pending.
 	Result []byte
+	// Value is the same taken apart: whoever writes it in another form need not parse it.
+	Value wrapper.ToolResult
 	// Text is the completion, where it is text.
 	Text []byte
 	// Refusal is why there is no output, where there is none; nil too for an
@@ -105,7 +107,8 @@ func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Out
 			if o.Refusal == nil {
 				o.Refusal = first
 			}
-			o.Result, o.Status = refusedResult(r, o.Refusal), httpStatus(o.Refusal)
+			o.Status = httpStatus(o.Refusal)
+			o.setResult(refusedResult(r, o.Refusal))
 			if again := r.unanswered; again != nil {
 				o.addInputRequest(again.asked, again.dialogue.RequestState, again.dialogue)
 			}
@@ -125,14 +128,17 @@ const nothingDone = "Callgate failed before the call was handled. Nothing was ex
 // unknownState is said where Callgate failed in a way that it cannot name.
 const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
 
-func refusedResult(r Report, refused *refusal.Error) []byte {
+// setResult sets what the model reads.
+func (o *Outcome) setResult(result wrapper.ToolResult) { o.Result, o.Value = result.Line, result }
+
+func refusedResult(r Report, refused *refusal.Error) wrapper.ToolResult {
 	var name *string
 	if r.HasTool {
 		name = &r.Tool
 	}
 	result, err := wrapper.Refusal(name, refused)
 	if err != nil {
-		return nil // a refusal always encodes: it holds text and numbers
+		return wrapper.ToolResult{} // a refusal always encodes: it holds text and numbers
 	}
 	return result
 }
@@ -161,7 +167,9 @@ func (c *call) refuseUndispatched(ctx context.Context, refused *refusal.Error) O
 	c.recordNotRun(refused)
 	c.finishTrace(VerdictRefused, refused, audit.Failed, 0, nil)
 	r := Report{Tool: c.parsed.Name, HasTool: c.parsed.HasName}
-	return Outcome{CallID: c.id, Result: refusedResult(r, refused), Refusal: refused, Status: httpStatus(refused)}
+	o := Outcome{CallID: c.id, Refusal: refused, Status: httpStatus(refused)}
+	o.setResult(refusedResult(r, refused))
+	return o
 }
 
 // finish wraps what came back and concludes the call. The result goes to who
@@ -171,19 +179,21 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	returned := c.trace.start()
 	c.trace.add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
 	if err == nil {
-		o.Result, err = c.wrapGuarded(output)
+		var result wrapper.ToolResult
+		result, err = c.wrapGuarded(output)
+		o.setResult(result)
 		c.trace.step(string(refusal.Wrap), returned, err)
 	}
 	if err != nil {
 		o.Refusal = afterDispatch(err)
-		o.Result = refusedResult(Report{Tool: c.parsed.Name, HasTool: true}, o.Refusal)
+		o.setResult(refusedResult(Report{Tool: c.parsed.Name, HasTool: true}, o.Refusal))
 	}
 	o.Status = httpStatus(o.Refusal)
 	if o.Refusal != nil && len(output.Challenges) > 0 {
-		c.addMetadata(func(n *Metadata) { n.Challenges = output.Challenges })
+		c.metadata.Challenges = output.Challenges
 	}
 	if o.Refusal != nil && output.Asked != nil && c.stored == nil {
-		c.addMetadata(func(n *Metadata) { n.Asked, n.AskedCallDigest = output.Asked, c.questionDigest() })
+		c.metadata.Asked, c.metadata.AskedCallDigest = output.Asked, c.questionDigest()
 	}
 	o.applyMetadata(c.metadata, c.input.Dialogue)
 	r := c.record(audit.Ending)
@@ -210,7 +220,7 @@ func afterDispatch(err error) *refusal.Error {
 
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *call) wrapGuarded(output Output) (result []byte, err error) {
+func (c *call) wrapGuarded(output Output) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(panicError(p))
@@ -285,10 +295,10 @@ const maxResultDepth = 500
 
 // wrap is the stage wrap: the output is one strict JSON value, or text, and what
 // the tool's output schema says.
-func (c *call) wrap(output Output) ([]byte, error) {
+func (c *call) wrap(output Output) (wrapper.ToolResult, error) {
 	name := c.tool.Name()
 	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
-		return nil, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
 	}
 	invalid := func(cause error) error {
 		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.writtenName())).WithCause(cause)
@@ -297,26 +307,26 @@ func (c *call) wrap(output Output) ([]byte, error) {
 	if output.JSON {
 		var err error
 		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
-			return nil, invalid(err)
+			return wrapper.ToolResult{}, invalid(err)
 		}
 	} else if !utf8.Valid(output.Body) {
-		return nil, invalid(errors.New("the text is not UTF-8"))
+		return wrapper.ToolResult{}, invalid(errors.New("the text is not UTF-8"))
 	}
 	if faults := c.tool.EvaluateOutput(value); len(faults) > 0 {
 		// Where it is not met is not said: the names on the way there may be the tool's
 		// own words, which do not belong into a log.
-		return nil, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
+		return wrapper.ToolResult{}, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
 	}
-	wrap := func() ([]byte, error) { return wrapper.Text(name, string(output.Body)) }
+	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, string(output.Body)) }
 	if output.JSON {
-		wrap = func() ([]byte, error) { return wrapper.Result(name, output.Body) }
+		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, output.Body) }
 	}
 	result, err := wrap()
 	if err != nil {
-		return nil, invalid(err)
+		return wrapper.ToolResult{}, invalid(err)
 	}
 	if !output.JSON || wrapper.Wraps(output.Body) {
-		c.addMetadata(func(n *Metadata) { n.Wrapped = true })
+		c.metadata.Wrapped = true
 	}
 	return result, nil
 }

@@ -271,8 +271,8 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	done, err := k.Lookup(context.Background(), gateway.Request{}, o.CallID)
-	if err != nil || string(done.Answer.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
-		t.Errorf("got %s, %v", done.Answer.Result, err)
+	if err != nil || string(done.Result.Line) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
+		t.Errorf("got %s, %v", done.Result.Line, err)
 	}
 	if len(j.all()) != 2 {
 		t.Errorf("%d records", len(j.all()))

@@ -37,7 +37,7 @@ func BeginFeeds(each int, principals ...string) (got []int) {
 		n := 0
 		for i := range each {
 			id := fmt.Sprint(principal, " ", i)
-			if f.begin(&store.Call{ID: id, Scope: store.Scope{Principal: principal}}, time.Time{}) {
+			if f.begin(newStoredCall(store.Call{ID: id, Scope: store.Scope{Principal: principal}}), time.Time{}) {
 				n++
 			}
 		}
@@ -70,3 +70,6 @@ func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]t
 	}
 	return times
 }
+
+// MetadataOf is what a store keeps of a call beside its result.
+func MetadataOf(call *store.Call) Metadata { return decodeMetadata(call.Metadata) }

@@ -28,7 +28,7 @@ const (
 func (c *call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.kernel.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata,
+		Attempt: c.kernel.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.encodeEnding(),
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
@@ -70,14 +70,14 @@ func (c *call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 func (k *Kernel) newAttempt() string { return k.deps.Node + "/" + rand.Text() }
 
 // endedHere tells whether a call was ended by a process that writes this journal.
-func (k *Kernel) endedHere(call *store.Call) bool {
+func (k *Kernel) endedHere(call *storedCall) bool {
 	return call.Step == store.Ended && k.deps.Node != "" && strings.HasPrefix(call.FinishedBy(), k.deps.Node+"/")
 }
 
 // tryFinish asks the store once to end a call. Where it has said how that stands, it
 // has told; prior is the call where another has ended it before, whose the
 // outcome is then.
-func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *store.Call, told bool) {
+func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, told bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	k := c.kernel
@@ -91,7 +91,7 @@ func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.trace.storeStep(ctx, start, nil)
-		return &found, true
+		return newStoredCall(found), true
 	case err != nil && !errors.Is(err, store.ErrNotFound): // what the store does not have, nobody else ends
 		c.trace.storeStep(ctx, start, err)
 		return nil, false
@@ -107,7 +107,7 @@ func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 }
 
 // priorOutcome is the outcome of a call that another has ended.
-func (c *call) priorOutcome(ctx context.Context, prior *store.Call) Outcome {
+func (c *call) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
 	if c.stored == nil && c.kernel.markDelivered(ctx, prior) != nil {
 		c.finishTrace(VerdictCall, nil, "", 0, nil)
 		return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}

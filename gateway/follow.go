@@ -22,36 +22,38 @@ func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outc
 	principal := principalName(c.principal)
 	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(k.deps.Now()))
 	defer cancel()
-	call, err := k.waitFor(waiting, c.id, principal, func(call *store.Call) bool { return call.Step == store.Ended })
+	call, err := k.waitFor(waiting, c.id, principal, func(call *storedCall) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
-		if call, err = k.store.Get(ctx, c.id, principal); err == nil && k.isExpired(&call) {
-			k.expire(ctx, &call)
-			call, err = k.store.Get(ctx, c.id, principal)
+		if call, err = k.get(ctx, c.id, principal); err == nil && k.isExpired(call) {
+			k.expire(ctx, call)
+			call, err = k.get(ctx, c.id, principal)
 		}
 	}
-	if err != nil || call.Step != store.Ended || k.markDelivered(ctx, &call) != nil {
+	if err != nil || call.Step != store.Ended || k.markDelivered(ctx, call) != nil {
 		return o
 	}
-	return outcomeOf(&call, c.input.Dialogue)
+	return outcomeOf(call, c.input.Dialogue)
 }
 
 // outcomeOf is the outcome of a call that has ended, for a caller.
-func outcomeOf(call *store.Call, d *Dialogue) Outcome {
-	o := Outcome{CallID: call.ID, Result: call.Answer.Result, Status: call.Answer.Status, Refusal: refusalIn(call.Answer.Result)}
-	o.applyMetadata(call.Metadata, d)
+func outcomeOf(call *storedCall, d *Dialogue) Outcome {
+	result := call.result()
+	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
+	o.setResult(result)
+	o.applyMetadata(call.meta, d)
 	return o
 }
 
 // waitFor returns a principal's call once it is as it should be.
-func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*store.Call) bool) (store.Call, error) {
+func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
 	for {
 		watch, err := k.store.Watch(id)
 		if err != nil {
-			return store.Call{}, err
+			return nil, err
 		}
-		call, err := k.store.Get(ctx, id, principal)
-		if err != nil || fit(&call) {
+		call, err := k.get(ctx, id, principal)
+		if err != nil || fit(call) {
 			watch.Stop()
 			return call, err
 		}
@@ -59,7 +61,7 @@ func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*st
 		case <-watch.Changed:
 		case <-ctx.Done():
 			watch.Stop()
-			return store.Call{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 		watch.Stop()
 	}
@@ -86,25 +88,28 @@ func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follo
 	return &Follower{admission: &Admission{kernel: k, request: request, principal: principalName(c.principal)}, id: id}, nil
 }
 
-// Next returns the call as it stands, and from the second time on once it has
-// ended, or something else is noted of it. Its result, if it has one, is delivered by that, as by Lookup.
-func (f *Follower) Next(ctx context.Context) (store.Call, error) {
+// Next returns how the call stands: at once the first time, and later when it has
+// ended or its metadata has changed. A result is delivered by that, as by Lookup.
+func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 	k, principal := f.admission.kernel, f.admission.principal
 	if f.seen {
-		changed := func(call *store.Call) bool {
+		changed := func(call *storedCall) bool {
 			return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.metadata)
 		}
 		if _, err := k.waitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return store.Call{}, refuseFollow(ctx, err)
+			return CallStatus{}, refuseFollow(ctx, err)
 		}
 	}
 	f.seen = true
 	if _, err := k.admitRequest(ctx, f.admission.request, f.admission); err != nil {
-		return store.Call{}, err
+		return CallStatus{}, err
 	}
-	call, err := k.lookup(ctx, f.id, principal)
-	f.metadata = call.Metadata
-	return call, err
+	status, err := k.lookup(ctx, f.id, principal)
+	f.metadata = nil
+	if err == nil {
+		f.metadata = status.stored.Metadata
+	}
+	return status, err
 }
 
 // refuseFollow is the refusal for a call that cannot be waited for.

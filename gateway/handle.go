@@ -97,7 +97,8 @@ func (k *Kernel) claimKey(ctx context.Context, c *call, key string) (*Outcome, e
 	if err != nil || prior == nil {
 		return nil, err
 	}
-	answers, other := strings.HasPrefix(key, answerKeyPrefix), prior.Scope != c.storeScope() || prior.Digest != c.idempotencyDigest()
+	answers := strings.HasPrefix(key, answerKeyPrefix)
+	other := prior.Scope != c.storeScope() || prior.Digest != c.idempotencyDigest()
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
 		// One that is still judged may be refused, and then it has answered nothing.
@@ -112,15 +113,16 @@ func (k *Kernel) claimKey(ctx context.Context, c *call, key string) (*Outcome, e
 	if err := k.markDelivered(ctx, prior); err != nil {
 		return nil, err
 	}
-	o := Outcome{CallID: prior.ID, Result: prior.Answer.Result, Status: prior.Answer.Status, Replayed: true}
-	o.applyMetadata(prior.Metadata, c.input.Dialogue)
+	o := Outcome{CallID: prior.ID, Status: prior.Answer.Status, Replayed: true}
+	o.setResult(prior.result())
+	o.applyMetadata(prior.meta, c.input.Dialogue)
 	return &o, nil
 }
 
 // priorByID is the call of the same principal whose id a key is, or nil. An id that no
 // call has is a key as any other: it is told with the first answer, so that nobody
 // has it of a call that could still become one.
-func (c *call) priorByID(ctx context.Context, key string) (*store.Call, error) {
+func (c *call) priorByID(ctx context.Context, key string) (*storedCall, error) {
 	// A face may put a word of its own before a key.
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
@@ -128,14 +130,14 @@ func (c *call) priorByID(ctx context.Context, key string) (*store.Call, error) {
 	if !isID(key) {
 		return nil, nil
 	}
-	prior, err := c.kernel.store.Get(ctx, key, principalName(c.principal))
+	prior, err := c.kernel.get(ctx, key, principalName(c.principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, refuseUnsaved(ctx, err)
 	}
-	return &prior, nil
+	return prior, nil
 }
 
 func refuseUnsaved(ctx context.Context, cause error) error {
@@ -186,29 +188,32 @@ func principalName(p *identity.Principal) string {
 //
 // The result of a call that has ended is delivered by that: Delivered of the call
 // tells whether it was before.
-func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (store.Call, error) {
+func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (CallStatus, error) {
 	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
-		return store.Call{}, err
+		return CallStatus{}, err
 	}
 	return k.lookup(ctx, id, principalName(c.principal))
 }
 
 // lookup is Lookup for a principal that was let in.
-func (k *Kernel) lookup(ctx context.Context, id, principal string) (store.Call, error) {
-	call, err := k.store.Get(ctx, id, principal)
+func (k *Kernel) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
+	call, err := k.get(ctx, id, principal)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Call{}, refusal.New(refusal.NotFound, "There is no such call.")
+		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {
-		return store.Call{}, refuseUnknown(ctx, err)
+		return CallStatus{}, refuseUnknown(ctx, err)
 	}
-	return call, k.markDelivered(ctx, &call)
+	if err := k.markDelivered(ctx, call); err != nil {
+		return CallStatus{}, err
+	}
+	return call.status(), nil
 }
 
-// markDelivered notes that the result of a call, where there is one, enters its thread.
-// One of which that cannot be noted is not handed over.
-func (k *Kernel) markDelivered(ctx context.Context, call *store.Call) error {
+// markDelivered marks an ended call as delivered. With an error the result must not be
+// sent.
+func (k *Kernel) markDelivered(ctx context.Context, call *storedCall) error {
 	if call.Step != store.Ended || call.Delivered {
 		return nil
 	}

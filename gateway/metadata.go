@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 
-	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -41,35 +40,35 @@ type Challenge struct {
 	CheckURL string `json:"check_url,omitempty"`
 }
 
-// addMetadata adds to what is kept of the end of a call beside its result.
-func (c *call) addMetadata(add func(*Metadata)) {
-	n := MetadataOf(&store.Call{Metadata: c.metadata})
-	add(&n)
-	c.metadata = n.encode()
+// applyMetadata adds to an outcome what its caller is told beside the result. The caller
+// is asked only what it can answer.
+func (o *Outcome) applyMetadata(m Metadata, d *Dialogue) {
+	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
+	o.addInputRequest(m.Asked, o.CallID, d)
 }
 
-// applyMetadata takes from a note what goes with an outcome to a caller, which is asked only
-// what it can answer.
-func (o *Outcome) applyMetadata(note []byte, d *Dialogue) {
-	n := MetadataOf(&store.Call{Metadata: note})
-	o.Wrapped, o.Challenges = n.Wrapped, n.Challenges
-	o.addInputRequest(n.Asked, o.CallID, d)
-}
-
-// MetadataOf is what is known of a call; what cannot be read is nothing.
-func MetadataOf(call *store.Call) (n Metadata) {
-	if json.Unmarshal(call.Metadata, &n) != nil {
+// decodeMetadata reads the metadata of a stored call. What cannot be read is nothing.
+func decodeMetadata(b []byte) (m Metadata) {
+	if json.Unmarshal(b, &m) != nil {
 		return Metadata{}
 	}
-	return n
+	return m
 }
 
-// encode is the note as the store keeps it. What a tool asks stands in it as it was read,
-// and is no longer for that: it is read again once it is answered.
-func (n Metadata) encode() []byte {
-	b, err := wrapper.Marshal(n)
+// encode returns the metadata as the store keeps it. The questions of a tool stand in it
+// as they were read, and are read again once they are answered.
+func (m Metadata) encode() []byte {
+	b, err := wrapper.Marshal(m)
 	if err != nil {
-		return nil // a note always encodes: its one raw part was read
+		return nil // metadata always encodes: its one raw part was read
 	}
 	return b
+}
+
+// encodeEnding is encode for a call that ends, where no metadata at all is nil.
+func (m Metadata) encodeEnding() []byte {
+	if b := m.encode(); string(b) != "{}" {
+		return b
+	}
+	return nil
 }

@@ -326,7 +326,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 	}
 	for _, o := range o[1:] {
 		call, err := k.Lookup(ctx, gateway.Request{}, o.CallID)
-		if err != nil || call.State != store.Done || string(call.Answer.Result) != string(o.Result) || call.Answer.Status != 200 {
+		if err != nil || call.State != store.Done || string(call.Result.Line) != string(o.Result) || call.HTTPStatus != 200 {
 			t.Errorf("afterwards: %+v, %v", call, err)
 		}
 	}

@@ -24,9 +24,9 @@ func (c *call) markPending(ctx context.Context, output Output, start time.Time) 
 	err := c.storePending(ctx, until)
 	c.trace.storeStep(ctx, taken, err)
 	if errors.Is(err, store.ErrEnded) { // the answer came first
-		call, err := c.kernel.store.Find(context.WithoutCancel(ctx), c.id)
+		call, err := c.kernel.find(context.WithoutCancel(ctx), c.id)
 		if err == nil && call.Step == store.Ended {
-			return c.priorOutcome(context.WithoutCancel(ctx), &call)
+			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}
 	} else if err != nil {
 		c.kernel.pending.run(func() {
@@ -57,12 +57,12 @@ func refuseNotWaiting(why string) *refusal.Error {
 }
 
 // isExpired tells whether a call has waited for long enough.
-func (k *Kernel) isExpired(call *store.Call) bool {
+func (k *Kernel) isExpired(call *storedCall) bool {
 	return call.Step == store.Waiting && !k.deps.Now().Before(call.Until)
 }
 
 // expire ends a call whose tool has not answered in time, unless somebody does so.
-func (k *Kernel) expire(ctx context.Context, call *store.Call) {
+func (k *Kernel) expire(ctx context.Context, call *storedCall) {
 	if c := k.restore(call); k.endings.begin(c) {
 		c.expire(ctx)
 	}
@@ -104,7 +104,7 @@ func (e *endings) begin(c *call) bool {
 
 // restore is a call as the store has it: enough to write its outcome down, and,
 // where its tool is still what it was, to run it again.
-func (k *Kernel) restore(stored *store.Call) *call {
+func (k *Kernel) restore(stored *storedCall) *call {
 	state, t := k.config.Load(), &stored.Task
 	c := &call{
 		kernel: k, config: state, mode: ModeCall, id: stored.ID, stored: stored, started: stored.Opened, digest: t.Input,

@@ -51,15 +51,17 @@ func (c *call) persist(ctx context.Context) (err error) {
 
 // openInStore asks the store to keep the call, and returns the one that its key has
 // started before.
-func (c *call) openInStore(ctx context.Context, key string) (prior *store.Call, err error) {
+func (c *call) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
 	start := c.trace.start()
-	prior, err = c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()})
+	found, err := c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()})
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return nil, refuseUnsaved(ctx, err)
 	}
-	c.opened = prior == nil
-	return prior, nil
+	if c.opened = found == nil; c.opened {
+		return nil, nil
+	}
+	return newStoredCall(*found), nil
 }
 
 // markDispatched makes it durable that the tool is about to be called. With an error it

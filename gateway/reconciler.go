@@ -140,7 +140,7 @@ func (t *Reconciler) round(ctx context.Context) {
 	due, err := s.Expired(ctx, reconcileBatch)
 	t.noteError(err)
 	for _, call := range due {
-		c := t.kernel.restore(&call)
+		c := t.kernel.restore(newStoredCall(call))
 		if !t.kernel.endings.begin(c) {
 			continue
 		}

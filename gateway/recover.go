@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -99,7 +98,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	}
 	refused := refusal.From(refusal.Execute, refuseUnsaved(context.Background(), errors.New("ended before")))
 	e := store.Ending{State: store.Done, Attempt: k.newAttempt(), Answer: store.Answer{
-		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused), Status: refused.Status(),
+		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
 	}}
 	k.pending.run(func() {
 		for {
@@ -118,14 +117,14 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 // recordEnded writes down the outcomes of calls that have ended.
 func (t *Reconciler) recordEnded() {
 	for i := range t.ended {
-		t.recordOutcome(&t.ended[i], t.arguments[t.ended[i].ID])
+		t.recordOutcome(newStoredCall(t.ended[i]), t.arguments[t.ended[i].ID])
 	}
 	t.ended, t.arguments = nil, nil
 }
 
 // recordOutcome writes down the outcome of a call that has ended. Its arguments are not
 // kept by then.
-func (t *Reconciler) recordOutcome(call *store.Call, argumentsSHA256 string) {
+func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
 	k := t.kernel
 	c := k.restore(call)
 	r := c.record(audit.Ending)
@@ -137,8 +136,8 @@ func (t *Reconciler) recordOutcome(call *store.Call, argumentsSHA256 string) {
 }
 
 // storedOutcome is the outcome of a call as its answer tells it.
-func storedOutcome(call *store.Call) (audit.Outcome, refusal.Stage, refusal.Code) {
-	refused := refusalIn(call.Answer.Result)
+func storedOutcome(call *storedCall) (audit.Outcome, refusal.Stage, refusal.Code) {
+	refused := call.result().Refusal
 	switch {
 	case refused == nil:
 		return audit.Result, "", ""
@@ -148,35 +147,12 @@ func storedOutcome(call *store.Call) (audit.Outcome, refusal.Stage, refusal.Code
 	return auditOutcome(refused.Code), refused.Stage, refused.Code
 }
 
-// refusalIn is the refusal that a tool_result tells, or nil.
-func refusalIn(result []byte) *refusal.Error {
-	var answer struct {
-		Result struct {
-			Output struct {
-				Error *struct {
-					Stage   refusal.Stage `json:"stage"`
-					Code    refusal.Code  `json:"code"`
-					Message string        `json:"message"`
-				} `json:"error"`
-			} `json:"output"`
-		} `json:"tool_result"`
-	}
-	if err := json.Unmarshal(result, &answer); err != nil {
-		return refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
-	}
-	e := answer.Result.Output.Error
-	if e == nil {
-		return nil
-	}
-	return refusal.At(e.Stage, e.Code, e.Message)
-}
-
 // recoverCall sees to a call whose process has gone.
 func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a call that waits goes on waiting
 	}
-	c := t.kernel.restore(&call)
+	c := t.kernel.restore(newStoredCall(call))
 	roots, err := c.rerunnable()
 	if err != nil {
 		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
@@ -274,7 +250,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
 		asking, cancel := context.WithTimeout(ctx, storeWait)
 		defer cancel()
-		call, err := k.store.Find(asking, r.CallID)
+		call, err := k.find(asking, r.CallID)
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
@@ -283,8 +259,8 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
-		case k.endedHere(&call):
-			t.recordOutcome(&call, r.ArgumentsSHA256)
+		case k.endedHere(call):
+			t.recordOutcome(call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrNotFound)
 	})

@@ -194,7 +194,7 @@ func TestRecovery(t *testing.T) {
 					if err == nil {
 						t.Errorf("start %d: it is kept as %s", round, call.State)
 					}
-				case err != nil || call.State != c.want.state || call.Delivered != (round > 0 && call.Step == store.Ended):
+				case err != nil || call.State != c.want.state || call.Delivered != (round > 0 && call.Ended):
 					t.Errorf("start %d: %+v, %v", round, call, err)
 				}
 				if err := n.store.Close(); err != nil {
@@ -347,7 +347,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 	}
 	for i := range 3 {
 		call, err := n.Lookup(ctx, gateway.Request{}, o.CallID)
-		if err != nil || call.Delivered != (i > 0) || string(call.Answer.Result) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
+		if err != nil || call.Delivered != (i > 0) || string(call.Result.Line) != `{"tool_result":{"tool":"web.search","output":{"results":[]}}}` {
 			t.Errorf("look %d: %+v, %v", i, call, err)
 		}
 	}
@@ -421,7 +421,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		call, err := n.Lookup(ctx, gateway.Request{}, o.CallID)
-		if err != nil || call.State != c.state || !strings.Contains(string(call.Answer.Result), string(c.code)) {
+		if err != nil || call.State != c.state || !strings.Contains(string(call.Result.Line), string(c.code)) {
 			t.Errorf("%s: %+v, %v", name, call, err)
 		}
 	}

@@ -19,7 +19,7 @@ type Store interface {
 	Redispatch(ctx context.Context, id string) (attempt int, err error)
 	Defer(ctx context.Context, id string, until time.Time) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
-	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
+	SetMetadata(ctx context.Context, id string, at store.Step, was, metadata []byte) error
 	Settle(id string)
 	Drop(ctx context.Context, id string) error
 
@@ -74,8 +74,8 @@ func (s safeStore) Finish(ctx context.Context, id string, ending store.Ending) (
 	return call, err
 }
 
-func (s safeStore) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
-	return s.ask(func(of Store) error { return of.SetMetadata(ctx, id, at, was, note) })
+func (s safeStore) SetMetadata(ctx context.Context, id string, at store.Step, was, metadata []byte) error {
+	return s.ask(func(of Store) error { return of.SetMetadata(ctx, id, at, was, metadata) })
 }
 
 func (s safeStore) Settle(id string) {

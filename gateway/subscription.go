@@ -52,10 +52,10 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e Event) e
 	if err != nil {
 		return err
 	}
-	note := MetadataOf(&call)
-	active := call.Step == store.Ended && note.Subscribed
+	meta := call.meta
+	active := call.Step == store.Ended && meta.Subscribed
 	switch {
-	case !active && p.Digest != "" && note.LastEventDigest == p.Digest:
+	case !active && p.Digest != "" && meta.LastEventDigest == p.Digest:
 		// The store has it. Whoever put it there may not know that, so the feed may
 		// still be open: its followers read the event from the store when it ends.
 		k.events.close(call.ID)
@@ -66,47 +66,47 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e Event) e
 		return refuseNotWaiting(noSubscription)
 	}
 	if e.Final {
-		switch err := k.unsubscribe(ctx, &call, Metadata{LastEventDigest: p.Digest, LastEvent: &e}); {
+		switch err := k.unsubscribe(ctx, call, Metadata{LastEventDigest: p.Digest, LastEvent: &e}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return refuseNotWaiting(noSubscription)
 		case err != nil:
 			return refuseUnknown(ctx, err)
 		}
 	}
-	if k.events.publish(&call, e, p.Digest, k.deps.Now()) {
-		k.closeStale(ctx, &call)
+	if k.events.publish(call, e, p.Digest, k.deps.Now()) {
+		k.closeStale(ctx, call)
 	}
 	return nil
 }
 
 // closeStale stops the feed of a subscription that has ended since its call was read:
 // who ended it did not know this one.
-func (k *Kernel) closeStale(ctx context.Context, call *store.Call) {
+func (k *Kernel) closeStale(ctx context.Context, call *storedCall) {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	now, err := k.store.Find(ctx, call.ID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !MetadataOf(&now).Subscribed {
+	now, err := k.find(ctx, call.ID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !now.meta.Subscribed {
 		k.events.close(call.ID)
 	}
 }
 
 // unsubscribe ends the subscription of a call, with the last event of end or without
 // one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
-func (k *Kernel) unsubscribe(ctx context.Context, call *store.Call, end Metadata) error {
+func (k *Kernel) unsubscribe(ctx context.Context, call *storedCall, end Metadata) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	was := *call
+	was := call
 	for {
-		note := MetadataOf(&was)
-		note.Subscribed, note.LastEventDigest, note.LastEvent = false, end.LastEventDigest, end.LastEvent
-		err := k.store.SetMetadata(ctx, call.ID, store.Ended, was.Metadata, note.encode())
+		meta := was.meta
+		meta.Subscribed, meta.LastEventDigest, meta.LastEvent = false, end.LastEventDigest, end.LastEvent
+		err := k.store.SetMetadata(ctx, call.ID, store.Ended, was.Metadata, meta.encode())
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		if was, err = k.store.Find(ctx, call.ID); err != nil {
+		if was, err = k.find(ctx, call.ID); err != nil {
 			return err
 		}
-		if !MetadataOf(&was).Subscribed {
+		if !was.meta.Subscribed {
 			return store.ErrConflict
 		}
 	}
@@ -132,10 +132,10 @@ type feed struct {
 }
 
 // threadKey names the thread of a call, which is its principal's.
-func threadKey(call *store.Call) string { return call.Scope.Principal + "\x00" + threadID(call) }
+func threadKey(call *storedCall) string { return call.Scope.Principal + "\x00" + threadID(call) }
 
 // begin notes a subscription, unless its thread has enough of them.
-func (f *eventHub) begin(call *store.Call, now time.Time) bool {
+func (f *eventHub) begin(call *storedCall, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, of := range f.byCall {
@@ -150,7 +150,7 @@ func (f *eventHub) begin(call *store.Call, now time.Time) bool {
 }
 
 // feedFor is the feed of a call; nil where there is room for none.
-func (f *eventHub) feedFor(call *store.Call, now time.Time) *feed {
+func (f *eventHub) feedFor(call *storedCall, now time.Time) *feed {
 	if found := f.byCall[call.ID]; found != nil {
 		return found
 	}
@@ -210,7 +210,7 @@ func (f *eventHub) remember(id, digest string) {
 
 // publish tells those who follow, and keeps an event for those who come later; once.
 // It tells whether the subscription was not known here before, and is now.
-func (f *eventHub) publish(call *store.Call, e Event, digest string, now time.Time) (begun bool) {
+func (f *eventHub) publish(call *storedCall, e Event, digest string, now time.Time) (begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.Contains(f.digests[call.ID], digest) {
@@ -267,7 +267,7 @@ func (f *eventHub) close(id string) {
 // subscribe returns the events of a call, the latest that are kept first, and then as
 // they come. The channel ends with the subscription, or where who follows is too far
 // behind. Nil is a subscription that cannot be followed.
-func (f *eventHub) subscribe(call *store.Call, now time.Time) (events chan Event, stop func()) {
+func (f *eventHub) subscribe(call *storedCall, now time.Time) (events chan Event, stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := f.feedFor(call, now)

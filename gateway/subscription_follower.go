@@ -22,16 +22,17 @@ const rereadInterval = time.Second
 //
 // The channel ends with the subscription, or where the follower is too far behind; stop
 // is to be called at the end.
-func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), err error) {
-	if call.Step != store.Ended {
+func (f *Follower) Events(status CallStatus) (events <-chan Event, stop func(), err error) {
+	if !status.Ended || status.stored == nil {
 		return nil, func() {}, nil
 	}
 	k := f.admission.kernel
-	if note := MetadataOf(&call); !note.Subscribed {
-		return k.lastEvent(note), func() {}, nil
+	if !status.Metadata.Subscribed {
+		return k.lastEvent(status.Metadata), func() {}, nil
 	}
+	call := status.stored
 	// First register, then read: what ends the subscription from here on is seen.
-	feed, leave := k.events.subscribe(&call, k.deps.Now())
+	feed, leave := k.events.subscribe(call, k.deps.Now())
 	if feed == nil {
 		return nil, func() {}, refuseFollow(context.Background(), store.ErrFull)
 	}
@@ -59,12 +60,12 @@ func (f *Follower) Events(call store.Call) (events <-chan Event, stop func(), er
 
 // lastEvent is the channel of a subscription that has ended; nil where no event ended
 // it.
-func (k *Kernel) lastEvent(note Metadata) <-chan Event {
-	if note.LastEvent == nil {
+func (k *Kernel) lastEvent(meta Metadata) <-chan Event {
+	if meta.LastEvent == nil {
 		return nil
 	}
 	events := make(chan Event, 1)
-	events <- *note.LastEvent
+	events <- *meta.LastEvent
 	close(events)
 	return events
 }
@@ -95,14 +96,18 @@ func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
 func (s *subscriber) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	call, err := s.kernel.store.Find(ctx, s.id)
+	call, err := s.kernel.find(ctx, s.id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if note := MetadataOf(&call); err != nil || !note.Subscribed {
-		s.ended, s.last = true, note.LastEvent
-		s.kernel.events.close(s.id)
+	if err == nil && call.meta.Subscribed {
+		return nil
 	}
+	s.ended = true
+	if err == nil {
+		s.last = call.meta.LastEvent
+	}
+	s.kernel.events.close(s.id)
 	return nil
 }
 

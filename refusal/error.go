@@ -133,6 +133,37 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// UnmarshalJSON reads what MarshalJSON has written. The cause is never written, so it
+// is not read either.
+func (e *Error) UnmarshalJSON(b []byte) error {
+	type violation struct {
+		Code    Code   `json:"code"`
+		Path    string `json:"path"`
+		Offset  *int   `json:"offset"`
+		Message string `json:"message"`
+	}
+	var in struct {
+		Code         Code        `json:"code"`
+		Stage        Stage       `json:"stage"`
+		Message      string      `json:"message"`
+		Violations   []violation `json:"violations"`
+		DidYouMean   []string    `json:"did_you_mean"`
+		RetryAfterMS int64       `json:"retry_after_ms"`
+	}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*e = Error{Code: in.Code, Stage: in.Stage, Message: in.Message, DidYouMean: in.DidYouMean, RetryAfterMS: in.RetryAfterMS}
+	for _, v := range in.Violations {
+		offset := -1
+		if v.Offset != nil {
+			offset = *v.Offset
+		}
+		e.Violations = append(e.Violations, Violation{Code: v.Code, Path: v.Path, Offset: offset, Message: v.Message})
+	}
+	return nil
+}
+
 // order of codes among violations of one path.
 func rank(c Code) int {
 	switch c {

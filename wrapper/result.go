@@ -3,56 +3,119 @@ package wrapper
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/callgate/callgate/refusal"
 )
+
+// ToolResult is what a model reads of a call, beside the parts that it was made of, so
+// that no reader has to parse the line again.
+type ToolResult struct {
+	Line   []byte          // {"tool_result":{"tool":…,"output":…}}
+	Object json.RawMessage // the value of the member tool_result, as it stands in Line
+	Output json.RawMessage // its member output
+	// Refusal is the member error of Output; nil where the output is the tool's own.
+	Refusal *refusal.Error
+}
 
 // Result returns {"tool_result":{"tool":…,"output":…}} for the output of a
 // tool. The output must be valid JSON; one that is no object, or that has a
 // member "error", is wrapped as {"value":…}, so that output.error is always
 // Callgate's own.
-func Result(tool string, output json.RawMessage) ([]byte, error) {
+func Result(tool string, output json.RawMessage) (ToolResult, error) {
 	if !bare(output) {
 		wrapped, err := Marshal(struct {
 			Value json.RawMessage `json:"value"`
 		}{output})
 		if err != nil {
-			return nil, err
+			return ToolResult{}, err
 		}
 		output = wrapped
 	}
-	return marshalResult(&tool, output)
+	return newToolResult(&tool, output)
 }
 
 // Text returns the result of a tool that answered in text.
-func Text(tool, text string) ([]byte, error) {
+func Text(tool, text string) (ToolResult, error) {
 	quoted, err := Marshal(text)
 	if err != nil {
-		return nil, err
+		return ToolResult{}, err
 	}
 	return Result(tool, quoted)
 }
 
 // Refusal returns the result that tells a model why its completion was refused
 // or its call failed. tool is nil where no name was read.
-func Refusal(tool *string, refused *refusal.Error) ([]byte, error) {
+func Refusal(tool *string, refused *refusal.Error) (ToolResult, error) {
 	output, err := Marshal(struct {
 		Error *refusal.Error `json:"error"`
 	}{refused})
 	if err != nil {
-		return nil, err
+		return ToolResult{}, err
 	}
-	return marshalResult(tool, output)
+	r, err := newToolResult(tool, output)
+	r.Refusal = refused
+	return r, err
 }
 
-func marshalResult(tool *string, output json.RawMessage) ([]byte, error) {
-	type result struct {
-		Tool   *string         `json:"tool"`
-		Output json.RawMessage `json:"output"`
+const (
+	beforeTool   = `{"tool_result":{"tool":`
+	beforeOutput = `,"output":`
+	afterOutput  = `}}`
+	// beforeObject and afterObject enclose the value of the member tool_result.
+	beforeObject = `{"tool_result":`
+	afterObject  = `}`
+)
+
+// newToolResult builds the line from its two parts, each of which is JSON in which
+// nothing hides.
+func newToolResult(tool *string, output json.RawMessage) (ToolResult, error) {
+	name, err := Marshal(tool)
+	if err != nil {
+		return ToolResult{}, err
 	}
-	return Marshal(struct {
-		Result result `json:"tool_result"`
-	}{result{tool, output}})
+	if output, err = Marshal(output); err != nil {
+		return ToolResult{}, err
+	}
+	line := make([]byte, 0, len(beforeTool)+len(name)+len(beforeOutput)+len(output)+len(afterOutput))
+	line = append(append(line, beforeTool...), name...)
+	line = append(append(line, beforeOutput...), output...)
+	line = append(line, afterOutput...)
+	return ToolResult{Line: line, Object: objectOf(line), Output: output}, nil
+}
+
+// objectOf is the value of the member tool_result of a line.
+func objectOf(line []byte) json.RawMessage {
+	return line[len(beforeObject) : len(line)-len(afterObject)]
+}
+
+// Read takes a line apart that Result, Text or Refusal has made, such as one that was
+// stored.
+func Read(line []byte) (ToolResult, error) {
+	var parts struct {
+		Result struct {
+			Output json.RawMessage `json:"output"`
+		} `json:"tool_result"`
+	}
+	if err := json.Unmarshal(line, &parts); err != nil {
+		return ToolResult{}, err
+	}
+	if !bytes.HasPrefix(line, []byte(beforeObject)) || len(parts.Result.Output) == 0 {
+		return ToolResult{}, errors.New("found no tool_result with an output")
+	}
+	r := ToolResult{Line: line, Object: objectOf(line), Output: parts.Result.Output}
+	var members map[string]json.RawMessage // which compares names as they are, unlike a struct
+	if err := json.Unmarshal(r.Output, &members); err != nil {
+		return ToolResult{}, fmt.Errorf("the output is no object: %w", err)
+	}
+	if raw, refused := members["error"]; refused {
+		r.Refusal = new(refusal.Error)
+		if err := json.Unmarshal(raw, r.Refusal); err != nil {
+			return ToolResult{}, fmt.Errorf("output.error is no refusal: %w", err)
+		}
+	}
+	return r, nil
 }
 
 // Wraps tells whether Result would wrap an output, which is valid JSON.

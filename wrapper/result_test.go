@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
@@ -24,12 +25,12 @@ func TestResult(t *testing.T) {
 		"{\"a\":\"x\u202ey\U000e0041\"}":  `{"tool_result":{"tool":"a.b","output":{"a":"x\u202ey\udb40\udc41"}}}`,
 	} {
 		got, err := wrapper.Result("a.b", json.RawMessage(output))
-		if err != nil || string(got) != want {
-			t.Errorf("%s:\ngot  %s\nwant %s (%v)", output, got, want, err)
+		if err != nil || string(got.Line) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s (%v)", output, got.Line, want, err)
 		}
 	}
 	if got, err := wrapper.Result("a", json.RawMessage(`{"a":`)); err == nil {
-		t.Errorf("what is no JSON became %s", got)
+		t.Errorf("what is no JSON became %s", got.Line)
 	}
 }
 
@@ -40,8 +41,8 @@ func TestRefusal(t *testing.T) {
 		&name: `{"tool_result":{"tool":"web.search","output":{"error":{"code":"permission_denied","stage":"permission","message":"No.","retryable":false}}}}`,
 		nil:   `{"tool_result":{"tool":null,"output":{"error":{"code":"permission_denied","stage":"permission","message":"No.","retryable":false}}}}`,
 	} {
-		if got, err := wrapper.Refusal(tool, refused); err != nil || string(got) != want {
-			t.Errorf("got  %s\nwant %s (%v)", got, want, err)
+		if got, err := wrapper.Refusal(tool, refused); err != nil || string(got.Line) != want {
+			t.Errorf("got  %s\nwant %s (%v)", got.Line, want, err)
 		}
 	}
 }
@@ -70,15 +71,61 @@ func TestInjections(t *testing.T) {
 					Output map[string]string
 				} `json:"tool_result"`
 			}
-			d := json.NewDecoder(bytes.NewReader(got))
+			d := json.NewDecoder(bytes.NewReader(got.Line))
 			d.DisallowUnknownFields()
 			if err := d.Decode(&back); err != nil || d.More() {
-				t.Fatalf("%s: %v", got, err)
+				t.Fatalf("%s: %v", got.Line, err)
 			}
 			if back.Result.Tool != "web.search" || len(back.Result.Output) != 1 || back.Result.Output["value"] != said {
-				t.Fatalf("%q came back as %s", said, got)
+				t.Fatalf("%q came back as %s", said, got.Line)
 			}
 		}
 	}
 	t.Logf("%d injections", len(all))
+}
+
+// TestRead: what was made is read back as its parts, also where a tool's own member
+// differs from ours in its case alone.
+func TestRead(t *testing.T) {
+	name := "a.b"
+	refused := refusal.At(refusal.Schema, refusal.InvalidValue, "No <b>.")
+	refused.Violations = []refusal.Violation{
+		{Code: refusal.InvalidValue, Path: "/tool/arguments/x", Offset: 7, Message: "m"},
+		{Code: refusal.MissingArgument, Path: "/tool/arguments/y", Offset: -1, Message: "n"},
+	}
+	refused.DidYouMean, refused.RetryAfterMS = []string{"c.d"}, 5
+	failed, err := wrapper.Refusal(&name, refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nameless, err := wrapper.Refusal(nil, refusal.New(refusal.Internal, "m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := []wrapper.ToolResult{failed, nameless}
+	for _, output := range []string{`{"n":1}`, `{"Error":"mine"}`, `{"ERROR":{"code":"x"}}`, `{"error":1}`, ` [1, 2] `, `"\u202e"`} {
+		r, err := wrapper.Result(name, json.RawMessage(output))
+		if err != nil || r.Refusal != nil {
+			t.Fatalf("%s: %+v, %v", output, r.Refusal, err)
+		}
+		made = append(made, r)
+	}
+	for _, want := range made {
+		got, err := wrapper.Read(want.Line)
+		if err != nil {
+			t.Errorf("%s: %v", want.Line, err)
+			continue
+		}
+		if string(got.Line) != string(want.Line) || string(got.Object) != string(want.Object) || string(got.Output) != string(want.Output) || !reflect.DeepEqual(got.Refusal, want.Refusal) {
+			t.Errorf("got  %s, %s, %+v\nwant %s, %s, %+v", got.Object, got.Output, got.Refusal, want.Object, want.Output, want.Refusal)
+		}
+		if whole := `{"tool_result":` + string(want.Object) + `}`; whole != string(want.Line) {
+			t.Errorf("the object %s is not that of %s", want.Object, want.Line)
+		}
+	}
+	for _, bad := range []string{"", "{}", `{"tool_result":{}}`, `{"tool_result":{"tool":"a","output":1}}`, ` {"tool_result":{"tool":"a","output":{}}}`, `{"tool_result":{"tool":"a","output":{"error":"x"}}}`} {
+		if got, err := wrapper.Read([]byte(bad)); err == nil {
+			t.Errorf("%s was read as %+v", bad, got)
+		}
+	}
 }

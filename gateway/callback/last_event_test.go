@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/store"
 )
 
 // subscribed is a call that has ended, and whose tool tells of events.
@@ -41,7 +40,7 @@ func (c waiting) storedUnseen(body string, repeats int) {
 }
 
 // read lets somebody read a call, who has not asked for its events yet.
-func (w *world) read(c waiting) (*gateway.Follower, store.Call) {
+func (w *world) read(c waiting) (*gateway.Follower, gateway.CallStatus) {
 	w.t.Helper()
 	f, err := w.Kernel.Follow(context.Background(), gateway.Request{}, c.id)
 	if err != nil {
@@ -55,7 +54,7 @@ func (w *world) read(c waiting) (*gateway.Follower, store.Call) {
 }
 
 // events asks for the events of a call that was read.
-func (w *world) events(f *gateway.Follower, call store.Call) <-chan gateway.Event {
+func (w *world) events(f *gateway.Follower, call gateway.CallStatus) <-chan gateway.Event {
 	w.t.Helper()
 	events, stop, err := f.Events(call)
 	if err != nil {

@@ -101,7 +101,7 @@ func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
 	case o.Pending:
 		refused = refusal.New(refusal.OutcomeUnknown, fmt.Sprintf(
 			"The tool has taken the call and has not answered yet. Do not send the call again: what became of it is asked for by its id, %s.", o.CallID))
-		o.Result, _ = wrapper.Refusal(nil, refused) // it holds text
+		o.Value, _ = wrapper.Refusal(nil, refused) // it holds text
 	case refused == nil:
 	case refused.Code == refusal.UnknownTool:
 		return &response{fault: &rpcError{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
@@ -114,12 +114,12 @@ func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
 			return &response{fault: lacking}
 		}
 	}
-	output, err := toolOutput(o.Result)
-	if err != nil {
-		return &response{fault: refusalError(refusal.From(refusal.Wrap, err))}
+	output := o.Value.Output
+	if len(output) == 0 {
+		return &response{fault: refusalError(refusal.From(refusal.Wrap, errors.New("a result without an output")))}
 	}
 	result := object{"_meta": object{metaCallID: o.CallID}}
-	if isErrorOutput(output) {
+	if o.Value.Refusal != nil {
 		// No structuredContent: clients hold it against the tool's outputSchema even
 		// here, and throw the refusal away where it does not fit.
 		result["isError"], result["content"] = true, []object{textBlock(string(output))}
@@ -167,33 +167,6 @@ func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 		code: codeCapability, message: "The tool needs something of the client that it has not declared.",
 		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
 	}
-}
-
-// toolOutput is the output of a tool_result, as it was built.
-func toolOutput(result []byte) (json.RawMessage, error) {
-	var r struct {
-		Result struct {
-			Output json.RawMessage `json:"output"`
-		} `json:"tool_result"`
-	}
-	if err := json.Unmarshal(result, &r); err != nil {
-		return nil, err
-	}
-	if len(r.Result.Output) == 0 {
-		return nil, errors.New("a result without an output")
-	}
-	return r.Result.Output, nil
-}
-
-// isErrorOutput tells whether an output says why there is none. Its member error is always
-// Callgate's own.
-func isErrorOutput(output json.RawMessage) bool {
-	var members map[string]json.RawMessage // names are compared as they are
-	if json.Unmarshal(output, &members) != nil {
-		return true
-	}
-	_, has := members["error"]
-	return has
 }
 
 func textBlock(s string) object { return object{"type": "text", "text": s} }

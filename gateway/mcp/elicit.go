@@ -96,7 +96,7 @@ func failedOutcome(o gateway.Outcome, tool string, refused *refusal.Error) gatew
 	if err != nil {
 		refused = refusal.From(refusal.Wrap, err)
 	}
-	return gateway.Outcome{CallID: o.CallID, Result: result, Refusal: refused, Status: refused.Status()}
+	return gateway.Outcome{CallID: o.CallID, Result: result.Line, Value: result, Refusal: refused, Status: refused.Status()}
 }
 
 // roundTrip is one time that a client is asked.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -39,25 +39,20 @@ func (f *Face) answer(c *gin.Context, status int, value any) {
 }
 
 // result writes a tool_result, with the request's id beside it.
-func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result []byte) {
+func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result wrapper.ToolResult) {
 	if id == nil {
-		c.Data(status, contentJSON, append(append([]byte(nil), result...), '\n'))
+		c.Data(status, contentJSON, append(bytes.Clone(result.Line), '\n'))
 		return
 	}
-	var a acted
-	if err := json.Unmarshal(result, &a); err != nil {
-		Refuse(c, refusal.From(refusal.Wrap, err))
-		return
-	}
-	a.ID = id
-	f.answer(c, status, a)
+	f.answer(c, status, acted{ID: id, Result: result.Object})
 }
 
 // Refuse answers in the shape that models read.
 func Refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
-	body, err := wrapper.Refusal(nil, refused)
+	result, err := wrapper.Refusal(nil, refused)
+	body := result.Line
 	if err != nil {
 		body = []byte(`{}`) // a refusal always encodes: it holds text and numbers
 	}
@@ -67,8 +62,8 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 
 // state is how a call stands.
 type state struct {
-	CallID string      `json:"call_id"`
-	State  store.State `json:"state"`
+	CallID string            `json:"call_id"`
+	State  gateway.CallState `json:"state"`
 	// Delivered tells whether the result was given before: then it is not to enter
 	// its thread again.
 	Delivered *bool           `json:"delivered,omitempty"`
@@ -90,25 +85,17 @@ type challenge struct {
 	URL string `json:"url"` // where a person goes
 }
 
-// authorization is the state of a call that waits for a person.
-const authorization store.State = "authorization"
-
-func stateOf(call store.Call) (state, error) {
-	note := gateway.MetadataOf(&call)
-	s := state{CallID: call.ID, State: call.State, Display: note.Display, Subscription: note.Subscribed}
-	if call.Step == store.Waiting && note.AuthURL != "" {
-		s.State, s.AuthURL = authorization, note.AuthURL
+func stateOf(call gateway.CallStatus) state {
+	meta := call.Metadata
+	s := state{CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
+	if call.State == gateway.StateAuthorization {
+		s.AuthURL = meta.AuthURL
 	}
-	for _, c := range note.Challenges {
+	for _, c := range meta.Challenges {
 		s.Challenges = append(s.Challenges, challenge{c.ID, c.URL})
 	}
-	if call.Answer.Result == nil {
-		return s, nil
+	if call.Ended {
+		s.Result, s.Delivered = call.Result.Object, &call.Delivered
 	}
-	var a acted
-	if err := json.Unmarshal(call.Answer.Result, &a); err != nil {
-		return s, err
-	}
-	s.Result, s.Delivered = a.Result, &call.Delivered
-	return s, nil
+	return s
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -46,7 +45,7 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 	c.Header("Cache-Control", "no-cache")
 	c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
 	c.Status(http.StatusOK)
-	for f.event(c, call) && call.Step != store.Ended {
+	for f.event(c, call) && !call.Ended {
 		if call, err = f.next(c, follower); err != nil {
 			if ctx.Err() == nil {
 				server.LogRefusal(c, refusal.From(refusal.Request, err))
@@ -54,14 +53,14 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 			return
 		}
 	}
-	if call.Step == store.Ended && ctx.Err() == nil {
+	if call.Ended && ctx.Err() == nil {
 		f.subscription(c, follower, call)
 	}
 }
 
 // subscription passes on what the tool of a call tells of, where it does, until that
 // ends.
-func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call store.Call) {
+func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call gateway.CallStatus) {
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
@@ -95,9 +94,9 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call sto
 }
 
 // next waits until a call stands otherwise, and keeps the stream alive meanwhile.
-func (f *Face) next(c *gin.Context, follower *gateway.Follower) (store.Call, error) {
+func (f *Face) next(c *gin.Context, follower *gateway.Follower) (gateway.CallStatus, error) {
 	type answer struct {
-		call store.Call
+		call gateway.CallStatus
 		err  error
 	}
 	ctx, cancel := context.WithCancel(c.Request.Context())
@@ -128,16 +127,13 @@ func (f *Face) next(c *gin.Context, follower *gateway.Follower) (store.Call, err
 }
 
 // event writes how a call stands.
-func (f *Face) event(c *gin.Context, call store.Call) (written bool) {
-	state, err := stateOf(call)
-	if err == nil {
-		var data []byte
-		if data, err = wrapper.Marshal(state); err == nil {
-			return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
-		}
+func (f *Face) event(c *gin.Context, call gateway.CallStatus) (written bool) {
+	data, err := wrapper.Marshal(stateOf(call))
+	if err != nil {
+		server.LogRefusal(c, refusal.From(refusal.Wrap, err))
+		return false
 	}
-	server.LogRefusal(c, refusal.From(refusal.Wrap, err))
-	return false
+	return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
 }
 
 func write(c *gin.Context, event []byte) error {

@@ -21,7 +21,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/store"
 )
 
 // Options are what a face works with.
@@ -93,7 +92,7 @@ func (f *Face) calls(c *gin.Context, a asked) {
 		text := string(o.Text)
 		f.answer(c, o.Status, acted{ID: a.id, Text: &text})
 	default:
-		f.result(c, o.Status, a.id, o.Result)
+		f.result(c, o.Status, a.id, o.Value)
 	}
 }
 
@@ -108,18 +107,13 @@ func (f *Face) cancel(c *gin.Context, a server.Request) {
 }
 
 // stands answers with how a call stands.
-func (f *Face) stands(c *gin.Context, call store.Call, err error) {
+func (f *Face) stands(c *gin.Context, call gateway.CallStatus, err error) {
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return
 	}
 	c.Header(server.HeaderCallID, call.ID)
-	s, err := stateOf(call)
-	if err != nil {
-		Refuse(c, refusal.From(refusal.Wrap, err))
-		return
-	}
-	f.answer(c, http.StatusOK, s)
+	f.answer(c, http.StatusOK, stateOf(call))
 }
 
 func (f *Face) tools(c *gin.Context, a server.Request) {

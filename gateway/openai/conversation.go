@@ -141,15 +141,15 @@ func (m *message) prependText(before string) {
 
 // wrapResult is what the model reads of a tool that the application ran.
 func wrapResult(name, said string) (string, error) {
-	wrap := func() ([]byte, error) { return wrapper.Text(name, said) }
+	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, said) }
 	if raw := []byte(said); !tooManyMembers(raw) && parser.CheckValue(raw, maxDepth) == nil {
-		wrap = func() ([]byte, error) { return wrapper.Result(name, []byte(said)) }
+		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(said)) }
 	}
-	line, err := wrap()
+	result, err := wrap()
 	if err != nil {
 		return "", refusal.From(refusal.Wrap, err)
 	}
-	return string(line), nil
+	return string(result.Line), nil
 }
 
 // callText is a call in the call language.

@@ -79,7 +79,8 @@ func (f *failure) body() []byte {
 		code := string(f.refused.Code)
 		d = details{Message: f.refused.Message, Type: errorType(f.status()), Param: nullable(f.param), Code: &code, Callgate: f.result}
 		if d.Callgate == nil {
-			d.Callgate, _ = wrapper.Refusal(nil, f.refused) // it holds text and numbers
+			result, _ := wrapper.Refusal(nil, f.refused) // it holds text and numbers
+			d.Callgate = result.Line
 		}
 	}
 	body, err := wrapper.Marshal(map[string]details{"error": d})

@@ -125,7 +125,7 @@ func outcomeText(o gateway.Outcome, tool string) []byte {
 	// The tool has taken the call, and answers somebody else later.
 	refused := refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s has taken the call and has not answered yet. Do not send the call again.", tool))
 	result, _ := wrapper.Refusal(&tool, refused) // it holds text
-	return result
+	return result.Line
 }
 
 var errPanicked = errors.New("what was waited for broke off")

@@ -2,7 +2,6 @@ package oxp
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -142,18 +141,18 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o gateway.Outcome, took t
 		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: pendingError(own)})
 		return
 	}
-	value, said, err := splitResult(o)
-	if err != nil {
-		f.refuse(c, refusal.From(refusal.Wrap, err))
-		return
-	}
-	if said == nil {
+	failed := o.Value.Refusal
+	if failed == nil {
+		value, err := toolValue(o)
+		if err != nil {
+			f.refuse(c, refusal.From(refusal.Wrap, err))
+			return
+		}
 		f.write(c, http.StatusOK, success{CallID: id, Duration: duration, Success: true, Value: value})
 		return
 	}
-	var code refusal.Code
-	var stage refusal.Stage
-	if err := errors.Join(json.Unmarshal(said["code"], &code), json.Unmarshal(said["stage"], &stage)); err != nil {
+	said, err := membersOf(failed)
+	if err != nil {
 		f.refuse(c, refusal.From(refusal.Wrap, err))
 		return
 	}
@@ -161,37 +160,32 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o gateway.Outcome, took t
 	case len(o.Challenges) > 0:
 		said.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
 		f.write(c, http.StatusBadRequest, said)
-	case wasExecuted(code, stage):
-		_, later := said["retry_after_ms"]
-		said.set("can_retry", later || code == refusal.CallInProgress)
+	case wasExecuted(failed.Code, failed.Stage):
+		said.set("can_retry", failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress)
 		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: said})
 	default:
-		f.writeError(c, code, stage, said)
+		f.writeError(c, failed.Code, failed.Stage, said)
 	}
 }
 
-// splitResult takes a result apart: the tool's own value, or the members of a refusal.
-func splitResult(o gateway.Outcome) (value json.RawMessage, said members, err error) {
-	var r struct {
-		Result struct {
-			Output json.RawMessage `json:"output"`
-		} `json:"tool_result"`
-	}
-	if err := json.Unmarshal(o.Result, &r); err != nil {
-		return nil, nil, err
+// toolValue is the tool's own value.
+func toolValue(o gateway.Outcome) (json.RawMessage, error) {
+	if !o.Wrapped {
+		return o.Value.Output, nil
 	}
 	var output members
-	if err := json.Unmarshal(r.Result.Output, &output); err != nil {
-		return nil, nil, err
+	err := json.Unmarshal(o.Value.Output, &output)
+	return output["value"], err
+}
+
+// membersOf are the members of a refusal, as a model reads them.
+func membersOf(refused *refusal.Error) (said members, err error) {
+	raw, err := wrapper.Marshal(refused)
+	if err != nil {
+		return nil, err
 	}
-	if raw, refused := output["error"]; refused {
-		err := json.Unmarshal(raw, &said)
-		return nil, said, err
-	}
-	if o.Wrapped {
-		return output["value"], nil, nil
-	}
-	return r.Result.Output, nil, nil
+	err = json.Unmarshal(raw, &said)
+	return said, err
 }
 
 // pendingError is the error of a call whose tool will answer later. Whoever has given it

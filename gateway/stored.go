@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// storedCall is a call as the store has it, with its metadata decoded once.
+type storedCall struct {
+	store.Call
+	meta Metadata
+}
+
+func newStoredCall(call store.Call) *storedCall {
+	return &storedCall{Call: call, meta: decodeMetadata(call.Metadata)}
+}
+
+// get returns a principal's call; find returns the call of anybody.
+func (k *Kernel) get(ctx context.Context, id, principal string) (*storedCall, error) {
+	call, err := k.store.Get(ctx, id, principal)
+	if err != nil {
+		return nil, err
+	}
+	return newStoredCall(call), nil
+}
+
+func (k *Kernel) find(ctx context.Context, id string) (*storedCall, error) {
+	call, err := k.store.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newStoredCall(call), nil
+}
+
+// result is what the model reads of a call that has ended.
+func (s *storedCall) result() wrapper.ToolResult {
+	result, err := wrapper.Read(s.Answer.Result)
+	if err == nil {
+		return result
+	}
+	refused := refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
+	result, _ = wrapper.Refusal(&s.Task.Tool, refused) // it holds text
+	return result
+}
+
+// CallState is how a call stands, as it is said on the wire.
+type CallState = store.State
+
+// The states of a call.
+const (
+	StatePending = store.Pending // it runs, or its tool answers later
+	StateDone    = store.Done
+	StateUnknown = store.Unknown // it has ended, and its outcome is not known
+	// StateAuthorization is a pending call whose tool waits for a person, who has to
+	// open Metadata.AuthURL.
+	StateAuthorization CallState = "authorization"
+)
+
+// CallStatus is how a call stands, as its principal may know it.
+type CallStatus struct {
+	ID    string
+	State CallState
+	Ended bool
+	// Delivered tells that the result was given before: then it is not to enter its
+	// thread again.
+	Delivered bool
+	// Result is what the model reads of it, and HTTPStatus goes with that. Until the
+	// call has ended there is none.
+	Result     wrapper.ToolResult
+	HTTPStatus int
+	Metadata   Metadata
+
+	stored *storedCall
+}
+
+func (s *storedCall) status() CallStatus {
+	status := CallStatus{ID: s.ID, State: s.State, Ended: s.Step == store.Ended, Metadata: s.meta, stored: s}
+	switch {
+	case s.Step == store.Waiting && s.meta.AuthURL != "":
+		status.State = StateAuthorization
+	case status.Ended:
+		status.Delivered, status.Result, status.HTTPStatus = s.Delivered, s.result(), s.Answer.Status
+	}
+	return status
+}
