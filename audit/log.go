@@ -218,7 +218,7 @@ func (l *Log) resume(dir string) error {
 		t.link, err = newestLink(dir)
 	}
 	l.truncated = torn
-	l.writer = writer{tail: t, file: f, before: t.link}
+	l.writer = writer{tail: t, file: f, before: t.link, pauses: newPauses()}
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
 		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))
 	}

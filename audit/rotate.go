@@ -36,7 +36,8 @@ func (l *Log) rotate() error {
 	}
 	// All that was written is synced: closing has nothing to say about it.
 	_ = guard(w.file.Close)
-	w.file, w.pause = nil, 0
+	w.file = nil
+	w.pauses.Reset()
 	w.tail, w.before, w.needsCreate = tail{link: w.link}, w.link, true
 	l.signer.signFileEnd(w.link)
 	err := l.reopen()

@@ -136,13 +136,14 @@ func (s *signer) signal() {
 
 func (s *signer) run() {
 	defer close(s.done)
-	var pause time.Duration // after a failure
+	pauses := newPauses()
+	failing := false
 	var again <-chan time.Time
 	for {
 		over := false
 		select {
 		case <-s.wake:
-			if pause > 0 {
+			if failing {
 				continue // the attempt after the pause will see it
 			}
 		case <-again:
@@ -154,14 +155,17 @@ func (s *signer) run() {
 			s.left = errors.Join(err, guard(s.store.close))
 			return
 		}
-		if again = nil; err != nil {
-			if pause == 0 {
+		again = nil
+		switch {
+		case err != nil:
+			if !failing {
 				s.opts.reportDegraded(Checkpoints, err)
 			}
-			pause = min(max(minPause, 2*pause), maxPause)
-			wait = pause
-		} else if pause > 0 {
-			pause = 0
+			failing = true
+			wait = pauses.NextBackOff()
+		case failing:
+			failing = false
+			pauses.Reset()
 			s.opts.reportDegraded(Checkpoints, nil)
 		}
 		if wait > 0 {

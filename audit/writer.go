@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 const (
@@ -27,10 +29,10 @@ const (
 type writer struct {
 	tail      // the last confirmed record, and the length of the file with it
 	file file // nil while what stands behind the tail is in doubt
-	// cause, retryAt and pause belong to the doubt.
+	// cause, retryAt and pauses belong to the doubt.
 	cause   error
 	retryAt time.Time
-	pause   time.Duration
+	pauses  backoff.ExponentialBackOff
 	buf     []byte
 
 	before      link      // the one that the file's first record follows
@@ -231,7 +233,8 @@ func (w *writer) truncate() error {
 func (l *Log) recoverFile(cause error) error {
 	w := &l.writer
 	f := w.file
-	w.file, w.cause, w.pause, w.retryAt = nil, cause, 0, time.Time{}
+	w.file, w.cause, w.retryAt = nil, cause, time.Time{}
+	w.pauses.Reset()
 	// What Close says of a file in doubt adds nothing to the doubt.
 	_ = guard(f.Close)
 	if err := guard(l.reopen); err != nil {
@@ -245,8 +248,7 @@ func (l *Log) recoverFile(cause error) error {
 // off what stands behind it.
 func (l *Log) reopen() (err error) {
 	w := &l.writer
-	w.pause = min(max(minPause, 2*w.pause), maxPause)
-	w.retryAt = l.opts.Now().Add(w.pause)
+	w.retryAt = l.opts.Now().Add(w.pauses.NextBackOff())
 	flags := writeFlags
 	if w.needsCreate {
 		flags |= os.O_CREATE
@@ -256,7 +258,8 @@ func (l *Log) reopen() (err error) {
 		return err
 	}
 	again := *w
-	again.file, again.cause, again.retryAt, again.pause, again.needsCreate = f, nil, time.Time{}, 0, false
+	again.file, again.cause, again.retryAt, again.needsCreate = f, nil, time.Time{}, false
+	again.pauses.Reset()
 	if err := guard(func() error { return again.settle(l.path, w.needsCreate) }); err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -312,4 +315,10 @@ func guard(do func() error) (err error) {
 		}
 	}()
 	return do()
+}
+
+// newPauses are the pauses between attempts to write again after a failure. They
+// double, without randomness: one process writes a file.
+func newPauses() backoff.ExponentialBackOff {
+	return backoff.ExponentialBackOff{InitialInterval: minPause, Multiplier: 2, MaxInterval: maxPause}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 const (
@@ -98,22 +100,21 @@ func (r *Redis) maintain() {
 			}
 		}
 		r.reportChange(false)
-		pause := minPause
+		pauses := backoff.ExponentialBackOff{InitialInterval: minPause, Multiplier: 2, MaxInterval: maxPause}
 		if r.options.Clock().Sub(began) < maxPause {
-			pause = maxPause // it comes and goes
+			pauses.InitialInterval = maxPause // it comes and goes
 		}
 		for {
 			select {
 			case <-r.ctx.Done():
 				return
-			case <-time.After(r.jitter(pause)):
+			case <-time.After(r.jitter(pauses.NextBackOff())):
 			}
 			_, err := r.connect(r.ctx)
 			if err == nil {
 				break
 			}
 			r.updateCause(err)
-			pause = min(2*pause, maxPause)
 		}
 		began = r.options.Clock()
 		r.reportChange(true)
