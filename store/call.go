@@ -21,35 +21,34 @@
 //
 // # What is durable, and when
 //
-// What an opened call loses in a crash is nothing: it has done nothing, so its
-// key may start another. File therefore keeps opened calls in memory, and so
-// does Redis those without a key. Dispatch, Again, Pend, Note, Finish and
-// Deliver are on disk when they return nil. Settle, Drop and Sweep may be lost in a crash,
-// which costs work and breaks no promise: what was not settled is looked up in
-// the audit log, what was not swept is swept again.
+// An opened call has had no effect, so losing it in a crash is safe: its key may
+// start another call. File therefore keeps opened calls in memory, and Redis those
+// without a key. Dispatch, Redispatch, Defer, SetMetadata, Finish and Deliver are on
+// disk when they return nil. Settle, Drop and Sweep may be lost in a crash, which
+// costs work and breaks no promise: calls that were not settled are looked up in the
+// audit log, calls that were not swept are swept again.
 //
 // A transition that could not be made durable in time is refused with
-// ErrUnavailable, and then it may be known, later, to have happened all the
-// same. Of Dispatch this is undone, or, after a crash, looks like a call whose
-// outcome is not known; its tool was never called. Finish is to be repeated with
-// the same attempt until it is told.
+// ErrUnavailable. It may still turn out to have happened. Such a Dispatch is undone
+// or, after a crash, looks like a call whose outcome is unknown; its tool was never
+// called. Repeat Finish with the same attempt until it returns another result.
 //
 // # After a crash
 //
-// Recover gives the calls without an outcome whose process has gone, each to
-// exactly one process. A dispatched one has perhaps acted: it ends as unknown,
-// or, where its effect is read or idempotent, is dispatched again after Again,
-// which refuses every other. A waiting one goes on waiting: any process may
-// finish it. Opened ones are dropped. Owed gives the calls that have ended and
-// whose outcome may not stand in the audit log.
+// Recover returns the calls without an outcome whose process has ended, each to
+// exactly one process. A dispatched call has perhaps had its effect: it ends as
+// unknown or, where its effect is read or idempotent, may be dispatched once more
+// with Redispatch, which refuses every other. A waiting call goes on waiting: any
+// process may finish it. Opened calls are dropped. Unsettled returns the calls that
+// have ended and whose outcome may be missing from the audit log.
 //
 // # Bounds
 //
-// A store keeps so many calls and bytes, and so many of one principal, so that
-// none can fill it for the others. Calls that have ended and have no key make
-// room, the oldest first; nothing else does: a store that is full of what must
-// be kept refuses new calls with ErrFull. A pending call is never given up. The
-// bytes of calls in flight come on top: no call in flight fails for want of room.
+// A store bounds the calls and bytes that it keeps, in all and for each principal,
+// so that no principal can fill it for the others. Only calls that have ended and
+// have no key are evicted, the oldest first. A store that is full of other calls
+// refuses new ones with ErrFull; it never evicts a pending call. The bytes of calls
+// in flight come on top: no call in flight fails for lack of room.
 package store
 
 import (
@@ -60,26 +59,26 @@ import (
 // Retention is how long a call is kept after it has ended.
 const Retention = 24 * time.Hour
 
-// Scope is whose calls those of a key are.
+// Scope says whose calls a key identifies.
 type Scope struct{ Principal, Workspace, Project string }
 
-// State is what is said of a call on the wire.
+// State is how the state of a call is named on the wire.
 type State string
 
-// The states, as they stand on the wire.
+// The states, in the words of the wire.
 const (
-	Pending State = "pending" // it runs, or its tool answers later
+	Pending State = "pending" // it is running, or its tool answers later
 	Done    State = "done"
-	Unknown State = "unknown" // it has ended, and its outcome is not known
+	Unknown State = "unknown" // it has ended, and its outcome is unknown
 )
 
-// Step is how far a call has come.
+// Step is how far a call has got.
 type Step string
 
 // The steps, in their order.
 const (
-	Opened     Step = "opened"     // it is judged
-	Dispatched Step = "dispatched" // its tool may act
+	Opened     Step = "opened"     // it is being judged
+	Dispatched Step = "dispatched" // its tool may have acted
 	Waiting    Step = "waiting"    // its tool answers later
 	Ended      Step = "ended"
 )
@@ -104,52 +103,52 @@ type Call struct {
 	Scope Scope
 	// Key is the idempotency key; empty when there is none.
 	Key string
-	// Digest is of the request, so that a key which comes with another one is
-	// recognised.
+	// Digest is that of the request, so that a key which is sent with another
+	// request is recognised.
 	Digest string
 	State  State
-	// Answer is what became of it, once it is no longer pending.
+	// Answer is the result, once the call is no longer pending.
 	Answer Answer
 
-	// The rest is the store's to set.
+	// The store sets the rest.
 
 	Step Step
-	// Task is what was dispatched.
+	// Task is the work that was dispatched.
 	Task Task
 	// Owner is the process that dispatched the call, or has recovered it.
 	Owner string
-	// Attempts are how often it was dispatched.
+	// Attempts counts how often it was dispatched.
 	Attempts int
 	Opened   time.Time
 	// Until is when a waiting call expires.
 	Until time.Time
 	Ended time.Time
-	// Delivered tells that the result has entered its thread.
+	// Delivered reports whether the result has been handed to its thread.
 	Delivered bool
 	// Metadata is what else is known of a call that waits or has ended; nil is nothing.
 	Metadata []byte
 
-	attempt string // that finished it
+	attempt string // the attempt that finished it
 }
 
-// FinishedBy is the attempt that has ended the call.
+// FinishedBy returns the attempt that has ended the call.
 func (c *Call) FinishedBy() string { return c.attempt }
 
-// Task is what a call needs to be dispatched again, and what its outcome is
-// recorded with by a process that has not judged it.
+// Task is all that a process needs which did not judge the call: to dispatch it
+// again, and to record its outcome.
 type Task struct {
 	Tool, Version, Agent string
 	// Effect is read, idempotent or once.
 	Effect string
-	// Arguments are the bytes that were validated. They are not kept when the
-	// call has ended.
+	// Arguments are the bytes that were validated. They are removed when the call
+	// has ended.
 	Arguments []byte
-	// Caller, RequestID, Trace, Thread, Input and Config are for the record:
+	// Caller, RequestID, Trace, Thread, Input and Config are for the audit record;
 	// the last two are digests.
 	Caller, RequestID, Trace, Thread, Input, Config string
 }
 
-// Answer is what a caller gets for a call that has ended.
+// Answer is what the caller of an ended call receives.
 type Answer struct {
 	Result []byte // the tool_result, one line of JSON
 	Status int    // HTTP
@@ -159,25 +158,25 @@ type Answer struct {
 type Ending struct {
 	State  State // Done or Unknown
 	Answer Answer
-	// Attempt names who finishes; nobody else has the same. Finish with the
-	// attempt that finished the call is not refused, so that one whose answer was
-	// lost can be repeated.
+	// Attempt identifies this attempt to finish, and no other. Finish with the
+	// attempt that finished the call is not refused, so that a Finish whose reply
+	// was lost can be repeated.
 	Attempt string
-	// Deliver tells that who finishes also hands the result to its thread.
+	// Deliver says that the finisher also hands the result to its thread.
 	Deliver bool
 	// Metadata stands in place of the one that the call had.
 	Metadata []byte
 }
 
-// The errors of a store. Others are the operator's, and wrap ErrUnavailable.
+// The errors of a store. All others are for the operator and wrap ErrUnavailable.
 var (
 	// ErrFull says that no further call can be kept.
 	ErrFull = errors.New("store: full of calls that must be kept")
 	// ErrNotFound says that there is no such call.
 	ErrNotFound = errors.New("store: no such call")
-	// ErrDispatched says that a call was dispatched already.
+	// ErrDispatched says that the call was already dispatched.
 	ErrDispatched = errors.New("store: the call was dispatched already")
-	// ErrEnded says that a call has ended already.
+	// ErrEnded says that the call has already ended.
 	ErrEnded = errors.New("store: the call has ended already")
 	// ErrConflict says that a call has another note than the one to be replaced.
 	ErrConflict = errors.New("store: the call has another note")

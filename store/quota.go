@@ -1,16 +1,16 @@
 package store
 
-// Bounds are how much a store keeps. What is 0 is the default of the store.
+// Bounds are how much a store keeps. A field that is 0 has the store's default.
 type Bounds struct {
 	Calls int
 	Bytes int64 // of arguments and results
-	// PrincipalPercent is the most that one principal has of either, in percent.
+	// PrincipalPercent is the most that one principal has of either.
 	PrincipalPercent int
 }
 
 const defaultPrincipalPercent = 25
 
-// withDefaults fills in what is not given.
+// withDefaults replaces fields that are not set.
 func (b Bounds) withDefaults(calls int, bytes int64) Bounds {
 	if b.Calls <= 0 {
 		b.Calls = calls
@@ -24,7 +24,7 @@ func (b Bounds) withDefaults(calls int, bytes int64) Bounds {
 	return b
 }
 
-// perPrincipal is what one principal may have: at least one call.
+// perPrincipal are the bounds of one principal: at least one call.
 func (b Bounds) perPrincipal() Bounds {
 	return Bounds{Calls: max(1, b.Calls*b.PrincipalPercent/100), Bytes: max(1, b.Bytes/100*int64(b.PrincipalPercent))}
 }
@@ -35,30 +35,31 @@ type amount struct {
 	bytes int64
 }
 
-// usage is what is kept, and how much of it may make room.
+// usage is what is kept, and how much of that may be evicted.
 type usage struct{ total, evictable amount }
 
 func (a amount) minus(b amount) amount { return amount{a.calls - b.calls, a.bytes - b.bytes} }
 func (a amount) plus(b amount) amount  { return amount{a.calls + b.calls, a.bytes + b.bytes} }
 
-// full tells that what must be kept fills the bounds.
+// full reports whether the calls that must be kept fill the bounds.
 func (l usage) full(b Bounds) bool {
 	must := l.total.minus(l.evictable)
 	return must.calls >= b.Calls || must.bytes >= b.Bytes
 }
 
-// overflows tells that something is to make room.
+// overflows reports whether more is kept than the bounds say, and some of it may
+// be evicted.
 func (l usage) overflows(b Bounds) bool {
 	return l.evictable.calls > 0 && (l.total.calls > b.Calls || l.total.bytes > b.Bytes)
 }
 
-// quota counts what is kept, in all and for each principal that has anything.
+// quota counts what is kept, in all and for each principal that has calls.
 type quota struct {
 	bounds      Bounds
 	total       usage
 	byPrincipal map[string]usage
-	// overShare are the principals that have more than their share, and could make
-	// room.
+	// overShare are the principals that have more than their share, some of which
+	// may be evicted.
 	overShare map[string]bool
 }
 
@@ -66,7 +67,7 @@ func newQuota(b Bounds) quota {
 	return quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
 }
 
-// admit refuses another call of a principal, where there is none for it.
+// admit returns ErrFull where there is no room for another call of a principal.
 func (t *quota) admit(principal string) error {
 	if t.total.full(t.bounds) || t.byPrincipal[principal].full(t.bounds.perPrincipal()) {
 		return ErrFull
@@ -74,8 +75,7 @@ func (t *quota) admit(principal string) error {
 	return nil
 }
 
-// update counts a call that was as before says and is as after says; nil is a
-// call that is not there.
+// update counts a call that was before and is after; nil stands for no call.
 func (t *quota) update(principal string, before, after *footprint) {
 	l := t.byPrincipal[principal]
 	for _, of := range []*usage{&l, &t.total} {
@@ -96,7 +96,7 @@ func (t *quota) update(principal string, before, after *footprint) {
 	}
 }
 
-// footprint is what one call counts for.
+// footprint is what one call takes up.
 type footprint struct {
 	bytes     int64
 	evictable bool
