@@ -19,7 +19,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"refusal":                   {},
 	"tool":                      {},
 	"elicitation":               {own: []string{"internal/weburl", "parser", "refusal", "registry", "registry/schema", "tool", "wrapper"}},
-	"engine":                    {own: []string{"internal/weburl", "parser", "refusal", "tool"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2"}},
+	"engine":                    {own: []string{"internal/netx", "internal/weburl", "parser", "refusal", "tool"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2"}},
 	"engine/mcp":                {own: []string{"engine", "refusal", "tool"}, foreign: []string{"github.com/go-json-experiment/json", "github.com/modelcontextprotocol/go-sdk"}},
 	"parser":                    {own: []string{"refusal"}},
 	"registry":                  {own: []string{"registry/internal/lexical", "registry/internal/similar", "registry/schema", "tool"}},

@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -177,7 +177,7 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	case !dispatched && ctx.Err() != nil:
 		return &Failure{refusal: Stopped(ctx, call)}
 	case !dispatched:
-		return &Failure{refusal: Unavailable("%s at %s could not be connected to: %s", call.Tool, at, DescribeError(err)), retry: !permanent(err)}
+		return &Failure{refusal: Unavailable("%s at %s could not be connected to: %s", call.Tool, at, DescribeError(err)), retry: !netx.IsPermanent(err)}
 	case !Retryable(call.Effect) && ctx.Err() != nil:
 		return &Failure{refusal: OutcomeUnknown("%s at %s was sent the call and did not answer within %s", call.Tool, at, call.Run.Timeout)}
 	case !Retryable(call.Effect):
@@ -203,16 +203,11 @@ func transientStatus(code int) bool {
 	return false
 }
 
-// retryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds or a
-// date. It is 0 where there is none that can be read, and at least the first
-// pause otherwise.
+// retryAfter returns the wait of a Retry-After header: 0 if there is none or it is invalid, and
+// at least the first pause otherwise.
 func retryAfter(now func() time.Time, header string) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now())
-	} else {
+	wait, ok := netx.RetryAfter(header, now())
+	if !ok {
 		return 0
 	}
 	return max(wait, firstPause)

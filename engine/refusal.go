@@ -1,17 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"runtime"
-	"syscall"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -106,14 +103,6 @@ func statusRefusal(call tool.Call, code int) *refusal.Error {
 // HTTP client quote what the peer sent.
 func DescribeError(err error) string {
 	var (
-		name    *net.DNSError
-		errno   syscall.Errno
-		signer  x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		cert    *tls.CertificateVerificationError
-		op      *net.OpError
-		record  tls.RecordHeaderError
 		reason  Reason
 		blocked *blockedError
 	)
@@ -122,34 +111,6 @@ func DescribeError(err error) string {
 		return blocked.reason
 	case errors.As(err, &reason):
 		return string(reason)
-	case errors.As(err, &name) && name.IsNotFound:
-		return "the host's name does not exist"
-	case errors.As(err, &name):
-		return "the host's name could not be resolved"
-	case errors.As(err, &errno):
-		return errno.Error()
-	case errors.As(err, &signer):
-		return "its certificate is signed by an unknown authority"
-	case errors.As(err, &host):
-		return "its certificate is for another host"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "its certificate has expired or is not valid yet"
-	case errors.As(err, &cert), errors.As(err, &invalid):
-		return "its certificate is not valid"
-	case errors.As(err, &record), errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
-		return "no TLS connection could be agreed on"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection ended before the answer did"
-	default:
-		return "what came back could not be understood"
 	}
-}
-
-// permanent tells whether another attempt would meet the same fault.
-func permanent(err error) bool {
-	var (
-		name *net.DNSError
-		cert *tls.CertificateVerificationError
-	)
-	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &cert)
+	return cmp.Or(netx.Describe(err), "what came back could not be understood")
 }

@@ -1,15 +1,15 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime"
-	"syscall"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -93,42 +93,19 @@ func transportError(ctx context.Context, upstream string, err error, begun bool)
 	}
 }
 
-// describe says what went wrong on the wire in words of our own: errors of the
-// HTTP client quote what the peer sent.
+// describe says what went wrong on the wire in words of our own.
 func describe(err error) string {
-	var (
-		name   *net.DNSError
-		errno  syscall.Errno
-		cert   *tls.CertificateVerificationError
-		record tls.RecordHeaderError
-		op     *net.OpError
-	)
-	switch {
-	case errors.As(err, &name) && name.IsNotFound:
-		return "the host's name does not exist"
-	case errors.As(err, &name):
-		return "the host's name could not be resolved"
-	case errors.As(err, &errno):
-		return errno.Error()
-	case errors.As(err, &cert):
-		return "its certificate is not valid for it here"
-	case errors.As(err, &record), errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
-		return "no TLS connection could be agreed on"
-	case errors.Is(err, errCut), errors.Is(err, errEnd), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection ended before the answer did"
-	default:
-		return "what came back is not HTTP that can be read"
+	if errors.Is(err, errCut) || errors.Is(err, errEnd) {
+		err = io.ErrUnexpectedEOF
 	}
+	return cmp.Or(netx.Describe(err), "what came back is not HTTP that can be read")
 }
 
-// isPermanent reports whether another attempt would fail in the same way.
+// isPermanent reports whether another attempt would fail in the same way: also where the
+// server does not speak TLS at all.
 func isPermanent(err error) bool {
-	var (
-		name   *net.DNSError
-		cert   *tls.CertificateVerificationError
-		record tls.RecordHeaderError
-	)
-	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &cert) || errors.As(err, &record)
+	var record tls.RecordHeaderError
+	return netx.IsPermanent(err) || errors.As(err, &record)
 }
 
 // recoverPanic turns a panic into a refusal. The panic's value is not logged unless it is a

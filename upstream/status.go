@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/netx"
 )
 
 // StatusError is a provider's 4xx answer, for the caller to read.
@@ -130,15 +131,11 @@ func errorSuffix(kind, code string) string {
 	return said
 }
 
-// retryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It
-// returns 0 if there is none or it is invalid, and the shortest pause for a time in the past.
+// retryAfter returns the wait of a Retry-After header: 0 if there is none or it is invalid, and
+// the shortest pause for a time in the past.
 func retryAfter(header string, now time.Time) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
-	} else {
+	wait, ok := netx.RetryAfter(header, now)
+	if !ok {
 		return 0
 	}
 	return min(max(wait, firstPause), maxRetryAfter)
