@@ -79,10 +79,10 @@ test-clients: ## real clients and servers, and the conformance suite of MCP, whi
 	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients
 
 bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk
-	$(GO) run ./internal/httpbench
+	cd bench && $(GO) run .
 
 bench-chat: ## the same for chat completions, in front of a mock model; needs wrk
-	$(GO) run ./internal/httpbench -chat
+	cd bench && $(GO) run . -chat
 
 lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
 	$(GO) vet ./...

@@ -1,4 +1,4 @@
-// Command httpbench sets the gateway beside named baselines, all in one run:
+// Command bench sets the gateway beside named baselines, all in one run:
 //
 //	direct    the sample tool itself
 //	proxy     bare gin with httputil.ReverseProxy to the sample tool
@@ -229,9 +229,12 @@ func (h *hall) run(program string, args ...string) (pid int, address string, err
 	return c.Process.Pid, fields[len(fields)-1], nil
 }
 
+// product is the module that is measured, from this one's folder.
+const product = ".."
+
 func (h *hall) build(name, from string) (string, error) {
 	path := filepath.Join(h.work, name)
-	out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", path, from).CombinedOutput()
+	out, err := exec.Command("go", "build", "-C", product, "-tags", "nomsgpack", "-o", path, from).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build %s: %w: %s", from, err, out)
 	}
