@@ -21,15 +21,15 @@ type Callbacks struct {
 // CallbackKeysPath is the file of the keys that a gateway makes itself.
 func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
 
-func (n Node) callbacks(into *Callbacks) {
+func readCallbacks(n Node, into *Callbacks) {
 	n.Object(
-		field{"url", func(n Node) { n.base("the URL of this gateway as tools see it", &into.URL) }},
-		field{"keys", func(n Node) { n.secret("the keys of the addresses that tools are given", &into.Keys) }},
+		field{"url", func(n Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }},
+		field{"keys", func(n Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }},
 	)
 }
 
-// base reads a URL that paths are put behind.
-func (n Node) base(of string, into *string) {
+// readBaseURL reads a URL that paths are put behind.
+func readBaseURL(n Node, of string, into *string) {
 	before := len(n.Report.Faults)
 	n.Text(of, into)
 	if wrong := baseURLProblem(*into); wrong != "" && len(n.Report.Faults) == before {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// command reads a program and its arguments. A relative path to the program starts at
+// readCommand reads a program and its arguments. A relative path to the program starts at
 // the file that it stands in, and so does the program itself: it is started in that
 // file's folder, wherever the gateway was. A name without a separator is looked up on
 // PATH. Arguments stay as they are.
-func (n Node) command(into *[]string, folder *string) {
+func readCommand(n Node, into *[]string, folder *string) {
 	n.Texts("a program and its arguments", into)
 	if len(*into) == 0 {
 		return
 	}
 	if program := (*into)[0]; strings.ContainsRune(program, filepath.Separator) {
-		(*into)[0] = n.absolute(program)
+		(*into)[0] = absolutePath(n, program)
 	}
-	*folder = n.absolute(".")
+	*folder = absolutePath(n, ".")
 }
 
-// absolute is a path as it stands in the node's file, as an absolute one.
-func (n Node) absolute(path string) string {
+// absolutePath is a path as it stands in the node's file, as an absolute one.
+func absolutePath(n Node, path string) string {
 	absolute, err := filepath.Abs(n.ResolvePath(path))
 	if err != nil {
 		n.Fail("found the path %q, which cannot be made an absolute one: %v", path, err)
@@ -30,9 +30,9 @@ func (n Node) absolute(path string) string {
 	return absolute
 }
 
-// env reads variables of the environment: values, which may be empty, or the places of
+// readEnv reads variables of the environment: values, which may be empty, or the places of
 // secrets. What was found is never shown: it may be the secret itself.
-func (n Node) env(into *map[string]string) {
+func readEnv(n Node, into *map[string]string) {
 	*into = map[string]string{}
 	n.Members("variables of the environment and their values", func(key, value Node) {
 		if !value.IsString() {
@@ -42,7 +42,7 @@ func (n Node) env(into *map[string]string) {
 		said := value.Value
 		if isPlace(said) {
 			var s Secret
-			value.secret("the value of a variable", &s)
+			readSecret(value, "the value of a variable", &s)
 			said = s.String()
 		}
 		(*into)[key.Value] = said

@@ -126,7 +126,7 @@ func (d *openAPI) server() bool {
 	if !ok {
 		return d.root.Fail("found no servers; expected one: state it with --url")
 	}
-	base, problem := servers.soleServer()
+	base, problem := soleServer(servers)
 	if problem != "" {
 		return servers.Fail("%s: choose it with --url", problem)
 	}
@@ -135,7 +135,7 @@ func (d *openAPI) server() bool {
 }
 
 // soleServer reads a list of one server.
-func (n Node) soleServer() (base, problem string) {
+func soleServer(n Node) (base, problem string) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) != 1 {
 		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
 	}

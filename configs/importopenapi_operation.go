@@ -85,20 +85,20 @@ func (o *operation) read() {
 
 // arguments is the one schema of all arguments.
 func (o *operation) arguments() *yaml.Node {
-	member := func(key string, value *yaml.Node) []*yaml.Node { return []*yaml.Node{o.node.scalarAt(key), value} }
-	root := o.node.mappingAt(member("type", o.node.scalarAt("object"))...)
+	member := func(key string, value *yaml.Node) []*yaml.Node { return []*yaml.Node{scalarAt(o.node, key), value} }
+	root := mappingAt(o.node, member("type", scalarAt(o.node, "object"))...)
 	if len(o.required) > 0 {
-		list := o.node.sequenceAt()
+		list := sequenceAt(o.node)
 		for _, name := range o.required {
-			list.Content = append(list.Content, o.node.scalarAt(name))
+			list.Content = append(list.Content, scalarAt(o.node, name))
 		}
 		root.Content = append(root.Content, member("required", list)...)
 	}
 	if len(o.properties) > 0 {
-		root.Content = append(root.Content, member("properties", o.node.mappingAt(o.properties...))...)
+		root.Content = append(root.Content, member("properties", mappingAt(o.node, o.properties...))...)
 	}
 	if defs := o.schemas.definitions(); len(defs) > 0 {
-		root.Content = append(root.Content, member("$defs", o.node.mappingAt(defs...))...)
+		root.Content = append(root.Content, member("$defs", mappingAt(o.node, defs...))...)
 	}
 	o.schemas.finish()
 	return root
@@ -106,17 +106,17 @@ func (o *operation) arguments() *yaml.Node {
 
 // Nodes that a translation adds stand where the one does that they are made of.
 
-func (n Node) scalarAt(s string) *yaml.Node {
+func scalarAt(n Node, s string) *yaml.Node {
 	w := scalar(s)
 	w.Line, w.Column = n.Line, n.Column
 	return w
 }
 
-func (n Node) mappingAt(content ...*yaml.Node) *yaml.Node {
+func mappingAt(n Node, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: content}
 }
 
-func (n Node) sequenceAt(content ...*yaml.Node) *yaml.Node {
+func sequenceAt(n Node, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: content}
 }
 
@@ -150,7 +150,7 @@ func (o *operation) server() string {
 			o.reportFault(key, "found servers of its own beside --url; expected none: its requests would go elsewhere than the document's")
 			return ""
 		}
-		base, problem := own.soleServer()
+		base, problem := soleServer(own)
 		if problem != "" {
 			o.reportFault(key, "%s", problem)
 		}
@@ -191,7 +191,7 @@ func (o *operation) body() {
 		o.reportFault(key, "found parameters named body and request_body beside a body; expected a free name for it")
 		return
 	}
-	schema := key.mappingAt()
+	schema := mappingAt(key)
 	if _, stated, ok := media.Child("schema"); ok {
 		schema = o.schemas.translate(stated, 0)
 	} else {
@@ -253,14 +253,14 @@ func (o *operation) withDescription(schema *yaml.Node, holder Node) *yaml.Node {
 		return schema
 	}
 	described := *schema
-	described.Content = append([]*yaml.Node{said.scalarAt("description"), said.scalarAt(said.Value)}, schema.Content...)
+	described.Content = append([]*yaml.Node{scalarAt(said, "description"), scalarAt(said, said.Value)}, schema.Content...)
 	return &described
 }
 
 // add adds an argument and its place.
 func (o *operation) add(p tool.Parameter, at Node, schema *yaml.Node) {
 	o.argumentNames[p.Argument] = true
-	o.properties = append(o.properties, at.scalarAt(p.Argument), schema)
+	o.properties = append(o.properties, scalarAt(at, p.Argument), schema)
 	o.tool.definition.Run.Parameters = append(o.tool.definition.Run.Parameters, p)
 }
 

@@ -41,7 +41,7 @@ func (s *schemas) definitions() (all []*yaml.Node) {
 	for len(s.queue) > 0 {
 		d := s.queue[0]
 		s.queue = s.queue[1:]
-		all = append(all, d.node.scalarAt(d.name), s.translate(d.node, 0))
+		all = append(all, scalarAt(d.node, d.name), s.translate(d.node, 0))
 	}
 	return all
 }
@@ -62,8 +62,8 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 	if n.Kind != yaml.MappingNode || depth > maxNesting {
 		return s.copy(n)
 	}
-	out := n.mappingAt()
-	add := func(key Node, value *yaml.Node) { out.Content = append(out.Content, key.scalarAt(key.Value), value) }
+	out := mappingAt(n)
+	add := func(key Node, value *yaml.Node) { out.Content = append(out.Content, scalarAt(key, key.Value), value) }
 	_, _, refers := n.Child("$ref")
 	n.Members("keywords", func(key, value Node) {
 		switch name := key.Value; {
@@ -87,19 +87,19 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 		case slices.Contains(holdsOne, name):
 			add(key, s.translate(value, depth+1))
 		case slices.Contains(holdsList, name) && value.Kind == yaml.SequenceNode:
-			list := value.sequenceAt()
+			list := sequenceAt(value)
 			for _, c := range value.Content {
 				list.Content = append(list.Content, s.translate(value.With(c), depth+1))
 			}
 			add(key, list)
 		case slices.Contains(holdsMap, name) && value.Kind == yaml.MappingNode:
-			members := value.mappingAt()
+			members := mappingAt(value)
 			value.Members("schemas", func(key, schema Node) {
 				if name == "properties" && s.refuseReadOnly(schema) {
 					s.readOnly[key.Value] = true
 					return
 				}
-				members.Content = append(members.Content, key.scalarAt(key.Value), s.translate(schema, depth+1))
+				members.Content = append(members.Content, scalarAt(key, key.Value), s.translate(schema, depth+1))
 			})
 			add(key, members)
 		case name == "required" && value.Kind == yaml.SequenceNode:
@@ -147,7 +147,7 @@ func (s *schemas) reference(ref Node) *yaml.Node {
 	target, pointer, problem := s.find(ref)
 	if problem != "" {
 		s.reportFault(ref, "%s", problem)
-		return ref.scalarAt("#")
+		return scalarAt(ref, "#")
 	}
 	name, known := s.names[pointer]
 	if !known {
@@ -161,7 +161,7 @@ func (s *schemas) reference(ref Node) *yaml.Node {
 		s.names[pointer], s.used[name] = name, true
 		s.queue = append(s.queue, referencedSchema{name, target})
 	}
-	return ref.scalarAt("#/$defs/" + strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1"), "%", "%25"))
+	return scalarAt(ref, "#/$defs/"+strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1"), "%", "%25"))
 }
 
 // refuseReadOnly tells of a member that stands in answers alone.
@@ -203,14 +203,14 @@ var bounds = map[string][2]string{
 func (s *schemas) format(out *yaml.Node, n, key, value Node) {
 	add := func(name, tag, text string) {
 		if !n.Has(name) {
-			w := key.scalarAt(text)
+			w := scalarAt(key, text)
 			w.Tag = tag
-			out.Content = append(out.Content, key.scalarAt(name), w)
+			out.Content = append(out.Content, scalarAt(key, name), w)
 		}
 	}
 	switch name := value.Value; {
 	case format.Known(name):
-		out.Content = append(out.Content, key.scalarAt("format"), s.copy(value))
+		out.Content = append(out.Content, scalarAt(key, "format"), s.copy(value))
 	case name == "int32" || name == "int64":
 		if _, kind, ok := n.Child("type"); ok && kind.Value == "integer" {
 			add("minimum", "!!int", bounds[name][0])
@@ -234,13 +234,13 @@ func (s *schemas) translated(out *yaml.Node, n, key, value Node) bool {
 		if _, nullable, ok := n.Child("nullable"); !ok || nullable.Value != "true" || value.Kind != yaml.ScalarNode {
 			return false
 		}
-		out.Content = append(out.Content, key.scalarAt("type"), value.sequenceAt(s.copy(value), value.scalarAt("null")))
+		out.Content = append(out.Content, scalarAt(key, "type"), sequenceAt(value, s.copy(value), scalarAt(value, "null")))
 	case "exclusiveMinimum", "exclusiveMaximum":
 		if value.ShortTag() != "!!bool" {
 			return false
 		}
 		if _, bound, ok := n.Child(plainBound(key.Value)); ok && value.Value == "true" {
-			out.Content = append(out.Content, key.scalarAt(key.Value), s.copy(bound))
+			out.Content = append(out.Content, scalarAt(key, key.Value), s.copy(bound))
 		}
 	case "minimum", "maximum":
 		_, exclusive, ok := n.Child("exclusive" + strings.ToUpper(key.Value[:1]) + key.Value[1:])

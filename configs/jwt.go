@@ -20,8 +20,8 @@ func defaultTokens() JWT {
 	return JWT{TokenOptions: identity.TokenOptions{ClockSkew: identity.DefaultClockSkew}}
 }
 
-// tokens reads auth.jwt.
-func (n Node) tokens(into *JWT) {
+// readJWT reads auth.jwt.
+func readJWT(n Node, into *JWT) {
 	*into = defaultTokens()
 	before := len(n.Report.Faults)
 	o := &into.TokenOptions
@@ -59,14 +59,14 @@ func (n Node) tokens(into *JWT) {
 	if len(n.Report.Faults) > before {
 		return
 	}
-	n.optionFaults(o.Validate())
+	reportOptionErrors(n, o.Validate())
 }
 
-// optionFaults reports each option that cannot be used, at its key.
-func (n Node) optionFaults(err error) {
+// reportOptionErrors reports each option that cannot be used, at its key.
+func reportOptionErrors(n Node, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			n.optionFaults(e)
+			reportOptionErrors(n, e)
 		}
 		return
 	}

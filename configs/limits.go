@@ -11,18 +11,18 @@ func readLimits(root Node) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
 	before := len(root.Report.Faults)
 	root.Object(
-		field{"caller", func(n Node) { l.Caller = n.budget() }},
-		field{"default", func(n Node) { l.Default = n.allowance() }},
+		field{"caller", func(n Node) { l.Caller = readBudget(n) }},
+		field{"default", func(n Node) { l.Default = readAllowance(n) }},
 		field{"agents", func(n Node) {
 			l.Agents = map[string]ratelimit.Agent{}
 			n.Members("agents", func(key, value Node) {
 				var a ratelimit.Agent
-				fields := append(value.allowanceFields(&a.Allowance), field{"tools", func(n Node) { a.Tools = n.budgets("tools") }})
-				value.withBurst(fields, &a.Allowance)
+				fields := append(allowanceFields(value, &a.Allowance), field{"tools", func(n Node) { a.Tools = readBudgets(n, "tools") }})
+				readBudgetFields(value, fields, &a.Allowance)
 				l.Agents[key.Value] = a
 			})
 		}},
-		field{"tools", func(n Node) { l.Tools = n.budgets("tools") }},
+		field{"tools", func(n Node) { l.Tools = readBudgets(n, "tools") }},
 		field{"projects", func(n Node) {
 			l.Projects = map[ratelimit.Project]ratelimit.Budget{}
 			n.Members("projects", func(key, value Node) {
@@ -31,7 +31,7 @@ func readLimits(root Node) *ratelimit.Limits {
 					key.Fail("%v", err)
 					return
 				}
-				if b := value.budget(); b != nil {
+				if b := readBudget(value); b != nil {
 					l.Projects[p] = *b
 				}
 			})
@@ -72,38 +72,38 @@ func missingReplicas(root Node, l *ratelimit.Limits) *Fault {
 		"expected replicas: the number of gateways that share the limits, so that each grants its part of them while Redis is away, or on_store_loss: refuse"}
 }
 
-// budgets reads a mapping from names to budgets.
-func (n Node) budgets(of string) map[string]ratelimit.Budget {
+// readBudgets reads a mapping from names to budgets.
+func readBudgets(n Node, of string) map[string]ratelimit.Budget {
 	all := map[string]ratelimit.Budget{}
 	n.Members(of, func(key, value Node) {
-		if b := value.budget(); b != nil {
+		if b := readBudget(value); b != nil {
 			all[key.Value] = *b
 		}
 	})
 	return all
 }
 
-// budget reads {rate, burst}; nil where there is no rate.
-func (n Node) budget() *ratelimit.Budget {
+// readBudget reads {rate, burst}; nil where there is no rate.
+func readBudget(n Node) *ratelimit.Budget {
 	var a ratelimit.Allowance
-	fields := n.allowanceFields(&a)[:2] // without concurrency
-	n.withBurst(fields, &a)
+	fields := allowanceFields(n, &a)[:2] // without concurrency
+	readBudgetFields(n, fields, &a)
 	if _, _, stated := n.Child("rate"); !stated && n.Kind == yaml.MappingNode {
 		n.Fail("found a budget without a rate; expected one such as {rate: 5/s, burst: 10}")
 	}
 	return a.Budget
 }
 
-// allowance reads {rate, burst, concurrency}.
-func (n Node) allowance() ratelimit.Allowance {
+// readAllowance reads {rate, burst, concurrency}.
+func readAllowance(n Node) ratelimit.Allowance {
 	var a ratelimit.Allowance
-	n.withBurst(n.allowanceFields(&a), &a)
+	readBudgetFields(n, allowanceFields(n, &a), &a)
 	return a
 }
 
-// withBurst reads the fields of a budget. A burst that is not stated is what
+// readBudgetFields reads the fields of a budget. A burst that is not stated is what
 // one second brings.
-func (n Node) withBurst(fields []field, a *ratelimit.Allowance) {
+func readBudgetFields(n Node, fields []field, a *ratelimit.Allowance) {
 	n.Object(fields...)
 	_, burst, stated := n.Child("burst")
 	_, _, rated := n.Child("rate")
@@ -115,7 +115,7 @@ func (n Node) withBurst(fields []field, a *ratelimit.Allowance) {
 	}
 }
 
-func (n Node) allowanceFields(a *ratelimit.Allowance) []field {
+func allowanceFields(n Node, a *ratelimit.Allowance) []field {
 	var burst int64
 	return []field{
 		{"rate", func(n Node) {

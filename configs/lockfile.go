@@ -110,8 +110,8 @@ func readLockfile(r *Report, file, of string, data []byte) (pins []Pin, nodes []
 					field{"endpoint", func(n Node) { n.Text("where its calls go", &p.Endpoint) }},
 					field{"digest", func(n Node) { n.Text("the digest of what was accepted", &p.Digest) }},
 					field{"description", func(n Node) { n.Text("its description", &p.Description) }},
-					field{"input_schema", func(n Node) { n.schema(&p.InputSchema) }},
-					field{"output_schema", func(n Node) { n.schema(&p.OutputSchema) }},
+					field{"input_schema", func(n Node) { readSchema(n, &p.InputSchema) }},
+					field{"output_schema", func(n Node) { readSchema(n, &p.OutputSchema) }},
 				)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// origins reads a list of origins of web pages, each as a browser writes it: any
+// readOrigins reads a list of origins of web pages, each as a browser writes it: any
 // other way to write it would never be met.
-func (n Node) origins(into *[]string) {
+func readOrigins(n Node, into *[]string) {
 	n.List("origins of web pages", func(_ int, item Node) {
 		if !item.IsString() || !originForm(item.Value) {
 			item.Fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.Describe())
@@ -19,8 +19,8 @@ func (n Node) origins(into *[]string) {
 	})
 }
 
-// hosts reads a list of names by which the gateway is reached.
-func (n Node) hosts(into *[]string) {
+// readHosts reads a list of names by which the gateway is reached.
+func readHosts(n Node, into *[]string) {
 	n.List("names of the gateway", func(_ int, item Node) {
 		if !item.IsString() || !hostForm(item.Value) {
 			item.Fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.Describe())

@@ -58,17 +58,17 @@ type Credentials struct {
 
 const defaultPrefix = "callgate:"
 
-// redis reads where Redis is.
-func (n Node) redis() *Redis {
+// readRedis reads where Redis is.
+func readRedis(n Node) *Redis {
 	r := &Redis{Prefix: defaultPrefix}
 	before := len(n.Report.Faults)
 	n.Object(
-		field{"url", func(n Node) { n.redisURL(&r.URL) }},
+		field{"url", func(n Node) { readRedisURL(n, &r.URL) }},
 		field{"sentinel", func(n Node) {
 			s := &r.Sentinel
-			n.Object(append(n.login(&s.Credentials),
+			n.Object(append(credentialFields(n, &s.Credentials),
 				field{"master", func(n Node) { n.Text("the name of the master", &s.Master) }},
-				field{"addresses", func(n Node) { n.addresses("sentinels", &s.Addresses) }},
+				field{"addresses", func(n Node) { readAddresses(n, "sentinels", &s.Addresses) }},
 			)...)
 			if n.Kind == yaml.MappingNode && !n.Has("master") {
 				n.Fail("found sentinels without a master; expected its name and their addresses")
@@ -76,29 +76,29 @@ func (n Node) redis() *Redis {
 			if n.Kind == yaml.MappingNode && !n.Has("addresses") {
 				n.Fail("found a master without its sentinels; expected their addresses")
 			}
-			n.checkPassword("the sentinels")
+			checkPassword(n, "the sentinels")
 		}},
 		field{"cluster", func(n Node) {
-			n.Object(field{"addresses", func(n Node) { n.addresses("nodes of the cluster", &r.Cluster) }})
+			n.Object(field{"addresses", func(n Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }})
 			if n.Kind == yaml.MappingNode && !n.Has("addresses") {
 				n.Fail("found a cluster without nodes; expected the addresses of some")
 			}
 		}},
 		field{"username", func(n Node) { n.Text("a user of Redis", &r.Credentials.Username) }},
-		field{"password", func(n Node) { n.secret("a password of Redis", &r.Credentials.Password) }},
+		field{"password", func(n Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }},
 		field{"tls", func(n Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }},
 		field{"ca_file", func(n Node) { n.Text("a file of certificates", &r.CAFile) }},
-		field{"prefix", func(n Node) { n.prefix(&r.Prefix) }},
+		field{"prefix", func(n Node) { readPrefix(n, &r.Prefix) }},
 	)
 	if len(n.Report.Faults) > before {
 		return r
 	}
-	n.checkRedis(r)
+	checkRedis(n, r)
 	return r
 }
 
 // checkRedis holds the rules between the keys.
-func (n Node) checkRedis(r *Redis) {
+func checkRedis(n Node, r *Redis) {
 	ways := 0
 	for _, key := range []string{"url", "sentinel", "cluster"} {
 		if n.Has(key) {
@@ -110,7 +110,7 @@ func (n Node) checkRedis(r *Redis) {
 		return
 	}
 	if !r.URL.IsSet() {
-		n.checkPassword("Redis")
+		checkPassword(n, "Redis")
 		if at, _, stated := n.Child("ca_file"); stated && !r.TLS {
 			at.Fail("found certificates for a Redis that is spoken to without TLS; expected tls: true beside them")
 		}
@@ -128,25 +128,25 @@ func (n Node) checkRedis(r *Redis) {
 
 // checkPassword refuses a user without a password: nobody would be logged in, and
 // commands would run as the default user.
-func (n Node) checkPassword(of string) {
+func checkPassword(n Node, of string) {
 	if at, _, stated := n.Child("username"); stated && !n.Has("password") {
 		at.Fail("found a user of %s without a password; expected the place of one beside it", of)
 	}
 }
 
-func (n Node) login(into *Credentials) []field {
+func credentialFields(n Node, into *Credentials) []field {
 	return []field{
 		{"username", func(n Node) { n.Text("a user of the sentinels", &into.Username) }},
-		{"password", func(n Node) { n.secret("a password of the sentinels", &into.Password) }},
+		{"password", func(n Node) { readSecret(n, "a password of the sentinels", &into.Password) }},
 	}
 }
 
-// redisURL reads a URL, or where one stands. What was found is not shown: it may
+// readRedisURL reads a URL, or where one stands. What was found is not shown: it may
 // hold a password.
-func (n Node) redisURL(into *RedisURL) {
+func readRedisURL(n Node, into *RedisURL) {
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
 	if kind, _, _ := strings.Cut(n.Value, ":"); kind == inEnvironment || kind == inFile {
-		n.secret("the URL of Redis", &into.Secret)
+		readSecret(n, "the URL of Redis", &into.Secret)
 		return
 	}
 	u, err := url.Parse(n.Value)
@@ -163,15 +163,15 @@ func (n Node) redisURL(into *RedisURL) {
 // databasePath is the path of a URL: none, or the number of a database.
 var databasePath = regexp.MustCompile(`^(/[0-9]{0,4})?$`)
 
-// addresses reads a list of host:port, at least one.
-func (n Node) addresses(of string, into *[]string) {
+// readAddresses reads a list of host:port, at least one.
+func readAddresses(n Node, of string, into *[]string) {
 	n.List("addresses of "+of, func(_ int, item Node) {
 		if strings.ContainsAny(item.Value, "@/") { // not shown: it may hold a password
 			item.Fail("found a URL, or a user; expected host:port alone, of one of the %s", of)
 			return
 		}
 		var a string
-		item.address(&a)
+		readAddress(item, &a)
 		if host, port, err := net.SplitHostPort(a); err == nil && (host == "" || port == "0") {
 			item.Fail("found %s; expected the host and the port of one of the %s", item.Describe(), of)
 		}
@@ -182,9 +182,9 @@ func (n Node) addresses(of string, into *[]string) {
 	}
 }
 
-// prefix reads what keys begin with. Braces would say where on a cluster a key
+// readPrefix reads what keys begin with. Braces would say where on a cluster a key
 // lies, and spaces are hard to see.
-func (n Node) prefix(into *string) {
+func readPrefix(n Node, into *string) {
 	n.Text("what the keys in Redis begin with", into)
 	if strings.ContainsFunc(*into, func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }) || len(*into) > 64 {
 		n.Fail("found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")

@@ -72,9 +72,9 @@ func readSecretFile(path string) (string, error) {
 	return value, nil
 }
 
-// secret reads the place of a secret. What was found is never shown: it may be
+// readSecret reads the place of a secret. What was found is never shown: it may be
 // the secret itself.
-func (n Node) secret(of string, into *Secret) {
+func readSecret(n Node, of string, into *Secret) {
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
 		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)

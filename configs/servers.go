@@ -91,7 +91,7 @@ func readServers(root Node) []ToolServer {
 	}
 	root.Object(field{"servers", func(n Node) {
 		n.List("servers", func(_ int, item Node) {
-			s := item.toolServer()
+			s := readToolServer(item)
 			once(names, "server", s.Name, item)
 			once(prefixes, "prefix", s.Prefix, item)
 			all = append(all, s)
@@ -100,24 +100,24 @@ func readServers(root Node) []ToolServer {
 	return all
 }
 
-// toolServer reads one. What could only be found out by a tool of it is looked at
+// readToolServer reads one. What could only be found out by a tool of it is looked at
 // here, since it has none before the first is accepted.
-func (n Node) toolServer() ToolServer {
+func readToolServer(n Node) ToolServer {
 	s := ToolServer{}
 	before := len(n.Report.Faults)
 	n.Object(
-		field{"name", func(n Node) { n.label("the server's name", &s.Name) }},
+		field{"name", func(n Node) { readLabel(n, "the server's name", &s.Name) }},
 		field{"type", func(n Node) {
 			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}},
 		field{"url", func(n Node) { n.Text("the URL of the server", &s.URL) }},
-		field{"command", func(n Node) { n.command(&s.Command, &s.Dir) }},
-		field{"env", func(n Node) { n.env(&s.Env) }},
-		field{"prefix", func(n Node) { n.label("what stands before the names of its tools", &s.Prefix) }},
-		field{"credential", func(n Node) { n.secret("what the server asks for", &s.Credential) }},
+		field{"command", func(n Node) { readCommand(n, &s.Command, &s.Dir) }},
+		field{"env", func(n Node) { readEnv(n, &s.Env) }},
+		field{"prefix", func(n Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }},
+		field{"credential", func(n Node) { readSecret(n, "what the server asks for", &s.Credential) }},
 		field{"allow", func(n Node) {
 			s.Allow = []string{} // an empty list allows nothing
-			n.List("names of tools", func(_ int, item Node) { item.pattern(&s.Allow) })
+			n.List("names of tools", func(_ int, item Node) { readPattern(item, &s.Allow) })
 		}},
 		field{"effects", func(n Node) {
 			s.Effects = map[string]string{}
@@ -153,13 +153,13 @@ func (n Node) toolServer() ToolServer {
 	case !n.Has("url") && !n.Has("command"):
 		n.Fail("found the server %q without url and command; expected one of them", s.Name)
 	default:
-		n.checkRun(s)
+		checkRun(n, s)
 	}
 	return s
 }
 
 // checkRun reports what every tool of the server would be refused for.
-func (n Node) checkRun(s ToolServer) {
+func checkRun(n Node, s ToolServer) {
 	// A name and a version as every protocol has them.
 	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
@@ -176,8 +176,8 @@ func (n Node) checkRun(s ToolServer) {
 	}
 }
 
-// label reads a short name of letters, digits, _ and -.
-func (n Node) label(of string, into *string) {
+// readLabel reads a short name of letters, digits, _ and -.
+func readLabel(n Node, of string, into *string) {
 	if !n.IsString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
 		n.Fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.Describe(), maxServerName, of)
 		return
@@ -185,8 +185,8 @@ func (n Node) label(of string, into *string) {
 	*into = n.Value
 }
 
-// pattern reads a name, or how names begin.
-func (n Node) pattern(into *[]string) {
+// readPattern reads a name, or how names begin.
+func readPattern(n Node, into *[]string) {
 	var s string
 	n.Text("the name of a tool, or how names begin and a *", &s)
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {

@@ -124,17 +124,17 @@ func readSettings(root Node) Settings {
 	root.Object(
 		field{"server", func(n Node) {
 			n.Object(
-				field{"listen", func(n Node) { n.address(&s.Server.Listen) }},
-				field{"admin_listen", func(n Node) { n.address(&s.Server.AdminListen) }},
+				field{"listen", func(n Node) { readAddress(n, &s.Server.Listen) }},
+				field{"admin_listen", func(n Node) { readAddress(n, &s.Server.AdminListen) }},
 				field{"max_in_flight", func(n Node) {
 					most := int64(s.Server.MaxInFlight)
 					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
 					s.Server.MaxInFlight = int(most)
 				}},
 				field{"drain", func(n Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }},
-				field{"origins", func(n Node) { n.origins(&s.Server.Origins) }},
-				field{"hosts", func(n Node) { n.hosts(&s.Server.Hosts) }},
-				field{"public_url", func(n Node) { n.base("the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
+				field{"origins", func(n Node) { readOrigins(n, &s.Server.Origins) }},
+				field{"hosts", func(n Node) { readHosts(n, &s.Server.Hosts) }},
+				field{"public_url", func(n Node) { readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
 				field{"mcp_names", func(n Node) {
 					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
 				}},
@@ -145,7 +145,7 @@ func readSettings(root Node) Settings {
 				field{"mode", func(n Node) {
 					n.Choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
 				}},
-				field{"jwt", func(n Node) { n.tokens(&s.Auth.JWT) }},
+				field{"jwt", func(n Node) { readJWT(n, &s.Auth.JWT) }},
 				field{"allow_any_listener", func(n Node) { n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
 			)
 		}},
@@ -171,30 +171,30 @@ func readSettings(root Node) Settings {
 		field{"policy", func(n Node) { n.Text("the policy file", &s.PolicyFile) }},
 		field{"workspaces", func(n Node) { n.Text("the workspaces file", &s.WorkspacesFile) }},
 		field{"limits", func(n Node) { n.Text("the limits file", &s.LimitsFile) }},
-		field{"output", func(n Node) { n.output(&s.Output, &s.AgentRequired) }},
+		field{"output", func(n Node) { readOutput(n, &s.Output, &s.AgentRequired) }},
 		field{"data_dir", func(n Node) { n.Text("a folder", &s.DataDir) }},
 		field{"audit", func(n Node) {
 			n.Object(
 				field{"record", func(n Node) {
 					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
 				}},
-				field{"sign_key", func(n Node) { n.secret("the key that heads of the log are signed with", &s.SignKey) }},
+				field{"sign_key", func(n Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }},
 				field{"rotate_bytes", func(n Node) {
 					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
 				}},
 			)
 		}},
-		field{"store", func(n Node) { n.store(&s.Store) }},
-		field{"callbacks", func(n Node) { n.callbacks(&s.Callbacks) }},
+		field{"store", func(n Node) { readStore(n, &s.Store) }},
+		field{"callbacks", func(n Node) { readCallbacks(n, &s.Callbacks) }},
 		field{"telemetry", func(n Node) {
-			n.Object(field{"traces", func(n Node) { n.traces(&s.Traces) }})
+			n.Object(field{"traces", func(n Node) { readTraces(n, &s.Traces) }})
 		}},
-		field{"redis", func(n Node) { s.Redis = n.redis() }},
+		field{"redis", func(n Node) { s.Redis = readRedis(n) }},
 	)
 	return s
 }
 
-func (n Node) output(o *parser.Options, agentRequired *bool) {
+func readOutput(n Node, o *parser.Options, agentRequired *bool) {
 	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
 	n.Object(
 		field{"max_bytes", func(n Node) { n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
@@ -210,8 +210,8 @@ func (n Node) output(o *parser.Options, agentRequired *bool) {
 	*o = parser.Options{MaxBytes: int(bytes), MaxDepth: int(depth), JSONInText: parser.JSONInText(inText)}
 }
 
-// address reads host:port.
-func (n Node) address(into *string) {
+// readAddress reads host:port.
+func readAddress(n Node, into *string) {
 	_, port, err := net.SplitHostPort(n.Value)
 	if p, e := strconv.ParseUint(port, 10, 16); !n.IsString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
 		n.Fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.Describe())

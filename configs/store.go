@@ -17,7 +17,7 @@ const (
 
 func defaultStore() Store { return Store{Kind: StoreFile, Journals: 1} }
 
-func (n Node) store(into *Store) {
+func readStore(n Node, into *Store) {
 	journals, acknowledged := int64(into.Journals), int64(into.Acknowledged)
 	n.Object(
 		field{"kind", func(n Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }},

@@ -46,8 +46,8 @@ func (t Traces) Options() telemetry.TraceOptions {
 	return o
 }
 
-// traces reads where traces go.
-func (n Node) traces(into *Traces) {
+// readTraces reads where traces go.
+func readTraces(n Node, into *Traces) {
 	*into = defaultTraces()
 	before := len(n.Report.Faults)
 	n.Object(
@@ -64,7 +64,7 @@ func (n Node) traces(into *Traces) {
 				if !headerName.MatchString(key.Value) {
 					key.Fail("found a header with characters that none has; expected a name such as Authorization")
 				}
-				value.secret("what the header says", &s)
+				readSecret(value, "what the header says", &s)
 				into.Headers[key.Value] = s
 			})
 		}},

@@ -31,7 +31,7 @@ func Read(r *Report, file string, data []byte) []Tool {
 	var entries []Tool
 	root.Object(field{"tools", func(n Node) {
 		n.List("tools", func(_ int, item Node) {
-			item.checkVisible()
+			checkVisible(item)
 			entries = append(entries, Tool{readTool(item), item})
 		})
 	}})
@@ -48,10 +48,10 @@ func readTool(n Node) registry.Tool {
 		field{"effect", func(n Node) { n.Text("an effect", &t.Effect) }},
 		field{"open", func(n Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }},
 		field{"input_schema", func(n Node) {
-			n.schema(&t.InputSchema)
+			readSchema(n, &t.InputSchema)
 		}},
 		field{"output_schema", func(n Node) {
-			n.schema(&t.OutputSchema)
+			readSchema(n, &t.OutputSchema)
 		}},
 		field{"run", func(n Node) {
 			n.Object(
@@ -61,26 +61,26 @@ func readTool(n Node) registry.Tool {
 				field{"max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
 				field{"addresses", func(n Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }},
 				field{"tool", func(n Node) { n.Text("the tool's name on its server", &t.Run.Tool) }},
-				field{"command", func(n Node) { n.command(&t.Run.Command, &t.Run.Folder) }},
-				field{"env", func(n Node) { n.env(&t.Run.Env) }},
+				field{"command", func(n Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }},
+				field{"env", func(n Node) { readEnv(n, &t.Run.Env) }},
 				field{"credential", func(n Node) {
 					var s Secret
-					n.secret("what the server asks for", &s)
+					readSecret(n, "what the server asks for", &s)
 					t.Run.Credential = s.String()
 				}},
 				field{"max_age", func(n Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }},
 				field{"asks", func(n Node) { n.Texts("kinds of questions", &t.Run.Asks) }},
 				field{"method", func(n Node) { n.Text("a method of HTTP", &t.Run.Method) }},
-				field{"parameters", func(n Node) { n.parameters(&t.Run.Parameters) }},
+				field{"parameters", func(n Node) { readParameters(n, &t.Run.Parameters) }},
 			)
 		}},
 	)
 	return t
 }
 
-// parameters reads where the arguments of a request stand: an argument's place, or
+// readParameters reads where the arguments of a request stand: an argument's place, or
 // a mapping that says more.
-func (n Node) parameters(into *[]tool.Parameter) {
+func readParameters(n Node, into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value Node) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.Kind == yaml.MappingNode {
@@ -96,8 +96,8 @@ func (n Node) parameters(into *[]tool.Parameter) {
 	})
 }
 
-// schema reads a JSON Schema as JSON.
-func (n Node) schema(into *json.RawMessage) {
+// readSchema reads a JSON Schema as JSON.
+func readSchema(n Node, into *json.RawMessage) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		n.Fail("found nothing; expected a JSON Schema")
 		return

@@ -12,7 +12,7 @@ func readUpstreams(root Node) []upstream.Definition {
 	var all []upstream.Definition
 	before := len(root.Report.Faults)
 	root.Object(field{"upstreams", func(n Node) {
-		n.List("upstreams", func(_ int, item Node) { all = append(all, item.upstream()) })
+		n.List("upstreams", func(_ int, item Node) { all = append(all, readUpstream(item)) })
 	}})
 	if len(root.Report.Faults) > before {
 		return all
@@ -23,8 +23,8 @@ func readUpstreams(root Node) []upstream.Definition {
 	return all
 }
 
-// upstream reads one. Its models are read last: they start from its rules.
-func (n Node) upstream() upstream.Definition {
+// readUpstream reads one. Its models are read last: they start from its rules.
+func readUpstream(n Node) upstream.Definition {
 	d := upstream.Defaults()
 	var models *Node
 	fields := []field{
@@ -33,7 +33,7 @@ func (n Node) upstream() upstream.Definition {
 		{"insecure_http", func(n Node) { n.Bool("whether plain HTTP may leave this host", &d.InsecureHTTP) }},
 		{"key", func(n Node) {
 			var s Secret
-			if n.secret("the key that the provider asks for", &s); s.IsSet() {
+			if readSecret(n, "the key that the provider asks for", &s); s.IsSet() {
 				d.Key = s.Read
 			}
 		}},
@@ -62,13 +62,13 @@ func (n Node) upstream() upstream.Definition {
 		}
 	}
 	if models != nil {
-		models.List("models", func(_ int, item Node) { d.Models = append(d.Models, item.model(d.Rules)) })
+		models.List("models", func(_ int, item Node) { d.Models = append(d.Models, readModel(item, d.Rules)) })
 	}
 	return d
 }
 
-// model reads a model: its name, or a mapping that says more.
-func (n Node) model(rules upstream.Rules) upstream.Model {
+// readModel reads a model: its name, or a mapping that says more.
+func readModel(n Node, rules upstream.Rules) upstream.Model {
 	var m upstream.Model
 	if n.Kind != yaml.MappingNode {
 		n.Text("a model, as a name or as a mapping with the key id", &m.ID)

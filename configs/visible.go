@@ -24,7 +24,7 @@ var schemaMapKeywords = []string{"properties", "patternProperties", "$defs", "de
 
 // checkVisible reports each string below a node, keys included, that holds a hidden
 // character. It returns false where there is one.
-func (n Node) checkVisible() bool {
+func checkVisible(n Node) bool {
 	if n.Kind == yaml.ScalarNode {
 		if r, found := wrapper.Hidden(n.Value); found {
 			return n.Fail("found %s; expected text in which every character can be seen", hiddenCharacter(r))
@@ -33,7 +33,7 @@ func (n Node) checkVisible() bool {
 	}
 	ok := true
 	for _, c := range n.Content {
-		ok = n.With(c).checkVisible() && ok
+		ok = checkVisible(n.With(c)) && ok
 	}
 	return ok
 }
@@ -42,12 +42,12 @@ func hiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %
 
 // withVisibleText returns a schema in which every text that only describes is legible, and calls
 // told with each that was not. The schema itself stays as it is.
-func (n Node) withVisibleText(told func(at Node, keyword string, r rune)) Node {
-	return n.With(n.visibleSchemaNode(false, told))
+func withVisibleText(n Node, told func(at Node, keyword string, r rune)) Node {
+	return n.With(visibleSchemaNode(n, false, told))
 }
 
 // visibleSchemaNode is a node of shown. With names, the keys of a mapping are names.
-func (n Node) visibleSchemaNode(names bool, told func(at Node, keyword string, r rune)) *yaml.Node {
+func visibleSchemaNode(n Node, names bool, told func(at Node, keyword string, r rune)) *yaml.Node {
 	if n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
 		return n.Node
 	}
@@ -56,7 +56,7 @@ func (n Node) visibleSchemaNode(names bool, told func(at Node, keyword string, r
 	for i, child := range n.Content {
 		at := n.With(child)
 		if n.Kind == yaml.SequenceNode {
-			out.Content[i] = at.visibleSchemaNode(false, told)
+			out.Content[i] = visibleSchemaNode(at, false, told)
 			continue
 		}
 		if i%2 == 0 {
@@ -73,7 +73,7 @@ func (n Node) visibleSchemaNode(names bool, told func(at Node, keyword string, r
 			}
 		case !names && slices.Contains(dataKeywords, key):
 		default:
-			out.Content[i] = at.visibleSchemaNode(!names && slices.Contains(schemaMapKeywords, key), told)
+			out.Content[i] = visibleSchemaNode(at, !names && slices.Contains(schemaMapKeywords, key), told)
 		}
 	}
 	return &out
@@ -95,8 +95,8 @@ func (t *importedTool) makeVisible() bool {
 	ok := true
 	for _, key := range []string{"input_schema", "output_schema"} {
 		if schema, has := t.schemas[key]; has {
-			t.schemas[key] = schema.withVisibleText(change)
-			ok = t.schemas[key].checkVisible() && ok
+			t.schemas[key] = withVisibleText(schema, change)
+			ok = checkVisible(t.schemas[key]) && ok
 		}
 	}
 	for _, p := range t.definition.Run.Parameters {
@@ -115,8 +115,8 @@ func visibleSchema(pin Node, key string, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	changed := false
-	shown := schema.withVisibleText(func(Node, string, rune) { changed = true })
-	if !shown.checkVisible() || !changed {
+	shown := withVisibleText(schema, func(Node, string, rune) { changed = true })
+	if !checkVisible(shown) || !changed {
 		return raw
 	}
 	raw, _ = shown.JSON() // it was read so before

@@ -19,7 +19,7 @@ func readWorkspaces(root Node, base string) policy.Workspaces {
 			w := policy.Workspace{Projects: map[string]policy.Project{}}
 			value.Object(field{"projects", func(n Node) {
 				n.Members("projects", func(key, value Node) {
-					w.Projects[key.Value] = value.project(base)
+					w.Projects[key.Value] = readProject(value, base)
 				})
 			}})
 			spaces[key.Value] = w
@@ -34,7 +34,7 @@ func readWorkspaces(root Node, base string) policy.Workspaces {
 	return spaces
 }
 
-func (n Node) project(base string) policy.Project {
+func readProject(n Node, base string) policy.Project {
 	var p policy.Project
 	n.Object(
 		field{"agents", func(n Node) { n.Texts("agents", &p.Agents) }},
@@ -93,7 +93,7 @@ func readPrincipals(root Node) []Principal {
 			before := len(n.Report.Faults)
 			item.Object(
 				field{"name", func(n Node) { n.Text("a name", &p.Name) }},
-				field{"key_sha256", func(n Node) { n.sha256Hex(&p.KeySHA256) }},
+				field{"key_sha256", func(n Node) { readSHA256(n, &p.KeySHA256) }},
 				field{"agents", func(n Node) { n.Texts("agents", &p.Agents) }},
 				field{"workspace", func(n Node) { n.Text("a workspace", &p.Workspace) }},
 				field{"projects", func(n Node) { n.Texts("projects", &p.Projects) }},
@@ -110,8 +110,8 @@ func readPrincipals(root Node) []Principal {
 			if strings.HasPrefix(p.Name, "jwt:") {
 				item.At("/name").Fail("found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
 			}
-			item.checkUnique("name", "name", p.Name, names)
-			item.checkUnique("key_sha256", "key", p.KeySHA256, keys)
+			checkUnique(item, "name", "name", p.Name, names)
+			checkUnique(item, "key_sha256", "key", p.KeySHA256, keys)
 			for i, agent := range p.Agents {
 				if strings.HasPrefix(agent, "role:") {
 					item.At(fmt.Sprintf("/agents/%d", i)).Fail("found %q, which is named like a role; expected an agent", agent)
@@ -125,7 +125,7 @@ func readPrincipals(root Node) []Principal {
 
 // checkUnique reports a value under a key that an earlier element has too. The value
 // itself is not shown.
-func (n Node) checkUnique(key, what, value string, seen map[string]int) {
+func checkUnique(n Node, key, what, value string, seen map[string]int) {
 	_, at, ok := n.Child(key)
 	if !ok {
 		return
@@ -137,9 +137,9 @@ func (n Node) checkUnique(key, what, value string, seen map[string]int) {
 	seen[value] = at.Line
 }
 
-// sha256Hex reads a SHA-256 in lower-case hex. What was found is never shown: it
+// readSHA256 reads a SHA-256 in lower-case hex. What was found is never shown: it
 // may be the key itself.
-func (n Node) sha256Hex(into *string) {
+func readSHA256(n Node, into *string) {
 	const expected = "expected the SHA-256 of a key: a string of 64 lower-case hexadecimal digits"
 	switch {
 	case !n.IsString():
