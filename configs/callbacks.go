@@ -23,16 +23,17 @@ func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "ca
 
 func readCallbacks(n Node, into *Callbacks) {
 	n.Object(
-		field{"url", func(n Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }},
-		field{"keys", func(n Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }},
+		Field("url", func(n Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }),
+		Field("keys", func(n Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }),
 	)
 }
 
 // readBaseURL reads a URL that paths are put behind.
 func readBaseURL(n Node, of string, into *string) {
-	before := len(n.Report.Faults)
-	n.Text(of, into)
-	if wrong := baseURLProblem(*into); wrong != "" && len(n.Report.Faults) == before {
+	if !n.Text(of, into) {
+		return
+	}
+	if wrong := baseURLProblem(*into); wrong != "" {
 		n.Fail("found %s; expected an absolute http or https URL with nothing behind its path, such as https://gateway.example", wrong)
 	}
 }

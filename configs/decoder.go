@@ -81,34 +81,39 @@ func (n Node) Describe() string {
 	return "the " + kind + " " + strings.Trim(n.Excerpt(), `"`)
 }
 
-// field is one key that a mapping may have.
-type field struct {
+// FieldReader reads one key that a mapping may have.
+type FieldReader struct {
 	key  string
 	read func(Node)
 }
 
-// Object reads a mapping of known keys. It reports every other key.
-func (n Node) Object(fields ...field) {
-	if n.Kind != yaml.MappingNode {
-		n.Fail("found %s; expected a mapping with %s", n.TypeName(), names(fields))
-		return
+// Field reads the value of a key with read.
+func Field(key string, read func(Node)) FieldReader { return FieldReader{key, read} }
+
+// Object reads a mapping of known keys, and reports every other key. It returns
+// whether nothing was reported meanwhile.
+func (n Node) Object(fields ...FieldReader) bool {
+	before := len(n.Report.Faults)
+	if !n.IsMapping() {
+		return n.Fail("found %s; expected a mapping with %s", n.TypeName(), keyNames(fields))
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.With(n.Content[i]), n.With(n.Content[i+1])
-		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
+		at := slices.IndexFunc(fields, func(f FieldReader) bool { return f.key == key.Value })
 		if at >= 0 {
 			fields[at].read(value)
 			continue
 		}
 		hint := ""
-		if near := nearest(key.Value, keys(fields)); near != "" {
+		if near := nearest(key.Value, keysOf(fields)); near != "" {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
-		key.Fail("found the unknown key %s%s; expected %s", key.Excerpt(), hint, strings.Replace(names(fields), "the keys", "one of the keys", 1))
+		key.Fail("found the unknown key %s%s; expected %s", key.Excerpt(), hint, strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 	}
+	return len(n.Report.Faults) == before
 }
 
-func keys(fields []field) []string {
+func keysOf(fields []FieldReader) []string {
 	all := make([]string, len(fields))
 	for i, f := range fields {
 		all[i] = f.key
@@ -116,17 +121,17 @@ func keys(fields []field) []string {
 	return all
 }
 
-// names lists the keys that may stand, for messages.
-func names(fields []field) string {
+// keyNames lists the keys that a mapping may have, for messages.
+func keyNames(fields []FieldReader) string {
 	if len(fields) == 1 {
 		return "the key " + fields[0].key
 	}
-	return "the keys " + strings.Join(keys(fields), ", ")
+	return "the keys " + strings.Join(keysOf(fields), ", ")
 }
 
 // Members reads a mapping whose keys are the operator's own.
 func (n Node) Members(of string, read func(key, value Node)) {
-	if n.Kind != yaml.MappingNode {
+	if !n.IsMapping() {
 		n.Fail("found %s; expected a mapping of %s", n.TypeName(), of)
 		return
 	}
@@ -137,7 +142,7 @@ func (n Node) Members(of string, read func(key, value Node)) {
 
 // List reads a sequence.
 func (n Node) List(of string, read func(i int, item Node)) {
-	if n.Kind != yaml.SequenceNode {
+	if !n.IsList() {
 		n.Fail("found %s; expected a list of %s", n.TypeName(), of)
 		return
 	}
@@ -145,6 +150,15 @@ func (n Node) List(of string, read func(i int, item Node)) {
 		read(i, n.With(c))
 	}
 }
+
+// IsMapping tells whether the node is a mapping.
+func (n Node) IsMapping() bool { return n.Kind == yaml.MappingNode }
+
+// IsList tells whether the node is a list.
+func (n Node) IsList() bool { return n.Kind == yaml.SequenceNode }
+
+// IsNull tells whether the node is null, or nothing.
+func (n Node) IsNull() bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 func (n Node) IsString() bool {
 	if n.Kind != yaml.ScalarNode {
@@ -154,17 +168,16 @@ func (n Node) IsString() bool {
 	return tag == "!!str" || tag == "!!timestamp" // a date is a string here
 }
 
-// Text reads a string that is not empty.
-func (n Node) Text(of string, into *string) {
+// Text reads a string that is not empty, and returns whether it is one.
+func (n Node) Text(of string, into *string) bool {
 	if !n.IsString() {
-		n.Fail("found %s; expected a string: %s", n.TypeName(), of)
-		return
+		return n.Fail("found %s; expected a string: %s", n.TypeName(), of)
 	}
 	if n.Value == "" {
-		n.Fail("found an empty string; expected one with text: %s", of)
-		return
+		return n.Fail("found an empty string; expected one with text: %s", of)
 	}
 	*into = n.Value
+	return true
 }
 
 // Texts reads a list of strings that are not empty.

@@ -58,7 +58,7 @@ func (n Node) normalize(depth int, left *int) bool {
 		if c.Kind == yaml.AliasNode && c.Alias != nil {
 			n.Content[i] = c.Alias
 		}
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
+		if n.IsMapping() && i%2 == 0 {
 			if !n.With(c).normalizeKey(seen) {
 				return false
 			}

@@ -102,7 +102,7 @@ func clean(t *testing.T, n Node) {
 	if n.Anchor != "" || n.Kind == yaml.AliasNode || !utf8.ValidString(n.Value) {
 		t.Fatalf("%d:%d: an anchor, an alias or a value that is not UTF-8", n.Line, n.Column)
 	}
-	if n.Kind == yaml.MappingNode {
+	if n.IsMapping() {
 		seen := map[string]bool{}
 		for i := 0; i < len(n.Content); i += 2 {
 			if key := n.Content[i]; key.ShortTag() != "!!str" || seen[key.Value] {
@@ -173,9 +173,9 @@ func places(t *testing.T, n Node, data []byte) {
 	}
 	begins := "\""
 	switch {
-	case n.Kind == yaml.MappingNode:
+	case n.IsMapping():
 		begins = "{"
-	case n.Kind == yaml.SequenceNode:
+	case n.IsList():
 		begins = "["
 	case n.Style != yaml.DoubleQuotedStyle:
 		begins = n.Value[:1]

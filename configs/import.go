@@ -45,17 +45,17 @@ func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error)
 	}
 	list := root
 	for _, key := range d.list {
-		if _, value, ok := list.Child(key); ok && list.Kind == yaml.MappingNode {
+		if _, value, ok := list.Child(key); ok && list.IsMapping() {
 			list = value
 		}
 	}
-	if list.Kind != yaml.SequenceNode {
+	if !list.IsList() {
 		list.Fail("found %s; expected a list of tools, or an object with the member tools", list.TypeName())
 		return nil, r.Err()
 	}
 	im := newImporter(&r)
 	list.List("tools", func(_ int, item Node) {
-		if item.Kind != yaml.MappingNode {
+		if !item.IsMapping() {
 			item.Fail("found %s; expected a tool", item.TypeName())
 			return
 		}
@@ -171,7 +171,7 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 		}
 		schema = value
 	}
-	if _, _, has := schema.Child("additionalProperties"); has || schema.Kind != yaml.MappingNode {
+	if _, _, has := schema.Child("additionalProperties"); has || !schema.IsMapping() {
 		return false
 	}
 	schema.Content = append(schema.Content,

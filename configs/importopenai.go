@@ -34,7 +34,7 @@ func (t *importedTool) fromOpenAI(n Node) {
 		return
 	}
 	key, function, ok := n.Child("function")
-	if !ok || function.Kind != yaml.MappingNode {
+	if !ok || !function.IsMapping() {
 		if !ok {
 			key = n
 		}
@@ -58,7 +58,7 @@ func (t *importedTool) fromOpenAI(n Node) {
 // there. It is no keyword of JSON Schema.
 func (t *importedTool) unstrict(schema Node) Node {
 	key, strict, ok := schema.Child("strict")
-	if !ok || schema.Kind != yaml.MappingNode || strict.ShortTag() != "!!bool" {
+	if !ok || !schema.IsMapping() || strict.ShortTag() != "!!bool" {
 		return schema
 	}
 	without := *schema.Node

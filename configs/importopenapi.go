@@ -66,7 +66,7 @@ func (d *openAPI) translate() (*ImportResult, error) {
 		return nil, d.importer.report.Err()
 	}
 	_, paths, ok := d.root.Child("paths")
-	if !ok || paths.Kind != yaml.MappingNode {
+	if !ok || !paths.IsMapping() {
 		d.root.Fail("found no paths; expected a mapping of paths to what can be done there")
 		return nil, d.importer.report.Err()
 	}
@@ -81,7 +81,7 @@ func (d *openAPI) translate() (*ImportResult, error) {
 var versions = regexp.MustCompile(`^3\.[012]\.[0-9]+$`)
 
 func (d *openAPI) version() bool {
-	if d.root.Kind != yaml.MappingNode {
+	if !d.root.IsMapping() {
 		return d.root.Fail("found %s; expected an OpenAPI document", d.root.TypeName())
 	}
 	if _, old, ok := d.root.Child("swagger"); ok {
@@ -136,7 +136,7 @@ func (d *openAPI) server() bool {
 
 // soleServer reads a list of one server.
 func soleServer(n Node) (base, problem string) {
-	if n.Kind != yaml.SequenceNode || len(n.Content) != 1 {
+	if !n.IsList() || len(n.Content) != 1 {
 		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
 	}
 	server := n.With(n.Content[0])
@@ -145,7 +145,7 @@ func soleServer(n Node) (base, problem string) {
 		return "", "found a server without a URL; expected an absolute one"
 	}
 	full := raw.Value
-	if _, variables, ok := server.Child("variables"); ok && variables.Kind == yaml.MappingNode {
+	if _, variables, ok := server.Child("variables"); ok && variables.IsMapping() {
 		variables.Members("variables", func(key, value Node) {
 			if _, standard, ok := value.Child("default"); ok && standard.Kind == yaml.ScalarNode {
 				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
@@ -174,7 +174,7 @@ func (d *openAPI) path(key, value Node) {
 	case problem != "":
 		value.Fail("%s: %s", key.Value, problem)
 		return
-	case item.Kind != yaml.MappingNode:
+	case !item.IsMapping():
 		value.Fail("%s: found %s; expected what can be done at the path", key.Value, value.TypeName())
 		return
 	case !strings.HasPrefix(key.Value, "/"):
@@ -205,7 +205,7 @@ const maxHops = 32
 func (d *openAPI) follow(n Node) (target Node, problem string) {
 	for range maxHops {
 		_, ref, ok := n.Child("$ref")
-		if !ok || n.Kind != yaml.MappingNode {
+		if !ok || !n.IsMapping() {
 			return n, ""
 		}
 		if n, _, problem = d.find(ref); problem != "" {
@@ -310,7 +310,7 @@ func (d *openAPI) isAPIKey(in, name string) bool {
 		return false
 	}
 	_, schemes, ok := components.Child("securitySchemes")
-	if !ok || schemes.Kind != yaml.MappingNode {
+	if !ok || !schemes.IsMapping() {
 		return false
 	}
 	found := false

@@ -37,7 +37,7 @@ func (o *operation) reportChange(n Node, format string, args ...any) {
 // checkKeys reports keys that the standard does not know: what is misspelt would
 // otherwise be missing.
 func (o *operation) checkKeys(n Node, what string, keys ...string) bool {
-	if n.Kind != yaml.MappingNode {
+	if !n.IsMapping() {
 		o.reportFault(n, "found %s; expected %s", n.TypeName(), what)
 		return false
 	}
@@ -143,7 +143,7 @@ func (o *operation) description() string {
 func (o *operation) server() string {
 	for _, from := range []Node{o.node, o.item} {
 		key, own, ok := from.Child("servers")
-		if !ok || own.Kind == yaml.SequenceNode && len(own.Content) == 0 {
+		if !ok || own.IsList() && len(own.Content) == 0 {
 			continue
 		}
 		if o.options.URL != "" {
@@ -207,7 +207,7 @@ func (o *operation) body() {
 // media is what a body is as JSON.
 func (o *operation) media(body Node) (media Node, problem string) {
 	_, content, ok := body.Child("content")
-	if !ok || content.Kind != yaml.MappingNode || len(content.Content) == 0 {
+	if !ok || !content.IsMapping() || len(content.Content) == 0 {
 		return Node{}, "found a request body without content; expected application/json"
 	}
 	var others []string
@@ -273,7 +273,7 @@ func (o *operation) noteCredentials() {
 			return
 		}
 	}
-	if security.Kind != yaml.SequenceNode {
+	if !security.IsList() {
 		o.reportFault(security, "found %s; expected a list of what is asked for", security.TypeName())
 		return
 	}

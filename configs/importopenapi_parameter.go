@@ -163,7 +163,7 @@ func (o *operation) list(p parameter, schema Node) (list, ok bool) {
 // once, however many others refer to it.
 func (o *operation) kinds(n Node, depth int) (kinds []string, ok bool) {
 	n, problem := o.follow(n)
-	if problem != "" || n.Kind != yaml.MappingNode || depth > maxHops {
+	if problem != "" || !n.IsMapping() || depth > maxHops {
 		return nil, false
 	}
 	before, seen := o.typesOf[n.Node]
@@ -206,7 +206,7 @@ func (o *operation) statedKinds(n Node, depth int) (kinds []string, ok bool) {
 		}
 		return kinds, ok
 	}
-	if _, values, has := n.Child("enum"); has && values.Kind == yaml.SequenceNode {
+	if _, values, has := n.Child("enum"); has && values.IsList() {
 		for _, v := range values.Content {
 			switch v.Kind {
 			case yaml.ScalarNode:
@@ -218,7 +218,7 @@ func (o *operation) statedKinds(n Node, depth int) (kinds []string, ok bool) {
 		return kinds, true
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if _, branches, has := n.Child(key); has && branches.Kind == yaml.SequenceNode {
+		if _, branches, has := n.Child(key); has && branches.IsList() {
 			for _, b := range branches.Content {
 				more, ok := o.kinds(branches.With(b), depth+1)
 				if !ok {
@@ -229,7 +229,7 @@ func (o *operation) statedKinds(n Node, depth int) (kinds []string, ok bool) {
 			return kinds, true
 		}
 	}
-	if _, branches, has := n.Child("allOf"); has && branches.Kind == yaml.SequenceNode {
+	if _, branches, has := n.Child("allOf"); has && branches.IsList() {
 		for _, b := range branches.Content {
 			if kinds, ok := o.kinds(branches.With(b), depth+1); ok {
 				return kinds, true

@@ -59,7 +59,7 @@ var (
 // translate makes a schema of the registry's dialect of one of the document's. What
 // the registry refuses it leaves: the registry says so.
 func (s *schemas) translate(n Node, depth int) *yaml.Node {
-	if n.Kind != yaml.MappingNode || depth > maxNesting {
+	if !n.IsMapping() || depth > maxNesting {
 		return s.copy(n)
 	}
 	out := mappingAt(n)
@@ -86,13 +86,13 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 		case s.is30 && s.translated(out, n, key, value):
 		case slices.Contains(holdsOne, name):
 			add(key, s.translate(value, depth+1))
-		case slices.Contains(holdsList, name) && value.Kind == yaml.SequenceNode:
+		case slices.Contains(holdsList, name) && value.IsList():
 			list := sequenceAt(value)
 			for _, c := range value.Content {
 				list.Content = append(list.Content, s.translate(value.With(c), depth+1))
 			}
 			add(key, list)
-		case slices.Contains(holdsMap, name) && value.Kind == yaml.MappingNode:
+		case slices.Contains(holdsMap, name) && value.IsMapping():
 			members := mappingAt(value)
 			value.Members("schemas", func(key, schema Node) {
 				if name == "properties" && s.refuseReadOnly(schema) {
@@ -102,7 +102,7 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 				members.Content = append(members.Content, scalarAt(key, key.Value), s.translate(schema, depth+1))
 			})
 			add(key, members)
-		case name == "required" && value.Kind == yaml.SequenceNode:
+		case name == "required" && value.IsList():
 			required := s.copy(value)
 			s.requirements = append(s.requirements, requirement{required, out})
 			add(key, required)
@@ -167,7 +167,7 @@ func (s *schemas) reference(ref Node) *yaml.Node {
 // refuseReadOnly tells of a member that stands in answers alone.
 func (s *schemas) refuseReadOnly(n Node) bool {
 	for range maxHops {
-		if _, flag, ok := n.Child("readOnly"); ok && n.Kind == yaml.MappingNode && flag.Value == "true" {
+		if _, flag, ok := n.Child("readOnly"); ok && n.IsMapping() && flag.Value == "true" {
 			return true
 		}
 		_, ref, ok := n.Child("$ref")

@@ -23,40 +23,39 @@ func defaultTokens() JWT {
 // readJWT reads auth.jwt.
 func readJWT(n Node, into *JWT) {
 	*into = defaultTokens()
-	before := len(n.Report.Faults)
 	o := &into.TokenOptions
-	n.Object(
-		field{"issuer", func(n Node) { n.Text("the issuer of the tokens", &o.Issuer) }},
-		field{"audience", func(n Node) { n.Text("whom the tokens are meant for", &o.Audience) }},
-		field{"jwks_file", func(n Node) {
+	ok := n.Object(
+		Field("issuer", func(n Node) { n.Text("the issuer of the tokens", &o.Issuer) }),
+		Field("audience", func(n Node) { n.Text("whom the tokens are meant for", &o.Audience) }),
+		Field("jwks_file", func(n Node) {
 			n.Text("a file of keys", &o.JWKSFile)
 			if o.JWKSFile != "" {
 				o.JWKSFile = n.ResolvePath(o.JWKSFile)
 			}
-		}},
-		field{"jwks_url", func(n Node) { n.Text("where the keys are", &o.JWKSURL) }},
-		field{"algorithms", func(n Node) {
+		}),
+		Field("jwks_url", func(n Node) { n.Text("where the keys are", &o.JWKSURL) }),
+		Field("algorithms", func(n Node) {
 			o.Algorithms = []string{}
 			n.Texts("signatures", &o.Algorithms)
-		}},
-		field{"clock_skew", func(n Node) { n.DurationOrZero("by how much clocks may differ", &o.ClockSkew) }},
-		field{"claims", func(n Node) {
+		}),
+		Field("clock_skew", func(n Node) { n.DurationOrZero("by how much clocks may differ", &o.ClockSkew) }),
+		Field("claims", func(n Node) {
 			n.Object(
-				field{"name", func(n Node) { n.Text("the claim of a name", &o.Claims.Name) }},
-				field{"agents", func(n Node) { n.Text("the claim of agents", &o.Claims.Agents) }},
-				field{"workspace", func(n Node) { n.Text("the claim of a workspace", &o.Claims.Workspace) }},
-				field{"projects", func(n Node) { n.Text("the claim of projects", &o.Claims.Projects) }},
-				field{"operator", func(n Node) { n.Text("the claim of operators", &o.Claims.Operator) }},
+				Field("name", func(n Node) { n.Text("the claim of a name", &o.Claims.Name) }),
+				Field("agents", func(n Node) { n.Text("the claim of agents", &o.Claims.Agents) }),
+				Field("workspace", func(n Node) { n.Text("the claim of a workspace", &o.Claims.Workspace) }),
+				Field("projects", func(n Node) { n.Text("the claim of projects", &o.Claims.Projects) }),
+				Field("operator", func(n Node) { n.Text("the claim of operators", &o.Claims.Operator) }),
 			)
-		}},
-		field{"refresh", func(n Node) { n.Duration("how often the keys are fetched", &o.Refresh) }},
-		field{"keep_for", func(n Node) { n.Duration("how long keys serve on while their source is away", &o.StaleIfError) }},
-		field{"timeout", func(n Node) { n.Duration("how long fetching the keys may take", &o.Timeout) }},
-		field{"start_within", func(n Node) { n.Duration("how long the start waits for the keys", &o.StartupTimeout) }},
-		field{"start_without_keys", func(n Node) { n.Bool("whether to start while the keys cannot be had", &o.StartWithoutKeys) }},
-		field{"ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }},
+		}),
+		Field("refresh", func(n Node) { n.Duration("how often the keys are fetched", &o.Refresh) }),
+		Field("keep_for", func(n Node) { n.Duration("how long keys serve on while their source is away", &o.StaleIfError) }),
+		Field("timeout", func(n Node) { n.Duration("how long fetching the keys may take", &o.Timeout) }),
+		Field("start_within", func(n Node) { n.Duration("how long the start waits for the keys", &o.StartupTimeout) }),
+		Field("start_without_keys", func(n Node) { n.Bool("whether to start while the keys cannot be had", &o.StartWithoutKeys) }),
+		Field("ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }),
 	)
-	if len(n.Report.Faults) > before {
+	if !ok {
 		return
 	}
 	reportOptionErrors(n, o.Validate())

@@ -1,29 +1,26 @@
 package configs
 
 import (
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/ratelimit"
 )
 
 // readLimits reads the limits file.
 func readLimits(root Node) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
-	before := len(root.Report.Faults)
-	root.Object(
-		field{"caller", func(n Node) { l.Caller = readBudget(n) }},
-		field{"default", func(n Node) { l.Default = readAllowance(n) }},
-		field{"agents", func(n Node) {
+	ok := root.Object(
+		Field("caller", func(n Node) { l.Caller = readBudget(n) }),
+		Field("default", func(n Node) { l.Default = readAllowance(n) }),
+		Field("agents", func(n Node) {
 			l.Agents = map[string]ratelimit.Agent{}
 			n.Members("agents", func(key, value Node) {
 				var a ratelimit.Agent
-				fields := append(allowanceFields(value, &a.Allowance), field{"tools", func(n Node) { a.Tools = readBudgets(n, "tools") }})
+				fields := append(allowanceFields(value, &a.Allowance), Field("tools", func(n Node) { a.Tools = readBudgets(n, "tools") }))
 				readBudgetFields(value, fields, &a.Allowance)
 				l.Agents[key.Value] = a
 			})
-		}},
-		field{"tools", func(n Node) { l.Tools = readBudgets(n, "tools") }},
-		field{"projects", func(n Node) {
+		}),
+		Field("tools", func(n Node) { l.Tools = readBudgets(n, "tools") }),
+		Field("projects", func(n Node) {
 			l.Projects = map[ratelimit.Project]ratelimit.Budget{}
 			n.Members("projects", func(key, value Node) {
 				p, err := ratelimit.ParseProject(key.Value)
@@ -35,8 +32,8 @@ func readLimits(root Node) *ratelimit.Limits {
 					l.Projects[p] = *b
 				}
 			})
-		}},
-		field{"on_store_loss", func(n Node) {
+		}),
+		Field("on_store_loss", func(n Node) {
 			var s string
 			n.Text("local or refuse", &s)
 			loss, err := ratelimit.ParseStoreLoss(s)
@@ -44,14 +41,14 @@ func readLimits(root Node) *ratelimit.Limits {
 				n.Fail("%v", err)
 			}
 			l.OnStoreLoss = loss
-		}},
-		field{"replicas", func(n Node) {
+		}),
+		Field("replicas", func(n Node) {
 			replicas := int64(l.Replicas)
 			n.Int("how many gateways share the limits", 1, 1000, &replicas)
 			l.Replicas = int(replicas)
-		}},
+		}),
 	)
-	if len(root.Report.Faults) > before {
+	if !ok {
 		return l
 	}
 	for _, f := range l.Validate() {
@@ -64,7 +61,7 @@ func readLimits(root Node) *ratelimit.Limits {
 // Redis is away each gateway would grant all of them, unless the file says how many
 // gateways there are: a default of one would multiply every limit without a word.
 func missingReplicas(root Node, l *ratelimit.Limits) *Fault {
-	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || root.Kind != yaml.MappingNode || root.Has("replicas") {
+	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || !root.IsMapping() || root.Has("replicas") {
 		return nil
 	}
 	at := root.At("/on_store_loss")
@@ -88,7 +85,7 @@ func readBudget(n Node) *ratelimit.Budget {
 	var a ratelimit.Allowance
 	fields := allowanceFields(n, &a)[:2] // without concurrency
 	readBudgetFields(n, fields, &a)
-	if _, _, stated := n.Child("rate"); !stated && n.Kind == yaml.MappingNode {
+	if _, _, stated := n.Child("rate"); !stated && n.IsMapping() {
 		n.Fail("found a budget without a rate; expected one such as {rate: 5/s, burst: 10}")
 	}
 	return a.Budget
@@ -103,7 +100,7 @@ func readAllowance(n Node) ratelimit.Allowance {
 
 // readBudgetFields reads the fields of a budget. A burst that is not stated is what
 // one second brings.
-func readBudgetFields(n Node, fields []field, a *ratelimit.Allowance) {
+func readBudgetFields(n Node, fields []FieldReader, a *ratelimit.Allowance) {
 	n.Object(fields...)
 	_, burst, stated := n.Child("burst")
 	_, _, rated := n.Child("rate")
@@ -115,10 +112,10 @@ func readBudgetFields(n Node, fields []field, a *ratelimit.Allowance) {
 	}
 }
 
-func allowanceFields(n Node, a *ratelimit.Allowance) []field {
+func allowanceFields(n Node, a *ratelimit.Allowance) []FieldReader {
 	var burst int64
-	return []field{
-		{"rate", func(n Node) {
+	return []FieldReader{
+		Field("rate", func(n Node) {
 			var s string
 			n.Text("a rate such as 5/s, 30/m or 100/h", &s)
 			if s == "" {
@@ -130,18 +127,18 @@ func allowanceFields(n Node, a *ratelimit.Allowance) []field {
 				return
 			}
 			a.Budget = &ratelimit.Budget{Rate: rate, Burst: int(burst)}
-		}},
-		{"burst", func(n Node) {
+		}),
+		Field("burst", func(n Node) {
 			n.Int("a burst", 1, 1_000_000, &burst)
 			if a.Budget != nil {
 				a.Budget.Burst = int(burst)
 			}
-		}},
-		{"concurrency", func(n Node) {
+		}),
+		Field("concurrency", func(n Node) {
 			var c int64
 			n.Int("how many calls at the same time", 1, 1_000_000, &c)
 			at := int(c)
 			a.Concurrency = &at
-		}},
+		}),
 	}
 }

@@ -100,22 +100,22 @@ func readLockfile(r *Report, file, of string, data []byte) (pins []Pin, nodes []
 	}
 	var server string
 	root.Object(
-		field{"server", func(n Node) { n.Text("the server's name", &server) }},
-		field{"tools", func(n Node) {
+		Field("server", func(n Node) { n.Text("the server's name", &server) }),
+		Field("tools", func(n Node) {
 			n.List("tools", func(_ int, item Node) {
 				var p Pin
 				item.Object(
-					field{"name", func(n Node) { n.Text("the tool's name on its server", &p.Name) }},
-					field{"version", func(n Node) { n.Text("its version", &p.Version) }},
-					field{"endpoint", func(n Node) { n.Text("where its calls go", &p.Endpoint) }},
-					field{"digest", func(n Node) { n.Text("the digest of what was accepted", &p.Digest) }},
-					field{"description", func(n Node) { n.Text("its description", &p.Description) }},
-					field{"input_schema", func(n Node) { readSchema(n, &p.InputSchema) }},
-					field{"output_schema", func(n Node) { readSchema(n, &p.OutputSchema) }},
+					Field("name", func(n Node) { n.Text("the tool's name on its server", &p.Name) }),
+					Field("version", func(n Node) { n.Text("its version", &p.Version) }),
+					Field("endpoint", func(n Node) { n.Text("where its calls go", &p.Endpoint) }),
+					Field("digest", func(n Node) { n.Text("the digest of what was accepted", &p.Digest) }),
+					Field("description", func(n Node) { n.Text("its description", &p.Description) }),
+					Field("input_schema", func(n Node) { readSchema(n, &p.InputSchema) }),
+					Field("output_schema", func(n Node) { readSchema(n, &p.OutputSchema) }),
 				)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})
-		}},
+		}),
 	)
 	if server != of {
 		root.Fail("found what was accepted of the server %q; expected that of %q", server, of)

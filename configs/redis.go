@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Redis says where the limits are that replicas share: exactly one of URL,
@@ -61,36 +59,35 @@ const defaultPrefix = "callgate:"
 // readRedis reads where Redis is.
 func readRedis(n Node) *Redis {
 	r := &Redis{Prefix: defaultPrefix}
-	before := len(n.Report.Faults)
-	n.Object(
-		field{"url", func(n Node) { readRedisURL(n, &r.URL) }},
-		field{"sentinel", func(n Node) {
+	ok := n.Object(
+		Field("url", func(n Node) { readRedisURL(n, &r.URL) }),
+		Field("sentinel", func(n Node) {
 			s := &r.Sentinel
 			n.Object(append(credentialFields(n, &s.Credentials),
-				field{"master", func(n Node) { n.Text("the name of the master", &s.Master) }},
-				field{"addresses", func(n Node) { readAddresses(n, "sentinels", &s.Addresses) }},
+				Field("master", func(n Node) { n.Text("the name of the master", &s.Master) }),
+				Field("addresses", func(n Node) { readAddresses(n, "sentinels", &s.Addresses) }),
 			)...)
-			if n.Kind == yaml.MappingNode && !n.Has("master") {
+			if n.IsMapping() && !n.Has("master") {
 				n.Fail("found sentinels without a master; expected its name and their addresses")
 			}
-			if n.Kind == yaml.MappingNode && !n.Has("addresses") {
+			if n.IsMapping() && !n.Has("addresses") {
 				n.Fail("found a master without its sentinels; expected their addresses")
 			}
 			checkPassword(n, "the sentinels")
-		}},
-		field{"cluster", func(n Node) {
-			n.Object(field{"addresses", func(n Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }})
-			if n.Kind == yaml.MappingNode && !n.Has("addresses") {
+		}),
+		Field("cluster", func(n Node) {
+			n.Object(Field("addresses", func(n Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }))
+			if n.IsMapping() && !n.Has("addresses") {
 				n.Fail("found a cluster without nodes; expected the addresses of some")
 			}
-		}},
-		field{"username", func(n Node) { n.Text("a user of Redis", &r.Credentials.Username) }},
-		field{"password", func(n Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }},
-		field{"tls", func(n Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }},
-		field{"ca_file", func(n Node) { n.Text("a file of certificates", &r.CAFile) }},
-		field{"prefix", func(n Node) { readPrefix(n, &r.Prefix) }},
+		}),
+		Field("username", func(n Node) { n.Text("a user of Redis", &r.Credentials.Username) }),
+		Field("password", func(n Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }),
+		Field("tls", func(n Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }),
+		Field("ca_file", func(n Node) { n.Text("a file of certificates", &r.CAFile) }),
+		Field("prefix", func(n Node) { readPrefix(n, &r.Prefix) }),
 	)
-	if len(n.Report.Faults) > before {
+	if !ok {
 		return r
 	}
 	checkRedis(n, r)
@@ -134,10 +131,10 @@ func checkPassword(n Node, of string) {
 	}
 }
 
-func credentialFields(n Node, into *Credentials) []field {
-	return []field{
-		{"username", func(n Node) { n.Text("a user of the sentinels", &into.Username) }},
-		{"password", func(n Node) { readSecret(n, "a password of the sentinels", &into.Password) }},
+func credentialFields(n Node, into *Credentials) []FieldReader {
+	return []FieldReader{
+		Field("username", func(n Node) { n.Text("a user of the sentinels", &into.Username) }),
+		Field("password", func(n Node) { readSecret(n, "a password of the sentinels", &into.Password) }),
 	}
 }
 
@@ -177,7 +174,7 @@ func readAddresses(n Node, of string, into *[]string) {
 		}
 		*into = append(*into, a)
 	})
-	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+	if n.IsList() && len(n.Content) == 0 {
 		n.Fail("found an empty list; expected at least one of the %s", of)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -89,14 +87,14 @@ func readServers(root Node) []ToolServer {
 		}
 		seen[value] = item
 	}
-	root.Object(field{"servers", func(n Node) {
+	root.Object(Field("servers", func(n Node) {
 		n.List("servers", func(_ int, item Node) {
 			s := readToolServer(item)
 			once(names, "server", s.Name, item)
 			once(prefixes, "prefix", s.Prefix, item)
 			all = append(all, s)
 		})
-	}})
+	}))
 	return all
 }
 
@@ -104,36 +102,35 @@ func readServers(root Node) []ToolServer {
 // here, since it has none before the first is accepted.
 func readToolServer(n Node) ToolServer {
 	s := ToolServer{}
-	before := len(n.Report.Faults)
-	n.Object(
-		field{"name", func(n Node) { readLabel(n, "the server's name", &s.Name) }},
-		field{"type", func(n Node) {
+	ok := n.Object(
+		Field("name", func(n Node) { readLabel(n, "the server's name", &s.Name) }),
+		Field("type", func(n Node) {
 			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
-		}},
-		field{"url", func(n Node) { n.Text("the URL of the server", &s.URL) }},
-		field{"command", func(n Node) { readCommand(n, &s.Command, &s.Dir) }},
-		field{"env", func(n Node) { readEnv(n, &s.Env) }},
-		field{"prefix", func(n Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }},
-		field{"credential", func(n Node) { readSecret(n, "what the server asks for", &s.Credential) }},
-		field{"allow", func(n Node) {
+		}),
+		Field("url", func(n Node) { n.Text("the URL of the server", &s.URL) }),
+		Field("command", func(n Node) { readCommand(n, &s.Command, &s.Dir) }),
+		Field("env", func(n Node) { readEnv(n, &s.Env) }),
+		Field("prefix", func(n Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
+		Field("credential", func(n Node) { readSecret(n, "what the server asks for", &s.Credential) }),
+		Field("allow", func(n Node) {
 			s.Allow = []string{} // an empty list allows nothing
 			n.List("names of tools", func(_ int, item Node) { readPattern(item, &s.Allow) })
-		}},
-		field{"effects", func(n Node) {
+		}),
+		Field("effects", func(n Node) {
 			s.Effects = map[string]string{}
 			n.Members("tools and their effects", func(key, value Node) {
 				var effect string
 				value.Choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
 				s.Effects[key.Value] = effect
 			})
-		}},
-		field{"addresses", func(n Node) { n.Texts("addresses or prefixes", &s.Addresses) }},
-		field{"timeout", func(n Node) { n.Duration("how long an answer may take", &s.Timeout) }},
-		field{"max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }},
-		field{"max_age", func(n Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }},
-		field{"asks", func(n Node) { n.Texts("kinds of questions", &s.Asks) }},
+		}),
+		Field("addresses", func(n Node) { n.Texts("addresses or prefixes", &s.Addresses) }),
+		Field("timeout", func(n Node) { n.Duration("how long an answer may take", &s.Timeout) }),
+		Field("max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
+		Field("max_age", func(n Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
+		Field("asks", func(n Node) { n.Texts("kinds of questions", &s.Asks) }),
 	)
-	if n.Kind != yaml.MappingNode || len(n.Report.Faults) > before {
+	if !ok {
 		return s
 	}
 	for _, key := range []string{"name", "type"} {

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
 )
@@ -122,74 +120,74 @@ const (
 func readSettings(root Node) Settings {
 	s := defaultSettings()
 	root.Object(
-		field{"server", func(n Node) {
+		Field("server", func(n Node) {
 			n.Object(
-				field{"listen", func(n Node) { readAddress(n, &s.Server.Listen) }},
-				field{"admin_listen", func(n Node) { readAddress(n, &s.Server.AdminListen) }},
-				field{"max_in_flight", func(n Node) {
+				Field("listen", func(n Node) { readAddress(n, &s.Server.Listen) }),
+				Field("admin_listen", func(n Node) { readAddress(n, &s.Server.AdminListen) }),
+				Field("max_in_flight", func(n Node) {
 					most := int64(s.Server.MaxInFlight)
 					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
 					s.Server.MaxInFlight = int(most)
-				}},
-				field{"drain", func(n Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }},
-				field{"origins", func(n Node) { readOrigins(n, &s.Server.Origins) }},
-				field{"hosts", func(n Node) { readHosts(n, &s.Server.Hosts) }},
-				field{"public_url", func(n Node) { readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL) }},
-				field{"mcp_names", func(n Node) {
+				}),
+				Field("drain", func(n Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
+				Field("origins", func(n Node) { readOrigins(n, &s.Server.Origins) }),
+				Field("hosts", func(n Node) { readHosts(n, &s.Server.Hosts) }),
+				Field("public_url", func(n Node) { readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL) }),
+				Field("mcp_names", func(n Node) {
 					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
-				}},
+				}),
 			)
-		}},
-		field{"auth", func(n Node) {
+		}),
+		Field("auth", func(n Node) {
 			n.Object(
-				field{"mode", func(n Node) {
+				Field("mode", func(n Node) {
 					n.Choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
-				}},
-				field{"jwt", func(n Node) { readJWT(n, &s.Auth.JWT) }},
-				field{"allow_any_listener", func(n Node) { n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }},
+				}),
+				Field("jwt", func(n Node) { readJWT(n, &s.Auth.JWT) }),
+				Field("allow_any_listener", func(n Node) { n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }),
 			)
-		}},
-		field{"defaults", func(n Node) {
+		}),
+		Field("defaults", func(n Node) {
 			n.Object(
-				field{"agent", func(n Node) { n.Text("an agent", &s.Defaults.Agent) }},
-				field{"workspace", func(n Node) { n.Text("a workspace", &s.Defaults.Workspace) }},
-				field{"project", func(n Node) { n.Text("a project", &s.Defaults.Project) }},
+				Field("agent", func(n Node) { n.Text("an agent", &s.Defaults.Agent) }),
+				Field("workspace", func(n Node) { n.Text("a workspace", &s.Defaults.Workspace) }),
+				Field("project", func(n Node) { n.Text("a project", &s.Defaults.Project) }),
 			)
-		}},
-		field{"principals", func(n Node) { n.Text("the file of principals", &s.PrincipalsFile) }},
-		field{"upstreams", func(n Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }},
-		field{"servers", func(n Node) { n.Text("the file of servers", &s.ServersFile) }},
-		field{"registry", func(n Node) {
-			n.Object(field{"files", func(n Node) {
+		}),
+		Field("principals", func(n Node) { n.Text("the file of principals", &s.PrincipalsFile) }),
+		Field("upstreams", func(n Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }),
+		Field("servers", func(n Node) { n.Text("the file of servers", &s.ServersFile) }),
+		Field("registry", func(n Node) {
+			n.Object(Field("files", func(n Node) {
 				s.ToolFiles = nil
 				n.Texts("tool files", &s.ToolFiles)
-				if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				if n.IsList() && len(n.Content) == 0 {
 					n.Fail("found an empty list; expected at least one tool file")
 				}
-			}})
-		}},
-		field{"policy", func(n Node) { n.Text("the policy file", &s.PolicyFile) }},
-		field{"workspaces", func(n Node) { n.Text("the workspaces file", &s.WorkspacesFile) }},
-		field{"limits", func(n Node) { n.Text("the limits file", &s.LimitsFile) }},
-		field{"output", func(n Node) { readOutput(n, &s.Output, &s.AgentRequired) }},
-		field{"data_dir", func(n Node) { n.Text("a folder", &s.DataDir) }},
-		field{"audit", func(n Node) {
+			}))
+		}),
+		Field("policy", func(n Node) { n.Text("the policy file", &s.PolicyFile) }),
+		Field("workspaces", func(n Node) { n.Text("the workspaces file", &s.WorkspacesFile) }),
+		Field("limits", func(n Node) { n.Text("the limits file", &s.LimitsFile) }),
+		Field("output", func(n Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
+		Field("data_dir", func(n Node) { n.Text("a folder", &s.DataDir) }),
+		Field("audit", func(n Node) {
 			n.Object(
-				field{"record", func(n Node) {
+				Field("record", func(n Node) {
 					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
-				}},
-				field{"sign_key", func(n Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }},
-				field{"rotate_bytes", func(n Node) {
+				}),
+				Field("sign_key", func(n Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }),
+				Field("rotate_bytes", func(n Node) {
 					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
-				}},
+				}),
 			)
-		}},
-		field{"store", func(n Node) { readStore(n, &s.Store) }},
-		field{"callbacks", func(n Node) { readCallbacks(n, &s.Callbacks) }},
-		field{"telemetry", func(n Node) {
-			n.Object(field{"traces", func(n Node) { readTraces(n, &s.Traces) }})
-		}},
-		field{"redis", func(n Node) { s.Redis = readRedis(n) }},
+		}),
+		Field("store", func(n Node) { readStore(n, &s.Store) }),
+		Field("callbacks", func(n Node) { readCallbacks(n, &s.Callbacks) }),
+		Field("telemetry", func(n Node) {
+			n.Object(Field("traces", func(n Node) { readTraces(n, &s.Traces) }))
+		}),
+		Field("redis", func(n Node) { s.Redis = readRedis(n) }),
 	)
 	return s
 }
@@ -197,14 +195,14 @@ func readSettings(root Node) Settings {
 func readOutput(n Node, o *parser.Options, agentRequired *bool) {
 	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
 	n.Object(
-		field{"max_bytes", func(n Node) { n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }},
-		field{"max_depth", func(n Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }},
-		field{"json_in_text", func(n Node) {
+		Field("max_bytes", func(n Node) { n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }),
+		Field("max_depth", func(n Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }),
+		Field("json_in_text", func(n Node) {
 			n.Choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
-		}},
-		field{"agent", func(n Node) {
+		}),
+		Field("agent", func(n Node) {
 			n.Choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
-		}},
+		}),
 	)
 	*agentRequired = agent == "required"
 	*o = parser.Options{MaxBytes: int(bytes), MaxDepth: int(depth), JSONInText: parser.JSONInText(inText)}

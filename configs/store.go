@@ -20,11 +20,11 @@ func defaultStore() Store { return Store{Kind: StoreFile, Journals: 1} }
 func readStore(n Node, into *Store) {
 	journals, acknowledged := int64(into.Journals), int64(into.Acknowledged)
 	n.Object(
-		field{"kind", func(n Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }},
-		field{"journals", func(n Node) { n.Int("how many gateways share the store", 1, 1000, &journals) }},
-		field{"acknowledged", func(n Node) {
+		Field("kind", func(n Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }),
+		Field("journals", func(n Node) { n.Int("how many gateways share the store", 1, 1000, &journals) }),
+		Field("acknowledged", func(n Node) {
 			n.Int("how many replicas of Redis must have a dispatch", 0, 100, &acknowledged)
-		}},
+		}),
 	)
 	into.Journals, into.Acknowledged = int(journals), int(acknowledged)
 }

@@ -49,10 +49,9 @@ func (t Traces) Options() telemetry.TraceOptions {
 // readTraces reads where traces go.
 func readTraces(n Node, into *Traces) {
 	*into = defaultTraces()
-	before := len(n.Report.Faults)
-	n.Object(
-		field{"endpoint", func(n Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }},
-		field{"headers", func(n Node) {
+	ok := n.Object(
+		Field("endpoint", func(n Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }),
+		Field("headers", func(n Node) {
 			into.Headers = map[string]Secret{}
 			n.Members("headers", func(key, value Node) {
 				var s Secret
@@ -67,13 +66,13 @@ func readTraces(n Node, into *Traces) {
 				readSecret(value, "what the header says", &s)
 				into.Headers[key.Value] = s
 			})
-		}},
-		field{"ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }},
-		field{"sample", func(n Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }},
-		field{"content", func(n Node) { n.Bool("whether traces hold arguments and results", &into.Content) }},
-		field{"timeout", func(n Node) { n.Duration("how long one export may take", &into.Timeout) }},
+		}),
+		Field("ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }),
+		Field("sample", func(n Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
+		Field("content", func(n Node) { n.Bool("whether traces hold arguments and results", &into.Content) }),
+		Field("timeout", func(n Node) { n.Duration("how long one export may take", &into.Timeout) }),
 	)
-	if len(n.Report.Faults) > before {
+	if !ok {
 		return
 	}
 	if into.Endpoint == "" {

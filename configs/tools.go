@@ -29,51 +29,51 @@ func Read(r *Report, file string, data []byte) []Tool {
 		return nil
 	}
 	var entries []Tool
-	root.Object(field{"tools", func(n Node) {
+	root.Object(Field("tools", func(n Node) {
 		n.List("tools", func(_ int, item Node) {
 			checkVisible(item)
 			entries = append(entries, Tool{readTool(item), item})
 		})
-	}})
+	}))
 	return entries
 }
 
 func readTool(n Node) registry.Tool {
 	var t registry.Tool
 	n.Object(
-		field{"name", func(n Node) { n.Text("the tool's name", &t.Name) }},
-		field{"version", func(n Node) { n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }},
-		field{"description", func(n Node) { n.Text("a description", &t.Description) }},
-		field{"kind", func(n Node) { n.Text("a kind", &t.Kind) }},
-		field{"effect", func(n Node) { n.Text("an effect", &t.Effect) }},
-		field{"open", func(n Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }},
-		field{"input_schema", func(n Node) {
+		Field("name", func(n Node) { n.Text("the tool's name", &t.Name) }),
+		Field("version", func(n Node) { n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }),
+		Field("description", func(n Node) { n.Text("a description", &t.Description) }),
+		Field("kind", func(n Node) { n.Text("a kind", &t.Kind) }),
+		Field("effect", func(n Node) { n.Text("an effect", &t.Effect) }),
+		Field("open", func(n Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }),
+		Field("input_schema", func(n Node) {
 			readSchema(n, &t.InputSchema)
-		}},
-		field{"output_schema", func(n Node) {
+		}),
+		Field("output_schema", func(n Node) {
 			readSchema(n, &t.OutputSchema)
-		}},
-		field{"run", func(n Node) {
+		}),
+		Field("run", func(n Node) {
 			n.Object(
-				field{"type", func(n Node) { n.Text("how the tool is run", &t.Run.Type) }},
-				field{"url", func(n Node) { n.Text("a URL", &t.Run.URL) }},
-				field{"timeout", func(n Node) { n.Duration("a timeout", &t.Run.Timeout) }},
-				field{"max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }},
-				field{"addresses", func(n Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }},
-				field{"tool", func(n Node) { n.Text("the tool's name on its server", &t.Run.Tool) }},
-				field{"command", func(n Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }},
-				field{"env", func(n Node) { readEnv(n, &t.Run.Env) }},
-				field{"credential", func(n Node) {
+				Field("type", func(n Node) { n.Text("how the tool is run", &t.Run.Type) }),
+				Field("url", func(n Node) { n.Text("a URL", &t.Run.URL) }),
+				Field("timeout", func(n Node) { n.Duration("a timeout", &t.Run.Timeout) }),
+				Field("max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }),
+				Field("addresses", func(n Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }),
+				Field("tool", func(n Node) { n.Text("the tool's name on its server", &t.Run.Tool) }),
+				Field("command", func(n Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }),
+				Field("env", func(n Node) { readEnv(n, &t.Run.Env) }),
+				Field("credential", func(n Node) {
 					var s Secret
 					readSecret(n, "what the server asks for", &s)
 					t.Run.Credential = s.String()
-				}},
-				field{"max_age", func(n Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }},
-				field{"asks", func(n Node) { n.Texts("kinds of questions", &t.Run.Asks) }},
-				field{"method", func(n Node) { n.Text("a method of HTTP", &t.Run.Method) }},
-				field{"parameters", func(n Node) { readParameters(n, &t.Run.Parameters) }},
+				}),
+				Field("max_age", func(n Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
+				Field("asks", func(n Node) { n.Texts("kinds of questions", &t.Run.Asks) }),
+				Field("method", func(n Node) { n.Text("a method of HTTP", &t.Run.Method) }),
+				Field("parameters", func(n Node) { readParameters(n, &t.Run.Parameters) }),
 			)
-		}},
+		}),
 	)
 	return t
 }
@@ -83,11 +83,11 @@ func readTool(n Node) registry.Tool {
 func readParameters(n Node, into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value Node) {
 		p := tool.Parameter{Argument: key.Value}
-		if value.Kind == yaml.MappingNode {
+		if value.IsMapping() {
 			value.Object(
-				field{"in", func(n Node) { n.Text("a place: path, query, header or body", &p.In) }},
-				field{"name", func(n Node) { n.Text("a name in the query or of a header", &p.Name) }},
-				field{"join", func(n Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }},
+				Field("in", func(n Node) { n.Text("a place: path, query, header or body", &p.In) }),
+				Field("name", func(n Node) { n.Text("a name in the query or of a header", &p.Name) }),
+				Field("join", func(n Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }),
 			)
 		} else {
 			value.Text("a place: path, query, header or body", &p.In)

@@ -1,8 +1,6 @@
 package configs
 
 import (
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -10,11 +8,10 @@ import (
 // before what its upstream states, and that before the defaults.
 func readUpstreams(root Node) []upstream.Definition {
 	var all []upstream.Definition
-	before := len(root.Report.Faults)
-	root.Object(field{"upstreams", func(n Node) {
+	ok := root.Object(Field("upstreams", func(n Node) {
 		n.List("upstreams", func(_ int, item Node) { all = append(all, readUpstream(item)) })
-	}})
-	if len(root.Report.Faults) > before {
+	}))
+	if !ok {
 		return all
 	}
 	for _, f := range upstream.Validate(all) {
@@ -27,33 +24,33 @@ func readUpstreams(root Node) []upstream.Definition {
 func readUpstream(n Node) upstream.Definition {
 	d := upstream.Defaults()
 	var models *Node
-	fields := []field{
-		{"name", func(n Node) { n.Text("a name", &d.Name) }},
-		{"base_url", func(n Node) { n.Text("the URL before /chat/completions", &d.BaseURL) }},
-		{"insecure_http", func(n Node) { n.Bool("whether plain HTTP may leave this host", &d.InsecureHTTP) }},
-		{"key", func(n Node) {
+	fields := []FieldReader{
+		Field("name", func(n Node) { n.Text("a name", &d.Name) }),
+		Field("base_url", func(n Node) { n.Text("the URL before /chat/completions", &d.BaseURL) }),
+		Field("insecure_http", func(n Node) { n.Bool("whether plain HTTP may leave this host", &d.InsecureHTTP) }),
+		Field("key", func(n Node) {
 			var s Secret
 			if readSecret(n, "the key that the provider asks for", &s); s.IsSet() {
 				d.Key = s.Read
 			}
-		}},
-		{"models", func(n Node) { models = &n }},
-		{"timeouts", func(n Node) {
+		}),
+		Field("models", func(n Node) { models = &n }),
+		Field("timeouts", func(n Node) {
 			n.Object(
-				field{"connect", func(n Node) { n.Duration("how long connecting may take", &d.Timeouts.Connect) }},
-				field{"first_byte", func(n Node) { n.Duration("how long the first byte of an answer may take", &d.Timeouts.FirstByte) }},
-				field{"idle", func(n Node) { n.Duration("how long an answer may stall", &d.Timeouts.Idle) }},
-				field{"total", func(n Node) { n.Duration("how long all may take, other attempts included", &d.Timeouts.Total) }},
+				Field("connect", func(n Node) { n.Duration("how long connecting may take", &d.Timeouts.Connect) }),
+				Field("first_byte", func(n Node) { n.Duration("how long the first byte of an answer may take", &d.Timeouts.FirstByte) }),
+				Field("idle", func(n Node) { n.Duration("how long an answer may stall", &d.Timeouts.Idle) }),
+				Field("total", func(n Node) { n.Duration("how long all may take, other attempts included", &d.Timeouts.Total) }),
 			)
-		}},
-		{"retries", func(n Node) { n.SmallInt("how often a provider is asked again", 0, 10, &d.Retries) }},
-		{"max_body", func(n Node) { n.SmallInt("the longest completion in bytes", 1<<10, 1<<30, &d.MaxBody) }},
-		{"max_event", func(n Node) { n.SmallInt("the longest event of a stream in bytes", 1<<10, 1<<30, &d.MaxEvent) }},
-		{"max_stream", func(n Node) { n.SmallInt("the longest stream in bytes", 1<<10, 1<<30, &d.MaxStream) }},
-		{"max_events", func(n Node) { n.SmallInt("how many events a stream may have", 1, 1<<30, &d.MaxEvents) }},
+		}),
+		Field("retries", func(n Node) { n.SmallInt("how often a provider is asked again", 0, 10, &d.Retries) }),
+		Field("max_body", func(n Node) { n.SmallInt("the longest completion in bytes", 1<<10, 1<<30, &d.MaxBody) }),
+		Field("max_event", func(n Node) { n.SmallInt("the longest event of a stream in bytes", 1<<10, 1<<30, &d.MaxEvent) }),
+		Field("max_stream", func(n Node) { n.SmallInt("the longest stream in bytes", 1<<10, 1<<30, &d.MaxStream) }),
+		Field("max_events", func(n Node) { n.SmallInt("how many events a stream may have", 1, 1<<30, &d.MaxEvents) }),
 	}
 	n.Object(append(fields, ruleFields(&d.Rules)...)...)
-	if n.Kind != yaml.MappingNode {
+	if !n.IsMapping() {
 		return d
 	}
 	for _, key := range []string{"name", "base_url", "models"} {
@@ -70,13 +67,13 @@ func readUpstream(n Node) upstream.Definition {
 // readModel reads a model: its name, or a mapping that says more.
 func readModel(n Node, rules upstream.Rules) upstream.Model {
 	var m upstream.Model
-	if n.Kind != yaml.MappingNode {
+	if !n.IsMapping() {
 		n.Text("a model, as a name or as a mapping with the key id", &m.ID)
 		return m
 	}
-	fields := append([]field{
-		{"id", func(n Node) { n.Text("what the application says", &m.ID) }},
-		{"as", func(n Node) { n.Text("what the provider is told", &m.As) }},
+	fields := append([]FieldReader{
+		Field("id", func(n Node) { n.Text("what the application says", &m.ID) }),
+		Field("as", func(n Node) { n.Text("what the provider is told", &m.As) }),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
 	if _, _, ok := n.Child("id"); !ok {
@@ -87,43 +84,43 @@ func readModel(n Node, rules upstream.Rules) upstream.Model {
 }
 
 // ruleFields are the keys that an upstream and a model may have.
-func ruleFields(r *upstream.Rules) []field {
-	return []field{
-		{"protocol", func(n Node) { word(n, "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text) }},
-		{"modes", func(n Node) {
+func ruleFields(r *upstream.Rules) []FieldReader {
+	return []FieldReader{
+		Field("protocol", func(n Node) { word(n, "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text) }),
+		Field("modes", func(n Node) {
 			r.Modes = nil
 			n.List("modes", func(_ int, item Node) {
 				var mode upstream.Mode
 				word(item, "who runs a judged call", &mode, upstream.Enforce, upstream.Orchestrate)
 				r.Modes = append(r.Modes, mode)
 			})
-		}},
-		{"present", func(n Node) {
+		}),
+		Field("present", func(n Node) {
 			word(n, "how calls of the text protocol are shown", &r.Present, upstream.AsToolCalls, upstream.AsContent)
-		}},
-		{"native_prose", func(n Node) {
+		}),
+		Field("native_prose", func(n Node) {
 			word(n, "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse)
-		}},
-		{"parallel", func(n Node) {
+		}),
+		Field("parallel", func(n Node) {
 			word(n, "what becomes of several calls in one turn", &r.Parallel, upstream.Pass, upstream.Refuse)
-		}},
-		{"reasoning", func(n Node) {
+		}),
+		Field("reasoning", func(n Node) {
 			word(n, "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop)
-		}},
-		{"audio", func(n Node) {
+		}),
+		Field("audio", func(n Node) {
 			word(n, "what becomes of speech", &r.Audio, upstream.Pass, upstream.Drop)
-		}},
-		{"stream_buffer", func(n Node) {
+		}),
+		Field("stream_buffer", func(n Node) {
 			word(n, "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole)
-		}},
-		{"request_members", func(n Node) {
+		}),
+		Field("request_members", func(n Node) {
 			r.RequestMembers = nil
 			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
-		}},
-		{"repairs", func(n Node) { n.SmallInt("how often in a row a model may mend a completion", 0, 100, &r.Repairs) }},
-		{"steps", func(n Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.Steps) }},
-		{"wall_time", func(n Node) { n.Duration("how long a run may take", &r.WallTime) }},
-		{"tokens", func(n Node) { n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.Tokens) }},
+		}),
+		Field("repairs", func(n Node) { n.SmallInt("how often in a row a model may mend a completion", 0, 100, &r.Repairs) }),
+		Field("steps", func(n Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.Steps) }),
+		Field("wall_time", func(n Node) { n.Duration("how long a run may take", &r.WallTime) }),
+		Field("tokens", func(n Node) { n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.Tokens) }),
 	}
 }
 

@@ -48,14 +48,14 @@ func withVisibleText(n Node, told func(at Node, keyword string, r rune)) Node {
 
 // visibleSchemaNode is a node of shown. With names, the keys of a mapping are names.
 func visibleSchemaNode(n Node, names bool, told func(at Node, keyword string, r rune)) *yaml.Node {
-	if n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
+	if !n.IsMapping() && !n.IsList() {
 		return n.Node
 	}
 	out := *n.Node
 	out.Content = slices.Clone(n.Content)
 	for i, child := range n.Content {
 		at := n.With(child)
-		if n.Kind == yaml.SequenceNode {
+		if n.IsList() {
 			out.Content[i] = visibleSchemaNode(at, false, told)
 			continue
 		}

@@ -13,19 +13,18 @@ import (
 // roots start.
 func readWorkspaces(root Node, base string) policy.Workspaces {
 	spaces := policy.Workspaces{}
-	before := len(root.Report.Faults)
-	root.Object(field{"workspaces", func(n Node) {
+	ok := root.Object(Field("workspaces", func(n Node) {
 		n.Members("workspaces", func(key, value Node) {
 			w := policy.Workspace{Projects: map[string]policy.Project{}}
-			value.Object(field{"projects", func(n Node) {
+			value.Object(Field("projects", func(n Node) {
 				n.Members("projects", func(key, value Node) {
 					w.Projects[key.Value] = readProject(value, base)
 				})
-			}})
+			}))
 			spaces[key.Value] = w
 		})
-	}})
-	if len(root.Report.Faults) > before {
+	}))
+	if !ok {
 		return spaces
 	}
 	for _, f := range spaces.Validate() {
@@ -37,8 +36,8 @@ func readWorkspaces(root Node, base string) policy.Workspaces {
 func readProject(n Node, base string) policy.Project {
 	var p policy.Project
 	n.Object(
-		field{"agents", func(n Node) { n.Texts("agents", &p.Agents) }},
-		field{"roots", func(n Node) {
+		Field("agents", func(n Node) { n.Texts("agents", &p.Agents) }),
+		Field("roots", func(n Node) {
 			n.List("folders", func(_ int, item Node) {
 				var root string
 				item.Text("a folder", &root)
@@ -50,16 +49,16 @@ func readProject(n Node, base string) policy.Project {
 				}
 				p.Roots = append(p.Roots, filepath.Clean(root))
 			})
-		}},
-		field{"hosts", func(n Node) { n.Texts("hosts", &p.Hosts) }},
-		field{"resources", func(n Node) {
+		}),
+		Field("hosts", func(n Node) { n.Texts("hosts", &p.Hosts) }),
+		Field("resources", func(n Node) {
 			p.Resources = map[string][]string{}
 			n.Members("resources", func(key, value Node) {
 				var allowed []string
 				value.Texts("values, or prefixes that end in *", &allowed)
 				p.Resources[key.Value] = allowed
 			})
-		}},
+		}),
 	)
 	return p
 }
@@ -87,19 +86,18 @@ type Principal struct {
 func readPrincipals(root Node) []Principal {
 	var all []Principal
 	names, keys := map[string]int{}, map[string]int{}
-	root.Object(field{"principals", func(n Node) {
+	root.Object(Field("principals", func(n Node) {
 		n.List("principals", func(_ int, item Node) {
 			var p Principal
-			before := len(n.Report.Faults)
-			item.Object(
-				field{"name", func(n Node) { n.Text("a name", &p.Name) }},
-				field{"key_sha256", func(n Node) { readSHA256(n, &p.KeySHA256) }},
-				field{"agents", func(n Node) { n.Texts("agents", &p.Agents) }},
-				field{"workspace", func(n Node) { n.Text("a workspace", &p.Workspace) }},
-				field{"projects", func(n Node) { n.Texts("projects", &p.Projects) }},
-				field{"operator", func(n Node) { n.Bool("whether it is an operator", &p.Operator) }},
+			ok := item.Object(
+				Field("name", func(n Node) { n.Text("a name", &p.Name) }),
+				Field("key_sha256", func(n Node) { readSHA256(n, &p.KeySHA256) }),
+				Field("agents", func(n Node) { n.Texts("agents", &p.Agents) }),
+				Field("workspace", func(n Node) { n.Text("a workspace", &p.Workspace) }),
+				Field("projects", func(n Node) { n.Texts("projects", &p.Projects) }),
+				Field("operator", func(n Node) { n.Bool("whether it is an operator", &p.Operator) }),
 			)
-			if len(n.Report.Faults) > before {
+			if !ok {
 				return
 			}
 			for _, key := range []string{"name", "key_sha256", "agents", "workspace", "projects"} {
@@ -119,7 +117,7 @@ func readPrincipals(root Node) []Principal {
 			}
 			all = append(all, p)
 		})
-	}})
+	}))
 	return all
 }
 

@@ -230,7 +230,7 @@ func (n Node) checkStrict(depth int) bool {
 		return n.Fail("found a tag; expected the value without one, in quotes if it starts with !")
 	}
 	ok := true
-	if n.Kind == yaml.MappingNode {
+	if n.IsMapping() {
 		seen := map[string]Node{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.With(n.Content[i])
