@@ -1,8 +1,8 @@
 package configs
 
 import (
-	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -243,74 +243,6 @@ func (n Node) Duration(of string, into *time.Duration) {
 	*into = d
 }
 
-// jsonNumber is a number as JSON writes it.
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
-// JSON translates the node to JSON, with keys in their order and numbers digit
-// by digit. It reports what JSON cannot say.
-func (n Node) JSON() (json.RawMessage, bool) {
-	var b strings.Builder
-	ok := n.writeJSON(&b)
-	return json.RawMessage(b.String()), ok
-}
-
-func (n Node) writeJSON(b *strings.Builder) bool {
-	ok := true
-	switch n.Kind {
-	case yaml.MappingNode:
-		b.WriteByte('{')
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeString(b, n.Content[i].Value)
-			b.WriteByte(':')
-			ok = n.With(n.Content[i+1]).writeJSON(b) && ok
-		}
-		b.WriteByte('}')
-		return ok
-	case yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, c := range n.Content {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			ok = n.With(c).writeJSON(b) && ok
-		}
-		b.WriteByte(']')
-		return ok
-	}
-	switch n.ShortTag() {
-	case "!!str", "!!timestamp":
-		writeString(b, n.Value)
-		return true
-	case "!!int", "!!float":
-		if !jsonNumber.MatchString(n.Value) {
-			return n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())
-		}
-		b.WriteString(n.Value)
-		return true
-	case "!!bool":
-		if n.Value != "true" && n.Value != "false" {
-			return n.Fail("found %s; expected true or false, or a string in quotes", n.Describe())
-		}
-		b.WriteString(n.Value)
-		return true
-	case "!!null":
-		if n.Value != "null" && n.Value != "~" {
-			return n.Fail("found nothing after the key; expected a value, or null")
-		}
-		b.WriteString("null")
-		return true
-	}
-	return n.Fail("found %s; expected a plain value", n.Excerpt())
-}
-
-func writeString(b *strings.Builder, s string) {
-	quoted, _ := json.Marshal(s) // a string cannot fail
-	b.Write(quoted)
-}
-
 // At follows a JSON Pointer as far as it leads, and returns the key of the last
 // member reached, or the element.
 func (n Node) At(pointer string) Node {
@@ -349,4 +281,38 @@ func (n Node) Child(token string) (key, value Node, ok bool) {
 func (n Node) Has(key string) bool {
 	_, _, stated := n.Child(key)
 	return stated
+}
+
+// SmallInt reads a whole number that an int holds.
+func (n Node) SmallInt(of string, low, high int64, into *int) {
+	found := int64(*into)
+	n.Int(of, low, high, &found)
+	*into = int(found)
+}
+
+// DurationOrZero reads a duration that may be zero.
+func (n Node) DurationOrZero(of string, into *time.Duration) {
+	if d, err := time.ParseDuration(n.Value); n.IsString() && err == nil && d == 0 {
+		*into = 0
+		return
+	}
+	n.Duration(of, into)
+}
+
+// Ratio reads a number from 0 to 1.
+func (n Node) Ratio(of string, into *float64) {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || !jsonNumber.MatchString(n.Value) || n.IsString() || err != nil || f < 0 || f > 1 {
+		n.Fail("found %s; expected a number from 0 to 1: the share %s", n.Describe(), of)
+		return
+	}
+	*into = f
+}
+
+// ResolvePath is a path as it stands in the node's file: a relative one starts there.
+func (n Node) ResolvePath(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(n.File), path)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/refusal"
 )
 
 // Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
@@ -141,4 +143,13 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Pointer is the JSON Pointer of a way of keys.
+func Pointer(path []string) string {
+	var b strings.Builder
+	for _, key := range path {
+		b.WriteString("/" + refusal.EscapePointer(key))
+	}
+	return b.String()
 }

@@ -2,8 +2,10 @@ package configs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -144,4 +146,72 @@ func (j *jsonReader) value() (*yaml.Node, error) {
 		}
 		n.Content = append(n.Content, c)
 	}
+}
+
+// jsonNumber is a number as JSON writes it.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// JSON translates the node to JSON, with keys in their order and numbers digit
+// by digit. It reports what JSON cannot say.
+func (n Node) JSON() (json.RawMessage, bool) {
+	var b strings.Builder
+	ok := n.writeJSON(&b)
+	return json.RawMessage(b.String()), ok
+}
+
+func (n Node) writeJSON(b *strings.Builder) bool {
+	ok := true
+	switch n.Kind {
+	case yaml.MappingNode:
+		b.WriteByte('{')
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeString(b, n.Content[i].Value)
+			b.WriteByte(':')
+			ok = n.With(n.Content[i+1]).writeJSON(b) && ok
+		}
+		b.WriteByte('}')
+		return ok
+	case yaml.SequenceNode:
+		b.WriteByte('[')
+		for i, c := range n.Content {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			ok = n.With(c).writeJSON(b) && ok
+		}
+		b.WriteByte(']')
+		return ok
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		writeString(b, n.Value)
+		return true
+	case "!!int", "!!float":
+		if !jsonNumber.MatchString(n.Value) {
+			return n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())
+		}
+		b.WriteString(n.Value)
+		return true
+	case "!!bool":
+		if n.Value != "true" && n.Value != "false" {
+			return n.Fail("found %s; expected true or false, or a string in quotes", n.Describe())
+		}
+		b.WriteString(n.Value)
+		return true
+	case "!!null":
+		if n.Value != "null" && n.Value != "~" {
+			return n.Fail("found nothing after the key; expected a value, or null")
+		}
+		b.WriteString("null")
+		return true
+	}
+	return n.Fail("found %s; expected a plain value", n.Excerpt())
+}
+
+func writeString(b *strings.Builder, s string) {
+	quoted, _ := json.Marshal(s) // a string cannot fail
+	b.Write(quoted)
 }

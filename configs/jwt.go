@@ -3,7 +3,6 @@ package configs
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/callgate/callgate/identity"
 )
@@ -73,13 +72,4 @@ func reportOptionErrors(n Node, err error) {
 	if errors.As(err, &fault) {
 		n.At(Pointer(strings.Split(fault.Option, "."))).Fail("%s", fault.Error())
 	}
-}
-
-// DurationOrZero reads a duration that may be zero.
-func (n Node) DurationOrZero(of string, into *time.Duration) {
-	if d, err := time.ParseDuration(n.Value); n.IsString() && err == nil && d == 0 {
-		*into = 0
-		return
-	}
-	n.Duration(of, into)
 }

@@ -336,7 +336,7 @@ func (c *Config) WriteLockfile(server string, pins []Pin) (err error) {
 // checkLockfileUnchanged tells whether the pins of a server are those of the configuration.
 func (c *Config) checkLockfileUnchanged(server string) error {
 	file := LockfilePath(c.DataDir, server)
-	data, err := disk{}.read(file)
+	data, err := ReadFile(file)
 	var now []Pin
 	if err == nil {
 		now, err = ParseLockfile(file, server, data)

@@ -14,7 +14,7 @@ type memory map[string]string
 func (m memory) read(name string) ([]byte, error) {
 	data, there := m[name]
 	if !there {
-		return nil, withoutPath(&fs.PathError{Path: name, Err: fs.ErrNotExist})
+		return nil, WithoutPath(&fs.PathError{Path: name, Err: fs.ErrNotExist})
 	}
 	return []byte(data), nil
 }

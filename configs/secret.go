@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -59,7 +58,7 @@ func ReadSecret(place string) (string, error) {
 }
 
 func readSecretFile(path string) (string, error) {
-	data, err := disk{}.read(path)
+	data, err := ReadFile(path)
 	value := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case err != nil:
@@ -84,12 +83,4 @@ func readSecret(n Node, of string, into *Secret) {
 		place = n.ResolvePath(place)
 	}
 	*into = Secret{kind, place}
-}
-
-// ResolvePath is a path as it stands in the node's file: a relative one starts there.
-func (n Node) ResolvePath(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(n.File), path)
 }

@@ -3,11 +3,8 @@ package configs
 import (
 	"maps"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/telemetry"
 )
@@ -87,13 +84,3 @@ func readTraces(n Node, into *Traces) {
 
 // headerName is a token (RFC 9110, section 5.6.2).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// Ratio reads a number from 0 to 1.
-func (n Node) Ratio(of string, into *float64) {
-	f, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || !jsonNumber.MatchString(n.Value) || n.IsString() || err != nil || f < 0 || f > 1 {
-		n.Fail("found %s; expected a number from 0 to 1: the share %s", n.Describe(), of)
-		return
-	}
-	*into = f
-}

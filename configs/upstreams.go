@@ -1,8 +1,6 @@
 package configs
 
-import (
-	"github.com/callgate/callgate/upstream"
-)
+import "github.com/callgate/callgate/upstream"
 
 // readUpstreams reads the upstreams file. What a model states of its own stands
 // before what its upstream states, and that before the defaults.
@@ -133,11 +131,4 @@ func word[W ~string](n Node, of string, into *W, words ...W) {
 	found := string(*into)
 	n.Choice(of, plain, &found)
 	*into = W(found)
-}
-
-// SmallInt reads a whole number that an int holds.
-func (n Node) SmallInt(of string, low, high int64, into *int) {
-	found := int64(*into)
-	n.Int(of, low, high, &found)
-	*into = int(found)
 }

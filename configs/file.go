@@ -1,0 +1,69 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// maxFileBytes bounds one configuration file.
+const maxFileBytes = 64 << 20
+
+// ReadFile reads one regular file of at most 64 MiB. Its errors say what was found, and
+// not the path.
+func ReadFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, WithoutPath(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("found " + kindOf(info.Mode()) + "; expected a regular file")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, WithoutPath(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, WithoutPath(err)
+	}
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", maxFileBytes>>20)
+	}
+	return data, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "something else"
+}
+
+// errAbsent is a file that is not there.
+var errAbsent = errors.New("found no such file; expected a file")
+
+// IsAbsent tells whether a file could not be read because it is not there.
+func IsAbsent(err error) bool { return errors.Is(err, errAbsent) }
+
+// WithoutPath takes the path out of an error of the system: the fault names the file.
+func WithoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return errAbsent
+		}
+		err = p.Err
+	}
+	return fmt.Errorf("found a file that cannot be read (%w); expected a readable one", err)
+}

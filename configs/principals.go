@@ -1,0 +1,103 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/callgate/callgate/policy"
+)
+
+// Principal is an authenticated caller, and what it may stand for.
+type Principal struct {
+	Name      string
+	KeySHA256 string // lower-case hex
+	Agents    []string
+	Workspace string
+	Projects  []string // of the workspace
+	Operator  bool     // may use the admin listener
+}
+
+// readPrincipals reads the principals file.
+func readPrincipals(root Node) []Principal {
+	var all []Principal
+	names, keys := map[string]int{}, map[string]int{}
+	root.Object(Field("principals", func(n Node) {
+		n.List("principals", func(_ int, item Node) {
+			var p Principal
+			ok := item.Object(
+				Field("name", func(n Node) { n.Text("a name", &p.Name) }),
+				Field("key_sha256", func(n Node) { readSHA256(n, &p.KeySHA256) }),
+				Field("agents", func(n Node) { n.Texts("agents", &p.Agents) }),
+				Field("workspace", func(n Node) { n.Text("a workspace", &p.Workspace) }),
+				Field("projects", func(n Node) { n.Texts("projects", &p.Projects) }),
+				Field("operator", func(n Node) { n.Bool("whether it is an operator", &p.Operator) }),
+			)
+			if !ok {
+				return
+			}
+			for _, key := range []string{"name", "key_sha256", "agents", "workspace", "projects"} {
+				if _, _, ok := item.Child(key); !ok {
+					item.Fail("found a principal without %s; expected name, key_sha256, agents, workspace and projects", key)
+				}
+			}
+			if strings.HasPrefix(p.Name, "jwt:") {
+				item.At("/name").Fail("found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
+			}
+			checkUnique(item, "name", "name", p.Name, names)
+			checkUnique(item, "key_sha256", "key", p.KeySHA256, keys)
+			for i, agent := range p.Agents {
+				if strings.HasPrefix(agent, "role:") {
+					item.At(fmt.Sprintf("/agents/%d", i)).Fail("found %q, which is named like a role; expected an agent", agent)
+				}
+			}
+			all = append(all, p)
+		})
+	}))
+	return all
+}
+
+// checkUnique reports a value under a key that an earlier element has too. The value
+// itself is not shown.
+func checkUnique(n Node, key, what, value string, seen map[string]int) {
+	_, at, ok := n.Child(key)
+	if !ok {
+		return
+	}
+	if line, twice := seen[value]; twice {
+		at.Fail("found the %s of another principal (at line %d); expected each to have its own", what, line)
+		return
+	}
+	seen[value] = at.Line
+}
+
+// readSHA256 reads a SHA-256 in lower-case hex. What was found is never shown: it
+// may be the key itself.
+func readSHA256(n Node, into *string) {
+	const expected = "expected the SHA-256 of a key: a string of 64 lower-case hexadecimal digits"
+	switch {
+	case !n.IsString():
+		n.Fail("found %s; %s, in quotes if it looks like a number", n.TypeName(), expected)
+		return
+	case len(n.Value) != 64:
+		n.Fail("found a string of another length; %s", expected)
+		return
+	case strings.Trim(n.Value, "0123456789abcdef") != "":
+		n.Fail("found other characters; %s", expected)
+		return
+	}
+	*into = n.Value
+}
+
+// knownAgents are all agents that a project or a principal names.
+func knownAgents(spaces policy.Workspaces, principals []Principal) map[string]bool {
+	known := map[string]bool{}
+	for _, a := range spaces.Agents() {
+		known[a] = true
+	}
+	for _, p := range principals {
+		for _, a := range p.Agents {
+			known[a] = true
+		}
+	}
+	return known
+}
