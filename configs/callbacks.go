@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/netx"
 )
 
@@ -21,15 +22,15 @@ type Callbacks struct {
 // CallbackKeysPath is the file of the keys that a gateway makes itself.
 func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
 
-func readCallbacks(n Node, into *Callbacks) {
+func readCallbacks(n document.Node, into *Callbacks) {
 	n.Object(
-		Field("url", func(n Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }),
-		Field("keys", func(n Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }),
+		document.Field("url", func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }),
+		document.Field("keys", func(n document.Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }),
 	)
 }
 
 // readBaseURL reads a URL that paths are put behind.
-func readBaseURL(n Node, of string, into *string) {
+func readBaseURL(n document.Node, of string, into *string) {
 	if !n.Text(of, into) {
 		return
 	}
@@ -59,7 +60,7 @@ func baseURLProblem(raw string) string {
 
 // checkCallbacks holds the rules between its keys and the others, which matter where
 // there are tools that call back.
-func (l *loader) checkCallbacks(root Node, c *Config, entries []Tool) {
+func (l *loader) checkCallbacks(root document.Node, c *Config, entries []Tool) {
 	i := slices.IndexFunc(entries, func(e Tool) bool { return e.Definition.Run.Type == ServerCallback })
 	if i < 0 && !slices.ContainsFunc(c.Servers, func(s ToolServer) bool { return s.Type == ServerCallback }) {
 		return

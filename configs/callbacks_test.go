@@ -3,6 +3,8 @@ package configs
 import (
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // TestTIR14CallbacksWithoutTLS: whoever has tools that call back over a network is warned
@@ -34,7 +36,7 @@ func TestTIR14CallbacksWithoutTLS(t *testing.T) {
 			files["callgate.yaml"] = strings.Replace(files["callgate.yaml"], "# end", "servers: servers.yaml\n# end", 1)
 			files["servers.yaml"] = fleet
 		}
-		var warnings []*Fault
+		var warnings []*document.Fault
 		for _, w := range loads(t, with(t, files)).Warnings {
 			if strings.Contains(w.Message, "call back without TLS") {
 				warnings = append(warnings, w)

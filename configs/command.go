@@ -3,13 +3,15 @@ package configs
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // readCommand reads a program and its arguments. A relative path to the program starts at
 // the file that it stands in, and so does the program itself: it is started in that
 // file's folder, wherever the gateway was. A name without a separator is looked up on
 // PATH. Arguments stay as they are.
-func readCommand(n Node, into *[]string, folder *string) {
+func readCommand(n document.Node, into *[]string, folder *string) {
 	n.Texts("a program and its arguments", into)
 	if len(*into) == 0 {
 		return
@@ -21,7 +23,7 @@ func readCommand(n Node, into *[]string, folder *string) {
 }
 
 // absolutePath is a path as it stands in the node's file, as an absolute one.
-func absolutePath(n Node, path string) string {
+func absolutePath(n document.Node, path string) string {
 	absolute, err := filepath.Abs(n.ResolvePath(path))
 	if err != nil {
 		n.Fail("found the path %q, which cannot be made an absolute one: %v", path, err)
@@ -32,9 +34,9 @@ func absolutePath(n Node, path string) string {
 
 // readEnv reads variables of the environment: values, which may be empty, or the places of
 // secrets. What was found is never shown: it may be the secret itself.
-func readEnv(n Node, into *map[string]string) {
+func readEnv(n document.Node, into *map[string]string) {
 	*into = map[string]string{}
-	n.Members("variables of the environment and their values", func(key, value Node) {
+	n.Members("variables of the environment and their values", func(key, value document.Node) {
 		if !value.IsString() {
 			value.Fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.TypeName())
 			return

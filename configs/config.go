@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/policy"
@@ -41,9 +42,9 @@ type Config struct {
 	Digest string
 	// Files are the files that it was read from, the main one first.
 	Files    []string
-	Warnings []*Fault
+	Warnings []*document.Fault
 
-	missingReplicas *Fault // why the limits cannot be counted in Redis; nil where they can
+	missingReplicas *document.Fault // why the limits cannot be counted in Redis; nil where they can
 }
 
 // Load reads the configuration whose main file is path; empty means the
@@ -64,7 +65,7 @@ func Default(dataDir string) (*Config, error) {
 type loader struct {
 	source
 	lockfileDir string // the folder of what was accepted of servers; "" is that of the configuration
-	report      Report
+	report      document.Report
 	files       []string
 	digest      [][]byte // one entry a file: its relative name and its bytes
 }
@@ -78,7 +79,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if !ok {
 		return nil, l.report.Err()
 	}
-	root, ok := ReadYAML(&l.report, main, data)
+	root, ok := document.ReadYAML(&l.report, main, data)
 	if !ok {
 		return nil, l.report.Err()
 	}
@@ -90,21 +91,21 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
-	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n Node, file string) { c.Workspaces = readWorkspaces(n, l.rootsDir(file, c.DataDir)) })
-	var limits Node
-	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n Node, _ string) { limits, c.Limits = n, readLimits(n) })
+	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) { c.Workspaces = readWorkspaces(n, l.rootsDir(file, c.DataDir)) })
+	var limits document.Node
+	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, readLimits(n) })
 	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
 	}
 	if c.PrincipalsFile != "" {
-		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n Node, _ string) { c.Principals = readPrincipals(n) })
+		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n document.Node, _ string) { c.Principals = readPrincipals(n) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
-		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n Node, _ string) { models = readUpstreams(n) })
+		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) { models = readUpstreams(n) })
 	}
 	if c.ServersFile != "" {
-		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n Node, _ string) { c.Servers = readServers(n) })
+		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { c.Servers = readServers(n) })
 		entries = append(entries, l.readLockfiles(c)...)
 	}
 	c.Agents = knownAgents(c.Workspaces, c.Principals)
@@ -130,13 +131,13 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 }
 
 // file reads one file; at is where it is named, for the fault.
-func (l *loader) file(name string, at *Node) ([]byte, bool) {
+func (l *loader) file(name string, at *document.Node) ([]byte, bool) {
 	data, err := l.read(name)
 	if err != nil {
 		if at != nil {
 			at.Fail("%s: %v", name, err)
 		} else {
-			l.report.Add(&Fault{File: name, Message: err.Error()})
+			l.report.Add(&document.Fault{File: name, Message: err.Error()})
 		}
 		return nil, false
 	}
@@ -165,7 +166,7 @@ func (l *loader) configDigest() string {
 
 // checkAuth holds the rules of who is let in. The keys are made whatever the mode: a
 // process goes on with the mode that it was started with.
-func (l *loader) checkAuth(root Node, c *Config) {
+func (l *loader) checkAuth(root document.Node, c *Config) {
 	mode := root.At("/auth/mode")
 	_, auth, _ := root.Child("auth")
 	switch {
@@ -204,7 +205,7 @@ func (l *loader) checkAuth(root Node, c *Config) {
 
 // checkAdmin holds the rules of the admin listener: beyond loopback every request needs the
 // credential of an operator. With tokens, the issuer decides which callers are operators.
-func (l *loader) checkAdmin(root Node, c *Config) {
+func (l *loader) checkAdmin(root document.Node, c *Config) {
 	if !c.Server.AdminBeyondLoopback() {
 		return
 	}
@@ -219,7 +220,7 @@ func (l *loader) checkAdmin(root Node, c *Config) {
 }
 
 // certificates reads a file of certificates that a key of the main file names.
-func (l *loader) certificates(root Node, key, path string, into *string) {
+func (l *loader) certificates(root document.Node, key, path string, into *string) {
 	if path == "" {
 		return
 	}
@@ -246,9 +247,9 @@ func (l *loader) rootsDir(file, dataDir string) string {
 }
 
 // readNamed reads the file that a key of the main file names.
-func (l *loader) readNamed(root Node, dir, key, path string) (policy.Source, bool) {
+func (l *loader) readNamed(root document.Node, dir, key, path string) (policy.Source, bool) {
 	name := l.resolve(dir, path)
-	var at *Node // nil where the file is the default, which no line names
+	var at *document.Node // nil where the file is the default, which no line names
 	if _, value, ok := root.Child(strings.TrimPrefix(key, "/")); ok {
 		at = &value
 	}
@@ -257,19 +258,19 @@ func (l *loader) readNamed(root Node, dir, key, path string) (policy.Source, boo
 }
 
 // readNamedYAML reads a YAML file that a key of the main file names.
-func (l *loader) readNamedYAML(root Node, dir, key, path string, read func(n Node, file string)) {
+func (l *loader) readNamedYAML(root document.Node, dir, key, path string, read func(n document.Node, file string)) {
 	file, ok := l.readNamed(root, dir, key, path)
 	if !ok {
 		return
 	}
-	if n, ok := ReadYAML(&l.report, file.File, file.Data); ok {
+	if n, ok := document.ReadYAML(&l.report, file.File, file.Data); ok {
 		read(n, file.File)
 	}
 }
 
 // compilePolicy compiles the policy file against the tools and the workspaces.
 func (l *loader) compilePolicy(file policy.Source, c *Config, entries []Tool) *policy.Policy {
-	if f := CheckText(file.File, file.Data); f != nil {
+	if f := document.CheckText(file.File, file.Data); f != nil {
 		l.report.Add(f)
 		return nil
 	}
@@ -282,7 +283,7 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []Tool) *p
 	}
 	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
 	for _, w := range warnings {
-		l.report.Warnings = append(l.report.Warnings, &Fault{File: w.File, Line: w.Line, Message: w.Message})
+		l.report.Warnings = append(l.report.Warnings, &document.Fault{File: w.File, Line: w.Line, Message: w.Message})
 	}
 	if err != nil {
 		l.addPolicyErrors(file.File, err)
@@ -300,15 +301,15 @@ func (l *loader) addPolicyErrors(file string, err error) {
 	}
 	var f *policy.FileError
 	if errors.As(err, &f) {
-		l.report.Add(&Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
+		l.report.Add(&document.Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
 		return
 	}
-	l.report.Add(&Fault{File: file, Message: err.Error()})
+	l.report.Add(&document.Fault{File: file, Message: err.Error()})
 }
 
 // warnUnmatched warns of names that can match nothing: they are allowed, and surely
 // not meant.
-func (l *loader) warnUnmatched(root, limits Node, c *Config) {
+func (l *loader) warnUnmatched(root, limits document.Node, c *Config) {
 	if len(l.report.Faults) > 0 {
 		return
 	}
@@ -318,26 +319,26 @@ func (l *loader) warnUnmatched(root, limits Node, c *Config) {
 	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
 		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
 			if _, ok := c.Tools.Lookup(tool); !ok {
-				limits.At(Pointer(append(path, tool))).Warn("limits for the tool %q, which is not registered", tool)
+				limits.At(document.Pointer(append(path, tool))).Warn("limits for the tool %q, which is not registered", tool)
 			}
 		}
 	}
 	for _, agent := range slices.Sorted(maps.Keys(c.Limits.Agents)) {
 		if !c.Agents[agent] {
-			limits.At(Pointer([]string{"agents", agent})).Warn("limits for the agent %q, which nothing names", agent)
+			limits.At(document.Pointer([]string{"agents", agent})).Warn("limits for the agent %q, which nothing names", agent)
 		}
 		tools(c.Limits.Agents[agent].Tools, "agents", agent, "tools")
 	}
 	tools(c.Limits.Tools, "tools")
 	for project := range c.Limits.Projects {
 		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
-			limits.At(Pointer([]string{"projects", project.String()})).Warn("limits for the project %q, which no workspace has", project)
+			limits.At(document.Pointer([]string{"projects", project.String()})).Warn("limits for the project %q, which no workspace has", project)
 		}
 	}
 }
 
 // buildUpstreams makes what the upstreams file says usable.
-func (l *loader) buildUpstreams(root Node, definitions []upstream.Definition, c *Config) {
+func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Definition, c *Config) {
 	if c.UpstreamsFile == "" || len(l.report.Faults) > 0 {
 		return
 	}
@@ -349,7 +350,7 @@ func (l *loader) buildUpstreams(root Node, definitions []upstream.Definition, c 
 }
 
 // tools reads every file that a pattern matches, once.
-func (l *loader) tools(root Node, dir string, patterns []string) []Tool {
+func (l *loader) tools(root document.Node, dir string, patterns []string) []Tool {
 	var entries []Tool
 	seen := map[string]bool{}
 	for i, pattern := range patterns {

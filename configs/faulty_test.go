@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // leastCases is what the folder must hold: a loader that finds less is broken.
@@ -62,7 +64,7 @@ func TestFaulty(t *testing.T) {
 			if want := strings.TrimSuffix(string(a.Comment), "\n"); found != want {
 				t.Errorf("found    %s\nexpected %s", found, want)
 			}
-			var faults Faults
+			var faults document.Faults
 			if !errors.As(err, &faults) || len(faults) != 1 {
 				t.Fatalf("found %d faults; expected one:\n%s", len(faults), found)
 			}
@@ -78,7 +80,7 @@ func TestFaulty(t *testing.T) {
 }
 
 // readable holds what every fault owes its reader.
-func readable(t *testing.T, f *Fault, said string) {
+func readable(t *testing.T, f *document.Fault, said string) {
 	t.Helper()
 	if strings.ContainsAny(said, "\n\r\t\x00") || len(said) > 700 {
 		t.Errorf("it is not one line of a bearable length: %q", said)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // seeds adds the files of the base and of every faulty case whose name ends so.
@@ -51,8 +53,8 @@ func FuzzLoadYAML(f *testing.F) {
 			return
 		}
 		for _, complete := range [][]byte{data, append(bytes.Clone(data), "\n# end\n"...)} {
-			var r Report
-			root, ok := ReadYAML(&r, "fuzz.yaml", complete)
+			var r document.Report
+			root, ok := document.ReadYAML(&r, "fuzz.yaml", complete)
 			judged(t, &r)
 			if ok != (len(r.Faults) == 0) {
 				t.Fatalf("read: %v, with the faults %v", ok, r.Err())
@@ -81,10 +83,10 @@ func FuzzLoadYAML(f *testing.F) {
 }
 
 // judged holds what every report owes its reader.
-func judged(t *testing.T, r *Report) {
+func judged(t *testing.T, r *document.Report) {
 	t.Helper()
-	if len(r.Faults) > maxFaults {
-		t.Fatalf("%d faults are reported; expected at most %d", len(r.Faults), maxFaults)
+	if len(r.Faults) > document.MaxFaults {
+		t.Fatalf("%d faults are reported; expected at most %d", len(r.Faults), document.MaxFaults)
 	}
 	for _, f := range r.Faults {
 		if said := f.Error(); strings.ContainsAny(said, "\n\r\t") || !utf8.ValidString(said) {
@@ -97,7 +99,7 @@ func judged(t *testing.T, r *Report) {
 }
 
 // clean holds what ReadYAML promises of a tree that it returns.
-func clean(t *testing.T, n Node) {
+func clean(t *testing.T, n document.Node) {
 	t.Helper()
 	if n.Anchor != "" || n.Kind == yaml.AliasNode || !utf8.ValidString(n.Value) {
 		t.Fatalf("%d:%d: an anchor, an alias or a value that is not UTF-8", n.Line, n.Column)
@@ -127,13 +129,13 @@ func FuzzLoadJSON(f *testing.F) {
 		if len(data) > most {
 			return
 		}
-		var r Report
-		root, ok := ReadJSON(&r, "fuzz.json", data)
+		var r document.Report
+		root, ok := document.ReadJSON(&r, "fuzz.json", data)
 		judged(t, &r)
 		if ok != (len(r.Faults) == 0) {
 			t.Fatalf("read: %v, with the faults %v", ok, r.Err())
 		}
-		Read(&Report{}, "fuzz.json", data)
+		Read(&document.Report{}, "fuzz.json", data)
 		if !ok {
 			return
 		}
@@ -161,7 +163,7 @@ func decode(t *testing.T, data []byte) any {
 }
 
 // places checks that each value begins where it is said to.
-func places(t *testing.T, n Node, data []byte) {
+func places(t *testing.T, n document.Node, data []byte) {
 	t.Helper()
 	lines := strings.Split(string(data), "\n")
 	if n.Line < 1 || n.Line > len(lines) {

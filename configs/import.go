@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
@@ -18,9 +19,9 @@ type ImportResult struct {
 	// YAML is a tool file, with its end line, of all tools that load; nil where
 	// none does.
 	YAML    []byte
-	Names   []string // of the tools in YAML
-	Changed []*Fault // what was added to a definition so that it loads
-	Refused []*Fault // why a tool is left out
+	Names   []string          // of the tools in YAML
+	Changed []*document.Fault // what was added to a definition so that it loads
+	Refused []*document.Fault // why a tool is left out
 }
 
 // sourceFormat is one way in which foreign tools are written.
@@ -28,7 +29,7 @@ type sourceFormat struct {
 	// list are the members that the list may stand in, from the outside.
 	list []string
 	// read reads one tool, and reports what cannot be.
-	read func(Node, *importedTool)
+	read func(document.Node, *importedTool)
 }
 
 // importFrom translates a list of tools that a file holds. The tools run at the
@@ -38,8 +39,8 @@ type sourceFormat struct {
 //
 // The error is Faults where the file cannot be read at all.
 func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error) {
-	r := Report{Unlimited: true} // each tool that is left out is named
-	root, ok := ReadJSON(&r, file, data)
+	r := document.Report{Unlimited: true} // each tool that is left out is named
+	root, ok := document.ReadJSON(&r, file, data)
 	if !ok {
 		return nil, r.Err()
 	}
@@ -54,7 +55,7 @@ func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error)
 		return nil, r.Err()
 	}
 	im := newImporter(&r)
-	list.List("tools", func(_ int, item Node) {
+	list.List("tools", func(_ int, item document.Node) {
 		if !item.IsMapping() {
 			item.Fail("found %s; expected a tool", item.TypeName())
 			return
@@ -66,18 +67,18 @@ func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error)
 
 type importer struct {
 	out    *ImportResult
-	report *Report
+	report *document.Report
 	tools  []importedTool
 }
 
 type importedTool struct {
 	definition registry.Tool
-	node       Node
-	schemas    map[string]Node // input_schema and output_schema, as they will be written
-	changes    []*Fault
+	node       document.Node
+	schemas    map[string]document.Node // input_schema and output_schema, as they will be written
+	changes    []*document.Fault
 }
 
-func newImporter(r *Report) *importer { return &importer{out: &ImportResult{}, report: r} }
+func newImporter(r *document.Report) *importer { return &importer{out: &ImportResult{}, report: r} }
 
 // finish is the end of every import.
 func (im *importer) finish() (*ImportResult, error) {
@@ -93,9 +94,9 @@ func (im *importer) finish() (*ImportResult, error) {
 
 // add translates one definition, and refuses it, with every reason, where the
 // registry does.
-func (im *importer) add(n Node, read func(Node, *importedTool)) {
+func (im *importer) add(n document.Node, read func(document.Node, *importedTool)) {
 	before := len(im.report.Faults)
-	t := importedTool{node: n, schemas: map[string]Node{}}
+	t := importedTool{node: n, schemas: map[string]document.Node{}}
 	t.definition.Effect, t.definition.Run.Type = "once", "client"
 	read(n, &t)
 	if len(im.report.Faults) > before || !t.makeVisible() || !im.validate(&t) {
@@ -105,7 +106,7 @@ func (im *importer) add(n Node, read func(Node, *importedTool)) {
 }
 
 // readName reads the name and the description of a tool.
-func (t *importedTool) readName(n Node) {
+func (t *importedTool) readName(n document.Node) {
 	if _, name, ok := n.Child("name"); ok {
 		name.Text("the tool's name", &t.definition.Name)
 	} else {
@@ -177,7 +178,7 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 	schema.Content = append(schema.Content,
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
-	t.changes = append(t.changes, &Fault{
+	t.changes = append(t.changes, &document.Fault{
 		File: schema.File, Line: schema.Line, Column: schema.Column,
 		Message: fmt.Sprintf("tool %q: %s at %s: declares no members; additionalProperties: true was added", t.definition.Name, f.Field[0], f.Pointer),
 	})
@@ -240,10 +241,10 @@ func (im *importer) write() error {
 	if err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("tools"), list}}); err != nil {
 		return err
 	}
-	b.WriteString(EndLine + "\n")
+	b.WriteString(document.EndLine + "\n")
 	im.out.YAML = b.Bytes()
 
-	var r Report
+	var r document.Report
 	back := Read(&r, "imported.yaml", im.out.YAML)
 	if err := r.Err(); err != nil {
 		return err
@@ -298,7 +299,7 @@ func flowNode(kind yaml.Kind, content ...*yaml.Node) *yaml.Node {
 // scalar is a string as people write YAML: with quotes only where it needs them.
 func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if strings.ContainsFunc(s, func(r rune) bool { return IsControl(r) && r != '\n' }) {
+	if strings.ContainsFunc(s, func(r rune) bool { return document.IsControl(r) && r != '\n' }) {
 		n.Style = yaml.DoubleQuotedStyle // the others would show them as they are
 	}
 	return n

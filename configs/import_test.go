@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -227,7 +228,7 @@ func TestImportForms(t *testing.T) {
 
 // TestImportNamesEveryRefusal leaves no tool out without saying so.
 func TestImportNamesEveryRefusal(t *testing.T) {
-	tools := make([]foreign, 3*maxFaults)
+	tools := make([]foreign, 3*document.MaxFaults)
 	for i := range tools {
 		tools[i] = foreign{Name: "no schema", InputSchema: json.RawMessage("null")}
 	}
@@ -274,7 +275,7 @@ func TestImportReadsBack(t *testing.T) {
 		if err != nil || len(im.Names) != 1 {
 			t.Fatalf("%s is not imported: %v, %v", data, err, im)
 		}
-		var r Report
+		var r document.Report
 		back := Read(&r, "tools.yaml", im.YAML)
 		if len(r.Faults) > 0 || len(back) != 1 {
 			t.Fatalf("%s does not load: %v", im.YAML, r.Err())

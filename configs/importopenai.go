@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -17,10 +18,10 @@ import (
 // where it stands within the parameters it is left out, which is said in Changed.
 // Custom tools are left out: their input is free text.
 func ImportOpenAI(file string, data []byte) (*ImportResult, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n Node, t *importedTool) { t.fromOpenAI(n) }})
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }})
 }
 
-func (t *importedTool) fromOpenAI(n Node) {
+func (t *importedTool) fromOpenAI(n document.Node) {
 	_, kind, ok := n.Child("type")
 	switch {
 	case !ok:
@@ -56,7 +57,7 @@ func (t *importedTool) fromOpenAI(n Node) {
 
 // unstrict leaves out the member strict of parameters, which some libraries write
 // there. It is no keyword of JSON Schema.
-func (t *importedTool) unstrict(schema Node) Node {
+func (t *importedTool) unstrict(schema document.Node) document.Node {
 	key, strict, ok := schema.Child("strict")
 	if !ok || !schema.IsMapping() || strict.ShortTag() != "!!bool" {
 		return schema
@@ -64,7 +65,7 @@ func (t *importedTool) unstrict(schema Node) Node {
 	without := *schema.Node
 	at := slices.Index(schema.Content, key.Node)
 	without.Content = slices.Concat(schema.Content[:at], schema.Content[at+2:])
-	t.changes = append(t.changes, &Fault{
+	t.changes = append(t.changes, &document.Fault{
 		File: schema.File, Line: key.Line, Column: key.Column,
 		Message: fmt.Sprintf("tool %q: parameters: strict is no keyword of a schema; it was left out", t.definition.Name),
 	})

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -33,8 +34,8 @@ type OpenAPIOptions struct {
 // The error is Faults where the document cannot be read at all, or does not say
 // where its server is.
 func ImportOpenAPI(file string, data []byte, o OpenAPIOptions) (*ImportResult, error) {
-	r := Report{Unlimited: true}
-	root, ok := ReadExternal(&r, file, data)
+	r := document.Report{Unlimited: true}
+	root, ok := document.ReadExternal(&r, file, data)
 	if !ok {
 		return nil, r.Err()
 	}
@@ -51,7 +52,7 @@ const (
 
 // openAPI is an OpenAPI document that is being translated.
 type openAPI struct {
-	root          Node
+	root          document.Node
 	importer      *importer
 	options       OpenAPIOptions
 	is30          bool   // 3.0: its schemas are not yet JSON Schema
@@ -135,7 +136,7 @@ func (d *openAPI) server() bool {
 }
 
 // soleServer reads a list of one server.
-func soleServer(n Node) (base, problem string) {
+func soleServer(n document.Node) (base, problem string) {
 	if !n.IsList() || len(n.Content) != 1 {
 		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
 	}
@@ -146,7 +147,7 @@ func soleServer(n Node) (base, problem string) {
 	}
 	full := raw.Value
 	if _, variables, ok := server.Child("variables"); ok && variables.IsMapping() {
-		variables.Members("variables", func(key, value Node) {
+		variables.Members("variables", func(key, value document.Node) {
 			if _, standard, ok := value.Child("default"); ok && standard.Kind == yaml.ScalarNode {
 				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
 			}
@@ -165,7 +166,7 @@ func baseURL(raw string) (base, problem string) {
 }
 
 // path translates what can be done at one path.
-func (d *openAPI) path(key, value Node) {
+func (d *openAPI) path(key, value document.Node) {
 	if strings.HasPrefix(key.Value, "x-") {
 		return
 	}
@@ -181,11 +182,11 @@ func (d *openAPI) path(key, value Node) {
 		key.Fail("found the path %s; expected one that starts with /", key.Excerpt())
 		return
 	}
-	item.Members("methods", func(method, stated Node) {
+	item.Members("methods", func(method, stated document.Node) {
 		name := method.Value
 		switch {
 		case slices.Contains([]string{"get", "head", "post", "put", "patch", "delete"}, name):
-			d.importer.add(method, func(_ Node, t *importedTool) {
+			d.importer.add(method, func(_ document.Node, t *importedTool) {
 				o := &operation{openAPI: d, tool: t, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
 				o.read()
 			})
@@ -202,27 +203,27 @@ func (d *openAPI) path(key, value Node) {
 const maxHops = 32
 
 // follow returns what a value or the reference in its place stands for.
-func (d *openAPI) follow(n Node) (target Node, problem string) {
+func (d *openAPI) follow(n document.Node) (target document.Node, problem string) {
 	for range maxHops {
 		_, ref, ok := n.Child("$ref")
 		if !ok || !n.IsMapping() {
 			return n, ""
 		}
 		if n, _, problem = d.find(ref); problem != "" {
-			return Node{}, problem
+			return document.Node{}, problem
 		}
 	}
-	return Node{}, "found references that lead to one another; expected what they stand for"
+	return document.Node{}, "found references that lead to one another; expected what they stand for"
 }
 
 // find returns the place that a reference leads to, and its pointer.
-func (d *openAPI) find(ref Node) (target Node, pointer, problem string) {
+func (d *openAPI) find(ref document.Node) (target document.Node, pointer, problem string) {
 	if !ref.IsString() {
-		return Node{}, "", "found " + ref.TypeName() + " for a $ref; expected a reference such as #/components/schemas/name"
+		return document.Node{}, "", "found " + ref.TypeName() + " for a $ref; expected a reference such as #/components/schemas/name"
 	}
 	fragment, local := strings.CutPrefix(ref.Value, "#")
 	if !local {
-		return Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
+		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
 	}
 	pointer, err := url.PathUnescape(fragment)
 	target = d.root
@@ -233,7 +234,7 @@ func (d *openAPI) find(ref Node) (target Node, pointer, problem string) {
 		}
 	}
 	if !ok {
-		return Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads nowhere; expected a place of this document"
+		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads nowhere; expected a place of this document"
 	}
 	return target, pointer, ""
 }
@@ -262,7 +263,7 @@ func (d *openAPI) credentials() {
 		if bearer {
 			how = "state in run.credential where it stands (env:NAME or file:PATH), and it is sent as Authorization: Bearer"
 		}
-		d.importer.out.Changed = append(d.importer.out.Changed, &Fault{
+		d.importer.out.Changed = append(d.importer.out.Changed, &document.Fault{
 			File: at.File, Line: at.Line, Column: at.Column,
 			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", said, scheme, what, how),
 		})
@@ -271,7 +272,7 @@ func (d *openAPI) credentials() {
 
 // scheme says what a security scheme is, and whether its credential is sent as
 // Authorization: Bearer.
-func (d *openAPI) scheme(name string) (at Node, what string, bearer bool) {
+func (d *openAPI) scheme(name string) (at document.Node, what string, bearer bool) {
 	n := d.root
 	for _, key := range []string{"components", "securitySchemes", name} {
 		next, value, ok := n.Child(key)
@@ -314,7 +315,7 @@ func (d *openAPI) isAPIKey(in, name string) bool {
 		return false
 	}
 	found := false
-	schemes.Members("security schemes", func(_, value Node) {
+	schemes.Members("security schemes", func(_, value document.Node) {
 		scheme, problem := d.follow(value)
 		if problem != "" {
 			return

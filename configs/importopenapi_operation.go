@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -16,7 +17,7 @@ type operation struct {
 	tool         *importedTool
 	label        string // for messages: its method and path
 	method, path string
-	item, node   Node // the path item, and the operation in it
+	item, node   document.Node // the path item, and the operation in it
 
 	schemas       *schemas
 	properties    []*yaml.Node // of the root: names and schemas in turn
@@ -24,25 +25,25 @@ type operation struct {
 	argumentNames map[string]bool // names of arguments
 }
 
-func (o *operation) reportFault(n Node, format string, args ...any) {
+func (o *operation) reportFault(n document.Node, format string, args ...any) {
 	n.Fail("%s: %s", o.label, fmt.Sprintf(format, args...))
 }
 
-func (o *operation) reportChange(n Node, format string, args ...any) {
-	o.tool.changes = append(o.tool.changes, &Fault{
+func (o *operation) reportChange(n document.Node, format string, args ...any) {
+	o.tool.changes = append(o.tool.changes, &document.Fault{
 		File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf("tool %q: %s", o.tool.definition.Name, fmt.Sprintf(format, args...)),
 	})
 }
 
 // checkKeys reports keys that the standard does not know: what is misspelt would
 // otherwise be missing.
-func (o *operation) checkKeys(n Node, what string, keys ...string) bool {
+func (o *operation) checkKeys(n document.Node, what string, keys ...string) bool {
 	if !n.IsMapping() {
 		o.reportFault(n, "found %s; expected %s", n.TypeName(), what)
 		return false
 	}
 	ok := true
-	n.Members("", func(key, _ Node) {
+	n.Members("", func(key, _ document.Node) {
 		if !slices.Contains(keys, key.Value) && !strings.HasPrefix(key.Value, "x-") {
 			o.reportFault(key, "found the unknown key %s; expected %s, with %s", key.Excerpt(), what, strings.Join(keys, ", "))
 			ok = false
@@ -106,24 +107,24 @@ func (o *operation) arguments() *yaml.Node {
 
 // Nodes that a translation adds stand where the one does that they are made of.
 
-func scalarAt(n Node, s string) *yaml.Node {
+func scalarAt(n document.Node, s string) *yaml.Node {
 	w := scalar(s)
 	w.Line, w.Column = n.Line, n.Column
 	return w
 }
 
-func mappingAt(n Node, content ...*yaml.Node) *yaml.Node {
+func mappingAt(n document.Node, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: content}
 }
 
-func sequenceAt(n Node, content ...*yaml.Node) *yaml.Node {
+func sequenceAt(n document.Node, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: content}
 }
 
 // description is what the operation says of itself, the summary first.
 func (o *operation) description() string {
 	var said []string
-	for _, from := range []Node{o.node, o.item} {
+	for _, from := range []document.Node{o.node, o.item} {
 		for _, key := range []string{"summary", "description"} {
 			if _, value, ok := from.Child(key); ok && value.IsString() {
 				if s := strings.TrimSpace(value.Value); s != "" && !slices.Contains(said, s) {
@@ -141,7 +142,7 @@ func (o *operation) description() string {
 // server is the URL before the path. Servers of the operation's own, or of its
 // path's, stand before the document's.
 func (o *operation) server() string {
-	for _, from := range []Node{o.node, o.item} {
+	for _, from := range []document.Node{o.node, o.item} {
 		key, own, ok := from.Child("servers")
 		if !ok || own.IsList() && len(own.Content) == 0 {
 			continue
@@ -205,10 +206,10 @@ func (o *operation) body() {
 }
 
 // media is what a body is as JSON.
-func (o *operation) media(body Node) (media Node, problem string) {
+func (o *operation) media(body document.Node) (media document.Node, problem string) {
 	_, content, ok := body.Child("content")
 	if !ok || !content.IsMapping() || len(content.Content) == 0 {
-		return Node{}, "found a request body without content; expected application/json"
+		return document.Node{}, "found a request body without content; expected application/json"
 	}
 	var others []string
 	for i := 0; i+1 < len(content.Content); i += 2 {
@@ -222,11 +223,11 @@ func (o *operation) media(body Node) (media Node, problem string) {
 		}
 		others = append(others, content.Content[i].Value)
 	}
-	return Node{}, fmt.Sprintf("found a request body of %q; expected application/json", strings.Join(others, ", "))
+	return document.Node{}, fmt.Sprintf("found a request body of %q; expected application/json", strings.Join(others, ", "))
 }
 
 // leaveOut leaves a part of the request out, or the operation where it needs that.
-func (o *operation) leaveOut(n Node, required bool, problem string) {
+func (o *operation) leaveOut(n document.Node, required bool, problem string) {
 	if required {
 		o.reportFault(n, "%s", problem)
 		return
@@ -235,7 +236,7 @@ func (o *operation) leaveOut(n Node, required bool, problem string) {
 }
 
 // flag reads a boolean member.
-func (o *operation) flag(n Node, key string, standard bool) bool {
+func (o *operation) flag(n document.Node, key string, standard bool) bool {
 	_, value, ok := n.Child(key)
 	switch {
 	case !ok:
@@ -247,7 +248,7 @@ func (o *operation) flag(n Node, key string, standard bool) bool {
 }
 
 // withDescription gives a schema the description of what holds it, where it has none.
-func (o *operation) withDescription(schema *yaml.Node, holder Node) *yaml.Node {
+func (o *operation) withDescription(schema *yaml.Node, holder document.Node) *yaml.Node {
 	_, said, ok := holder.Child("description")
 	if !ok || !said.IsString() || said.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
 		return schema
@@ -258,7 +259,7 @@ func (o *operation) withDescription(schema *yaml.Node, holder Node) *yaml.Node {
 }
 
 // add adds an argument and its place.
-func (o *operation) add(p tool.Parameter, at Node, schema *yaml.Node) {
+func (o *operation) add(p tool.Parameter, at document.Node, schema *yaml.Node) {
 	o.argumentNames[p.Argument] = true
 	o.properties = append(o.properties, scalarAt(at, p.Argument), schema)
 	o.tool.definition.Run.Parameters = append(o.tool.definition.Run.Parameters, p)

@@ -7,28 +7,29 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
 
 // parameter is one parameter of an operation.
 type parameter struct {
-	Node     // the parameter
-	in, name string
-	required bool
+	document.Node // the parameter
+	in, name      string
+	required      bool
 }
 
 // parameters reads the parameters of the operation and those of its path that it
 // does not state itself. Those of the path come first: their names stay.
 func (o *operation) parameters() {
 	var all []parameter
-	for _, from := range []Node{o.node, o.item} {
+	for _, from := range []document.Node{o.node, o.item} {
 		own := len(all)
 		_, list, ok := from.Child("parameters")
 		if !ok {
 			continue
 		}
-		list.List("parameters", func(_ int, item Node) {
+		list.List("parameters", func(_ int, item document.Node) {
 			p, ok := o.parameter(item)
 			same := slices.IndexFunc(all, func(q parameter) bool { return q.in == p.in && q.name == p.name })
 			switch {
@@ -55,7 +56,7 @@ func (o *operation) parameters() {
 }
 
 // parameter reads what every parameter has.
-func (o *operation) parameter(item Node) (p parameter, ok bool) {
+func (o *operation) parameter(item document.Node) (p parameter, ok bool) {
 	n, problem := o.follow(item)
 	if problem != "" {
 		o.reportFault(item, "%s", problem)
@@ -141,7 +142,7 @@ func (o *operation) styled(p parameter) bool {
 
 // list tells whether the value of a parameter may be a list. It reports what has no
 // form outside of JSON.
-func (o *operation) list(p parameter, schema Node) (list, ok bool) {
+func (o *operation) list(p parameter, schema document.Node) (list, ok bool) {
 	if _, problem := o.follow(schema); problem != "" {
 		o.reportFault(schema, "%s", problem)
 		return false, false
@@ -161,7 +162,7 @@ func (o *operation) list(p parameter, schema Node) (list, ok bool) {
 // kinds are the types that a schema allows; ok is false where it does not say. A
 // list of anything but plain values counts as an object. Each schema is looked at
 // once, however many others refer to it.
-func (o *operation) kinds(n Node, depth int) (kinds []string, ok bool) {
+func (o *operation) kinds(n document.Node, depth int) (kinds []string, ok bool) {
 	n, problem := o.follow(n)
 	if problem != "" || !n.IsMapping() || depth > maxHops {
 		return nil, false
@@ -184,7 +185,7 @@ type typeSet struct {
 }
 
 // statedKinds are those of a schema that was not looked at.
-func (o *operation) statedKinds(n Node, depth int) (kinds []string, ok bool) {
+func (o *operation) statedKinds(n document.Node, depth int) (kinds []string, ok bool) {
 	if _, stated, has := n.Child("type"); has {
 		types := stated.Content
 		if stated.Kind == yaml.ScalarNode {

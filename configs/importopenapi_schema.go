@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry/format"
 )
 
@@ -29,7 +30,7 @@ type requirement struct{ required, schema *yaml.Node }
 // referencedSchema is a schema that others refer to.
 type referencedSchema struct {
 	name string
-	node Node
+	node document.Node
 }
 
 func newSchemas(o *operation) *schemas {
@@ -58,14 +59,16 @@ var (
 
 // translate makes a schema of the registry's dialect of one of the document's. What
 // the registry refuses it leaves: the registry says so.
-func (s *schemas) translate(n Node, depth int) *yaml.Node {
-	if !n.IsMapping() || depth > maxNesting {
+func (s *schemas) translate(n document.Node, depth int) *yaml.Node {
+	if !n.IsMapping() || depth > document.MaxNesting {
 		return s.copy(n)
 	}
 	out := mappingAt(n)
-	add := func(key Node, value *yaml.Node) { out.Content = append(out.Content, scalarAt(key, key.Value), value) }
+	add := func(key document.Node, value *yaml.Node) {
+		out.Content = append(out.Content, scalarAt(key, key.Value), value)
+	}
 	_, _, refers := n.Child("$ref")
-	n.Members("keywords", func(key, value Node) {
+	n.Members("keywords", func(key, value document.Node) {
 		switch name := key.Value; {
 		case !s.spend(key):
 		case name == "$ref":
@@ -94,7 +97,7 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 			add(key, list)
 		case slices.Contains(holdsMap, name) && value.IsMapping():
 			members := mappingAt(value)
-			value.Members("schemas", func(key, schema Node) {
+			value.Members("schemas", func(key, schema document.Node) {
 				if name == "properties" && s.refuseReadOnly(schema) {
 					s.readOnly[key.Value] = true
 					return
@@ -114,7 +117,7 @@ func (s *schemas) translate(n Node, depth int) *yaml.Node {
 }
 
 // spend counts a value, and reports the one that is too much.
-func (s *schemas) spend(n Node) bool {
+func (s *schemas) spend(n document.Node) bool {
 	s.budget--
 	s.openAPI.budget--
 	switch {
@@ -131,7 +134,7 @@ func (s *schemas) spend(n Node) bool {
 }
 
 // copy takes a value as it is.
-func (s *schemas) copy(n Node) *yaml.Node {
+func (s *schemas) copy(n document.Node) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle), Value: n.Value, Line: n.Line, Column: n.Column}
 	for _, child := range n.Content {
 		if !s.spend(n) {
@@ -143,7 +146,7 @@ func (s *schemas) copy(n Node) *yaml.Node {
 }
 
 // reference leads to a definition, which it asks for.
-func (s *schemas) reference(ref Node) *yaml.Node {
+func (s *schemas) reference(ref document.Node) *yaml.Node {
 	target, pointer, problem := s.find(ref)
 	if problem != "" {
 		s.reportFault(ref, "%s", problem)
@@ -165,7 +168,7 @@ func (s *schemas) reference(ref Node) *yaml.Node {
 }
 
 // refuseReadOnly tells of a member that stands in answers alone.
-func (s *schemas) refuseReadOnly(n Node) bool {
+func (s *schemas) refuseReadOnly(n document.Node) bool {
 	for range maxHops {
 		if _, flag, ok := n.Child("readOnly"); ok && n.IsMapping() && flag.Value == "true" {
 			return true
@@ -185,7 +188,7 @@ func (s *schemas) refuseReadOnly(n Node) bool {
 // finish takes members that are no part of a request out of what is required.
 func (s *schemas) finish() {
 	for _, d := range s.requirements {
-		_, declared, has := Node{Node: d.schema}.Child("properties")
+		_, declared, has := document.Node{Node: d.schema}.Child("properties")
 		d.required.Content = slices.DeleteFunc(d.required.Content, func(name *yaml.Node) bool {
 			return s.readOnly[name.Value] && !(has && declared.Has(name.Value))
 		})
@@ -200,7 +203,7 @@ var bounds = map[string][2]string{
 
 // format translates a format. One of OpenAPI's own says how a number is kept, one
 // of the registry's is asserted, and any other is only said.
-func (s *schemas) format(out *yaml.Node, n, key, value Node) {
+func (s *schemas) format(out *yaml.Node, n, key, value document.Node) {
 	add := func(name, tag, text string) {
 		if !n.Has(name) {
 			w := scalarAt(key, text)
@@ -227,7 +230,7 @@ func (s *schemas) format(out *yaml.Node, n, key, value Node) {
 }
 
 // translated writes what OpenAPI 3.0 says in another way than JSON Schema does.
-func (s *schemas) translated(out *yaml.Node, n, key, value Node) bool {
+func (s *schemas) translated(out *yaml.Node, n, key, value document.Node) bool {
 	switch key.Value {
 	case "nullable":
 	case "type":

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // leastDocuments is what the folder must hold: a loader that finds less is broken.
@@ -40,7 +42,7 @@ func TestImportOpenAPI(t *testing.T) {
 			found := &txtar.Archive{Comment: a.Comment, Files: a.Files[:1:1]}
 			im, err := ImportOpenAPI(a.Files[0].Name, a.Files[0].Data, openAPIOptions(t, string(a.Comment)))
 			var said strings.Builder
-			var faults Faults
+			var faults document.Faults
 			switch {
 			case errors.As(err, &faults):
 				said.WriteString("fault: " + strings.ReplaceAll(err.Error(), "\n", "\nfault: ") + "\n")
@@ -119,8 +121,8 @@ func TestImportOpenAPIIsBounded(t *testing.T) {
 	for i := range 100 {
 		paths = append(paths, operation(fmt.Sprintf("/p%d", i), small))
 	}
-	r := Report{Unlimited: true}
-	root, ok := ReadExternal(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
+	r := document.Report{Unlimited: true}
+	root, ok := document.ReadExternal(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
 	if !ok {
 		t.Fatal(r.Err())
 	}
@@ -150,7 +152,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		im, err := ImportOpenAPI("document", data, OpenAPIOptions{})
 		if err != nil {
-			var faults Faults
+			var faults document.Faults
 			if !errors.As(err, &faults) {
 				t.Fatalf("it is not said where: %v", err)
 			}
@@ -159,7 +161,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		if im.YAML == nil {
 			return
 		}
-		var r Report
+		var r document.Report
 		entries := Read(&r, "tools.yaml", im.YAML)
 		if BuildRegistry(&r, entries); r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), im.YAML)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
 )
 
@@ -69,7 +70,7 @@ func TestTokenFaultsTogether(t *testing.T) {
 	_, err := Load(write(t, t.TempDir(), with(t, map[string]string{
 		"callgate.yaml": "auth:\n  mode: jwt\n  jwt:\n    issuer: ftp://a\n    claims:\n      agents: aud\n    refresh: 1s\n# end\n",
 	})))
-	var faults Faults
+	var faults document.Faults
 	if !errors.As(err, &faults) {
 		t.Fatal(err)
 	}

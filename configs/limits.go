@@ -1,28 +1,29 @@
 package configs
 
 import (
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
 )
 
 // readLimits reads the limits file.
-func readLimits(root Node) *ratelimit.Limits {
+func readLimits(root document.Node) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
 	ok := root.Object(
-		Field("caller", func(n Node) { l.Caller = readBudget(n) }),
-		Field("default", func(n Node) { l.Default = readAllowance(n) }),
-		Field("agents", func(n Node) {
+		document.Field("caller", func(n document.Node) { l.Caller = readBudget(n) }),
+		document.Field("default", func(n document.Node) { l.Default = readAllowance(n) }),
+		document.Field("agents", func(n document.Node) {
 			l.Agents = map[string]ratelimit.Agent{}
-			n.Members("agents", func(key, value Node) {
+			n.Members("agents", func(key, value document.Node) {
 				var a ratelimit.Agent
-				fields := append(allowanceFields(value, &a.Allowance), Field("tools", func(n Node) { a.Tools = readBudgets(n, "tools") }))
+				fields := append(allowanceFields(value, &a.Allowance), document.Field("tools", func(n document.Node) { a.Tools = readBudgets(n, "tools") }))
 				readBudgetFields(value, fields, &a.Allowance)
 				l.Agents[key.Value] = a
 			})
 		}),
-		Field("tools", func(n Node) { l.Tools = readBudgets(n, "tools") }),
-		Field("projects", func(n Node) {
+		document.Field("tools", func(n document.Node) { l.Tools = readBudgets(n, "tools") }),
+		document.Field("projects", func(n document.Node) {
 			l.Projects = map[ratelimit.Project]ratelimit.Budget{}
-			n.Members("projects", func(key, value Node) {
+			n.Members("projects", func(key, value document.Node) {
 				p, err := ratelimit.ParseProject(key.Value)
 				if err != nil {
 					key.Fail("%v", err)
@@ -33,7 +34,7 @@ func readLimits(root Node) *ratelimit.Limits {
 				}
 			})
 		}),
-		Field("on_store_loss", func(n Node) {
+		document.Field("on_store_loss", func(n document.Node) {
 			var s string
 			n.Text("local or refuse", &s)
 			loss, err := ratelimit.ParseStoreLoss(s)
@@ -42,7 +43,7 @@ func readLimits(root Node) *ratelimit.Limits {
 			}
 			l.OnStoreLoss = loss
 		}),
-		Field("replicas", func(n Node) {
+		document.Field("replicas", func(n document.Node) {
 			replicas := int64(l.Replicas)
 			n.Int("how many gateways share the limits", 1, 1000, &replicas)
 			l.Replicas = int(replicas)
@@ -52,7 +53,7 @@ func readLimits(root Node) *ratelimit.Limits {
 		return l
 	}
 	for _, f := range l.Validate() {
-		root.At(Pointer(f.Path)).Fail("%s", f.Message)
+		root.At(document.Pointer(f.Path)).Fail("%s", f.Message)
 	}
 	return l
 }
@@ -60,19 +61,19 @@ func readLimits(root Node) *ratelimit.Limits {
 // missingReplicas says why the limits cannot be counted in Redis; nil where they can. While
 // Redis is away each gateway would grant all of them, unless the file says how many
 // gateways there are: a default of one would multiply every limit without a word.
-func missingReplicas(root Node, l *ratelimit.Limits) *Fault {
+func missingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
 	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || !root.IsMapping() || root.Has("replicas") {
 		return nil
 	}
 	at := root.At("/on_store_loss")
-	return &Fault{File: at.File, Line: at.Line, Column: at.Column, Message: "found no replicas, with the key redis and on_store_loss local; " +
+	return &document.Fault{File: at.File, Line: at.Line, Column: at.Column, Message: "found no replicas, with the key redis and on_store_loss local; " +
 		"expected replicas: the number of gateways that share the limits, so that each grants its part of them while Redis is away, or on_store_loss: refuse"}
 }
 
 // readBudgets reads a mapping from names to budgets.
-func readBudgets(n Node, of string) map[string]ratelimit.Budget {
+func readBudgets(n document.Node, of string) map[string]ratelimit.Budget {
 	all := map[string]ratelimit.Budget{}
-	n.Members(of, func(key, value Node) {
+	n.Members(of, func(key, value document.Node) {
 		if b := readBudget(value); b != nil {
 			all[key.Value] = *b
 		}
@@ -81,7 +82,7 @@ func readBudgets(n Node, of string) map[string]ratelimit.Budget {
 }
 
 // readBudget reads {rate, burst}; nil where there is no rate.
-func readBudget(n Node) *ratelimit.Budget {
+func readBudget(n document.Node) *ratelimit.Budget {
 	var a ratelimit.Allowance
 	fields := allowanceFields(n, &a)[:2] // without concurrency
 	readBudgetFields(n, fields, &a)
@@ -92,7 +93,7 @@ func readBudget(n Node) *ratelimit.Budget {
 }
 
 // readAllowance reads {rate, burst, concurrency}.
-func readAllowance(n Node) ratelimit.Allowance {
+func readAllowance(n document.Node) ratelimit.Allowance {
 	var a ratelimit.Allowance
 	readBudgetFields(n, allowanceFields(n, &a), &a)
 	return a
@@ -100,7 +101,7 @@ func readAllowance(n Node) ratelimit.Allowance {
 
 // readBudgetFields reads the fields of a budget. A burst that is not stated is what
 // one second brings.
-func readBudgetFields(n Node, fields []FieldReader, a *ratelimit.Allowance) {
+func readBudgetFields(n document.Node, fields []document.FieldReader, a *ratelimit.Allowance) {
 	n.Object(fields...)
 	_, burst, stated := n.Child("burst")
 	_, _, rated := n.Child("rate")
@@ -112,10 +113,10 @@ func readBudgetFields(n Node, fields []FieldReader, a *ratelimit.Allowance) {
 	}
 }
 
-func allowanceFields(n Node, a *ratelimit.Allowance) []FieldReader {
+func allowanceFields(n document.Node, a *ratelimit.Allowance) []document.FieldReader {
 	var burst int64
-	return []FieldReader{
-		Field("rate", func(n Node) {
+	return []document.FieldReader{
+		document.Field("rate", func(n document.Node) {
 			var s string
 			n.Text("a rate such as 5/s, 30/m or 100/h", &s)
 			if s == "" {
@@ -128,13 +129,13 @@ func allowanceFields(n Node, a *ratelimit.Allowance) []FieldReader {
 			}
 			a.Budget = &ratelimit.Budget{Rate: rate, Burst: int(burst)}
 		}),
-		Field("burst", func(n Node) {
+		document.Field("burst", func(n document.Node) {
 			n.Int("a burst", 1, 1_000_000, &burst)
 			if a.Budget != nil {
 				a.Budget.Burst = int(burst)
 			}
 		}),
-		Field("concurrency", func(n Node) {
+		document.Field("concurrency", func(n document.Node) {
 			var c int64
 			n.Int("how many calls at the same time", 1, 1_000_000, &c)
 			at := int(c)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
@@ -351,9 +352,9 @@ func TestFaultsAreBounded(t *testing.T) {
 		b.WriteString("unknown" + strings.Repeat("x", i) + ": 1\n")
 	}
 	_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"limits.yaml": b.String() + "# end\n"})))
-	faults, ok := err.(Faults)
-	if !ok || len(faults) != maxFaults+1 || !strings.HasSuffix(err.Error(), ": and 150 more faults") {
-		t.Errorf("found %d faults, the last of which is %v; expected %d and a count of the others", len(faults), faults[len(faults)-1], maxFaults)
+	faults, ok := err.(document.Faults)
+	if !ok || len(faults) != document.MaxFaults+1 || !strings.HasSuffix(err.Error(), ": and 150 more faults") {
+		t.Errorf("found %d faults, the last of which is %v; expected %d and a count of the others", len(faults), faults[len(faults)-1], document.MaxFaults)
 	}
 }
 
@@ -361,7 +362,7 @@ func TestFaultsAreBounded(t *testing.T) {
 func TestLargeFile(t *testing.T) {
 	main := write(t, t.TempDir(), base(t))
 	limits := filepath.Join(filepath.Dir(main), "limits.yaml")
-	if err := os.Truncate(limits, maxFileBytes+1); err != nil {
+	if err := os.Truncate(limits, document.MaxFileBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Load(main)

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -93,25 +94,25 @@ func LockfilePath(dataDir, server string) string {
 }
 
 // readLockfile reads the pin file of a server.
-func readLockfile(r *Report, file, of string, data []byte) (pins []Pin, nodes []Node) {
-	root, ok := ReadJSON(r, file, data)
+func readLockfile(r *document.Report, file, of string, data []byte) (pins []Pin, nodes []document.Node) {
+	root, ok := document.ReadJSON(r, file, data)
 	if !ok {
 		return nil, nil
 	}
 	var server string
 	root.Object(
-		Field("server", func(n Node) { n.Text("the server's name", &server) }),
-		Field("tools", func(n Node) {
-			n.List("tools", func(_ int, item Node) {
+		document.Field("server", func(n document.Node) { n.Text("the server's name", &server) }),
+		document.Field("tools", func(n document.Node) {
+			n.List("tools", func(_ int, item document.Node) {
 				var p Pin
 				item.Object(
-					Field("name", func(n Node) { n.Text("the tool's name on its server", &p.Name) }),
-					Field("version", func(n Node) { n.Text("its version", &p.Version) }),
-					Field("endpoint", func(n Node) { n.Text("where its calls go", &p.Endpoint) }),
-					Field("digest", func(n Node) { n.Text("the digest of what was accepted", &p.Digest) }),
-					Field("description", func(n Node) { n.Text("its description", &p.Description) }),
-					Field("input_schema", func(n Node) { readSchema(n, &p.InputSchema) }),
-					Field("output_schema", func(n Node) { readSchema(n, &p.OutputSchema) }),
+					document.Field("name", func(n document.Node) { n.Text("the tool's name on its server", &p.Name) }),
+					document.Field("version", func(n document.Node) { n.Text("its version", &p.Version) }),
+					document.Field("endpoint", func(n document.Node) { n.Text("where its calls go", &p.Endpoint) }),
+					document.Field("digest", func(n document.Node) { n.Text("the digest of what was accepted", &p.Digest) }),
+					document.Field("description", func(n document.Node) { n.Text("its description", &p.Description) }),
+					document.Field("input_schema", func(n document.Node) { readSchema(n, &p.InputSchema) }),
+					document.Field("output_schema", func(n document.Node) { readSchema(n, &p.OutputSchema) }),
 				)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})
@@ -126,8 +127,8 @@ func readLockfile(r *Report, file, of string, data []byte) (pins []Pin, nodes []
 // Acceptance is what became of offers that an operator wants to accept.
 type Acceptance struct {
 	Pins    []Pin
-	Changed []*Fault // what was added to a schema so that it loads
-	Refused []*Fault // why an offer is not accepted
+	Changed []*document.Fault // what was added to a schema so that it loads
+	Refused []*document.Fault // why an offer is not accepted
 }
 
 // Accept judges the offers of a server as tools of the registry. Those that load
@@ -184,7 +185,7 @@ func (a *Acceptance) refuse(s ToolServer, tool string, err error) {
 		}
 	}
 	for _, reason := range reasons {
-		a.Refused = append(a.Refused, &Fault{File: s.Name, Message: fmt.Sprintf("%s: %s", parser.Quote(tool), reason)})
+		a.Refused = append(a.Refused, &document.Fault{File: s.Name, Message: fmt.Sprintf("%s: %s", parser.Quote(tool), reason)})
 	}
 }
 
@@ -211,21 +212,21 @@ func (a *Acceptance) judge(s ToolServer, o DiscoveredTool) (Pin, error) {
 	if err != nil {
 		return Pin{}, err
 	}
-	r := Report{Unlimited: true}
+	r := document.Report{Unlimited: true}
 	im := newImporter(&r)
-	root, ok := ReadJSON(&r, s.Name, data)
+	root, ok := document.ReadJSON(&r, s.Name, data)
 	if ok {
-		im.add(root, func(n Node, t *importedTool) { t.fromMCP(n, "") })
+		im.add(root, func(n document.Node, t *importedTool) { t.fromMCP(n, "") })
 	}
 	if len(im.tools) == 0 {
 		return Pin{}, errors.New(joinMessages(r.Faults))
 	}
 	t := im.tools[0]
 	for _, f := range t.changes {
-		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: f.Message})
+		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: f.Message})
 	}
 	if r, found := wrapper.Hidden(o.Description); found {
-		a.Changed = append(a.Changed, &Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(o.Name), hiddenCharacter(r))})
+		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(o.Name), hiddenCharacter(r))})
 	}
 	return Pin{
 		Name: o.Name, Version: o.Version, Endpoint: o.Endpoint, Digest: digest, Description: o.Description,
@@ -235,7 +236,7 @@ func (a *Acceptance) judge(s ToolServer, o DiscoveredTool) (Pin, error) {
 
 // joinMessages joins faults without their places, which are in no file of the
 // operator's.
-func joinMessages(faults Faults) string {
+func joinMessages(faults document.Faults) string {
 	var b bytes.Buffer
 	for i, f := range faults {
 		if i > 0 {
@@ -254,7 +255,7 @@ func quoteJSON(s string) json.RawMessage {
 // ParseLockfile reads what EncodeLockfile has written of a server, strictly. file is its name,
 // for what is wrong with it.
 func ParseLockfile(file, server string, data []byte) ([]Pin, error) {
-	var r Report
+	var r document.Report
 	pins, _ := readLockfile(&r, file, server, data)
 	return pins, r.Err()
 }
@@ -336,11 +337,11 @@ func (c *Config) WriteLockfile(server string, pins []Pin) (err error) {
 // checkLockfileUnchanged tells whether the pins of a server are those of the configuration.
 func (c *Config) checkLockfileUnchanged(server string) error {
 	file := LockfilePath(c.DataDir, server)
-	data, err := ReadFile(file)
+	data, err := document.ReadFile(file)
 	var now []Pin
 	if err == nil {
 		now, err = ParseLockfile(file, server, data)
-	} else if IsAbsent(err) {
+	} else if document.IsAbsent(err) {
 		err = nil
 	}
 	if err == nil && !reflect.DeepEqual(now, c.Pins[server]) {

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"testing"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // memory is a configuration that is not on disk: a source for the tests that
@@ -14,7 +16,7 @@ type memory map[string]string
 func (m memory) read(name string) ([]byte, error) {
 	data, there := m[name]
 	if !there {
-		return nil, WithoutPath(&fs.PathError{Path: name, Err: fs.ErrNotExist})
+		return nil, document.WithoutPath(&fs.PathError{Path: name, Err: fs.ErrNotExist})
 	}
 	return []byte(data), nil
 }

@@ -5,12 +5,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // readOrigins reads a list of origins of web pages, each as a browser writes it: any
 // other way to write it would never be met.
-func readOrigins(n Node, into *[]string) {
-	n.List("origins of web pages", func(_ int, item Node) {
+func readOrigins(n document.Node, into *[]string) {
+	n.List("origins of web pages", func(_ int, item document.Node) {
 		if !item.IsString() || !originForm(item.Value) {
 			item.Fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.Describe())
 			return
@@ -20,8 +22,8 @@ func readOrigins(n Node, into *[]string) {
 }
 
 // readHosts reads a list of names by which the gateway is reached.
-func readHosts(n Node, into *[]string) {
-	n.List("names of the gateway", func(_ int, item Node) {
+func readHosts(n document.Node, into *[]string) {
+	n.List("names of the gateway", func(_ int, item document.Node) {
 		if !item.IsString() || !hostForm(item.Value) {
 			item.Fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.Describe())
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/policy"
 )
 
@@ -18,19 +19,19 @@ type Principal struct {
 }
 
 // readPrincipals reads the principals file.
-func readPrincipals(root Node) []Principal {
+func readPrincipals(root document.Node) []Principal {
 	var all []Principal
 	names, keys := map[string]int{}, map[string]int{}
-	root.Object(Field("principals", func(n Node) {
-		n.List("principals", func(_ int, item Node) {
+	root.Object(document.Field("principals", func(n document.Node) {
+		n.List("principals", func(_ int, item document.Node) {
 			var p Principal
 			ok := item.Object(
-				Field("name", func(n Node) { n.Text("a name", &p.Name) }),
-				Field("key_sha256", func(n Node) { readSHA256(n, &p.KeySHA256) }),
-				Field("agents", func(n Node) { n.Texts("agents", &p.Agents) }),
-				Field("workspace", func(n Node) { n.Text("a workspace", &p.Workspace) }),
-				Field("projects", func(n Node) { n.Texts("projects", &p.Projects) }),
-				Field("operator", func(n Node) { n.Bool("whether it is an operator", &p.Operator) }),
+				document.Field("name", func(n document.Node) { n.Text("a name", &p.Name) }),
+				document.Field("key_sha256", func(n document.Node) { readSHA256(n, &p.KeySHA256) }),
+				document.Field("agents", func(n document.Node) { n.Texts("agents", &p.Agents) }),
+				document.Field("workspace", func(n document.Node) { n.Text("a workspace", &p.Workspace) }),
+				document.Field("projects", func(n document.Node) { n.Texts("projects", &p.Projects) }),
+				document.Field("operator", func(n document.Node) { n.Bool("whether it is an operator", &p.Operator) }),
 			)
 			if !ok {
 				return
@@ -58,7 +59,7 @@ func readPrincipals(root Node) []Principal {
 
 // checkUnique reports a value under a key that an earlier element has too. The value
 // itself is not shown.
-func checkUnique(n Node, key, what, value string, seen map[string]int) {
+func checkUnique(n document.Node, key, what, value string, seen map[string]int) {
 	_, at, ok := n.Child(key)
 	if !ok {
 		return
@@ -72,7 +73,7 @@ func checkUnique(n Node, key, what, value string, seen map[string]int) {
 
 // readSHA256 reads a SHA-256 in lower-case hex. What was found is never shown: it
 // may be the key itself.
-func readSHA256(n Node, into *string) {
+func readSHA256(n document.Node, into *string) {
 	const expected = "expected the SHA-256 of a key: a string of 64 lower-case hexadecimal digits"
 	switch {
 	case !n.IsString():

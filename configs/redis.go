@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // Redis says where the limits are that replicas share: exactly one of URL,
@@ -57,15 +59,15 @@ type Credentials struct {
 const defaultPrefix = "callgate:"
 
 // readRedis reads where Redis is.
-func readRedis(n Node) *Redis {
+func readRedis(n document.Node) *Redis {
 	r := &Redis{Prefix: defaultPrefix}
 	ok := n.Object(
-		Field("url", func(n Node) { readRedisURL(n, &r.URL) }),
-		Field("sentinel", func(n Node) {
+		document.Field("url", func(n document.Node) { readRedisURL(n, &r.URL) }),
+		document.Field("sentinel", func(n document.Node) {
 			s := &r.Sentinel
 			n.Object(append(credentialFields(n, &s.Credentials),
-				Field("master", func(n Node) { n.Text("the name of the master", &s.Master) }),
-				Field("addresses", func(n Node) { readAddresses(n, "sentinels", &s.Addresses) }),
+				document.Field("master", func(n document.Node) { n.Text("the name of the master", &s.Master) }),
+				document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }),
 			)...)
 			if n.IsMapping() && !n.Has("master") {
 				n.Fail("found sentinels without a master; expected its name and their addresses")
@@ -75,17 +77,17 @@ func readRedis(n Node) *Redis {
 			}
 			checkPassword(n, "the sentinels")
 		}),
-		Field("cluster", func(n Node) {
-			n.Object(Field("addresses", func(n Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }))
+		document.Field("cluster", func(n document.Node) {
+			n.Object(document.Field("addresses", func(n document.Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }))
 			if n.IsMapping() && !n.Has("addresses") {
 				n.Fail("found a cluster without nodes; expected the addresses of some")
 			}
 		}),
-		Field("username", func(n Node) { n.Text("a user of Redis", &r.Credentials.Username) }),
-		Field("password", func(n Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }),
-		Field("tls", func(n Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }),
-		Field("ca_file", func(n Node) { n.Text("a file of certificates", &r.CAFile) }),
-		Field("prefix", func(n Node) { readPrefix(n, &r.Prefix) }),
+		document.Field("username", func(n document.Node) { n.Text("a user of Redis", &r.Credentials.Username) }),
+		document.Field("password", func(n document.Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }),
+		document.Field("tls", func(n document.Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }),
+		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &r.CAFile) }),
+		document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }),
 	)
 	if !ok {
 		return r
@@ -95,7 +97,7 @@ func readRedis(n Node) *Redis {
 }
 
 // checkRedis holds the rules between the keys.
-func checkRedis(n Node, r *Redis) {
+func checkRedis(n document.Node, r *Redis) {
 	ways := 0
 	for _, key := range []string{"url", "sentinel", "cluster"} {
 		if n.Has(key) {
@@ -125,22 +127,22 @@ func checkRedis(n Node, r *Redis) {
 
 // checkPassword refuses a user without a password: nobody would be logged in, and
 // commands would run as the default user.
-func checkPassword(n Node, of string) {
+func checkPassword(n document.Node, of string) {
 	if at, _, stated := n.Child("username"); stated && !n.Has("password") {
 		at.Fail("found a user of %s without a password; expected the place of one beside it", of)
 	}
 }
 
-func credentialFields(n Node, into *Credentials) []FieldReader {
-	return []FieldReader{
-		Field("username", func(n Node) { n.Text("a user of the sentinels", &into.Username) }),
-		Field("password", func(n Node) { readSecret(n, "a password of the sentinels", &into.Password) }),
+func credentialFields(n document.Node, into *Credentials) []document.FieldReader {
+	return []document.FieldReader{
+		document.Field("username", func(n document.Node) { n.Text("a user of the sentinels", &into.Username) }),
+		document.Field("password", func(n document.Node) { readSecret(n, "a password of the sentinels", &into.Password) }),
 	}
 }
 
 // readRedisURL reads a URL, or where one stands. What was found is not shown: it may
 // hold a password.
-func readRedisURL(n Node, into *RedisURL) {
+func readRedisURL(n document.Node, into *RedisURL) {
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
 	if kind, _, _ := strings.Cut(n.Value, ":"); kind == inEnvironment || kind == inFile {
 		readSecret(n, "the URL of Redis", &into.Secret)
@@ -161,8 +163,8 @@ func readRedisURL(n Node, into *RedisURL) {
 var databasePath = regexp.MustCompile(`^(/[0-9]{0,4})?$`)
 
 // readAddresses reads a list of host:port, at least one.
-func readAddresses(n Node, of string, into *[]string) {
-	n.List("addresses of "+of, func(_ int, item Node) {
+func readAddresses(n document.Node, of string, into *[]string) {
+	n.List("addresses of "+of, func(_ int, item document.Node) {
 		if strings.ContainsAny(item.Value, "@/") { // not shown: it may hold a password
 			item.Fail("found a URL, or a user; expected host:port alone, of one of the %s", of)
 			return
@@ -181,7 +183,7 @@ func readAddresses(n Node, of string, into *[]string) {
 
 // readPrefix reads what keys begin with. Braces would say where on a cluster a key
 // lies, and spaces are hard to see.
-func readPrefix(n Node, into *string) {
+func readPrefix(n document.Node, into *string) {
 	n.Text("what the keys in Redis begin with", into)
 	if strings.ContainsFunc(*into, func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }) || len(*into) > 64 {
 		n.Fail("found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")

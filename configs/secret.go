@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // Secret says where a secret stands: in the environment, or in a file. It holds
@@ -58,7 +60,7 @@ func ReadSecret(place string) (string, error) {
 }
 
 func readSecretFile(path string) (string, error) {
-	data, err := ReadFile(path)
+	data, err := document.ReadFile(path)
 	value := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case err != nil:
@@ -73,7 +75,7 @@ func readSecretFile(path string) (string, error) {
 
 // readSecret reads the place of a secret. What was found is never shown: it may be
 // the secret itself.
-func readSecret(n Node, of string, into *Secret) {
+func readSecret(n document.Node, of string, into *Secret) {
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
 		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)

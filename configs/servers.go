@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -78,17 +79,17 @@ func (s *ToolServer) run(p Pin) tool.Run {
 }
 
 // readServers reads the servers file.
-func readServers(root Node) []ToolServer {
+func readServers(root document.Node) []ToolServer {
 	var all []ToolServer
-	names, prefixes := map[string]Node{}, map[string]Node{}
-	once := func(seen map[string]Node, what, value string, item Node) {
+	names, prefixes := map[string]document.Node{}, map[string]document.Node{}
+	once := func(seen map[string]document.Node, what, value string, item document.Node) {
 		if first, twice := seen[value]; twice && value != "" {
 			item.Fail("found the %s %q a second time; expected each once (first at %s:%d)", what, value, first.File, first.Line)
 		}
 		seen[value] = item
 	}
-	root.Object(Field("servers", func(n Node) {
-		n.List("servers", func(_ int, item Node) {
+	root.Object(document.Field("servers", func(n document.Node) {
+		n.List("servers", func(_ int, item document.Node) {
 			s := readToolServer(item)
 			once(names, "server", s.Name, item)
 			once(prefixes, "prefix", s.Prefix, item)
@@ -100,35 +101,35 @@ func readServers(root Node) []ToolServer {
 
 // readToolServer reads one. What could only be found out by a tool of it is looked at
 // here, since it has none before the first is accepted.
-func readToolServer(n Node) ToolServer {
+func readToolServer(n document.Node) ToolServer {
 	s := ToolServer{}
 	ok := n.Object(
-		Field("name", func(n Node) { readLabel(n, "the server's name", &s.Name) }),
-		Field("type", func(n Node) {
+		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
+		document.Field("type", func(n document.Node) {
 			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}),
-		Field("url", func(n Node) { n.Text("the URL of the server", &s.URL) }),
-		Field("command", func(n Node) { readCommand(n, &s.Command, &s.Dir) }),
-		Field("env", func(n Node) { readEnv(n, &s.Env) }),
-		Field("prefix", func(n Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
-		Field("credential", func(n Node) { readSecret(n, "what the server asks for", &s.Credential) }),
-		Field("allow", func(n Node) {
+		document.Field("url", func(n document.Node) { n.Text("the URL of the server", &s.URL) }),
+		document.Field("command", func(n document.Node) { readCommand(n, &s.Command, &s.Dir) }),
+		document.Field("env", func(n document.Node) { readEnv(n, &s.Env) }),
+		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
+		document.Field("credential", func(n document.Node) { readSecret(n, "what the server asks for", &s.Credential) }),
+		document.Field("allow", func(n document.Node) {
 			s.Allow = []string{} // an empty list allows nothing
-			n.List("names of tools", func(_ int, item Node) { readPattern(item, &s.Allow) })
+			n.List("names of tools", func(_ int, item document.Node) { readPattern(item, &s.Allow) })
 		}),
-		Field("effects", func(n Node) {
+		document.Field("effects", func(n document.Node) {
 			s.Effects = map[string]string{}
-			n.Members("tools and their effects", func(key, value Node) {
+			n.Members("tools and their effects", func(key, value document.Node) {
 				var effect string
 				value.Choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
 				s.Effects[key.Value] = effect
 			})
 		}),
-		Field("addresses", func(n Node) { n.Texts("addresses or prefixes", &s.Addresses) }),
-		Field("timeout", func(n Node) { n.Duration("how long an answer may take", &s.Timeout) }),
-		Field("max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
-		Field("max_age", func(n Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
-		Field("asks", func(n Node) { n.Texts("kinds of questions", &s.Asks) }),
+		document.Field("addresses", func(n document.Node) { n.Texts("addresses or prefixes", &s.Addresses) }),
+		document.Field("timeout", func(n document.Node) { n.Duration("how long an answer may take", &s.Timeout) }),
+		document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
+		document.Field("max_age", func(n document.Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
+		document.Field("asks", func(n document.Node) { n.Texts("kinds of questions", &s.Asks) }),
 	)
 	if !ok {
 		return s
@@ -156,7 +157,7 @@ func readToolServer(n Node) ToolServer {
 }
 
 // checkRun reports what every tool of the server would be refused for.
-func checkRun(n Node, s ToolServer) {
+func checkRun(n document.Node, s ToolServer) {
 	// A name and a version as every protocol has them.
 	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
@@ -174,7 +175,7 @@ func checkRun(n Node, s ToolServer) {
 }
 
 // readLabel reads a short name of letters, digits, _ and -.
-func readLabel(n Node, of string, into *string) {
+func readLabel(n document.Node, of string, into *string) {
 	if !n.IsString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
 		n.Fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.Describe(), maxServerName, of)
 		return
@@ -183,7 +184,7 @@ func readLabel(n Node, of string, into *string) {
 }
 
 // readPattern reads a name, or how names begin.
-func readPattern(n Node, into *[]string) {
+func readPattern(n document.Node, into *[]string) {
 	var s string
 	n.Text("the name of a tool, or how names begin and a *", &s)
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
@@ -199,11 +200,11 @@ func (l *loader) readLockfiles(c *Config) []Tool {
 		s := &c.Servers[i]
 		file := LockfilePath(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
 		data, err := l.read(file)
-		if IsAbsent(err) {
+		if document.IsAbsent(err) {
 			continue // nothing was accepted yet
 		}
 		if err != nil {
-			l.report.Add(&Fault{File: file, Message: err.Error()})
+			l.report.Add(&document.Fault{File: file, Message: err.Error()})
 			continue
 		}
 		l.addFile(file, "servers/"+s.Name+".json", data)
@@ -228,7 +229,7 @@ func (l *loader) warnUnusedEffects(c *Config) {
 	for _, s := range c.Servers {
 		for name := range s.Effects {
 			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p Pin) bool { return p.Name == name }) {
-				l.report.Warnings = append(l.report.Warnings, &Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
+				l.report.Warnings = append(l.report.Warnings, &document.Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
 			}
 		}
 	}

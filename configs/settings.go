@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
 )
@@ -117,48 +118,52 @@ const (
 )
 
 // readSettings reads the main file.
-func readSettings(root Node) Settings {
+func readSettings(root document.Node) Settings {
 	s := defaultSettings()
 	root.Object(
-		Field("server", func(n Node) {
+		document.Field("server", func(n document.Node) {
 			n.Object(
-				Field("listen", func(n Node) { readAddress(n, &s.Server.Listen) }),
-				Field("admin_listen", func(n Node) { readAddress(n, &s.Server.AdminListen) }),
-				Field("max_in_flight", func(n Node) {
+				document.Field("listen", func(n document.Node) { readAddress(n, &s.Server.Listen) }),
+				document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.Server.AdminListen) }),
+				document.Field("max_in_flight", func(n document.Node) {
 					most := int64(s.Server.MaxInFlight)
 					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
 					s.Server.MaxInFlight = int(most)
 				}),
-				Field("drain", func(n Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
-				Field("origins", func(n Node) { readOrigins(n, &s.Server.Origins) }),
-				Field("hosts", func(n Node) { readHosts(n, &s.Server.Hosts) }),
-				Field("public_url", func(n Node) { readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL) }),
-				Field("mcp_names", func(n Node) {
+				document.Field("drain", func(n document.Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
+				document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
+				document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
+				document.Field("public_url", func(n document.Node) {
+					readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
+				}),
+				document.Field("mcp_names", func(n document.Node) {
 					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
 				}),
 			)
 		}),
-		Field("auth", func(n Node) {
+		document.Field("auth", func(n document.Node) {
 			n.Object(
-				Field("mode", func(n Node) {
+				document.Field("mode", func(n document.Node) {
 					n.Choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
 				}),
-				Field("jwt", func(n Node) { readJWT(n, &s.Auth.JWT) }),
-				Field("allow_any_listener", func(n Node) { n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener) }),
+				document.Field("jwt", func(n document.Node) { readJWT(n, &s.Auth.JWT) }),
+				document.Field("allow_any_listener", func(n document.Node) {
+					n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener)
+				}),
 			)
 		}),
-		Field("defaults", func(n Node) {
+		document.Field("defaults", func(n document.Node) {
 			n.Object(
-				Field("agent", func(n Node) { n.Text("an agent", &s.Defaults.Agent) }),
-				Field("workspace", func(n Node) { n.Text("a workspace", &s.Defaults.Workspace) }),
-				Field("project", func(n Node) { n.Text("a project", &s.Defaults.Project) }),
+				document.Field("agent", func(n document.Node) { n.Text("an agent", &s.Defaults.Agent) }),
+				document.Field("workspace", func(n document.Node) { n.Text("a workspace", &s.Defaults.Workspace) }),
+				document.Field("project", func(n document.Node) { n.Text("a project", &s.Defaults.Project) }),
 			)
 		}),
-		Field("principals", func(n Node) { n.Text("the file of principals", &s.PrincipalsFile) }),
-		Field("upstreams", func(n Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }),
-		Field("servers", func(n Node) { n.Text("the file of servers", &s.ServersFile) }),
-		Field("registry", func(n Node) {
-			n.Object(Field("files", func(n Node) {
+		document.Field("principals", func(n document.Node) { n.Text("the file of principals", &s.PrincipalsFile) }),
+		document.Field("upstreams", func(n document.Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }),
+		document.Field("servers", func(n document.Node) { n.Text("the file of servers", &s.ServersFile) }),
+		document.Field("registry", func(n document.Node) {
+			n.Object(document.Field("files", func(n document.Node) {
 				s.ToolFiles = nil
 				n.Texts("tool files", &s.ToolFiles)
 				if n.IsList() && len(n.Content) == 0 {
@@ -166,41 +171,43 @@ func readSettings(root Node) Settings {
 				}
 			}))
 		}),
-		Field("policy", func(n Node) { n.Text("the policy file", &s.PolicyFile) }),
-		Field("workspaces", func(n Node) { n.Text("the workspaces file", &s.WorkspacesFile) }),
-		Field("limits", func(n Node) { n.Text("the limits file", &s.LimitsFile) }),
-		Field("output", func(n Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
-		Field("data_dir", func(n Node) { n.Text("a folder", &s.DataDir) }),
-		Field("audit", func(n Node) {
+		document.Field("policy", func(n document.Node) { n.Text("the policy file", &s.PolicyFile) }),
+		document.Field("workspaces", func(n document.Node) { n.Text("the workspaces file", &s.WorkspacesFile) }),
+		document.Field("limits", func(n document.Node) { n.Text("the limits file", &s.LimitsFile) }),
+		document.Field("output", func(n document.Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
+		document.Field("data_dir", func(n document.Node) { n.Text("a folder", &s.DataDir) }),
+		document.Field("audit", func(n document.Node) {
 			n.Object(
-				Field("record", func(n Node) {
+				document.Field("record", func(n document.Node) {
 					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
 				}),
-				Field("sign_key", func(n Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }),
-				Field("rotate_bytes", func(n Node) {
+				document.Field("sign_key", func(n document.Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }),
+				document.Field("rotate_bytes", func(n document.Node) {
 					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
 				}),
 			)
 		}),
-		Field("store", func(n Node) { readStore(n, &s.Store) }),
-		Field("callbacks", func(n Node) { readCallbacks(n, &s.Callbacks) }),
-		Field("telemetry", func(n Node) {
-			n.Object(Field("traces", func(n Node) { readTraces(n, &s.Traces) }))
+		document.Field("store", func(n document.Node) { readStore(n, &s.Store) }),
+		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),
+		document.Field("telemetry", func(n document.Node) {
+			n.Object(document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) }))
 		}),
-		Field("redis", func(n Node) { s.Redis = readRedis(n) }),
+		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
 	)
 	return s
 }
 
-func readOutput(n Node, o *parser.Options, agentRequired *bool) {
+func readOutput(n document.Node, o *parser.Options, agentRequired *bool) {
 	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
 	n.Object(
-		Field("max_bytes", func(n Node) { n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes) }),
-		Field("max_depth", func(n Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }),
-		Field("json_in_text", func(n Node) {
+		document.Field("max_bytes", func(n document.Node) {
+			n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes)
+		}),
+		document.Field("max_depth", func(n document.Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }),
+		document.Field("json_in_text", func(n document.Node) {
 			n.Choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
 		}),
-		Field("agent", func(n Node) {
+		document.Field("agent", func(n document.Node) {
 			n.Choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
 		}),
 	)
@@ -209,7 +216,7 @@ func readOutput(n Node, o *parser.Options, agentRequired *bool) {
 }
 
 // readAddress reads host:port.
-func readAddress(n Node, into *string) {
+func readAddress(n document.Node, into *string) {
 	_, port, err := net.SplitHostPort(n.Value)
 	if p, e := strconv.ParseUint(port, 10, 16); !n.IsString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
 		n.Fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.Describe())

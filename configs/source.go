@@ -6,6 +6,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // source is where the files of one configuration are: on disk, or embedded.
@@ -24,7 +26,7 @@ type source interface {
 // disk reads from the file system. root is the folder of the main file.
 type disk struct{ root string }
 
-func (disk) read(name string) ([]byte, error) { return ReadFile(name) }
+func (disk) read(name string) ([]byte, error) { return document.ReadFile(name) }
 
 func (disk) resolve(dir, p string) string {
 	if filepath.IsAbs(p) {
@@ -55,7 +57,7 @@ const builtinName = "built-in:"
 func (builtin) read(name string) ([]byte, error) {
 	data, err := defaults.ReadFile(name[len(builtinName):])
 	if err != nil {
-		return nil, WithoutPath(err)
+		return nil, document.WithoutPath(err)
 	}
 	return data, nil
 }

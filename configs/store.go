@@ -1,5 +1,9 @@
 package configs
 
+import (
+	"github.com/callgate/callgate/configs/document"
+)
+
 // Store says where calls are kept.
 type Store struct {
 	Kind string
@@ -17,12 +21,12 @@ const (
 
 func defaultStore() Store { return Store{Kind: StoreFile, Journals: 1} }
 
-func readStore(n Node, into *Store) {
+func readStore(n document.Node, into *Store) {
 	journals, acknowledged := int64(into.Journals), int64(into.Acknowledged)
 	n.Object(
-		Field("kind", func(n Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }),
-		Field("journals", func(n Node) { n.Int("how many gateways share the store", 1, 1000, &journals) }),
-		Field("acknowledged", func(n Node) {
+		document.Field("kind", func(n document.Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }),
+		document.Field("journals", func(n document.Node) { n.Int("how many gateways share the store", 1, 1000, &journals) }),
+		document.Field("acknowledged", func(n document.Node) {
 			n.Int("how many replicas of Redis must have a dispatch", 0, 100, &acknowledged)
 		}),
 	)
@@ -30,7 +34,7 @@ func readStore(n Node, into *Store) {
 }
 
 // checkStore holds the rules between the keys of the store and the others.
-func (l *loader) checkStore(root Node, c *Config) {
+func (l *loader) checkStore(root document.Node, c *Config) {
 	_, n, stated := root.Child("store")
 	switch {
 	case !stated:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -44,13 +45,13 @@ func (t Traces) Options() telemetry.TraceOptions {
 }
 
 // readTraces reads where traces go.
-func readTraces(n Node, into *Traces) {
+func readTraces(n document.Node, into *Traces) {
 	*into = defaultTraces()
 	ok := n.Object(
-		Field("endpoint", func(n Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }),
-		Field("headers", func(n Node) {
+		document.Field("endpoint", func(n document.Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }),
+		document.Field("headers", func(n document.Node) {
 			into.Headers = map[string]Secret{}
-			n.Members("headers", func(key, value Node) {
+			n.Members("headers", func(key, value document.Node) {
 				var s Secret
 				for other := range into.Headers {
 					if strings.EqualFold(other, key.Value) {
@@ -64,10 +65,10 @@ func readTraces(n Node, into *Traces) {
 				into.Headers[key.Value] = s
 			})
 		}),
-		Field("ca_file", func(n Node) { n.Text("a file of certificates", &into.CAFile) }),
-		Field("sample", func(n Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
-		Field("content", func(n Node) { n.Bool("whether traces hold arguments and results", &into.Content) }),
-		Field("timeout", func(n Node) { n.Duration("how long one export may take", &into.Timeout) }),
+		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &into.CAFile) }),
+		document.Field("sample", func(n document.Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
+		document.Field("content", func(n document.Node) { n.Bool("whether traces hold arguments and results", &into.Content) }),
+		document.Field("timeout", func(n document.Node) { n.Duration("how long one export may take", &into.Timeout) }),
 	)
 	if !ok {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
@@ -15,22 +16,22 @@ import (
 // toolFile is one file of tools, with what is needed to say where a fault is.
 type Tool struct {
 	Definition registry.Tool
-	Node       Node
+	Node       document.Node
 }
 
 // Read reads one file of tools, YAML or, by its name, JSON.
-func Read(r *Report, file string, data []byte) []Tool {
-	read := ReadYAML
+func Read(r *document.Report, file string, data []byte) []Tool {
+	read := document.ReadYAML
 	if strings.HasSuffix(file, ".json") {
-		read = ReadJSON
+		read = document.ReadJSON
 	}
 	root, ok := read(r, file, data)
 	if !ok {
 		return nil
 	}
 	var entries []Tool
-	root.Object(Field("tools", func(n Node) {
-		n.List("tools", func(_ int, item Node) {
+	root.Object(document.Field("tools", func(n document.Node) {
+		n.List("tools", func(_ int, item document.Node) {
 			checkVisible(item)
 			entries = append(entries, Tool{readTool(item), item})
 		})
@@ -38,40 +39,42 @@ func Read(r *Report, file string, data []byte) []Tool {
 	return entries
 }
 
-func readTool(n Node) registry.Tool {
+func readTool(n document.Node) registry.Tool {
 	var t registry.Tool
 	n.Object(
-		Field("name", func(n Node) { n.Text("the tool's name", &t.Name) }),
-		Field("version", func(n Node) { n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version) }),
-		Field("description", func(n Node) { n.Text("a description", &t.Description) }),
-		Field("kind", func(n Node) { n.Text("a kind", &t.Kind) }),
-		Field("effect", func(n Node) { n.Text("an effect", &t.Effect) }),
-		Field("open", func(n Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }),
-		Field("input_schema", func(n Node) {
+		document.Field("name", func(n document.Node) { n.Text("the tool's name", &t.Name) }),
+		document.Field("version", func(n document.Node) {
+			n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version)
+		}),
+		document.Field("description", func(n document.Node) { n.Text("a description", &t.Description) }),
+		document.Field("kind", func(n document.Node) { n.Text("a kind", &t.Kind) }),
+		document.Field("effect", func(n document.Node) { n.Text("an effect", &t.Effect) }),
+		document.Field("open", func(n document.Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }),
+		document.Field("input_schema", func(n document.Node) {
 			readSchema(n, &t.InputSchema)
 		}),
-		Field("output_schema", func(n Node) {
+		document.Field("output_schema", func(n document.Node) {
 			readSchema(n, &t.OutputSchema)
 		}),
-		Field("run", func(n Node) {
+		document.Field("run", func(n document.Node) {
 			n.Object(
-				Field("type", func(n Node) { n.Text("how the tool is run", &t.Run.Type) }),
-				Field("url", func(n Node) { n.Text("a URL", &t.Run.URL) }),
-				Field("timeout", func(n Node) { n.Duration("a timeout", &t.Run.Timeout) }),
-				Field("max_result_bytes", func(n Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }),
-				Field("addresses", func(n Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }),
-				Field("tool", func(n Node) { n.Text("the tool's name on its server", &t.Run.Tool) }),
-				Field("command", func(n Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }),
-				Field("env", func(n Node) { readEnv(n, &t.Run.Env) }),
-				Field("credential", func(n Node) {
+				document.Field("type", func(n document.Node) { n.Text("how the tool is run", &t.Run.Type) }),
+				document.Field("url", func(n document.Node) { n.Text("a URL", &t.Run.URL) }),
+				document.Field("timeout", func(n document.Node) { n.Duration("a timeout", &t.Run.Timeout) }),
+				document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }),
+				document.Field("addresses", func(n document.Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }),
+				document.Field("tool", func(n document.Node) { n.Text("the tool's name on its server", &t.Run.Tool) }),
+				document.Field("command", func(n document.Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }),
+				document.Field("env", func(n document.Node) { readEnv(n, &t.Run.Env) }),
+				document.Field("credential", func(n document.Node) {
 					var s Secret
 					readSecret(n, "what the server asks for", &s)
 					t.Run.Credential = s.String()
 				}),
-				Field("max_age", func(n Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
-				Field("asks", func(n Node) { n.Texts("kinds of questions", &t.Run.Asks) }),
-				Field("method", func(n Node) { n.Text("a method of HTTP", &t.Run.Method) }),
-				Field("parameters", func(n Node) { readParameters(n, &t.Run.Parameters) }),
+				document.Field("max_age", func(n document.Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
+				document.Field("asks", func(n document.Node) { n.Texts("kinds of questions", &t.Run.Asks) }),
+				document.Field("method", func(n document.Node) { n.Text("a method of HTTP", &t.Run.Method) }),
+				document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
 			)
 		}),
 	)
@@ -80,14 +83,14 @@ func readTool(n Node) registry.Tool {
 
 // readParameters reads where the arguments of a request stand: an argument's place, or
 // a mapping that says more.
-func readParameters(n Node, into *[]tool.Parameter) {
-	n.Members("arguments, each with its place: path, query, header or body", func(key, value Node) {
+func readParameters(n document.Node, into *[]tool.Parameter) {
+	n.Members("arguments, each with its place: path, query, header or body", func(key, value document.Node) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.IsMapping() {
 			value.Object(
-				Field("in", func(n Node) { n.Text("a place: path, query, header or body", &p.In) }),
-				Field("name", func(n Node) { n.Text("a name in the query or of a header", &p.Name) }),
-				Field("join", func(n Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }),
+				document.Field("in", func(n document.Node) { n.Text("a place: path, query, header or body", &p.In) }),
+				document.Field("name", func(n document.Node) { n.Text("a name in the query or of a header", &p.Name) }),
+				document.Field("join", func(n document.Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }),
 			)
 		} else {
 			value.Text("a place: path, query, header or body", &p.In)
@@ -97,7 +100,7 @@ func readParameters(n Node, into *[]tool.Parameter) {
 }
 
 // readSchema reads a JSON Schema as JSON.
-func readSchema(n Node, into *json.RawMessage) {
+func readSchema(n document.Node, into *json.RawMessage) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		n.Fail("found nothing; expected a JSON Schema")
 		return
@@ -112,7 +115,7 @@ func readSchema(n Node, into *json.RawMessage) {
 // the first is.
 func CheckDuplicates(entries []Tool) bool {
 	type version struct{ name, version string }
-	ok, first := true, map[version]Node{}
+	ok, first := true, map[version]document.Node{}
 	for _, e := range entries {
 		key := version{e.Definition.Name, cmp.Or(e.Definition.Version, "0.0.0")}
 		if at, twice := first[key]; twice {
@@ -125,7 +128,7 @@ func CheckDuplicates(entries []Tool) bool {
 }
 
 // BuildRegistry makes the registry of all tools, and puts each fault at its line.
-func BuildRegistry(r *Report, entries []Tool) *registry.Registry {
+func BuildRegistry(r *document.Report, entries []Tool) *registry.Registry {
 	tools := make([]registry.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = e.Definition
@@ -136,7 +139,7 @@ func BuildRegistry(r *Report, entries []Tool) *registry.Registry {
 	}
 	for _, fault := range LoadErrors(err) {
 		if fault.Tool < 0 || fault.Tool >= len(entries) {
-			r.Add(&Fault{File: "tools", Message: fault.Error()})
+			r.Add(&document.Fault{File: "tools", Message: fault.Error()})
 			continue
 		}
 		at := entries[fault.Tool].Node

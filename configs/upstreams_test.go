@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -20,8 +21,8 @@ func upstreamsOf(t *testing.T, data string) ([]upstream.Definition, error) {
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var r Report
-	root, ok := ReadYAML(&r, path, []byte(data))
+	var r document.Report
+	root, ok := document.ReadYAML(&r, path, []byte(data))
 	if !ok {
 		return nil, r.Err()
 	}
@@ -139,7 +140,7 @@ func TestFaultyUpstreams(t *testing.T) {
 			if err == nil {
 				t.Fatal("it loads")
 			}
-			faults, ok := err.(Faults)
+			faults, ok := err.(document.Faults)
 			if !ok || len(faults) != 1 {
 				t.Fatalf("expected one fault, found:\n%v", err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -24,7 +25,7 @@ var schemaMapKeywords = []string{"properties", "patternProperties", "$defs", "de
 
 // checkVisible reports each string below a node, keys included, that holds a hidden
 // character. It returns false where there is one.
-func checkVisible(n Node) bool {
+func checkVisible(n document.Node) bool {
 	if n.Kind == yaml.ScalarNode {
 		if r, found := wrapper.Hidden(n.Value); found {
 			return n.Fail("found %s; expected text in which every character can be seen", hiddenCharacter(r))
@@ -42,12 +43,12 @@ func hiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %
 
 // withVisibleText returns a schema in which every text that only describes is legible, and calls
 // told with each that was not. The schema itself stays as it is.
-func withVisibleText(n Node, told func(at Node, keyword string, r rune)) Node {
+func withVisibleText(n document.Node, told func(at document.Node, keyword string, r rune)) document.Node {
 	return n.With(visibleSchemaNode(n, false, told))
 }
 
 // visibleSchemaNode is a node of shown. With names, the keys of a mapping are names.
-func visibleSchemaNode(n Node, names bool, told func(at Node, keyword string, r rune)) *yaml.Node {
+func visibleSchemaNode(n document.Node, names bool, told func(at document.Node, keyword string, r rune)) *yaml.Node {
 	if !n.IsMapping() && !n.IsList() {
 		return n.Node
 	}
@@ -82,8 +83,8 @@ func visibleSchemaNode(n Node, names bool, told func(at Node, keyword string, r 
 // makeVisible makes the texts of an imported tool legible, which is said, and reports what
 // hides anywhere else.
 func (t *importedTool) makeVisible() bool {
-	change := func(at Node, what string, r rune) {
-		t.changes = append(t.changes, &Fault{
+	change := func(at document.Node, what string, r rune) {
+		t.changes = append(t.changes, &document.Fault{
 			File: at.File, Line: at.Line, Column: at.Column,
 			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, hiddenCharacter(r), what, wrapper.EscapeHidden(string(r))),
 		})
@@ -109,13 +110,13 @@ func (t *importedTool) makeVisible() bool {
 
 // visibleSchema is a schema of a pin as models are shown it; the pin's own where nothing in
 // it hides. What hides outside of texts that describe is reported.
-func visibleSchema(pin Node, key string, raw json.RawMessage) json.RawMessage {
+func visibleSchema(pin document.Node, key string, raw json.RawMessage) json.RawMessage {
 	_, schema, ok := pin.Child(key)
 	if !ok || raw == nil {
 		return raw
 	}
 	changed := false
-	shown := withVisibleText(schema, func(Node, string, rune) { changed = true })
+	shown := withVisibleText(schema, func(document.Node, string, rune) { changed = true })
 	if !checkVisible(shown) || !changed {
 		return raw
 	}

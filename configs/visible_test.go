@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -93,7 +94,7 @@ func TestImportShowsWhatHides(t *testing.T) {
 		if got := strings.Count(string(im.YAML), shownText); got != 4 {
 			t.Errorf("%s: %d texts are written out; expected 4: %s", name, got, im.YAML)
 		}
-		for _, list := range [][]*Fault{im.Changed, im.Refused} {
+		for _, list := range [][]*document.Fault{im.Changed, im.Refused} {
 			said := 0
 			for _, f := range list {
 				if strings.Contains(f.Error(), "the hidden character U+202E") {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/callgate/callgate/configs/document"
 )
 
 // Watcher keeps a serving process at what its configuration files say.
@@ -90,18 +92,18 @@ const (
 // Event is one thing that happened.
 type Event struct {
 	Kind   EventKind
-	Digest string   // of what is served now
-	Faults Faults   // of Failed and Polling
-	Keys   []string // of Restart, such as auth.mode
+	Digest string          // of what is served now
+	Faults document.Faults // of Failed and Polling
+	Keys   []string        // of Restart, such as auth.mode
 }
 
 // State is what a Watch knows at one time.
 type State struct {
-	Digest       string    // of the configuration that is served
-	Since        time.Time // when it came to be served
-	Faults       Faults    // why the files are not served; nil when they are
-	FailingSince time.Time // when they began not to be; zero when they are
-	RestartKeys  []string  // the keys that wait for a restart
+	Digest       string          // of the configuration that is served
+	Since        time.Time       // when it came to be served
+	Faults       document.Faults // why the files are not served; nil when they are
+	FailingSince time.Time       // when they began not to be; zero when they are
+	RestartKeys  []string        // the keys that wait for a restart
 }
 
 // NewWatcher watches the files of the configuration whose main file is path. first
@@ -223,7 +225,7 @@ func (w *Watcher) check(ctx context.Context, force bool) {
 		o := &candidate{config: c, writtenSettings: c.Settings}
 		o.restartKeys = c.keepRestartOnly(w.initial)
 		if c.Redis != nil && c.missingReplicas != nil { // the file no longer has the key redis, which waits for a restart
-			w.reportFailure(Faults{c.missingReplicas})
+			w.reportFailure(document.Faults{c.missingReplicas})
 			return
 		}
 		w.swap(ctx, o)
@@ -257,7 +259,7 @@ func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *Config, err 
 			return true, c, err
 		}
 		if tries*w.opts.Debounce >= settleTimeout {
-			w.reportFailure(Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
+			w.reportFailure(document.Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
 		}
 	}
 }
@@ -293,7 +295,7 @@ func (w *Watcher) swap(ctx context.Context, o *candidate) {
 }
 
 // reportFailure says why the files are not served.
-func (w *Watcher) reportFailure(faults Faults) {
+func (w *Watcher) reportFailure(faults document.Faults) {
 	now := w.opts.Now()
 	w.mu.Lock()
 	w.state.Faults = faults
@@ -325,7 +327,7 @@ func (w *Watcher) deaf(b *bell) {
 	case err := <-b.trouble:
 		if !w.deafened {
 			w.deafened = true
-			w.emit(Event{Kind: Polling, Faults: Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
+			w.emit(Event{Kind: Polling, Faults: document.Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
 		}
 	default:
 	}
@@ -338,12 +340,12 @@ func (w *Watcher) emit(e Event) {
 }
 
 // asFaults are the faults that err is, or one at a file.
-func asFaults(file string, err error) Faults {
-	var all Faults
+func asFaults(file string, err error) document.Faults {
+	var all document.Faults
 	if errors.As(err, &all) {
 		return all
 	}
-	return Faults{{File: file, Message: err.Error()}}
+	return document.Faults{{File: file, Message: err.Error()}}
 }
 
 // safely runs f. What f panics with is an error that shows nothing of the value,

@@ -3,18 +3,19 @@ package configs
 import (
 	"path/filepath"
 
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/policy"
 )
 
 // readWorkspaces reads the workspaces file. base is the folder at which relative
 // roots start.
-func readWorkspaces(root Node, base string) policy.Workspaces {
+func readWorkspaces(root document.Node, base string) policy.Workspaces {
 	spaces := policy.Workspaces{}
-	ok := root.Object(Field("workspaces", func(n Node) {
-		n.Members("workspaces", func(key, value Node) {
+	ok := root.Object(document.Field("workspaces", func(n document.Node) {
+		n.Members("workspaces", func(key, value document.Node) {
 			w := policy.Workspace{Projects: map[string]policy.Project{}}
-			value.Object(Field("projects", func(n Node) {
-				n.Members("projects", func(key, value Node) {
+			value.Object(document.Field("projects", func(n document.Node) {
+				n.Members("projects", func(key, value document.Node) {
 					w.Projects[key.Value] = readProject(value, base)
 				})
 			}))
@@ -25,17 +26,17 @@ func readWorkspaces(root Node, base string) policy.Workspaces {
 		return spaces
 	}
 	for _, f := range spaces.Validate() {
-		root.At("/workspaces"+Pointer(f.Path)).Fail("%s", f.Message)
+		root.At("/workspaces"+document.Pointer(f.Path)).Fail("%s", f.Message)
 	}
 	return spaces
 }
 
-func readProject(n Node, base string) policy.Project {
+func readProject(n document.Node, base string) policy.Project {
 	var p policy.Project
 	n.Object(
-		Field("agents", func(n Node) { n.Texts("agents", &p.Agents) }),
-		Field("roots", func(n Node) {
-			n.List("folders", func(_ int, item Node) {
+		document.Field("agents", func(n document.Node) { n.Texts("agents", &p.Agents) }),
+		document.Field("roots", func(n document.Node) {
+			n.List("folders", func(_ int, item document.Node) {
 				var root string
 				item.Text("a folder", &root)
 				if root == "" {
@@ -47,10 +48,10 @@ func readProject(n Node, base string) policy.Project {
 				p.Roots = append(p.Roots, filepath.Clean(root))
 			})
 		}),
-		Field("hosts", func(n Node) { n.Texts("hosts", &p.Hosts) }),
-		Field("resources", func(n Node) {
+		document.Field("hosts", func(n document.Node) { n.Texts("hosts", &p.Hosts) }),
+		document.Field("resources", func(n document.Node) {
 			p.Resources = map[string][]string{}
-			n.Members("resources", func(key, value Node) {
+			n.Members("resources", func(key, value document.Node) {
 				var allowed []string
 				value.Texts("values, or prefixes that end in *", &allowed)
 				p.Resources[key.Value] = allowed

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
@@ -27,7 +27,7 @@ func (s status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
 // gets a line for each fault, and returns the code to end with.
 func exitCode(stderr io.Writer, err error) int {
 	var code status
-	var faults configs.Faults
+	var faults document.Faults
 	var internal app.InternalError
 	switch {
 	case err == nil:

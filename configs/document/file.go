@@ -1,4 +1,4 @@
-package configs
+package document
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// maxFileBytes bounds one configuration file.
-const maxFileBytes = 64 << 20
+// MaxFileBytes bounds one configuration file.
+const MaxFileBytes = 64 << 20
 
 // ReadFile reads one regular file of at most 64 MiB. Its errors say what was found, and
 // not the path.
@@ -26,12 +26,12 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, WithoutPath(err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 	if err != nil {
 		return nil, WithoutPath(err)
 	}
-	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", maxFileBytes>>20)
+	if len(data) > MaxFileBytes {
+		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", MaxFileBytes>>20)
 	}
 	return data, nil
 }

@@ -1,4 +1,4 @@
-package configs
+package document
 
 import (
 	"bytes"
@@ -35,8 +35,8 @@ func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
 func (n Node) normalize(depth int, left *int) bool {
 	*left--
 	switch {
-	case depth > maxNesting:
-		return n.Fail("found nesting deeper than %d levels, or an alias inside of what it stands for; expected less", maxNesting)
+	case depth > MaxNesting:
+		return n.Fail("found nesting deeper than %d levels, or an alias inside of what it stands for; expected less", MaxNesting)
 	case *left < 0:
 		return n.Fail("found more than %d values, with each alias counted as what it stands for; expected less", maxExternalValues)
 	case n.Style&yaml.TaggedStyle != 0 || n.Tag == "!":

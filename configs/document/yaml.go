@@ -1,4 +1,4 @@
-package configs
+package document
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 // EndLine is the last line of every complete configuration file.
 const EndLine = "# end"
 
-// maxNesting bounds the depth of a configuration file.
-const maxNesting = 200
+// MaxNesting bounds the depth of a configuration file.
+const MaxNesting = 200
 
 // ReadYAML reads one strict YAML document: complete, UTF-8, a single document
 // without directives, anchors, aliases, merge keys, tags, or keys that stand
@@ -220,8 +220,8 @@ func characterAt(data []byte, line, column int) string {
 // checkStrict reports what strict YAML does not allow anywhere, and tells whether
 // there was nothing of it.
 func (n Node) checkStrict(depth int) bool {
-	if depth > maxNesting {
-		return n.Fail("found nesting deeper than %d levels; expected less", maxNesting)
+	if depth > MaxNesting {
+		return n.Fail("found nesting deeper than %d levels; expected less", MaxNesting)
 	}
 	if n.Anchor != "" || n.Kind == yaml.AliasNode {
 		return n.Fail("found an anchor or alias; expected the value itself")

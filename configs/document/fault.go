@@ -1,4 +1,4 @@
-package configs
+package document
 
 import (
 	"cmp"
@@ -67,8 +67,8 @@ func (fs Faults) Sort() {
 	})
 }
 
-// maxFaults bounds what one load reports.
-const maxFaults = 50
+// MaxFaults bounds what one load reports.
+const MaxFaults = 50
 
 // Report gathers faults and warnings while a configuration is read.
 type Report struct {
@@ -79,7 +79,7 @@ type Report struct {
 }
 
 func (r *Report) Add(f *Fault) {
-	if len(r.Faults) >= maxFaults && !r.Unlimited {
+	if len(r.Faults) >= MaxFaults && !r.Unlimited {
 		r.more++
 		return
 	}
