@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -118,10 +119,10 @@ func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events 
 	events = &Events{
 		upstream:  route.Upstream,
 		response:  a,
-		scanner:   scanner{src: a.body, maxLine: route.definition.MaxEvent},
+		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord},
 		remaining: route.definition.MaxEvents,
 	}
-	if err := events.scanner.peek(); err != nil {
+	if err := events.scanner.Wait(); err != nil {
 		defer a.close()
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}

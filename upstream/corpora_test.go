@@ -83,9 +83,9 @@ func TestRecordedStreams(t *testing.T) {
 				if i+2 < len(bounds) {
 					window = b[bounds[i]:bounds[i+2]]
 				}
-				events := scanned(bytes.NewReader(window), 1<<20)
+				events := scanned(bytes.NewReader(window))
 				for at := range window {
-					if !slices.Equal(scanned(&pieces{window, []int{at}}, 1<<20), events) {
+					if !slices.Equal(scanned(&pieces{window, []int{at}}), events) {
 						t.Fatalf("cut at %d: other events", bounds[i]+at)
 					}
 				}

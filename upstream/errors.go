@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -23,14 +24,8 @@ var (
 	errClosed    = errors.New("the exchange was closed")
 )
 
-// Why an answer is not complete.
-var (
-	errOversize = errors.New("more came than is allowed")
-	errCut      = errors.New("it ended in the middle")
-)
-
-// errEnd is the regular end of a body.
-var errEnd = errors.New("the end of the body")
+// errOversize is a body over its bound.
+var errOversize = errors.New("more came than is allowed")
 
 // unavailable is the refusal when the model gave no usable answer. The message is for the caller,
 // the cause for the operator.
@@ -76,7 +71,7 @@ func misconfigured(format string, args ...any) *refusal.Error {
 // says that a byte of the answer was received.
 func transportError(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
 	switch cause := context.Cause(ctx); {
-	case errors.Is(err, errOversize):
+	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
 		return tooLarge("%s: %w", upstream, err)
 	case errors.Is(err, errBudget):
 		return overBudget("%s: %w", upstream, err)
@@ -95,7 +90,7 @@ func transportError(ctx context.Context, upstream string, err error, begun bool)
 
 // describe says what went wrong on the wire in words of our own.
 func describe(err error) string {
-	if errors.Is(err, errCut) || errors.Is(err, errEnd) {
+	if errors.Is(err, sse.ErrCut) || errors.Is(err, sse.ErrEnd) {
 		err = io.ErrUnexpectedEOF
 	}
 	return cmp.Or(netx.Describe(err), "what came back is not HTTP that can be read")

@@ -5,7 +5,12 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/callgate/callgate/internal/sse"
 )
+
+// doneWord is the data of the last event of a stream.
+const doneWord = "[DONE]"
 
 // afterDoneTime is how long the connection is read after [DONE].
 const afterDoneTime = time.Second
@@ -14,7 +19,7 @@ const afterDoneTime = time.Second
 type Events struct {
 	upstream  string
 	response  *response
-	scanner   scanner
+	scanner   sse.Reader
 	reader    reader
 	finishes  finishTracker
 	remaining int // events until the bound is reached
@@ -41,8 +46,12 @@ func (e *Events) Next() (*Chunk, error) {
 // Ready reports whether Next will return a chunk without waiting. It is false before the end
 // of the stream and before an error of the connection.
 func (e *Events) Ready() bool {
+	if e.err != nil {
+		return false
+	}
+	data, ok := e.scanner.Peek()
 	// After [DONE], Next waits for the end of the connection.
-	return e.err == nil && e.scanner.ready() && e.scanner.eventErr == nil && string(e.scanner.data) != doneWord
+	return ok && string(data) != doneWord
 }
 
 // Close ends the stream and releases its connection.
@@ -50,9 +59,9 @@ func (e *Events) Close() { e.response.close() }
 
 func (e *Events) next() (chunk *Chunk, err error) {
 	defer recoverPanic(&err)
-	name, data, err := e.scanner.next()
+	name, data, err := e.scanner.Next()
 	switch {
-	case errors.Is(err, errEnd):
+	case errors.Is(err, sse.ErrEnd):
 		return nil, e.closed()
 	case err != nil:
 		return nil, transportError(e.response.timeouts.ctx, e.upstream, err, true)
@@ -96,11 +105,11 @@ func (e *Events) done() error {
 	}
 	until := time.AfterFunc(afterDoneTime, func() { e.response.timeouts.cancel(errAfterDone) })
 	defer until.Stop()
-	_, _, err := e.scanner.next()
+	_, _, err := e.scanner.Next()
 	switch {
-	case err == nil, errors.Is(err, errCut):
+	case err == nil, errors.Is(err, sse.ErrCut):
 		return malformed("%s: found an event after [DONE]", e.upstream)
-	case errors.Is(err, errOversize):
+	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
 		return tooLarge("%s: after [DONE]: %w", e.upstream, err)
 	}
 	// How the connection was closed does not matter for a complete stream. A request

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -215,7 +217,7 @@ func offline(from io.Reader) *Events {
 	return &Events{
 		upstream:  "sample",
 		response:  &response{timeouts: b.timeouts, body: b, framed: true, cancelTotal: func() {}},
-		scanner:   scanner{src: b, maxLine: d.MaxEvent},
+		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
 		remaining: d.MaxEvents,
 	}
 }
@@ -229,3 +231,34 @@ func mustContain(t testing.TB, err error, part string) {
 
 // quiet takes what servers say of clients that leave.
 var quiet = log.New(io.Discard, "", 0)
+
+// scanned are the events of a stream.
+func scanned(from io.Reader) (all []string) {
+	r := sse.Reader{Source: from, MaxBytes: 1 << 20, LastData: doneWord}
+	for {
+		name, data, err := r.Next()
+		if err != nil {
+			return append(all, err.Error())
+		}
+		all = append(all, fmt.Sprintf("%s=%s", name, data))
+	}
+}
+
+// pieces reads in the lengths of a list, the rest at once.
+type pieces struct {
+	b   []byte
+	cut []int
+}
+
+func (p *pieces) Read(into []byte) (int, error) {
+	if len(p.b) == 0 {
+		return 0, io.EOF
+	}
+	n := len(p.b)
+	if len(p.cut) > 0 {
+		n, p.cut = min(n, p.cut[0]), p.cut[1:]
+	}
+	n = copy(into, p.b[:n])
+	p.b = p.b[n:]
+	return n, nil
+}

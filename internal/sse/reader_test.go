@@ -1,4 +1,4 @@
-package upstream
+package sse
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"testing/iotest"
 )
 
-// scanned is what a scanner gives of some bytes: its events, then its error.
+// scanned is what a reader returns for some bytes: its events, then its error.
 func scanned(from io.Reader, most int) (all []string) {
-	s := scanner{src: from, maxLine: most}
+	r := Reader{Source: from, MaxBytes: most, LastData: "[DONE]"}
 	for {
-		name, data, err := s.next()
+		name, data, err := r.Next()
 		switch {
-		case errors.Is(err, errEnd):
+		case errors.Is(err, ErrEnd):
 			return append(all, "EOF")
-		case errors.Is(err, errCut):
+		case errors.Is(err, ErrCut):
 			return append(all, "cut")
-		case errors.Is(err, errOversize):
+		case errors.Is(err, ErrTooLarge):
 			return append(all, "oversize")
 		case err != nil:
 			return append(all, "error")
@@ -117,7 +117,7 @@ func TestCutsChangeNothing(t *testing.T) {
 	}
 }
 
-// FuzzCuts holds that a scanner gives the same for every way of cutting.
+// FuzzCuts holds that a reader gives the same for every way of cutting.
 func FuzzCuts(f *testing.F) {
 	for _, c := range grammar {
 		f.Add([]byte(c.in), uint64(1))
