@@ -105,7 +105,7 @@ func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
 // readStream reads a stream up to the answer. All of it together is no longer than an
 // answer may be.
 func (r *remote) readStream(ctx context.Context, response *http.Response, id int64, e *roundTrip) *reply {
-	stream := newEventReader(&limitedReader{response.Body, e.limit})
+	stream := newEventReader(response.Body, e.limit)
 	for asked := 0; ; {
 		data, err := stream.next()
 		switch {

@@ -52,7 +52,7 @@ func (r *remote) readChanges(request *jsonrpc.Request) (again bool) {
 	if response.StatusCode != http.StatusOK || mediaType(response.Header) != "text/event-stream" {
 		return response.StatusCode >= http.StatusInternalServerError
 	}
-	stream := newEventReader(&limitedReader{response.Body, maxStreamBytes})
+	stream := newEventReader(response.Body, maxStreamBytes)
 	for {
 		data, err := stream.next()
 		if err != nil {
