@@ -3,13 +3,13 @@ package mcp
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -27,19 +27,24 @@ type eventStream struct {
 	c *gin.Context
 
 	mu     sync.Mutex
+	writer *sse.Writer
 	begun  bool // the head is out, with status 200
 	ending bool
 	failed error
 }
 
+func newEventStream(c *gin.Context) *eventStream {
+	return &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, 0)}
+}
+
 // send sends one message as an event. Each may take its time to be taken; what is sent
 // in the end has one time together.
 func (e *eventStream) send(line []byte, ending bool) error {
-	return e.write(append(append([]byte("data: "), line...), "\n\n"...), ending)
+	return e.write(sse.AppendEvent(nil, "", line), ending)
 }
 
 // heartbeat sends a comment, which says nothing to the client.
-func (e *eventStream) heartbeat() error { return e.write([]byte(": waiting\n\n"), false) }
+func (e *eventStream) heartbeat() error { return e.write(sse.AppendComment(nil, "waiting"), false) }
 
 func (e *eventStream) write(event []byte, ending bool) error {
 	e.mu.Lock()
@@ -47,25 +52,18 @@ func (e *eventStream) write(event []byte, ending bool) error {
 	if e.failed != nil {
 		return e.failed
 	}
-	if !e.ending {
-		// A connection that cannot bear a deadline is one that a test made.
-		_ = http.NewResponseController(e.c.Writer).SetWriteDeadline(time.Now().Add(writeTimeout))
+	send := e.writer.Send
+	if e.ending {
+		send = e.writer.SendWithin
 	}
 	e.ending = ending
 	if !e.begun {
 		e.begun = true
-		e.c.Header("Content-Type", contentEvents)
-		e.c.Header("Cache-Control", "no-store")
-		e.c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
-		e.c.Status(http.StatusOK)
+		e.writer.Begin(contentEvents, "no-store")
 	}
-	e.failed = errWritePanicked // where writing does not come back
-	_, err := e.c.Writer.Write(event)
-	if err == nil {
-		e.c.Writer.Flush()
-	}
-	e.failed = err
-	return err
+	e.failed = errWritePanicked // unless the write returns
+	e.failed = send(event)
+	return e.failed
 }
 
 // elicitor is the client of a request over HTTP: it answers by requests of its own, and

@@ -24,7 +24,7 @@ func (c *timed) SetWriteDeadline(t time.Time) error {
 func TestTakeTime(t *testing.T) {
 	conn := &timed{ResponseRecorder: httptest.NewRecorder()}
 	c, _ := gin.CreateTestContext(conn)
-	e := &eventStream{c: c}
+	e := newEventStream(c)
 	before := time.Now()
 	for _, ending := range []bool{false, false, true, true} {
 		if err := e.send([]byte(`{}`), ending); err != nil {

@@ -89,7 +89,7 @@ func (f *Face) serveMessage(s *server.Server, c *gin.Context, came server.Reques
 		f.refuse(c, refusal.New(refusal.BadRequest, "The answer is application/json, which the header Accept does not take."))
 		return
 	}
-	stream := &eventStream{c: c}
+	stream := newEventStream(c)
 	r := request{admission: admission, headers: c.Request.Header}
 	if accepts(accept, contentEvents) {
 		server.KeepBody(c) // a stream begins before the call has ended

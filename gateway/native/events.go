@@ -3,14 +3,13 @@ package native
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -19,8 +18,8 @@ const (
 	// heartbeat is how often a stream says that it lives: an application that is
 	// gone is noticed by that.
 	heartbeat = 15 * time.Second
-	// takeTime is how long an application may take to take what it is sent.
-	takeTime = 30 * time.Second
+	// writeTimeout is how long an application may take to take what it is sent.
+	writeTimeout = 30 * time.Second
 )
 
 var errBrokenOff = errors.New("following a call broke off")
@@ -41,12 +40,10 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 		return
 	}
 	c.Header(server.HeaderCallID, call.ID)
-	c.Header("Content-Type", "text/event-stream; charset=utf-8")
-	c.Header("Cache-Control", "no-cache")
-	c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
-	c.Status(http.StatusOK)
-	for f.event(c, call) && !call.Ended {
-		if call, err = f.next(c, follower); err != nil {
+	w := sse.NewWriter(c.Writer, writeTimeout, 0)
+	w.Begin("text/event-stream; charset=utf-8", "no-cache")
+	for f.event(c, w, call) && !call.Ended {
+		if call, err = f.next(c, w, follower); err != nil {
 			if ctx.Err() == nil {
 				server.LogRefusal(c, refusal.From(refusal.Request, err))
 			}
@@ -54,13 +51,13 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 		}
 	}
 	if call.Ended && ctx.Err() == nil {
-		f.subscription(c, follower, call)
+		f.subscription(c, w, follower, call)
 	}
 }
 
 // subscription passes on what the tool of a call tells of, where it does, until that
 // ends.
-func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call gateway.CallStatus) {
+func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *gateway.Follower, call gateway.CallStatus) {
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
@@ -74,7 +71,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call gat
 		case <-c.Request.Context().Done():
 			return
 		case <-beat.C:
-			if write(c, []byte(": waiting\n\n")) != nil {
+			if w.Send(sse.AppendComment(nil, "waiting")) != nil {
 				return
 			}
 		case e, more := <-events:
@@ -86,7 +83,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call gat
 				return
 			}
 			data, err := wrapper.Marshal(e)
-			if err != nil || write(c, fmt.Appendf(nil, "event: subscription\ndata: %s\n\n", data)) != nil {
+			if err != nil || w.Send(sse.AppendEvent(nil, "subscription", data)) != nil {
 				return
 			}
 		}
@@ -94,7 +91,7 @@ func (f *Face) subscription(c *gin.Context, follower *gateway.Follower, call gat
 }
 
 // next waits until a call stands otherwise, and keeps the stream alive meanwhile.
-func (f *Face) next(c *gin.Context, follower *gateway.Follower) (gateway.CallStatus, error) {
+func (f *Face) next(c *gin.Context, w *sse.Writer, follower *gateway.Follower) (gateway.CallStatus, error) {
 	type answer struct {
 		call gateway.CallStatus
 		err  error
@@ -119,7 +116,7 @@ func (f *Face) next(c *gin.Context, follower *gateway.Follower) (gateway.CallSta
 		case a := <-answers:
 			return a.call, a.err
 		case <-beat.C:
-			if write(c, []byte(": waiting\n\n")) != nil {
+			if w.Send(sse.AppendComment(nil, "waiting")) != nil {
 				cancel()
 			}
 		}
@@ -127,21 +124,11 @@ func (f *Face) next(c *gin.Context, follower *gateway.Follower) (gateway.CallSta
 }
 
 // event writes how a call stands.
-func (f *Face) event(c *gin.Context, call gateway.CallStatus) (written bool) {
+func (f *Face) event(c *gin.Context, w *sse.Writer, call gateway.CallStatus) (written bool) {
 	data, err := wrapper.Marshal(stateOf(call))
 	if err != nil {
 		server.LogRefusal(c, refusal.From(refusal.Wrap, err))
 		return false
 	}
-	return write(c, fmt.Appendf(nil, "event: state\ndata: %s\n\n", data)) == nil
-}
-
-func write(c *gin.Context, event []byte) error {
-	// A connection that cannot bear a deadline is one that a test made.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(takeTime))
-	if _, err := c.Writer.Write(event); err != nil {
-		return err
-	}
-	c.Writer.Flush()
-	return nil
+	return w.Send(sse.AppendEvent(nil, "state", data)) == nil
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -25,11 +25,11 @@ const maxBuffered = 3<<10 + 512
 
 // eventStream is the stream to the application. It is for one goroutine.
 type eventStream struct {
-	c     *gin.Context
-	run   *run
-	begun bool // the head is out, with status 200
+	c      *gin.Context
+	writer *sse.Writer
+	run    *run
+	begun  bool // the head was sent, with status 200
 
-	deadline     time.Time    // when the application must have taken what it is sent
 	chunkNames   []byte       // what every chunk begins with; from the first turn that shows something
 	chunkHead    []byte       // names, and what stands between them and the choices
 	rolesWritten map[int]bool // choices whose role was said
@@ -43,24 +43,14 @@ func (s *eventStream) writeHead() {
 	}
 	s.begun = true
 	s.run.setCallIDHeader(s.c)
-	s.c.Header("Content-Type", "text/event-stream; charset=utf-8")
-	s.c.Header("Cache-Control", "no-cache")
-	s.c.Header("X-Accel-Buffering", "no") // proxies that would hold events back
-	s.c.Status(http.StatusOK)
+	s.writer.Begin("text/event-stream; charset=utf-8", "no-cache")
 }
 
 // send writes what is in the buffer. An application that is gone is noticed
 // elsewhere: by the end of the request's context.
 func (s *eventStream) send() {
 	s.writeHead()
-	// A deadline costs more than what is written: it stands for a second or so.
-	if until := time.Now().Add(writeTimeout); until.Sub(s.deadline) > time.Second {
-		// A connection that cannot bear a deadline is one that a test made.
-		_ = http.NewResponseController(s.c.Writer).SetWriteDeadline(until)
-		s.deadline = until
-	}
-	_, _ = s.c.Writer.Write(wrapper.Escape(s.buffer))
-	s.c.Writer.Flush()
+	_ = s.writer.Send(wrapper.Escape(s.buffer))
 	s.buffer = s.buffer[:0]
 }
 
@@ -73,7 +63,7 @@ func (s *eventStream) flush() {
 
 // comment sends a line that readers of events pass over.
 func (s *eventStream) comment(text string) {
-	s.buffer = append(append(append(s.buffer, ": "...), text...), "\n\n"...)
+	s.buffer = sse.AppendComment(s.buffer, text)
 	s.send()
 }
 
@@ -184,7 +174,7 @@ func (s *eventStream) finish(t *turn) {
 		s.buffer = append(append(s.buffer, s.chunkHead...), `],"usage":`...)
 		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)
 	}
-	s.buffer = append(s.buffer, "data: [DONE]\n\n"...)
+	s.buffer = sse.AppendEvent(s.buffer, "", []byte("[DONE]"))
 	s.send()
 }
 
@@ -230,7 +220,7 @@ func (s *eventStream) fail(f *failure) {
 	if f.refused != nil {
 		server.LogRefusal(s.c, f.refused)
 	}
-	s.buffer = append(append(append(s.buffer, "data: "...), f.body()...), "\n\n"...)
+	s.buffer = sse.AppendEvent(s.buffer, "", f.body())
 	s.send()
 }
 

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -58,7 +60,7 @@ func (f *Face) chat(c *gin.Context, asked server.Request) {
 	}
 	if r.request.stream {
 		server.KeepBody(c) // a stream may begin before the last turn is asked for
-		r.stream = &eventStream{c: c, run: r, buffer: make([]byte, 0, 1<<10)}
+		r.stream = &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, time.Second), run: r, buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.runTurns(c.Request.Context())
 	switch {
