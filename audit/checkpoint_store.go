@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // checkpointStore is the file of heads, open for one more. What stands in it is kept
@@ -100,12 +102,12 @@ func (f *checkpointStore) append(links ...link) error {
 			return err
 		}
 	}
-	err := guard(func() error { return f.write(links) })
+	err := safe.Do(func() error { return f.write(links) })
 	if err != nil {
 		broken := f.file
 		f.file = nil
 		// What Close says of a file in doubt adds nothing to the doubt.
-		_ = guard(broken.Close)
+		_ = safe.Do(broken.Close)
 	}
 	return err
 }
@@ -149,14 +151,14 @@ func (f *checkpointStore) checkSize(size int64) error {
 // reopen opens the file anew, reads the last confirmed head back, and cuts off
 // what stands behind it.
 func (f *checkpointStore) reopen() error {
-	return guard(func() error {
+	return safe.Do(func() error {
 		fresh, err := f.open(f.path, writeFlags)
 		if err != nil {
 			return err
 		}
 		again := *f
 		again.file = fresh
-		if err := guard(again.readBack); err != nil {
+		if err := safe.Do(again.readBack); err != nil {
 			return errors.Join(err, fresh.Close())
 		}
 		f.file = fresh

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // rotatedName is where a file goes whose first record has the seq: in the order
@@ -22,7 +24,7 @@ func (l *Log) rotate() error {
 		return nil
 	}
 	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.seq+1))
-	if err := guard(func() error { return l.opts.move(l.path, aside) }); err != nil {
+	if err := safe.Do(func() error { return l.opts.move(l.path, aside) }); err != nil {
 		w.moveAt = l.opts.Now().Add(maxPause)
 		if !w.moveFailed {
 			w.moveFailed = true
@@ -35,7 +37,7 @@ func (l *Log) rotate() error {
 		l.opts.reportDegraded(Rotation, nil)
 	}
 	// All that was written is synced: closing has nothing to say about it.
-	_ = guard(w.file.Close)
+	_ = safe.Do(w.file.Close)
 	w.file = nil
 	w.pauses.Reset()
 	w.tail, w.before, w.needsCreate = tail{link: w.link}, w.link, true

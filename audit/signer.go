@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -47,7 +49,7 @@ func newSigner(dir string, opts Options, before, end link) (*signer, error) {
 		opts:  opts, last: end,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	err := guard(func() error { return s.store.resume(end) })
+	err := safe.Do(func() error { return s.store.resume(end) })
 	if err == nil {
 		err = syncDir(dir)
 	}
@@ -152,7 +154,7 @@ func (s *signer) run() {
 		}
 		wait, err := s.signDue(over)
 		if over {
-			s.left = errors.Join(err, guard(s.store.close))
+			s.left = errors.Join(err, safe.Do(s.store.close))
 			return
 		}
 		again = nil
@@ -181,7 +183,7 @@ func (s *signer) signDue(all bool) (time.Duration, error) {
 	if len(links) == 0 {
 		return wait, nil
 	}
-	err := guard(func() error { return s.store.append(links...) })
+	err := safe.Do(func() error { return s.store.append(links...) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause = err; err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -55,7 +57,7 @@ func (l *Log) run() {
 			break
 		}
 	}
-	l.failed = guard(l.closeFile)
+	l.failed = safe.Do(l.closeFile)
 	l.failed = errors.Join(l.failed, l.signer.finish(), l.lock.Close())
 }
 
@@ -99,9 +101,9 @@ func (l *Log) nextBatch() []*entry {
 // commit brings a batch to disk and answers it. Whatever goes wrong, a panic
 // included, what was answered stays and what was not is cut off and refused.
 func (l *Log) commit(batch []*entry) {
-	err := guard(l.ready)
+	err := safe.Do(l.ready)
 	if err == nil {
-		err = guard(func() error { return l.write(batch) })
+		err = safe.Do(func() error { return l.write(batch) })
 		if err != nil {
 			err = l.recoverFile(err)
 		}
@@ -236,8 +238,8 @@ func (l *Log) recoverFile(cause error) error {
 	w.file, w.cause, w.retryAt = nil, cause, time.Time{}
 	w.pauses.Reset()
 	// What Close says of a file in doubt adds nothing to the doubt.
-	_ = guard(f.Close)
-	if err := guard(l.reopen); err != nil {
+	_ = safe.Do(f.Close)
+	if err := safe.Do(l.reopen); err != nil {
 		w.cause = fmt.Errorf("%w; repair: %w", cause, err)
 		return w.cause
 	}
@@ -260,7 +262,7 @@ func (l *Log) reopen() (err error) {
 	again := *w
 	again.file, again.cause, again.retryAt, again.needsCreate = f, nil, time.Time{}, false
 	again.pauses.Reset()
-	if err := guard(func() error { return again.settle(l.path, w.needsCreate) }); err != nil {
+	if err := safe.Do(func() error { return again.settle(l.path, w.needsCreate) }); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	*w = again
@@ -305,16 +307,6 @@ func (w *writer) readBack(name string) error {
 		return fmt.Errorf("%s: the last confirmed record, seq %d, %w", name, w.seq, err)
 	}
 	return nil
-}
-
-// guard turns a panic into an error.
-func guard(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return do()
 }
 
 // newPauses are the pauses between attempts to write again after a failure. They

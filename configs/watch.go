@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // Watcher keeps a serving process at what its configuration files say.
@@ -348,19 +348,18 @@ func asFaults(file string, err error) document.Faults {
 	return document.Faults{{File: file, Message: err.Error()}}
 }
 
-// safely runs f. What f panics with is an error that shows nothing of the value,
-// which may hold a secret, unless it is of the runtime's own.
-func safely(f func() error) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case runtime.Error:
-			err = fmt.Errorf("found a fault of the program itself (%w)", r)
-		default:
-			err = fmt.Errorf("found a fault of the program itself (it broke off with a %T)", r)
-		}
-	}()
-	return f()
+// safely runs f. A panic of f is an error, which shows nothing of its value.
+func safely(f func() error) error {
+	panicked := true
+	err := safe.Do(func() error {
+		err := f()
+		panicked = false
+		return err
+	})
+	if panicked {
+		return fmt.Errorf("found a fault of the program itself (%w)", err)
+	}
+	return err
 }
 
 // sleep waits, and returns false when ctx ends first.

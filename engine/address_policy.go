@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // blockedError is an address that the policy does not allow.
@@ -103,7 +105,7 @@ func (g *addressPolicy) dial(ctx context.Context, network, address string) (net.
 		Resolver: g.resolver,
 		Control: func(network, address string, _ syscall.RawConn) (err error) {
 			// On a goroutine of others, where a panic would end the process.
-			defer recoverTo(&err)
+			defer safe.Recover(&err)
 			if err = g.checkDial(network, address); err != nil {
 				var b *blockedError
 				if errors.As(err, &b) {
@@ -133,12 +135,6 @@ func (g *addressPolicy) checkDial(network, address string) error {
 		return &blockedError{"the resolved address cannot be read"}
 	}
 	return g.allow(resolved.Addr())
-}
-
-func recoverTo(err *error) {
-	if p := recover(); p != nil {
-		*err = errors.New(PanicText(p))
-	}
 }
 
 // isLegacyIPv4 tells whether a host is an IPv4 address to some resolvers, but

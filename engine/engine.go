@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -108,7 +109,7 @@ func (e *Engine) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, refused *refusal.Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			refused = Internal(PanicText(p))
+			refused = Internal(safe.PanicError(p).Error())
 		}
 	}()
 	if len(call.Arguments) == 0 {

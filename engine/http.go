@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -118,7 +119,7 @@ func (e *Engine) attempt(ctx context.Context, transport *http.Transport, sent *r
 	var dispatched atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
-			if what := PanicText(p); dispatched.Load() && !Retryable(call.Effect) {
+			if what := safe.PanicError(p).Error(); dispatched.Load() && !Retryable(call.Effect) {
 				f = &Failure{refusal: OutcomeUnknown("%s: %s", call.Tool, what)}
 			} else {
 				f = &Failure{refusal: Internal(what)}

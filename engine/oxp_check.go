@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -26,7 +27,7 @@ const (
 func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = Internal(PanicText(p))
+			err = Internal(safe.PanicError(p).Error())
 		}
 	}()
 	o, ok := e.transports["oxp"].(*oxp)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
@@ -62,15 +61,6 @@ func Failed(message string) *refusal.Error { return refusal.New(refusal.ToolFail
 func Internal(what string) *refusal.Error {
 	return refusal.At(refusal.Execute, refusal.Internal,
 		"Callgate could not run this tool; continue without it.").WithCause(errors.New(what))
-}
-
-// PanicText names a panic without its value, which may hold a call's content;
-// what the runtime itself says of one does not.
-func PanicText(p any) string {
-	if e, ok := p.(runtime.Error); ok {
-		return "panic: " + e.Error()
-	}
-	return fmt.Sprintf("panic with a value of type %T", p)
 }
 
 // Stopped is a call that was given up before it was dispatched.

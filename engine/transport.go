@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -22,7 +23,7 @@ type Transport interface {
 func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			found, err = nil, fmt.Errorf("%s: %s", s.Name, PanicText(p))
+			found, err = nil, fmt.Errorf("%s: %w", s.Name, safe.PanicError(p))
 		}
 	}()
 	t := e.transports[s.Type]

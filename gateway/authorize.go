@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -50,7 +51,7 @@ func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id st
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			status, err = "", refusal.From(refusal.Execute, panicError(p))
+			status, err = "", refusal.From(refusal.Execute, safe.PanicError(p))
 		}
 	}()
 	return asker.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)

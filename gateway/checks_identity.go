@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -85,11 +86,7 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 	if s.Identity == nil {
 		return nil, nil
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			p, err = nil, panicError(r)
-		}
-	}()
+	defer safe.RecoverZero(&p, &err)
 	return s.Identity.Authenticate(credential), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
@@ -89,11 +90,7 @@ func (c *call) checkQuestions(output Output, err error) (Output, error) {
 // readQuestions reads questions that may be put to the caller. Its errors say nothing in
 // the tool's words.
 func (c *call) readQuestions(asked *Asked) (read *Asked, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			read, err = nil, panicError(p)
-		}
-	}()
+	defer safe.RecoverZero(&read, &err)
 	kinds := c.allowedQuestions()
 	size := 0
 	if asked.State != nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -223,7 +224,7 @@ func afterDispatch(err error) *refusal.Error {
 func (c *call) wrapGuarded(output Output) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(panicError(p))
+			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
 		}
 	}()
 	return c.wrap(output)
@@ -267,7 +268,7 @@ func (c *call) runEngine(ctx context.Context) (Output, error) {
 		var a answer
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(panicError(p))}
+				a = answer{err: refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(safe.PanicError(p))}
 			}
 			answers <- a
 		}()

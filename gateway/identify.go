@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -49,11 +50,7 @@ func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, e
 }
 
 func (i *identified) identify(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicError(p)
-		}
-	}()
+	defer safe.Recover(&err)
 	if i.principal, err = i.config.principal(i.credential); err != nil {
 		return err
 	}

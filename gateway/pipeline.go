@@ -2,10 +2,8 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -62,20 +60,10 @@ func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == par
 func guarded(ctx context.Context, check check, c *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.From(check.stage, panicError(p))
+			err = refusal.From(check.stage, safe.PanicError(p))
 		}
 	}()
 	return check.run(ctx, c)
-}
-
-// panicError says of a panic what an operator may read: the runtime's own words,
-// or only the type of what was thrown, which may hold a value of the model.
-func panicError(p any) error {
-	var fault runtime.Error
-	if err, ok := p.(error); ok && errors.As(err, &fault) {
-		return fmt.Errorf("panic: %w", fault)
-	}
-	return fmt.Errorf("panic of type %T", p)
 }
 
 // run takes every input through a whole list of checks, one check after the other. It

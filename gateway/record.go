@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -118,7 +119,7 @@ func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 func appendGuarded(ctx context.Context, j Journal, r audit.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.From(refusal.Log, panicError(p))
+			err = refusal.From(refusal.Log, safe.PanicError(p))
 		}
 	}()
 	return j.Append(ctx, r)

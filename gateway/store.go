@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/store"
 )
 
@@ -43,11 +44,7 @@ func (s safeStore) ask(question func(Store) error) (err error) {
 	if s.of == nil {
 		return errNoStore
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicError(p)
-		}
-	}()
+	defer safe.Recover(&err)
 	return question(s.of)
 }
 

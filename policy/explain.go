@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/policy/internal/lexical"
-	"github.com/callgate/callgate/policy/internal/safe"
 )
 
 // maxNearMisses bounds how many rows an explanation lists.
@@ -36,7 +36,7 @@ type NearMiss struct {
 // Explain decides as Permit does and says why. It looks at every row: it is for
 // the command line, not for the path of a call.
 func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err error) {
-	defer safe.RefusePanic(&e, &err)
+	defer safe.RecoverZero(&e, &err)
 	d, err := p.Permit(ctx, r)
 	if err != nil {
 		return Explanation{}, err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/casbin/casbin/v2/model"
 
-	"github.com/callgate/callgate/policy/internal/safe"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // The bounds of the table of verdicts. The file bounds it too: a name that no row
@@ -110,7 +110,7 @@ type verdict struct {
 // name is denied without a row. An error means that nothing was decided: the
 // caller refuses.
 func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
-	defer safe.RefusePanic(&d, &err)
+	defer safe.RecoverZero(&d, &err)
 	at := domain{r.Workspace, r.Project}
 	if p == nil || p.index == nil {
 		return Decision{}, errNoPolicy
@@ -137,7 +137,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 // Reach reports whether the agent could ever use the tool there. On an error the
 // answer is Never.
 func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err error) {
-	defer safe.RefusePanic(&reach, &err)
+	defer safe.RecoverZero(&reach, &err)
 	at := domain{workspace, project}
 	if p == nil || p.index == nil {
 		return Never, errNoPolicy

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // TraceOptions say where traces go, and what stands in them. The environment
@@ -254,7 +256,7 @@ func (t *Traces) export(ctx context.Context) {
 func (t *Traces) safely(part func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.drops.add(0, fmt.Errorf("panic of type %T", p))
+			t.drops.add(0, safe.PanicError(p))
 		}
 	}()
 	part()

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
@@ -110,9 +110,5 @@ func recoverPanic(err *error) {
 	if p == nil {
 		return
 	}
-	cause := fmt.Errorf("upstream: panic with a value of type %T", p)
-	if e, ok := p.(runtime.Error); ok {
-		cause = fmt.Errorf("upstream: panic: %w", e)
-	}
-	*err = refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(cause)
+	*err = refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", safe.PanicError(p)))
 }

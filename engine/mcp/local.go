@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -205,7 +206,7 @@ func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 func (l *local) listen() {
 	defer func() {
 		if p := recover(); p != nil {
-			l.fail(engine.Reason(engine.PanicText(p)))
+			l.fail(engine.Reason(safe.PanicError(p).Error()))
 		}
 	}()
 	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -275,6 +276,6 @@ func (r *remote) closeSession() {
 // recoverTo keeps a panic from goroutines of the SDK, where it would end the process.
 func recoverTo(err *error) {
 	if p := recover(); p != nil {
-		*err = engine.Reason(engine.PanicText(p))
+		*err = engine.Reason(safe.PanicError(p).Error())
 	}
 }

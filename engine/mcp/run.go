@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -46,7 +47,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	defer to.end()
 	defer func() {
 		if p := recover(); p != nil {
-			result, f = tool.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(engine.PanicText(p)), e.sent.Load())
+			result, f = tool.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(safe.PanicError(p).Error()), e.sent.Load())
 		}
 	}()
 	if l == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -117,7 +118,7 @@ func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = nil, engine.Reason(engine.PanicText(p))
+			s, err = nil, engine.Reason(safe.PanicError(p).Error())
 		}
 	}()
 	return newSession(ctx, l)

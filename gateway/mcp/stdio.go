@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -206,7 +207,7 @@ func (s *stdioSession) cancel(id any) {
 func (s *stdioSession) handle(ctx context.Context, r request) (a *response) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = &response{fault: refusalError(refusal.From(refusal.Any, fmt.Errorf("panic of type %T", p)))}
+			a = &response{fault: refusalError(refusal.From(refusal.Any, safe.PanicError(p)))}
 		}
 	}()
 	admission, err := s.face.options.Kernel.Admit(ctx, s.request)

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -74,7 +75,7 @@ func (s *eventStream) withHeartbeat(text string, do func() error) error {
 		err := errPanicked
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("%w: a panic of type %T", errPanicked, p)
+				err = fmt.Errorf("%w: %w", errPanicked, safe.PanicError(p))
 			}
 			done <- err
 		}()

@@ -2,15 +2,14 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -103,7 +102,7 @@ func recoverPanic(r Route) gin.HandlerFunc {
 			if p == nil {
 				return
 			}
-			refused := refusal.From(refusal.Any, fmt.Errorf("panic: %s", panicKind(p)))
+			refused := refusal.From(refusal.Any, safe.PanicError(p))
 			if c.Writer.Written() {
 				LogRefusal(c, refused)
 				panic(http.ErrAbortHandler)
@@ -112,13 +111,4 @@ func recoverPanic(r Route) gin.HandlerFunc {
 		}()
 		c.Next()
 	}
-}
-
-// panicKind is what may be told of a panic: the words of the runtime's own, else a
-// type.
-func panicKind(p any) string {
-	if e, ok := p.(runtime.Error); ok {
-		return e.Error()
-	}
-	return fmt.Sprintf("%T", p)
 }

@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
 
-	"github.com/callgate/callgate/policy/internal/safe"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -106,7 +106,7 @@ func (a *activation) Parent() interpreter.Activation { return nil }
 
 // Evaluate evaluates the condition. An error means that it failed.
 func (c *Condition) Evaluate(ctx context.Context, v *Variables) (met bool, err error) {
-	defer safe.RefusePanic(&met, &err)
+	defer safe.RecoverZero(&met, &err)
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}
