@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: reference quick all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -37,6 +37,9 @@ fuzz: ## every fuzz target, FUZZTIME each
 
 mutate: ## take each check out of the pipeline, and exchange every two neighbours: a test must fail each time
 	.ci/mutate
+
+reference: ## writes docs/generated from the commands, the table of refusals and the annotated configuration
+	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
