@@ -50,7 +50,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/openai":            {own: []string{"gateway", "gateway/server", "internal/safe", "internal/sse", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/go-json-experiment/json"}},
 	"configs/document":          {own: []string{"refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
 	"configs":                   {own: []string{"configs/document", "identity", "internal/netx", "internal/safe", "parser", "policy", "policy/condition", "ratelimit", "registry", "registry/format", "telemetry", "tool", "upstream", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4", "github.com/fsnotify/fsnotify"}},
-	"toolservers":               {own: []string{"configs", "registry", "tool"}},
+	"toolservers":               {own: []string{"configs", "parser", "registry", "tool"}},
 	"app":                       {own: []string{"audit", "configs", "engine", "engine/mcp", "gateway", "gateway/callback", "gateway/mcp", "gateway/native", "gateway/openai", "gateway/oxp", "gateway/server", "identity", "internal/netx", "internal/oserr", "internal/redisconn", "ratelimit", "refusal", "registry", "store", "telemetry", "tool", "toolservers", "upstream", "wrapper"}},
 	"cmd/callgate":              {own: []string{"app", "audit", "configs", "engine", "gateway", "gateway/native", "gateway/server", "identity", "internal/netx", "internal/oserr", "parser", "policy", "refusal", "toolservers", "wrapper", "configs/document"}, foreign: []string{"github.com/spf13/cobra", "golang.org/x/term", "github.com/gin-gonic/gin"}},
 	"internal/oserr":            {},
