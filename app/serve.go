@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/server/framing"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
@@ -109,7 +110,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer signal.Stop(hangups)
 
 	failed := make(chan error, 2)
-	go func() { failed <- public.Serve(server.StrictListener(listener)) }()
+	go func() { failed <- public.Serve(framing.NewListener(listener)) }()
 	go func() { failed <- admin.Serve(adminListener) }()
 	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
 	metrics.Reloaded(loaded.Digest)

@@ -1,0 +1,148 @@
+package framing
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// NewListener wraps a listener of an HTTP server. See the comment of the package.
+func NewListener(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// conn is a connection whose heads are checked as net/http reads them, from one goroutine at a
+// time.
+type conn struct {
+	net.Conn
+	heads    scanner
+	poisoned bool
+	rest     []byte // of the poison, to be read before the end
+}
+
+// poison is a line that no head can hold, and the end of the head.
+const poison = "\x00\r\n\r\n"
+
+func (c *conn) Read(p []byte) (int, error) {
+	if c.poisoned {
+		n := copy(p, c.rest)
+		if c.rest = c.rest[n:]; n == 0 && len(p) > 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+	n, err := c.Conn.Read(p)
+	if valid := c.heads.scan(p[:n]); valid < n {
+		written := copy(p[valid:], poison)
+		c.poisoned, c.rest = true, []byte(poison[written:])
+		return valid + written, nil
+	}
+	return n, err
+}
+
+// CloseWrite lets net/http end a connection so that its last answer is heard.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// scanner follows the heads of one connection. The zero value is before the
+// first.
+type scanner struct {
+	body      uint64 // bytes to come before the next head
+	inHead    bool   // behind the request line
+	line      []byte // what is needed of the line so far
+	long      bool   // the line is longer than that
+	length    string // of the body, as it stands in the head
+	hasCoding bool   // there was a Transfer-Encoding
+	http11    bool   // the request is of HTTP/1.1
+	done      bool   // no further head is looked at
+}
+
+// maxLine is how much of a line is kept: of a header the beginning, of the
+// request line the end.
+const maxLine = 128
+
+// scan follows the bytes that were read. It returns how many of them are valid: fewer than all
+// if a line at fault ends there.
+func (s *scanner) scan(p []byte) int {
+	for at := 0; at < len(p) && !s.done; {
+		if s.body > 0 {
+			n := min(s.body, uint64(len(p)-at))
+			s.body -= n
+			at += int(n)
+			continue
+		}
+		end := bytes.IndexByte(p[at:], '\n')
+		if end < 0 {
+			s.keepLine(p[at:])
+			break
+		}
+		s.keepLine(p[at : at+end])
+		at += end + 1
+		if !s.endLine() {
+			s.done = true
+			return at - 1 // its line feed is left out, so that it is never whole
+		}
+	}
+	return len(p)
+}
+
+func (s *scanner) keepLine(piece []byte) {
+	s.line = append(s.line, piece...)
+	if over := len(s.line) - maxLine; over > 0 {
+		s.long = true
+		if s.inHead {
+			s.line = s.line[:maxLine]
+		} else {
+			s.line = append(s.line[:0], s.line[over:]...)
+		}
+	}
+}
+
+// endLine checks a line that has ended. It is false if the line is at fault.
+func (s *scanner) endLine() bool {
+	line, long := strings.TrimSuffix(string(s.line), "\r"), s.long
+	s.line, s.long = s.line[:0], false
+	switch {
+	case line == "" && !s.inHead: // before a request line, where net/http may pass over it
+		return true
+	case line == "":
+		s.done = s.hasCoding
+		if s.length != "" {
+			s.body, _ = strconv.ParseUint(s.length, 10, 63) // it was looked at
+		}
+		s.inHead, s.length, s.hasCoding = false, "", false
+		return true
+	case !s.inHead:
+		s.inHead, s.http11 = true, strings.HasSuffix(line, " HTTP/1.1")
+		return true
+	case line[0] == ' ' || line[0] == '\t':
+		return false
+	}
+	name, value, _ := strings.Cut(line, ":")
+	switch {
+	case strings.EqualFold(name, "Content-Length"):
+		value = strings.Trim(value, " \t")
+		_, err := strconv.ParseUint(value, 10, 63)
+		valid := err == nil && !long && s.length == "" && !s.hasCoding
+		s.length = value
+		return valid
+	case strings.EqualFold(name, "Transfer-Encoding"):
+		s.hasCoding = true
+		return s.http11 && s.length == ""
+	}
+	return true
+}
