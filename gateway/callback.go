@@ -191,7 +191,7 @@ func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string)
 		if call.Step != store.Waiting || k.isExpired(call) {
 			return refuseNotWaiting(tooLate)
 		}
-		switch err := k.store.SetMetadata(ctx, call.ID, store.Waiting, call.Metadata, Metadata{AuthURL: url}.encode()); {
+		switch err := k.setMetadata(ctx, call, Metadata{AuthURL: url}); {
 		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
 		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):

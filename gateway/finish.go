@@ -87,7 +87,7 @@ func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		}
 	}()
 	start := c.trace.start()
-	found, err := k.store.Finish(ctx, c.id, ending)
+	found, err := ask(k.calls, func(s CallStore) (store.Call, error) { return s.Finish(ctx, c.id, ending) })
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.trace.storeStep(ctx, start, nil)
@@ -101,7 +101,7 @@ func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		k.deps.Observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond)
 	}
 	written := c.trace.start()
-	k.writeOutcome(r, func() { k.store.Settle(c.id) })
+	k.writeOutcome(r, func() { k.settle(c.id) })
 	c.trace.step(string(refusal.Log), written, nil)
 	return nil, true
 }

@@ -48,7 +48,7 @@ func outcomeOf(call *storedCall, d *Dialogue) Outcome {
 // waitFor returns a principal's call once it is as it should be.
 func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
 	for {
-		watch, err := k.store.Watch(id)
+		watch, err := k.watch(id)
 		if err != nil {
 			return nil, err
 		}

@@ -219,7 +219,9 @@ func (k *Kernel) markDelivered(ctx context.Context, call *storedCall) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	first, err := k.store.Deliver(ctx, call.ID, call.Scope.Principal)
+	first, err := ask(k.statuses, func(s StatusStore) (bool, error) {
+		return s.Deliver(ctx, call.ID, call.Scope.Principal)
+	})
 	if err != nil {
 		return refuseUnknown(ctx, err)
 	}

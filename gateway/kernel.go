@@ -46,7 +46,8 @@ type Kernel struct {
 	config     atomic.Pointer[Config]
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
 	deps       Deps
-	store      safeStore
+	calls      CallStore
+	statuses   StatusStore
 	pending    pendingWrites
 	endings    endings
 	// disputes counts what the tools of calls have sent beside the one answer.
@@ -56,28 +57,32 @@ type Kernel struct {
 }
 
 // New returns a kernel that judges by a configuration.
-func New(state *Config, parts Deps) (*Kernel, error) {
-	if parts.Now == nil {
-		parts.Now = time.Now
+func New(config *Config, deps Deps) (*Kernel, error) {
+	if deps.Now == nil {
+		deps.Now = time.Now
 	}
-	if parts.NewID == nil {
-		parts.NewID = newID
+	if deps.NewID == nil {
+		deps.NewID = newID
 	}
-	k := &Kernel{deps: parts, store: safeStore{parts.Store}, pending: pendingWrites{slots: make(chan struct{}, maxHandedOver)}, cancelSlots: make(chan struct{}, maxCancels)}
-	return k, k.Swap(state)
+	k := &Kernel{
+		deps: deps, calls: deps.Store, statuses: deps.Store,
+		pending:     pendingWrites{slots: make(chan struct{}, maxHandedOver)},
+		cancelSlots: make(chan struct{}, maxCancels),
+	}
+	return k, k.Swap(config)
 }
 
 // Swap replaces the configuration for judgements that start from now on. One
 // that is not whole is an error and changes nothing.
-func (k *Kernel) Swap(state *Config) error {
-	if err := state.validate(); err != nil {
+func (k *Kernel) Swap(config *Config) error {
+	if err := config.validate(); err != nil {
 		return err
 	}
-	named, err := state.withNameMaps()
+	prepared, err := config.withNameMaps()
 	if err != nil {
 		return err
 	}
-	k.config.Store(named)
+	k.config.Store(prepared)
 	return nil
 }
 

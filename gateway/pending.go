@@ -41,7 +41,7 @@ func (c *call) markPending(ctx context.Context, output Output, start time.Time) 
 func (c *call) storePending(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	return c.kernel.store.Defer(ctx, c.id, until)
+	return tell(c.kernel.calls, func(s CallStore) error { return s.Defer(ctx, c.id, until) })
 }
 
 // notStored tells errors of a store that cannot be asked from those that say how a

@@ -53,7 +53,8 @@ func (c *call) persist(ctx context.Context) (err error) {
 // started before.
 func (c *call) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
 	start := c.trace.start()
-	found, err := c.kernel.store.Open(ctx, store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()})
+	call := store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
+	found, err := ask(c.kernel.calls, func(s CallStore) (*store.Call, error) { return s.Open(ctx, call) })
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return nil, refuseUnsaved(ctx, err)
@@ -75,11 +76,12 @@ func (c *call) markDispatched(ctx context.Context) error {
 		effect = "once"
 	}
 	start := c.trace.start()
-	err := c.kernel.store.Dispatch(ctx, c.id, store.Task{
+	task := store.Task{
 		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
 		Input: c.inputDigest(), Config: c.config.Digest,
-	})
+	}
+	err := tell(c.kernel.calls, func(s CallStore) error { return s.Dispatch(ctx, c.id, task) })
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return refuseUnsaved(ctx, err)
@@ -98,5 +100,5 @@ func (c *call) forget(ctx context.Context) {
 	// Whoever asked may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	_ = c.kernel.store.Drop(ctx, c.id)
+	_ = tell(c.kernel.calls, func(s CallStore) error { return s.Drop(ctx, c.id) })
 }

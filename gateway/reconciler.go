@@ -45,6 +45,7 @@ const (
 // Reconciler looks after the store of a kernel.
 type Reconciler struct {
 	kernel    *Kernel
+	store     RecoveryStore
 	report    func(ReconcileStats)
 	backlog   Backlog
 	rounds    int
@@ -79,7 +80,7 @@ type Reconciler struct {
 func (k *Kernel) Reconcile(past Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, leave := context.WithCancel(context.Background())
 	t := &Reconciler{
-		kernel: k, report: report, backlog: past, starting: true, arguments: map[string]string{},
+		kernel: k, store: k.deps.Store, report: report, backlog: past, starting: true, arguments: map[string]string{},
 		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
 		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: leave,
 	}
@@ -136,8 +137,7 @@ func (t *Reconciler) round(ctx context.Context) {
 		t.report(done)
 	}()
 	t.noteError(t.resume(ctx))
-	s := t.kernel.store
-	due, err := s.Expired(ctx, reconcileBatch)
+	due, err := t.list(ctx, RecoveryStore.Expired)
 	t.noteError(err)
 	for _, call := range due {
 		c := t.kernel.restore(newStoredCall(call))
@@ -151,7 +151,7 @@ func (t *Reconciler) round(ctx context.Context) {
 		})
 	}
 	if t.rounds++; t.rounds%sweepRounds == 0 {
-		_, err = s.Sweep(ctx, reconcileBatch)
+		_, err = ask(t.store, func(s RecoveryStore) (int, error) { return s.Sweep(ctx, reconcileBatch) })
 		t.noteError(err)
 	}
 }
@@ -161,4 +161,9 @@ func (t *Reconciler) noteError(err error) {
 	if err != nil {
 		t.count(func(n *ReconcileStats) { n.Err = err })
 	}
+}
+
+// list asks for a batch of calls.
+func (t *Reconciler) list(ctx context.Context, calls func(RecoveryStore, context.Context, int) ([]store.Call, error)) ([]store.Call, error) {
+	return ask(t.store, func(s RecoveryStore) ([]store.Call, error) { return calls(s, ctx, reconcileBatch) })
 }

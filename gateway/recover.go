@@ -36,9 +36,8 @@ func (t *Reconciler) resume(ctx context.Context) error {
 
 // load asks for the calls that have been left.
 func (t *Reconciler) load(ctx context.Context) error {
-	s := t.kernel.store
 	for t.starting {
-		calls, err := s.Unsettled(ctx, reconcileBatch)
+		calls, err := t.list(ctx, RecoveryStore.Unsettled)
 		if t.ended = append(t.ended, calls...); err != nil {
 			return err
 		}
@@ -47,7 +46,7 @@ func (t *Reconciler) load(ctx context.Context) error {
 		}
 	}
 	for {
-		calls, err := s.Recover(ctx, reconcileBatch)
+		calls, err := t.list(ctx, RecoveryStore.Recover)
 		t.abandoned = append(t.abandoned, calls...)
 		if err != nil || len(calls) < reconcileBatch {
 			return err
@@ -93,7 +92,7 @@ func (t *Reconciler) dropRecorded() error {
 func (t *Reconciler) closeRecorded(call store.Call) {
 	k := t.kernel
 	if call.Step == store.Ended {
-		k.store.Settle(call.ID)
+		k.settle(call.ID)
 		return
 	}
 	refused := refusal.From(refusal.Execute, refuseUnsaved(context.Background(), errors.New("ended before")))
@@ -103,10 +102,10 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	k.pending.run(func() {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-			_, err := k.store.Finish(ctx, call.ID, e)
+			_, err := ask(k.calls, func(s CallStore) (store.Call, error) { return s.Finish(ctx, call.ID, e) })
 			cancel()
 			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-				k.store.Settle(call.ID)
+				k.settle(call.ID)
 				return
 			}
 			time.Sleep(retryInterval)
@@ -131,7 +130,7 @@ func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	k.writeOutcome(r, func() { k.store.Settle(c.id) })
+	k.writeOutcome(r, func() { k.settle(c.id) })
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
@@ -217,7 +216,7 @@ func (c *call) argumentsValid() bool {
 func (t *Reconciler) redispatch(ctx context.Context, c *call, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
-	attempt, err := k.store.Redispatch(asking, c.id)
+	attempt, err := ask(t.store, func(s RecoveryStore) (int, error) { return s.Redispatch(asking, c.id) })
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):

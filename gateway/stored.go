@@ -20,7 +20,7 @@ func newStoredCall(call store.Call) *storedCall {
 
 // get returns a principal's call; find returns the call of anybody.
 func (k *Kernel) get(ctx context.Context, id, principal string) (*storedCall, error) {
-	call, err := k.store.Get(ctx, id, principal)
+	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Get(ctx, id, principal) })
 	if err != nil {
 		return nil, err
 	}
@@ -28,11 +28,29 @@ func (k *Kernel) get(ctx context.Context, id, principal string) (*storedCall, er
 }
 
 func (k *Kernel) find(ctx context.Context, id string) (*storedCall, error) {
-	call, err := k.store.Find(ctx, id)
+	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Find(ctx, id) })
 	if err != nil {
 		return nil, err
 	}
 	return newStoredCall(call), nil
+}
+
+// watch tells when something changes about a call.
+func (k *Kernel) watch(id string) (*store.Watch, error) {
+	return ask(k.statuses, func(s StatusStore) (*store.Watch, error) { return s.Watch(id) })
+}
+
+// setMetadata replaces the metadata of a call, if they are still those that were read.
+func (k *Kernel) setMetadata(ctx context.Context, was *storedCall, metadata Metadata) error {
+	return tell(k.statuses, func(s StatusStore) error {
+		return s.SetMetadata(ctx, was.ID, was.Step, was.Metadata, metadata.encode())
+	})
+}
+
+// settle tells the store that the outcome of a call is in the journal. Where it fails,
+// that is looked up in the journal at the next start.
+func (k *Kernel) settle(id string) {
+	_ = tell(k.calls, func(s CallStore) error { s.Settle(id); return nil })
 }
 
 // result is what the model reads of a call that has ended.

@@ -99,7 +99,7 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *storedCall, end Metadata
 	for {
 		meta := was.meta
 		meta.Subscribed, meta.LastEventDigest, meta.LastEvent = false, end.LastEventDigest, end.LastEvent
-		err := k.store.SetMetadata(ctx, call.ID, store.Ended, was.Metadata, meta.encode())
+		err := k.setMetadata(ctx, was, meta)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -85,7 +85,7 @@ type subscriber struct {
 // watch returns a channel that is closed when the store has something new about the
 // call.
 func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
-	watch, err := s.kernel.store.Watch(s.id)
+	watch, err := s.kernel.watch(s.id)
 	if err != nil {
 		return nil, func() {}, err
 	}
