@@ -125,7 +125,8 @@ type Call struct {
 	Ended time.Time
 	// Delivered reports whether the result has been handed to its thread.
 	Delivered bool
-	// Metadata is what else is known of a call that waits or has ended; nil is nothing.
+	// Metadata belongs to the gateway; nil is none. Only a call that waits or has ended
+	// has any.
 	Metadata []byte
 
 	attempt string // the attempt that finished it
@@ -164,7 +165,7 @@ type Ending struct {
 	Attempt string
 	// Deliver says that the finisher also hands the result to its thread.
 	Deliver bool
-	// Metadata stands in place of the one that the call had.
+	// Metadata replaces that of the call.
 	Metadata []byte
 }
 
@@ -178,9 +179,9 @@ var (
 	ErrDispatched = errors.New("store: the call was dispatched already")
 	// ErrEnded says that the call has already ended.
 	ErrEnded = errors.New("store: the call has ended already")
-	// ErrConflict says that a call has another note than the one to be replaced.
-	ErrConflict = errors.New("store: the call has another note")
-	// ErrNotOwner says that a call, or its key, is another's now.
+	// ErrConflict says that the call has other metadata than those to be replaced.
+	ErrConflict = errors.New("store: the call has other metadata")
+	// ErrNotOwner says that another process has the call, or its key, now.
 	ErrNotOwner = errors.New("store: the call belongs to another process")
 	// ErrUnavailable says that the store cannot be relied on at the moment.
 	ErrUnavailable = errors.New("store: unavailable")

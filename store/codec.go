@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A call is written down as
+// A call is encoded as
 //
 //	record = version *field crc
 //	field  = length bytes        length: unsigned varint
 //	crc    = CRC-32C of all before it, 4 bytes, little-endian
 //
-// with the fields in the order in which call lists them. The result is kept
-// beside it.
+// with the fields in the order in which fieldCodec.call lists them. The result has a
+// table of its own.
 
 // The versions of records. A call of version 1 has no note.
 const (
@@ -24,11 +24,11 @@ const (
 
 var (
 	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
-	errCorruptRecord = errors.New("a record does not hold: the file was changed or damaged")
+	errCorruptRecord = errors.New("a record fails its checksum: the file was changed or damaged")
 )
 
 // fieldCodec is one pass over the fields of a call: it writes them to out, or reads
-// them from in. The same list serves both, so that they cannot disagree.
+// them from in. One list of fields serves both, so that they cannot disagree.
 type fieldCodec struct {
 	reading bool
 	out, in []byte

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// decisionWait bounds a decision, with all that is asked for it: with what is
-	// around it, it is refused within 250 ms.
+	// decisionWait bounds all requests for one decision, so that a decision is refused
+	// within 250 ms.
 	decisionWait = 225 * time.Millisecond
-	// replyWait bounds one question: there is time for a second.
+	// replyWait bounds one request: there is time for a second.
 	replyWait = 110 * time.Millisecond
-	// ackWait is how long replicas have to confirm. Redis looks at the clock of
-	// those who wait ten times a second only, so it answers within ackReplyWait.
+	// ackWait is how long replicas have to confirm. Redis checks that time only ten
+	// times a second, so its reply is awaited for ackReplyWait.
 	ackWait      = 60 * time.Millisecond
 	ackReplyWait = 200 * time.Millisecond
-	// clusterPartitions is into how many slots calls are spread on a cluster.
+	// clusterPartitions is the number of slots among which calls are divided on a
+	// cluster.
 	clusterPartitions = 16
 	poolSize          = 32
 )
 
-// conn is one acquaintance with Redis: its nodes as they were found. When one
-// of them is not what it was, or does not answer, the link is closed and another
-// is opened.
+// conn is a connection to Redis and its nodes as they were found. When a node fails
+// or is another instance than before, the conn is closed and another is opened.
 type conn struct {
 	client     redis.UniversalClient
 	partitions []partition
@@ -40,7 +40,7 @@ type conn struct {
 	instances redisconn.Instances
 }
 
-// partition is where the calls of some principals are: a slot, and its node.
+// partition holds the calls of some principals: a slot, and its node.
 type partition struct {
 	epochKey string
 	client   *redis.Client
@@ -48,14 +48,14 @@ type partition struct {
 	epoch    string
 }
 
-// close closes the link. That may wait for what is under way.
+// close closes the conn, in the background: that may wait for requests in flight.
 func (l *conn) close() {
 	l.once.Do(func() {
 		go func() { _ = l.client.Close() }()
 	})
 }
 
-// timeouts are how long what is asked may take.
+// timeouts bound the requests to Redis.
 type timeouts struct{ decision, reply, ackReply time.Duration }
 
 func defaultTimeouts() timeouts { return timeouts{decisionWait, replyWait, ackReplyWait} }
@@ -95,8 +95,8 @@ func (o *RedisOptions) validate() error {
 	return nil
 }
 
-// inspect finds the node of each part. It must be a master, forget nothing to
-// make room, and say which instance it is.
+// inspect finds the node of each partition. A node must be a master, evict nothing,
+// and name its instance.
 func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 	n := 1
 	cluster, spread := l.client.(*redis.ClusterClient)
@@ -132,9 +132,9 @@ func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 	return nil
 }
 
-// inspectNode is what a node says of itself: which process it is, and, where it has
-// followed another, which history of its data it goes by since. That its replicas come
-// and go is no other history. One that stands in for Redis in tests says nothing.
+// inspectNode returns the run id of a node and, if the node was promoted, the
+// replication history that it has had since. Replicas that come and go do not change
+// the history. A fake of Redis in tests has neither.
 func inspectNode(ctx context.Context, c *redis.Client, standIn bool) (run, history string, err error) {
 	if standIn {
 		return "standin", "", c.Ping(ctx).Err()

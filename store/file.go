@@ -15,15 +15,15 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// FileOptions say how a file is kept. The zero value is the strict one.
+// FileOptions configure a File. The zero value is the strict one.
 type FileOptions struct {
 	Bounds Bounds
 	// UnkeyedInMemory keeps calls without a key in this process alone until their
 	// tool answers later: they cost no write, and a crash loses them. That such a
 	// call was dispatched, and that its outcome is not known, the audit log says.
 	UnkeyedInMemory bool
-	// Wait bounds how long a transition waits for the disk; 0 is 225 ms, with which
-	// it is refused within 250.
+	// Wait bounds how long a transition waits for the disk. 0 is 225 ms, so that a
+	// transition is refused within 250.
 	Wait time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -40,7 +40,7 @@ const (
 	// The bounds of a File, by default.
 	fileCalls = 1_000_000
 	fileBytes = 4 << 30
-	// evictBatch bounds how many calls make room in one transaction.
+	// evictBatch bounds how many calls one transaction evicts.
 	evictBatch = 128
 )
 
@@ -53,16 +53,15 @@ var (
 const fileVersion = "1"
 
 // File keeps calls in a file of this node: they outlive the process. One process
-// has it at a time. It is safe for concurrent use.
+// has the file at a time. A File is safe for concurrent use.
 //
-// It is an embedded transactional store (bbolt): pages are written aside and
-// become the state with the sync of one checksummed page, so that a crash at any
-// moment leaves the state before or after a transaction. Calls that come
-// together share one. A disk that is full refuses what it has no room for, until
-// it has. After any other failure, and above all a failed sync, nothing is
-// written any more until the file is opened anew, since what can be read may
-// not be what the disk holds. Records carry a checksum, which is checked with
-// every reading; the whole file is read at the start.
+// The file is an embedded transactional database (bbolt): pages are written aside
+// and take effect with the sync of one checksummed page, so that a crash at any
+// moment leaves the state before or after a transaction. Concurrent changes share a
+// transaction. While the disk is full, transitions are refused. After any other
+// failure, above all a failed sync, nothing is written until the file is opened
+// again, since what can be read may differ from what is on disk. Records carry a
+// checksum, which is verified with every read; the whole file is read at the start.
 type File struct {
 	now      func() time.Time
 	identity string
@@ -84,12 +83,12 @@ type File struct {
 	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
 
-// OpenFile opens the store in a folder, or makes one. An error says what is
-// wrong with the file: it is in use, or damaged.
+// OpenFile opens the store in a folder, or creates it. An error says what is wrong
+// with the file: it is in use, or damaged.
 func OpenFile(dir string, options FileOptions) (*File, error) {
 	path := filepath.Join(dir, FileName)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: found something else than a regular file", path)
+		return nil, fmt.Errorf("%s: found something other than a regular file", path)
 	}
 	db, err := openDB(path)
 	if err != nil {
@@ -114,7 +113,7 @@ func OpenFile(dir string, options FileOptions) (*File, error) {
 	}
 	f.writer = w
 	if err := f.initialize(); err != nil {
-		_ = db.Close() // what is wrong with it was found before
+		_ = db.Close() // err says what is wrong with it
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	go w.run()
@@ -140,7 +139,7 @@ func openDB(path string) (db *bbolt.DB, err error) {
 	return db, nil
 }
 
-// initialize makes the tables where they are missing, and reads the file once.
+// initialize creates the tables where they are missing, and reads the file once.
 func (f *File) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -176,7 +175,7 @@ func (f *File) createTables(tx *bbolt.Tx) error {
 	return t.err
 }
 
-// scan reads every record, and counts.
+// scan reads and counts every record.
 func (f *File) scan(tx *bbolt.Tx) error {
 	t := &tables{tx: tx}
 	for _, name := range allTables {
@@ -197,8 +196,8 @@ func (f *File) scan(tx *bbolt.Tx) error {
 	return err
 }
 
-// scanRow takes one row into account. That what points at a call finds it is checked
-// too: a key that points nowhere would be free again.
+// scanRow counts one row. It also checks that every reference to a call finds the
+// call: a key that refers to nothing would be free again.
 func (f *File) scanRow(t *tables, table, key []byte) error {
 	switch string(table) {
 	case string(callsTable):
@@ -222,17 +221,17 @@ func (f *File) scanRow(t *tables, table, key []byte) error {
 	return nil
 }
 
-// Identity is of the file: the same for every process that has it.
+// Identity identifies the file: it is the same for every process that opens it.
 func (f *File) Identity() string { return f.identity }
 
-// Ready tells whether the store can be relied on now; if not, cause is why, for
-// the operator.
+// Ready reports whether the store can be relied on now; if not, cause tells the
+// operator why.
 func (f *File) Ready() (ready bool, cause error) {
 	cause = f.writer.ready()
 	return cause == nil, cause
 }
 
-// Close ends the store, and gives the file up.
+// Close ends the store and closes the file.
 func (f *File) Close() error {
 	err := errClosed
 	f.closing.Do(func() {
@@ -243,7 +242,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// view reads the file.
+// view runs read in a transaction.
 func (f *File) view(read func(*tables) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

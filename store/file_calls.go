@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Open notes a call that is about to be judged. Where its key has started one
-// already, that one is returned, and nothing is noted.
+// Open records a call that is about to be judged. Where its key has already started
+// a call, Open returns that call and records nothing.
 func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	if f.brief != nil && (call.Key == "" || f.brief.has(call.ID)) {
 		return f.brief.Open(ctx, call)
@@ -32,7 +32,7 @@ func (f *File) open(call Call) (prior *Call, err error) {
 		found := *held
 		return &found, nil
 	}
-	// What leaves opened stands in the file by then.
+	// A call that leaves opened is in the file by then.
 	prior, err = f.findPrior(call)
 	if prior != nil || err != nil {
 		return prior, err
@@ -46,7 +46,7 @@ func (f *File) open(call Call) (prior *Call, err error) {
 	return nil, nil
 }
 
-// findPrior finds what the file holds of a call or of its key.
+// findPrior returns the call in the file that has the same key.
 func (f *File) findPrior(call Call) (prior *Call, err error) {
 	err = f.view(func(t *tables) error {
 		if same, err := t.load(call.ID); !errors.Is(err, ErrNotFound) {
@@ -64,7 +64,7 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 		}
 		c, err := t.load(id)
 		if err != nil {
-			return unavailable(errCorruptRecord) // a key that points nowhere is not free
+			return unavailable(errCorruptRecord) // a key that refers to nothing is not free
 		}
 		if !c.outlived(f.now()) {
 			prior = &c
@@ -74,7 +74,7 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 	return prior, err
 }
 
-// Dispatch notes that the tool of an opened call is about to be called.
+// Dispatch records that the tool of an opened call is about to be called.
 func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 	if f.inMemory(id) {
 		return f.brief.Dispatch(ctx, id, task)
@@ -114,7 +114,7 @@ func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.opened.remove(id) == nil { // dropped meanwhile
+			if f.opened.remove(id) == nil { // it was dropped meanwhile
 				before = nil
 			}
 			f.quota.update(c.Scope.Principal, before, c.footprint())
@@ -122,8 +122,8 @@ func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 	}, f.deletion(id))
 }
 
-// expiredHolder is the call that holds the key of another, and is over. A key that is
-// held by one which is not, is lost.
+// expiredHolder returns the outlived call that holds the key of c; nil if there is
+// none. If the holder is not outlived, c has lost its key: ErrNotOwner.
 func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
 	id := t.holder(c.Scope, c.Key)
 	if c.Key == "" || id == "" {
@@ -136,14 +136,14 @@ func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
 	return &old, nil
 }
 
-// subtract takes a call that was removed out of the tally.
+// subtract removes a call from the quota.
 func (f *File) subtract(c *Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.quota.update(c.Scope.Principal, c.footprint(), nil)
 }
 
-// dispatchError says why a call that is not opened cannot be dispatched.
+// dispatchError returns why a call that is not opened cannot be dispatched.
 func (f *File) dispatchError(id string) error {
 	c, err := f.load(id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *File) load(id string) (c Call, err error) {
 	return c, err
 }
 
-// deletion removes a call, however far it has come.
+// deletion is the mutation that removes a call, whatever its step.
 func (f *File) deletion(id string) mutation {
 	return func(t *tables) (func(), error) {
 		c, err := t.load(id)
@@ -172,7 +172,7 @@ func (f *File) deletion(id string) mutation {
 	}
 }
 
-// update makes one transition of a call that was dispatched.
+// update makes a transition of a call that was dispatched.
 func (f *File) update(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
 	if f.isOpened(id) {
 		return errTooEarly
@@ -202,8 +202,8 @@ func (f *File) isOpened(id string) bool {
 	return f.opened.byID[id] != nil
 }
 
-// Redispatch notes that the tool of a call is about to be called once more, and
-// returns for which time. A call whose effect is once is refused.
+// Redispatch records that the tool of a dispatched call is about to be called once
+// more, and returns the number of this attempt. It refuses calls whose effect is once.
 func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
@@ -222,7 +222,7 @@ func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err erro
 	return <-result, nil
 }
 
-// Defer notes that the tool answers later, and until when that is waited for.
+// Defer records that the tool answers later, and until when the call waits.
 func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 	if f.inMemory(id) {
 		return f.moveToFile(ctx, id, until)
@@ -239,8 +239,8 @@ func (f *File) deferUntil(ctx context.Context, id string, until time.Time) error
 	return err
 }
 
-// Finish ends a call, and returns it as it stands then. With ErrEnded that is
-// the call as another has finished it.
+// Finish ends a call and returns it as it is then. With ErrEnded it returns the call
+// as another attempt has finished it.
 func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
@@ -262,9 +262,9 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 	return <-result, err
 }
 
-// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrConflict: of two that
-// have read the same note, one replaces it.
+// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
+// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
+// writers that have read the same metadata, one replaces them.
 func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
@@ -278,8 +278,8 @@ func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []
 	return err
 }
 
-// Settle notes that the outcome of a call stands in the audit log. A crash may
-// lose that.
+// Settle records that the outcome of a call is in the audit log. A crash may lose
+// that.
 func (f *File) Settle(id string) {
 	if f.inMemory(id) {
 		return
@@ -290,7 +290,7 @@ func (f *File) Settle(id string) {
 	})
 }
 
-// Drop forgets a call that was not dispatched; its key is free again. Others
+// Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
 func (f *File) Drop(ctx context.Context, id string) error {
 	if f.inMemory(id) {
@@ -309,12 +309,12 @@ func (f *File) drop(id string) {
 	}
 }
 
-// Get returns a call of a principal. Another's is absent.
+// Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (f *File) Get(ctx context.Context, id, principal string) (Call, error) {
 	return owned(f.Find(ctx, id))(principal)
 }
 
-// Find returns a call, whosever it is.
+// Find returns a call of any principal.
 func (f *File) Find(ctx context.Context, id string) (Call, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
@@ -343,8 +343,8 @@ func (f *File) find(id string) (Call, error) {
 	return c, nil
 }
 
-// Deliver notes that the result of a principal's call enters its thread, and
-// tells whether it does so for the first time.
+// Deliver records that the result of a principal's call is handed to its thread, and
+// reports whether that is the first time.
 func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()

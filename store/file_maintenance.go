@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Watch waits for a change of a call.
+// Watch returns a watch for the next change of a call.
 func (f *File) Watch(id string) (*Watch, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
@@ -15,14 +15,14 @@ func (f *File) Watch(id string) (*Watch, error) {
 	return f.watchers.add(id)
 }
 
-// Recover returns calls without an outcome of the processes that had the file
-// before, a limited number at once, each one time.
+// Recover returns at most limit calls without an outcome of the processes that had
+// the file before, each call once.
 func (f *File) Recover(_ context.Context, limit int) ([]Call, error) {
 	return f.drain(&f.unrecovered, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
-// Unsettled returns calls that ended before this process began and whose outcome may
-// not stand in the audit log, a limited number at once, each one time.
+// Unsettled returns at most limit calls that ended before this process began and
+// whose outcome may be missing from the audit log, each call once.
 func (f *File) Unsettled(_ context.Context, limit int) ([]Call, error) {
 	return f.drain(&f.unsettled, limit, func(c *Call) bool { return c.Step == Ended })
 }
@@ -49,8 +49,8 @@ func (f *File) drain(of *[]string, limit int, fit func(*Call) bool) (calls []Cal
 	return calls, nil
 }
 
-// Expired returns waiting calls whose time is over, a limited number at once.
-// They wait until they are finished.
+// Expired returns at most limit waiting calls whose time is over. They go on waiting
+// until they are finished.
 func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 	err = f.view(func(t *tables) error {
 		for _, id := range t.upTo(dueTable, nil, f.now(), limit) {
@@ -65,7 +65,7 @@ func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 	return due, err
 }
 
-// Sweep forgets calls that ended a day ago, a limited number at once.
+// Sweep removes at most limit calls that have ended longer than Retention ago.
 func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 	swept := 0
 	if f.brief != nil {
@@ -83,8 +83,8 @@ func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 	return swept + <-result, nil
 }
 
-// evict makes room while more is kept than should be: of a principal that has
-// too much, its own; else the oldest.
+// evict removes calls while more is kept than the bounds say: the oldest of all, or
+// those of principals that have more than their share.
 func (f *File) evict(t *tables) (func(), error) {
 	f.mu.Lock()
 	var ids []string
@@ -100,7 +100,7 @@ func (f *File) evict(t *tables) (func(), error) {
 	return after, nil
 }
 
-// removeCalls forgets calls.
+// removeCalls removes calls.
 func (f *File) removeCalls(t *tables, ids []string) (after func(), n int) {
 	var gone []Call
 	for _, id := range ids {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A File is also the journal of a process that shares its calls through Redis:
-// it holds what that process has dispatched and finished, as Redis knew it. What
-// is decided, is decided in Redis; the journal is read when Redis has lost it.
+// A File is also the journal of a process that shares its calls through Redis: it
+// holds the calls that the process has dispatched and finished, as Redis had them.
+// Redis decides; the journal is read when Redis has lost its data.
 
-// record writes a call down as it stands, and returns once that is durable.
+// record writes a call as it is, and returns once that is durable.
 func (f *File) record(ctx context.Context, c Call) error {
 	return f.writer.apply(ctx, f.recording(c), nil)
 }
 
-// recording writes a call down, unless it has come further there.
+// recording is the mutation that writes a call, unless the file has a later step.
 func (f *File) recording(c Call) mutation {
 	return func(t *tables) (func(), error) {
 		was, err := t.load(c.ID)
@@ -43,8 +43,8 @@ func (f *File) recording(c Call) mutation {
 	}
 }
 
-// recordMetadata is Note, where this journal has the call. What Redis has decided holds,
-// whatever note stands here.
+// recordMetadata replaces the metadata of a call, if this journal has it. Redis has
+// decided, so the metadata that the journal has are not compared.
 func (f *File) recordMetadata(ctx context.Context, id string, at Step, note []byte) error {
 	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, c.Metadata, note) })
 	if errors.Is(err, ErrNotFound) || errors.Is(err, errTooEarly) {
@@ -53,8 +53,8 @@ func (f *File) recordMetadata(ctx context.Context, id string, at Step, note []by
 	return err
 }
 
-// recordSettled is Settle, after which a call without a key is not needed where its answer
-// was handed over, unless another journal holds an earlier step of it.
+// recordSettled is Settle. It also removes a call without a key whose answer was
+// handed over, unless another journal holds an earlier step of it.
 func (f *File) recordSettled(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
@@ -67,8 +67,8 @@ func (f *File) recordSettled(id string) {
 	})
 }
 
-// recordDelivered notes that a result has entered its thread. Where it is settled, a call
-// without a key is not needed any more.
+// recordDelivered records that a result was handed to its thread. It removes a call
+// without a key that is settled.
 func (f *File) recordDelivered(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
@@ -86,14 +86,14 @@ func (f *File) recordDelivered(id string) {
 	})
 }
 
-// disposable tells whether a call can be forgotten once nobody waits for it: nobody comes
-// back for it with a key, and it was dispatched here.
+// disposable reports whether a call can be removed once nobody waits for it: it has
+// no key to come back with, and it was dispatched by a process with this journal.
 func (f *File) disposable(c *Call) bool {
 	return c.evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
 }
 
-// unfinished returns calls without an outcome, a limited number in the order of
-// their ids.
+// unfinished returns at most limit calls without an outcome, in the order of their
+// ids.
 func (f *File) unfinished(after string, limit int) (calls []Call, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(openTable).Cursor()
@@ -112,7 +112,7 @@ func (f *File) unfinished(after string, limit int) (calls []Call, err error) {
 	return calls, err
 }
 
-// page returns calls in the order of their ids, to be read in after a loss.
+// page returns calls in the order of their ids, to be restored after a loss.
 func (f *File) page(after string, limit int, now time.Time) (calls []Call, last string, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(callsTable).Cursor()
@@ -134,8 +134,8 @@ func (f *File) page(after string, limit int, now time.Time) (calls []Call, last 
 	return calls, last, err
 }
 
-// The epoch that a journal was last read into stands in it, so that a process
-// that starts need not read it in again.
+// The journal holds the epoch that it was last restored into, so that a process that
+// starts need not restore it again.
 
 func epochName(key string) []byte { return []byte("epoch " + key) }
 

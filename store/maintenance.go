@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maintain keeps the link: it renews the lease, by which it sees that Redis has lost
-// something though nobody asks, gives back what is to be given back, or has come back
-// though it was, looks at what is watched, and looks for Redis while it is away.
+// maintain runs until the store is closed. It renews the lease, which also shows a
+// loss while no call comes, retracts calls, removes orphans, polls the calls that are
+// watched, and reconnects to Redis.
 func (r *Redis) maintain() {
 	beat := time.NewTicker(min(r.hooks.lease/3, time.Second))
 	defer beat.Stop()
@@ -42,7 +42,7 @@ func (r *Redis) maintain() {
 	}
 }
 
-// reportChange tells who wants to know.
+// reportChange calls OnChange if the store has become ready or has stopped being so.
 func (r *Redis) reportChange(before bool) (now bool) {
 	p := r.state.Load()
 	if now = p.conn != nil; now != before && r.options.OnChange != nil {
@@ -51,7 +51,7 @@ func (r *Redis) reportChange(before bool) (now bool) {
 	return now
 }
 
-// reconnect tries to reach Redis, and remembers why it could not.
+// reconnect tries to connect to Redis, and records why it could not.
 func (r *Redis) reconnect() {
 	if r.state.Load().conn != nil {
 		return
@@ -61,10 +61,10 @@ func (r *Redis) reconnect() {
 	}
 }
 
-// connectTimeout bounds one try, but for the reading in of a journal.
+// connectTimeout bounds each step of connecting, except restoring the journal.
 const connectTimeout = 2 * time.Second
 
-// connect makes a link, and makes sure that Redis holds what this process knows.
+// connect opens a conn and makes sure that Redis has the calls of this process.
 func (r *Redis) connect(ctx context.Context) error {
 	l, err := r.options.dial(r.hooks.timeouts)
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *Redis) handshake(ctx context.Context, l *conn) error {
 	return r.verifyUnchanged(ctx, l)
 }
 
-// verifyUnchanged makes sure that each node is the instance that it was when the link was
-// opened. One that has followed another since may have lost what was read in.
+// verifyUnchanged checks that each node is the instance that it was when the conn was
+// opened. A node that has followed another since may have lost restored calls.
 func (r *Redis) verifyUnchanged(ctx context.Context, l *conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -145,11 +145,11 @@ func (r *Redis) verifyUnchanged(ctx context.Context, l *conn) error {
 	return nil
 }
 
-// restoreBatch is how many calls are read in with one round.
+// restoreBatch is how many calls of the journal are read at once.
 const restoreBatch = 128
 
-// restoreJournal reads the journal in, at every place whose epoch is not known. A dispatch that
-// is under way may not stand in the journal yet: it is refused.
+// restoreJournal restores the journal into every partition whose epoch is not known.
+// A dispatch in flight may not be in the journal yet: it is refused.
 func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) error {
 	r.restores.Add(1)
 	for i := range l.partitions {
@@ -181,7 +181,7 @@ func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) err
 	}
 }
 
-// restoreCall puts a call of the journal in, unless Redis knows of a later step.
+// restoreCall restores a call of the journal, unless Redis has a later step of it.
 func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, c.size(), c.Step.rank()}, journalFields(c)...)
@@ -192,7 +192,8 @@ func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
 	return err
 }
 
-// agreeEpoch finds, or sets, the epoch of a place that the journal was read into.
+// agreeEpoch reads, or sets, the epoch of a partition into which the journal was
+// restored.
 func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
 	journals := max(1, r.options.Journals)
 	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.identity, journals, r.hooks.lease.Milliseconds(), attempt})
@@ -204,7 +205,7 @@ func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) er
 	case len(said) != 1:
 		return errForeignReply
 	case code == "waiting":
-		return fmt.Errorf("Redis was emptied, or is another instance: %.9s of %d journals have been read in", said[0], journals)
+		return fmt.Errorf("Redis was emptied, or is another instance: %.9s of %d journals are restored", said[0], journals)
 	case code != "ok" || !strings.HasPrefix(said[0], p.instance+"/"):
 		return errForeignReply
 	}
@@ -212,10 +213,10 @@ func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) er
 	return r.journal.recordEpoch(ctx, p.epochKey, p.epoch)
 }
 
-// withoutCredentials takes out of an error what may name a credential.
+// withoutCredentials replaces an error that may name a credential.
 func withoutCredentials(err error) error {
 	if redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {
-		return errors.New("Redis does not take the credentials")
+		return errors.New("Redis refuses the credentials")
 	}
 	return err
 }
@@ -228,13 +229,13 @@ func (r *Redis) renewLease() {
 	}
 	for i := range l.partitions {
 		if _, err := r.runAt(r.ctx, l, i, 0, leaseScript, r.owner, r.hooks.lease.Milliseconds()); err != nil {
-			return // runAt has ended the link, where that is due
+			return // runAt has closed the conn if it had to
 		}
 	}
 }
 
-// flushRetractions gives back calls that were refused without its being known
-// whether Redis holds them.
+// flushRetractions takes back calls that were refused while it was unknown whether
+// Redis has them.
 func (r *Redis) flushRetractions() {
 	for range 256 {
 		r.mu.Lock()
@@ -253,11 +254,10 @@ func (r *Redis) flushRetractions() {
 	}
 }
 
-// watchBatch is how many watched calls are asked for with one question.
+// watchBatch is how many watched calls one request asks for.
 const watchBatch = 256
 
-// pollWatched tells those who watch a call that another process has finished,
-// or that has gone.
+// pollWatched notifies those who watch a call that another process has finished.
 func (r *Redis) pollWatched() {
 	l, err := r.connection()
 	if err != nil {
@@ -276,8 +276,8 @@ func (r *Redis) pollWatched() {
 				return
 			}
 			for i, step := range steps {
-				// Whose note is whose is not known here: who watches a call with a note
-				// looks at it each time.
+				// Whether the metadata have changed is not known here: a call with
+				// metadata notifies its watchers each time.
 				if s, noted := strings.CutSuffix(step, " noted"); noted || Step(s) == Ended {
 					r.watchers.notify(some[i])
 				}

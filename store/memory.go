@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Memory keeps calls in this process alone: they end with it, so there is
-// nothing to recover. It is safe for concurrent use.
+// Memory keeps calls in this process alone. They end with it, so there is nothing to
+// recover. It is safe for concurrent use.
 type Memory struct {
 	now      func() time.Time
 	watchers watchers
@@ -49,8 +49,8 @@ func newMemory(now func() time.Time, bounds Bounds) *Memory {
 	}
 }
 
-// Open notes a call that is about to be judged. Where its key has started one
-// already, that one is returned, and nothing is noted.
+// Open records a call that is about to be judged. Where its key has already started
+// a call, Open returns that call and records nothing.
 func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 	if call.ID == "" {
 		return nil, errNoID
@@ -81,7 +81,7 @@ func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 	return nil, nil
 }
 
-// newOpenedCall is a call at its start.
+// newOpenedCall returns a call at its first step.
 func newOpenedCall(c Call, now time.Time) Call {
 	return Call{ID: c.ID, Scope: c.Scope, Key: c.Key, Digest: c.Digest, State: Pending, Step: Opened, Opened: now}
 }
@@ -103,13 +103,13 @@ func (m *Memory) change(id string, transition func(*entry) error) error {
 	return nil
 }
 
-// Dispatch notes that the tool of an opened call is about to be called.
+// Dispatch records that the tool of an opened call is about to be called.
 func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
 	return m.change(id, func(k *entry) error { return k.call.dispatch(task, "") })
 }
 
-// Redispatch notes that the tool of a call is about to be called once more, and
-// returns for which time. A call whose effect is once is refused.
+// Redispatch records that the tool of a dispatched call is about to be called once
+// more, and returns the number of this attempt. It refuses calls whose effect is once.
 func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err error) {
 	err = m.change(id, func(k *entry) error {
 		err := k.call.redispatch()
@@ -119,7 +119,7 @@ func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err erro
 	return attempt, err
 }
 
-// Defer notes that the tool answers later, and until when that is waited for.
+// Defer records that the tool answers later, and until when the call waits.
 func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 	err := m.change(id, func(k *entry) error {
 		err := k.call.deferUntil(until)
@@ -134,8 +134,8 @@ func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 	return err
 }
 
-// Finish ends a call, and returns it as it stands then. With ErrEnded that is
-// the call as another has finished it.
+// Finish ends a call and returns it as it is then. With ErrEnded it returns the call
+// as another attempt has finished it.
 func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call, err error) {
 	err = m.change(id, func(k *entry) error {
 		before, err := k.call.finish(ending, m.now())
@@ -161,9 +161,9 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 	return call, err
 }
 
-// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrConflict: of two that
-// have read the same note, one replaces it.
+// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
+// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
+// writers that have read the same metadata, one replaces them.
 func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []byte) error {
 	err := m.change(id, func(k *entry) error {
 		_, err := k.call.setMetadata(at, was, note)
@@ -175,11 +175,10 @@ func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []
 	return err
 }
 
-// Settle notes that the outcome of a call stands in the audit log. Here that is
-// of no use.
+// Settle does nothing: no call outlives the process.
 func (*Memory) Settle(string) {}
 
-// Drop forgets a call that was not dispatched; its key is free again. Others
+// Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
 func (m *Memory) Drop(_ context.Context, id string) error {
 	m.mu.Lock()
@@ -190,12 +189,12 @@ func (m *Memory) Drop(_ context.Context, id string) error {
 	return nil
 }
 
-// Get returns a call of a principal. Another's is absent.
+// Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (m *Memory) Get(ctx context.Context, id, principal string) (Call, error) {
 	return owned(m.Find(ctx, id))(principal)
 }
 
-// owned returns a call to its principal alone.
+// owned returns a call if it belongs to the principal, else ErrNotFound.
 func owned(c Call, err error) func(principal string) (Call, error) {
 	return func(principal string) (Call, error) {
 		switch {
@@ -208,7 +207,7 @@ func owned(c Call, err error) func(principal string) (Call, error) {
 	}
 }
 
-// Find returns a call, whosever it is.
+// Find returns a call of any principal.
 func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,8 +218,8 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 	return k.call, nil
 }
 
-// Deliver notes that the result of a principal's call enters its thread, and
-// tells whether it does so for the first time.
+// Deliver records that the result of a principal's call is handed to its thread, and
+// reports whether that is the first time.
 func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, err error) {
 	err = m.change(id, func(k *entry) error {
 		if k.call.Scope.Principal != principal {
@@ -232,18 +231,17 @@ func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, e
 	return first, err
 }
 
-// Watch waits for a change of a call.
+// Watch returns a watch for the next change of a call.
 func (m *Memory) Watch(id string) (*Watch, error) { return m.watchers.add(id) }
 
-// Recover returns calls whose process has gone: here there are none.
+// Recover returns none: no call outlives the process.
 func (*Memory) Recover(context.Context, int) ([]Call, error) { return nil, nil }
 
-// Unsettled returns calls whose outcome may not stand in the audit log: here there
-// are none, as no call is older than the process.
+// Unsettled returns none: no call is older than the process.
 func (*Memory) Unsettled(context.Context, int) ([]Call, error) { return nil, nil }
 
-// Expired returns waiting calls whose time is over, a limited number at once.
-// They wait until they are finished.
+// Expired returns at most limit waiting calls whose time is over. They go on waiting
+// until they are finished.
 func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,10 +254,10 @@ func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
 	return due, nil
 }
 
-// sweepBatch is how many calls are swept along with another transition.
+// sweepBatch is how many calls each Open sweeps as well.
 const sweepBatch = 16
 
-// Sweep forgets calls that ended a day ago, a limited number at once.
+// Sweep removes at most limit calls that have ended longer than Retention ago.
 func (m *Memory) Sweep(_ context.Context, limit int) (swept int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,8 +273,7 @@ func (m *Memory) sweep(limit int) (swept int) {
 	return swept
 }
 
-// makeRoom forgets what may be forgotten, until the bounds hold: a principal's
-// own first.
+// makeRoom evicts calls until the bounds hold: the principal's own first.
 func (m *Memory) makeRoom(principal string) {
 	for m.quota.overShare[principal] {
 		m.remove(m.evictableOf[principal].Front().Value.(*entry))
@@ -305,7 +302,7 @@ func (m *Memory) remove(k *entry) {
 	m.quota.update(k.call.Scope.Principal, k.call.footprint(), nil)
 }
 
-// has reports whether a call is kept.
+// has reports whether the call is kept here.
 func (m *Memory) has(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

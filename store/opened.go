@@ -1,12 +1,12 @@
 package store
 
-// openedCalls are the opened calls that a process keeps in memory.
+// openedCalls are the calls that a process keeps in memory until they are dispatched.
 type openedCalls struct {
 	byID  map[string]*Call
 	byKey map[scopedKey]*Call
 }
 
-// holder is the call that has the id or the key of another.
+// holder returns the call that has the id or the key of c.
 func (o *openedCalls) holder(c Call) *Call {
 	if held := o.byID[c.ID]; held != nil {
 		return held
@@ -27,7 +27,7 @@ func (o *openedCalls) add(c *Call) {
 	}
 }
 
-// remove forgets a call, and returns it where it was there.
+// remove removes a call and returns it; nil if it was not there.
 func (o *openedCalls) remove(id string) *Call {
 	c := o.byID[id]
 	if c == nil {

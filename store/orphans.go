@@ -5,19 +5,19 @@ import (
 	"errors"
 )
 
-// Strays are calls without an outcome that stand in Redis under this process's name,
-// and that it does not run. A question can arrive long after it was given up, behind
-// the one that took the call back; a replica that is promoted may know of the call
-// and not of its being taken back; and a journal may have been read in while a
-// dispatch stood there that was then refused. Left alone, they would hold their keys
-// for as long as this process lives.
+// Orphans are calls without an outcome that Redis holds under this process's name and
+// that this process does not run. A request can arrive long after its sender gave it
+// up, behind the one that retracted the call; a replica that is promoted may have the
+// call and not its retraction; and a journal may have been restored while it held a
+// dispatch that was then refused. Left alone, orphans would hold their keys for as
+// long as this process lives.
 
-// orphanBatch is how many calls are looked at in one round. They are drawn, so that
-// a stray is found among many that run.
+// orphanBatch is how many calls are examined in one round. They are drawn at random,
+// so that an orphan is found among many calls that run.
 const orphanBatch = 256
 
-// retractOrphans gives strays back. Whatever was not refused is in the journal: Redis
-// then has an earlier state of it, and is told what became of the call.
+// retractOrphans removes orphans from Redis. A call that was not refused is in the
+// journal: then Redis has an earlier step of it, and gets its end.
 func (r *Redis) retractOrphans() {
 	l, err := r.connection()
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Redis) retractOrphan(ctx context.Context, l *conn, at int, id string) e
 	case err == nil && c.Step == Ended:
 		return r.restoreCall(ctx, &l.partitions[at], &c)
 	case err == nil:
-		return nil // it was refused a moment ago, and is forgotten soon
+		return nil // it was refused a moment ago, and is removed from the journal soon
 	case !errors.Is(err, ErrNotFound):
 		return err
 	}
@@ -53,8 +53,8 @@ func (r *Redis) retractOrphan(ctx context.Context, l *conn, at int, id string) e
 	return err
 }
 
-// isKnown tells whether a call is being opened or dispatched, or runs. What Redis held
-// when it was asked was known here before that, or it has gone on since.
+// isKnown reports whether a call is being opened or dispatched, or runs. Every call
+// that Redis held when it was asked, and is no orphan, was known here before that.
 func (r *Redis) isKnown(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

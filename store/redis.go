@@ -20,20 +20,20 @@ import (
 type RedisOptions struct {
 	redisconn.Options
 
-	// Journal holds this process's own calls, on its own disk. It is this
-	// store's, and is closed with it.
+	// Journal holds this process's own calls, on its own disk. The store owns it and
+	// closes it.
 	Journal *File
-	// Journals is how many of them there are: as many as gateways. After a loss,
-	// Redis is used again once so many were read in; 0 is 1.
+	// Journals is the number of journals: as many as there are gateways. After a loss,
+	// Redis is used again once so many journals are restored; 0 is 1.
 	Journals int
-	// Acknowledged is how many replicas of Redis must have a dispatch before the
-	// tool is called. 0 is for a Redis that has none.
+	// Acknowledged is the number of replicas of Redis that must have a dispatch before
+	// the tool is called. 0 is for a Redis without replicas.
 	Acknowledged int
 	Bounds       Bounds
 	// Wait bounds how long a decision waits for Redis; 0 is 225 ms.
 	Wait time.Duration
-	// OnChange, if not nil, is called in order, from one goroutine, when the
-	// store can be relied on again, or cannot: then cause says why.
+	// OnChange, if not nil, is called in order, from one goroutine, when the store
+	// becomes ready or stops being ready; then cause says why.
 	OnChange func(ready bool, cause error)
 }
 
@@ -44,11 +44,11 @@ const (
 	maxRetractions    = 65_536
 )
 
-// testHooks are what tests of this package replace.
+// testHooks is what tests of this package replace.
 type testHooks struct {
 	now      func() time.Time // instead of Redis' clock
 	lease    time.Duration
-	fake     bool // it is no Redis, but stands in for one
+	fake     bool // the server is a fake of Redis
 	timeouts timeouts
 }
 
@@ -57,36 +57,34 @@ type testHooks struct {
 //
 // # Claims
 //
-// A key is claimed by the call that it starts, under that call's id, and
-// dispatched by one attempt of one process; both stand in Redis by name. A
-// question whose answer was lost is asked once more, by the same name, and is
-// then answered the same; the client repeats nothing by itself. What is still
-// not answered within 250 ms is refused, and given back when Redis answers
-// again; each second it is looked whether anything has come back since. A
-// dispatch makes sure that the key is still its call's, and with Acknowledged,
-// that so many replicas of Redis have it; else it is refused and given back.
+// A call claims its key under its id, and one attempt of one process dispatches the
+// call; Redis holds the name of both. A request whose reply was lost is sent once
+// more, under the same name, and gets the same reply; the client repeats nothing by
+// itself. What is still not answered within 250 ms is refused, and retracted when
+// Redis answers again; each second, orphans that have arrived since are looked for.
+// A dispatch verifies that the key still belongs to its call and, with Acknowledged,
+// that so many replicas of Redis have it; else it is refused and retracted.
 //
-// The calls of one principal lie in one slot, so that each transition is one
-// script on one node. A cluster therefore spreads principals, not calls.
+// The calls of one principal are in one slot, so that each transition is one script
+// on one node. A cluster therefore divides principals, not calls.
 //
 // # Loss
 //
 // Redis may lose what it has confirmed: it is emptied, starts again with an old
-// state, or a replica is promoted that was behind. So there is an epoch in it,
-// bound to the instance and to the history of its data, which every script
-// compares. Where the epoch is missing, or another instance answers than the one
-// that it is bound to, or one that has followed another meanwhile, all claims are
-// refused until Journals gateways have read their own journals in; the last one
-// sets the next epoch. A journal holds what its process has
-// dispatched and finished, and is synced beside each. What remains is said in
-// docs/failure-behaviour.md: a gateway whose disk is lost together with Redis'
-// memory, and Journals or Acknowledged set lower than what there is.
+// state, or promotes a replica that was behind. So Redis holds an epoch, bound to
+// the instance and to the history of its data, which every script compares. Where
+// the epoch is missing, or the instance is another or has followed another
+// meanwhile, all claims are refused until Journals gateways have restored their
+// journals; the last one sets the next epoch. A journal holds the calls that its
+// process has dispatched and finished, and is synced with each. The cases that
+// remain are in docs/failure-behaviour.md: a gateway whose disk is lost together
+// with the memory of Redis, and Journals or Acknowledged lower than the true numbers.
 //
-// # Replicas that have gone
+// # Processes that have ended
 //
-// A process holds a lease of 10 s and renews it each second. When it has
-// ended, Recover gives its calls to one other. A process that starts with the
-// journal of another takes its calls over at once.
+// A process holds a lease of 10 s and renews it each second. When the lease has
+// ended, Recover gives its calls to one other process. A process that starts with
+// the journal of another takes over its calls at once.
 type Redis struct {
 	options  RedisOptions
 	prefix   string
@@ -97,7 +95,7 @@ type Redis struct {
 	watchers watchers
 
 	state atomic.Pointer[connState]
-	// restores is how often this process has begun to read its journal in.
+	// restores counts how often this process has begun to restore its journal.
 	restores atomic.Uint64
 	lost     chan struct{}
 	ctx      context.Context
@@ -109,24 +107,23 @@ type Redis struct {
 	opening         map[string]bool   // ids of calls that are being opened in Redis
 	running         map[string]string // principals of the calls that this process runs, by id
 	retractions     []retraction
-	unreported      bool   // calls may have been taken over without being told
-	reconcileCursor string // how far the journal was compared
+	unreported      bool   // calls may have been taken over and not returned by Recover
+	reconcileCursor string // the last call of the journal that was reconciled
 }
 
-// connState is how it stands with Redis: a link, or why there is none.
+// connState is a connection to Redis, or why there is none.
 type connState struct {
 	conn  *conn
 	cause error
 }
 
-// retraction is a call that is to be given back.
+// retraction is a call that is to be taken back in Redis.
 type retraction struct{ id, principal, nonce string }
 
-// NewRedis returns a store that is connected, or that looks for Redis while it
-// refuses. The journal is restored into Redis where that is needed. An error
-// means that the options, or what Redis says of itself, are not fit: a version
-// before 6.0, or a maxmemory-policy other than noeviction. No text holds a
-// secret.
+// NewRedis returns a store that is connected, or that refuses calls while it tries
+// to connect. It restores the journal into Redis where that is needed. An error means
+// that the options are wrong or that Redis is unfit: a version before 6.0, or a
+// maxmemory-policy other than noeviction. No text holds a secret.
 func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 	return newRedis(ctx, options, testHooks{lease: leaseTime, timeouts: defaultTimeouts().scaledTo(options.Wait)})
 }
@@ -161,8 +158,8 @@ func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, e
 	return r, nil
 }
 
-// Ready tells whether the store can be relied on now; if not, cause is why, for
-// the operator.
+// Ready reports whether the store can be relied on now; if not, cause tells the
+// operator why.
 func (r *Redis) Ready() (ready bool, cause error) {
 	p := r.state.Load()
 	if p.conn == nil {
@@ -174,8 +171,8 @@ func (r *Redis) Ready() (ready bool, cause error) {
 	return true, nil
 }
 
-// Close ends the store and its journal. What it was still to give back is taken
-// over by others.
+// Close ends the store and its journal. Other processes take over the calls that it
+// has not retracted yet.
 func (r *Redis) Close() error {
 	r.cancel()
 	r.group.Wait()
@@ -185,30 +182,30 @@ func (r *Redis) Close() error {
 	return r.journal.Close()
 }
 
-// partitionOf is where a principal's calls are.
+// partitionOf returns the index of the partition with the calls of a principal.
 func (l *conn) partitionOf(principal string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(principal)) // a hash takes everything
 	return int(h.Sum32() % uint32(len(l.partitions)))
 }
 
-// refusals are what scripts say when they refuse.
+// refusals are the codes with which scripts refuse.
 var refusals = map[string]error{
 	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": errTooEarly, "changed": ErrConflict,
 }
 
 var (
 	errStaleEpoch = errors.New("Redis was emptied, or holds another state")
-	errWrongToken = errors.New("Redis answers something else than it was asked")
+	errWrongToken = errors.New("the reply of Redis belongs to another request")
 	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
 
 	errEmptied           = errors.New("Redis was emptied while the journal was read in")
-	errFailedOver        = errors.New("Redis has followed another instance while the journal was read in")
-	errRestoredMeanwhile = errors.New("the journal was read in meanwhile, perhaps without this call")
+	errFailedOver        = errors.New("Redis has followed another instance while the journal was restored")
+	errRestoredMeanwhile = errors.New("the journal was restored meanwhile, perhaps without this call")
 )
 
-// run runs a script for a principal. What it says with a refusal is returned
-// too.
+// run runs a script in the partition of a principal. With a refusal it returns the
+// rest of the reply too.
 func (r *Redis) run(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
 	l, err := r.connection()
 	if err != nil {
@@ -225,8 +222,8 @@ func (r *Redis) connection() (*conn, error) {
 	return p.conn, nil
 }
 
-// runAt asks one node, and once more where it was not heard. Both are the same
-// question, and every script is made for that.
+// runAt runs a script in one partition, and once more if there was no reply. Every
+// script may run twice for the same request.
 func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, r.hooks.timeouts.decision)
@@ -256,13 +253,13 @@ func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s 
 	return nil, unavailable(err)
 }
 
-// isOverload tells refusals of Redis that say nothing about its state.
+// isOverload reports whether an error reply of Redis says nothing about its data.
 func isOverload(err error) bool {
 	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "NOREPLICAS") || redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
-// eval sends a script once. The answer repeats a token: one that belongs to
-// another question is none.
+// eval sends a script once. The reply repeats a token, by which the reply to another
+// request is recognised.
 func (r *Redis) eval(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
 	wait := r.hooks.timeouts.reply
 	if acknowledged > 0 {
@@ -288,7 +285,7 @@ func (r *Redis) eval(ctx context.Context, p *partition, acknowledged int, s *red
 	return reply[0], reply[2:], nil
 }
 
-// send sends the script and, on the same connection, waits for the replicas.
+// send sends a script and, on the same connection, waits for the replicas.
 func send(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
 	run := s.EvalSha
 	if !known {
@@ -325,10 +322,10 @@ func (r *Redis) now() time.Time {
 	return r.hooks.now()
 }
 
-// disconnect ends a link; tend looks for another.
+// disconnect closes a conn that failed; maintain opens another.
 func (r *Redis) disconnect(l *conn, cause error) {
 	p := r.state.Load()
-	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is away: %w", cause)}) {
+	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is unavailable: %w", cause)}) {
 		return
 	}
 	l.close()

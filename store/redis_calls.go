@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Open notes a call that is about to be judged. Where its key has started one
-// already, that one is returned, and nothing is noted.
+// Open records a call that is about to be judged. Where its key has already started
+// a call, Open returns that call and records nothing.
 func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	if call.ID == "" {
 		return nil, errNoID
@@ -39,7 +39,7 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	return r.claimKey(ctx, &c)
 }
 
-// claimKey claims the key of a call in Redis.
+// claimKey opens a call with a key in Redis.
 func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) {
 	r.mu.Lock()
 	r.opening[c.ID] = true
@@ -73,8 +73,8 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 	return nil, nil
 }
 
-// retractLater takes a call back when Redis answers. What is too much is taken over
-// by others when this process has gone.
+// retractLater takes a call back once Redis answers. Above the bound, calls are left
+// for other processes to take over when this one has ended.
 func (r *Redis) retractLater(o retraction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *Redis) retractLater(o retraction) {
 	}
 }
 
-// Dispatch notes that the tool of an opened call is about to be called, in
+// Dispatch records that the tool of an opened call is about to be called, in
 // Redis and in the journal.
 func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	r.mu.Lock()
@@ -108,8 +108,8 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	nonce := rand.Text()
 	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-noted)
 	if err == nil && r.restores.Load() != readings {
-		// Redis has lost something since. The journal was perhaps read before the call
-		// stood there: then Redis has neither the call nor its key any more.
+		// Redis has lost data since. The journal was perhaps read before the call was
+		// in it: then Redis has lost the call and its key.
 		err = unavailable(errRestoredMeanwhile)
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	return nil
 }
 
-// claimDispatch makes a dispatch stand in Redis.
+// claimDispatch records a dispatch in Redis.
 func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce string) error {
 	l, err := r.connection()
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce st
 	return err
 }
 
-// principalOf is whose a call is.
+// principalOf returns the principal of a call.
 func (r *Redis) principalOf(ctx context.Context, id string) (principal string, err error) {
 	r.mu.Lock()
 	principal, known := r.running[id]
@@ -156,8 +156,8 @@ func (r *Redis) principalOf(ctx context.Context, id string) (principal string, e
 	return c.Scope.Principal, err
 }
 
-// Redispatch notes that the tool of a call is about to be called once more, and
-// returns for which time. A call whose effect is once is refused.
+// Redispatch records that the tool of a dispatched call is about to be called once
+// more, and returns the number of this attempt. It refuses calls whose effect is once.
 func (r *Redis) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *Redis) Redispatch(ctx context.Context, id string) (attempt int, err err
 	return parseCount(said)
 }
 
-// parseCount reads an answer that is one number.
+// parseCount reads a reply that is one number.
 func parseCount(said []string) (int, error) {
 	if len(said) == 1 {
 		if n, err := strconv.Atoi(said[0]); err == nil {
@@ -180,7 +180,7 @@ func parseCount(said []string) (int, error) {
 	return 0, unavailable(errForeignReply)
 }
 
-// parseReply makes a transition whose answer is the call, and writes it down.
+// parseReply reads the reply of a transition, which is the call with the id.
 func (r *Redis) parseReply(id string, said []string, err error) (Call, error) {
 	if err != nil && !errors.Is(err, ErrEnded) || len(said) == 0 {
 		return Call{}, err
@@ -192,7 +192,7 @@ func (r *Redis) parseReply(id string, said []string, err error) (Call, error) {
 	return c, err
 }
 
-// Defer notes that the tool answers later, and until when that is waited for.
+// Defer records that the tool answers later, and until when the call waits.
 func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
@@ -207,8 +207,8 @@ func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
 	return r.journal.record(ctx, c)
 }
 
-// Finish ends a call, and returns it as it stands then. With ErrEnded that is
-// the call as another has finished it.
+// Finish ends a call and returns it as it is then. With ErrEnded it returns the call
+// as another attempt has finished it.
 func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
 	if _, err := (&Call{Step: Dispatched}).finish(ending, time.Time{}); err != nil {
 		return Call{}, err
@@ -241,8 +241,8 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	return c, err
 }
 
-// finishFromJournal ends a call that Redis does not have and the journal has, in the journal
-// first: else Redis would be told, after the next loss, that it still runs.
+// finishFromJournal ends a call that the journal has and Redis has lost. It ends the
+// call in the journal first: else the next loss would restore it as running.
 func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending) (Call, error) {
 	c, err := r.journal.Find(ctx, id)
 	if err != nil {
@@ -264,9 +264,9 @@ func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending)
 	return c, nil
 }
 
-// SetMetadata replaces the note of a call, which waits or has ended, as at says. A call
-// whose note is neither was nor the new one is refused with ErrConflict: of two that
-// have read the same note, one replaces it.
+// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
+// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
+// writers that have read the same metadata, one replaces them.
 func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
 	if at.rank() < Waiting.rank() {
 		return errTooEarly
@@ -275,7 +275,7 @@ func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note [
 	if err != nil {
 		return err
 	}
-	said, err := r.run(ctx, principal, noteScript, id, string(at), was, note)
+	said, err := r.run(ctx, principal, metadataScript, id, string(at), was, note)
 	if _, err := r.parseReply(id, said, err); err != nil {
 		return err
 	}
@@ -283,11 +283,11 @@ func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note [
 	return r.journal.recordMetadata(ctx, id, at, note)
 }
 
-// Settle notes that the outcome of a call stands in the audit log. A crash may
-// lose that.
+// Settle records that the outcome of a call is in the audit log. A crash may lose
+// that.
 func (r *Redis) Settle(id string) { r.journal.recordSettled(id) }
 
-// Drop forgets a call that was not dispatched; its key is free again. Others
+// Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
 func (r *Redis) Drop(ctx context.Context, id string) error {
 	r.mu.Lock()
@@ -303,7 +303,7 @@ func (r *Redis) Drop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Get returns a call of a principal. Another's is absent.
+// Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (r *Redis) Get(ctx context.Context, id, principal string) (Call, error) {
 	return owned(r.get(ctx, id, principal))(principal)
 }
@@ -316,7 +316,7 @@ func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
 	return r.parseReply(id, said, err)
 }
 
-// openedCall is a call that this process has opened.
+// openedCall returns a call that this process keeps in memory.
 func (r *Redis) openedCall(id string) (Call, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -326,7 +326,7 @@ func (r *Redis) openedCall(id string) (Call, bool) {
 	return Call{}, false
 }
 
-// Find returns a call, whosever it is. On a cluster it asks at each place, until
+// Find returns a call of any principal. On a cluster it asks each partition until
 // the call is found.
 func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 	if c, ok := r.openedCall(id); ok {
@@ -348,8 +348,8 @@ func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 	return Call{}, ErrNotFound
 }
 
-// Deliver notes that the result of a principal's call enters its thread, and
-// tells whether it does so for the first time.
+// Deliver records that the result of a principal's call is handed to its thread, and
+// reports whether that is the first time.
 func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error) {
 	if _, early := r.openedCall(id); early {
 		return false, errTooEarly
@@ -365,6 +365,6 @@ func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error)
 	return n == 1, err
 }
 
-// Watch waits for a change of a call. What another process does is seen within a
-// second.
+// Watch returns a watch for the next change of a call. Changes by another process
+// are seen within a second.
 func (r *Redis) Watch(id string) (*Watch, error) { return r.watchers.add(id) }

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// errForeignReply says that Redis answered with something that is not ours.
-var errForeignReply = errors.New("Redis holds, or answers, something that is not ours")
+// errForeignReply says that Redis answered with data that a store did not write.
+var errForeignReply = errors.New("the data or the reply of Redis were not written by this store")
 
-// identityFields are the fields of a call in Redis that do not change.
+// identityFields are the fields of a call in Redis that never change.
 func identityFields(c *Call) []any {
 	return []any{"id", c.ID, "principal", c.Scope.Principal, "workspace", c.Scope.Workspace, "project", c.Scope.Project, "key", c.Key, "digest", c.Digest}
 }
 
-// done are those of what is dispatched. The arguments stand for themselves,
-// since they are given up earlier.
+// taskFields are the fields of a dispatched call. The arguments have a field of
+// their own, since they are removed earlier.
 func taskFields(t Task) []any {
 	arguments, effect := t.Arguments, t.Effect
 	t.Arguments = nil
 	return []any{"task", encodeTask(t), "effect", effect, "arguments", arguments}
 }
 
-// journalFields are the fields of a call as a journal holds it.
+// journalFields are all fields of a call, as a journal restores them.
 func journalFields(c *Call) []any {
 	f := append(identityFields(c), taskFields(c.Task)...)
 	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
@@ -49,8 +49,8 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// keyAndPrincipalHash are where the key and the principal of a call stand. A call without a
-// key has none.
+// keyAndPrincipalHash returns the names of the key and of the principal of a call
+// within keys in Redis. A call without a key has no name for it.
 func keyAndPrincipalHash(c *Call) (key, principal string) {
 	if c.Key != "" {
 		key = hex.EncodeToString(keyHash(c.Scope, c.Key))
@@ -58,7 +58,7 @@ func keyAndPrincipalHash(c *Call) (key, principal string) {
 	return key, hex.EncodeToString(principalHash(c.Scope.Principal))
 }
 
-// hasField tells whether a call in Redis has a field.
+// hasField reports whether a call in Redis has a field.
 func hasField(flat []string, name string) bool {
 	for i := 0; i < len(flat); i += 2 {
 		if flat[i] == name {
@@ -68,7 +68,7 @@ func hasField(flat []string, name string) bool {
 	return false
 }
 
-// parseCall reads a call from the names and values that Redis answers with.
+// parseCall reads a call from the names and values of its hash in Redis.
 func parseCall(flat []string) (c Call, err error) {
 	if len(flat)%2 != 0 {
 		return c, errForeignReply

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Recover returns calls without an outcome whose process has gone, a limited
-// number at once. They are this process's then.
+// Recover returns at most limit calls without an outcome whose process has ended.
+// This process owns them from then on.
 func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error) {
 	l, err := r.connection()
 	if err != nil {
@@ -14,7 +14,7 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 	}
 	r.mu.Lock()
 	dirty := r.unreported
-	r.unreported = true // until all that was taken over has been told
+	r.unreported = true // until Recover has returned all calls that were taken over
 	r.mu.Unlock()
 	whole := true
 	for i := range l.partitions {
@@ -42,7 +42,8 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 	return calls, nil
 }
 
-// takenOver lists calls that this process has taken over, and not told of yet.
+// takenOver returns calls that this process has taken over and that Recover has not
+// returned yet.
 func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []Call, all bool, err error) {
 	ids, err := r.runAt(ctx, l, at, 0, unfinishedScript, r.owner)
 	if err != nil {
@@ -79,7 +80,7 @@ func (r *Redis) isRunning(id string) bool {
 	return mine || r.opened.byID[id] != nil
 }
 
-// adopt makes a call this process's, once.
+// adopt makes a call this process's own; it reports false if it already was.
 func (r *Redis) adopt(c *Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,14 +91,14 @@ func (r *Redis) adopt(c *Call) bool {
 	return true
 }
 
-// Unsettled returns calls that the processes which had this journal before have
-// finished, and whose outcome may not stand in their audit log.
+// Unsettled returns calls that earlier processes with this journal have finished and
+// whose outcome may be missing from their audit log.
 func (r *Redis) Unsettled(ctx context.Context, limit int) ([]Call, error) {
 	return r.journal.Unsettled(ctx, limit)
 }
 
-// Expired returns waiting calls whose time is over, a limited number at once,
-// whosever they are: of those that finish them, one does.
+// Expired returns at most limit waiting calls whose time is over, of any process: of
+// several that finish one, one succeeds.
 func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) {
 	l, err := r.connection()
 	if err != nil {
@@ -123,8 +124,8 @@ func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) 
 	return due, nil
 }
 
-// Sweep forgets calls that ended a day ago, a limited number at once, and
-// compares a part of the journal with what others have done.
+// Sweep removes at most limit calls that have ended longer than Retention ago, and
+// brings a part of the journal up to date.
 func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	l, err := r.connection()
 	if err != nil {
@@ -146,8 +147,8 @@ func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	return swept, r.reconcile(ctx, limit)
 }
 
-// reconcile brings calls of the journal that have no outcome there up to date:
-// others may have finished them.
+// reconcile brings the unfinished calls of the journal up to date: other processes
+// may have finished them.
 func (r *Redis) reconcile(ctx context.Context, limit int) error {
 	r.mu.Lock()
 	from := r.reconcileCursor

@@ -2,30 +2,30 @@ package store
 
 import "github.com/redis/go-redis/v9"
 
-// The transitions, as Redis makes them. A script runs alone on its node, and all
-// that it touches lies in one slot: KEYS[1] is the epoch, and the names of the
-// others begin as its name does. Each script can be sent twice by the same
-// attempt and then says the same: a reply that was lost is asked for again.
+// The transitions, as Redis makes them. A script runs alone on its node, and all its
+// keys are in one slot: KEYS[1] is the epoch, and the names of the others begin as
+// its name does. The same attempt can send a script twice and gets the same reply,
+// so that a request whose reply was lost can be repeated.
 //
-// ARGV: the epoch, a time in milliseconds in place of Redis' own or nothing, a
-// token that the answer repeats, how long calls are kept, and then what each
-// script names.
+// ARGV: the epoch, a time in milliseconds in place of Redis' own or nothing, a token
+// that the reply repeats, how long calls are kept, and then the arguments of each
+// script.
 //
 // The keys of a part:
 //
-//	epoch       what the gateways have agreed on after the last loss
+//	epoch       agreed on by the gateways after the last loss
 //	call:ID     the call, a hash
 //	key:HASH    the call that a key has started
-//	lease:OWNER there while its process lives
+//	lease:OWNER exists while its process lives
 //	owners      processes that have had calls
 //	open:OWNER  calls without an outcome
 //	due         waiting calls by the time that they expire
 //	ended       calls by the time that they ended
-//	spare       those of them that may make room; spare:P of one principal
-//	total       what is kept; of:P of one principal
-//	seeded:RUN  the journals that were read in since an instance began
-//	reading:J   the attempt to read journal J in that is under way
-//	grace       there while leases may not have been renewed after a loss
+//	spare       those of them that may be evicted; spare:P of one principal
+//	total       counts of all that is kept; of:P of one principal
+//	seeded:RUN  the journals that were restored into an instance
+//	reading:J   the attempt to restore journal J that is under way
+//	grace       exists while leases may not have been renewed after a loss
 const common = `
 local base = string.sub(KEYS[1], 1, -6)
 local function say(code, rest)
@@ -78,8 +78,8 @@ local function load(key)
   for i = 1, 4 do f[i] = tonumber(f[i] or 0) end
   return {calls = f[1], bytes = f[2], spare = f[3], sparebytes = f[4]}
 end
--- full tells that what must be kept fills the bounds: ARGV[n] and the three
--- after it, calls and bytes of all and of one principal.
+-- full reports whether the calls that must be kept fill the bounds: ARGV[n] and the
+-- three after it, calls and bytes of all and of one principal.
 local function full(p, n)
   for i, key in ipairs({base .. 'total', base .. 'of:' .. p}) do
     local l = load(key)
@@ -93,7 +93,7 @@ local function excess(key, more, n)
   local l = load(key)
   return l.spare > 0 and (l.calls + more > tonumber(ARGV[n]) or l.bytes > tonumber(ARGV[n + 1]))
 end
--- makeroom forgets what may be forgotten, a few calls at once.
+-- makeroom evicts a few calls at once.
 local function makeroom(p, more, n)
   for _ = 1, 32 do
     local from
@@ -111,8 +111,8 @@ local function own(owner, id)
 end
 `
 
-// epochCheck refuses in a Redis that was emptied, or that others have agreed on
-// after a loss without this process.
+// epochCheck refuses if Redis was emptied, or if the other gateways have agreed on an
+// epoch after a loss without this process.
 const epochCheck = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return say('epoch') end
 `
@@ -173,16 +173,16 @@ redis.call('SET', base .. 'lease:' .. owner, '1', 'PX', ARGV[9])
 return say('ok')
 `)
 
-// retractScript: id, owner, nonce. It takes back what its process has opened, or
-// has dispatched without being told so.
+// retractScript: id, owner, nonce. It removes a call that its process has opened, or
+// has dispatched without getting the reply.
 var retractScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'nonce')
 if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched' and f[3] == ARGV[7] and f[3] ~= '') then remove(ARGV[5]) end
 return say('ok')
 `)
 
-// orphanScript: id, owner. It takes back what its process was refused, whatever it has
-// been told of that, and leaves what came from another.
+// orphanScript: id, owner. It removes a call that its process was refused, and leaves
+// one that was taken over from another.
 var orphanScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'taken')
 if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] then remove(ARGV[5]) end
@@ -219,8 +219,9 @@ redis.call('ZADD', base .. 'due', ARGV[7], id)
 return say('ok', whole(id))
 `)
 
-// noteScript: id, the step at which the call must be, the note to be replaced, note.
-var noteScript = epochScript(`
+// metadataScript: id, the step at which the call must be, the metadata to be replaced, the
+// new ones.
+var metadataScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'p', 'size', 'spare', 'note')
 if not f[1] then return say('absent') end
@@ -233,7 +234,7 @@ count(f[2], 0, more, f[4] and {calls = 0, bytes = more})
 return say('ok', whole(id))
 `)
 
-// finishScript: id, attempt, state, status, result, delivered, bounds (4), note.
+// finishScript: id, attempt, state, status, result, delivered, bounds (4), metadata.
 var finishScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments', 'note')
@@ -241,7 +242,7 @@ if not f[1] then return say('absent') end
 if f[1] == 'opened' then return say('early') end
 if f[1] == 'ended' then
   if f[2] ~= ARGV[6] then return say('ended', whole(id)) end
-  -- Who was not told that it has ended the call has handed nothing over.
+  -- An attempt that did not get the reply has handed nothing over.
   if ARGV[10] == '' and redis.call('HGET', at(id), 'delivered') == ARGV[6] then redis.call('HDEL', at(id), 'delivered') end
   return say('ok', whole(id))
 end
@@ -284,8 +285,8 @@ if #call == 0 then return say('absent') end
 return say('ok', call)
 `)
 
-// stepsScript: ids. It says of each how far it has come, and then whether it has a
-// note, or nothing.
+// stepsScript: ids. It returns the step of each, and whether it has metadata; nothing
+// for a call that is not there.
 var stepsScript = epochScript(`
 local steps = {}
 for i = 5, #ARGV do
@@ -313,9 +314,9 @@ redis.call('SET', base .. 'lease:' .. ARGV[5], '1', 'PX', ARGV[6])
 return say('ok')
 `)
 
-// takeScript: owner, the part of it that names its journal, limit. It takes over
-// calls of processes whose lease has ended, and of those that had this journal
-// before: one process has a journal at a time.
+// takeScript: owner, the part of it that names its journal, limit. It takes over the
+// calls of processes whose lease has ended, and of earlier processes with the same
+// journal, of which there is one at a time.
 var takeScript = epochScript(`
 local me, journal, left = ARGV[5], ARGV[6], tonumber(ARGV[7])
 local taken, quiet = 0, redis.call('EXISTS', base .. 'grace') == 0
@@ -339,12 +340,12 @@ end
 return say('ok', {plain(taken)})
 `)
 
-// unfinishedScript: owner. It lists the calls without an outcome of a process.
+// unfinishedScript: owner. It returns the calls without an outcome of a process.
 var unfinishedScript = epochScript(`
 return say('ok', redis.call('SMEMBERS', base .. 'open:' .. ARGV[5]))
 `)
 
-// sampleScript: owner, limit. It draws some of them.
+// sampleScript: owner, limit. It returns some of them, drawn at random.
 var sampleScript = epochScript(`
 return say('ok', redis.call('SRANDMEMBER', base .. 'open:' .. ARGV[5], ARGV[6]))
 `)

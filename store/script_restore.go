@@ -2,11 +2,11 @@ package store
 
 import "github.com/redis/go-redis/v9"
 
-// The scripts by which the journals are read in after a loss. They hold before there is
-// an epoch.
+// The scripts that restore the journals after a loss. They run before there is an
+// epoch.
 
-// restoreScript: id, k, p, size, rank of the step, then the fields. It puts in
-// what a journal holds, unless Redis knows of a later step.
+// restoreScript: id, k, p, size, rank of the step, then the fields. It writes a call
+// of a journal, unless Redis has a later step of it.
 var restoreScript = redis.NewScript(common + `
 local id, k, p, size = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local ranks = {opened = 1, dispatched = 2, waiting = 3, ended = 4}
@@ -36,16 +36,16 @@ end
 return say('ok')
 `)
 
-// beginRestoreScript: journal, attempt. It stands before the calls of a journal: if Redis has
-// lost it when they have all been put in, it has lost some of them too.
+// beginRestoreScript: journal, attempt. It marks the attempt before the calls of a
+// journal are written: if the mark is gone after them, some of them are gone too.
 var beginRestoreScript = redis.NewScript(common + `
 redis.call('SET', base .. 'reading:' .. ARGV[5], ARGV[6], 'PX', 86400000)
 return say('ok')
 `)
 
-// agreeEpochScript: the run, a new epoch, the journal that was read in, how many must
-// be, lease, the attempt in which it was read in. It returns the epoch that holds for
-// the run, once there is one. One of another run holds for nobody from now on.
+// agreeEpochScript: the run, a new epoch, the journal that was restored, how many must
+// be, lease, the attempt that restored it. It returns the epoch of the run, once there
+// is one, and removes the epoch of another run.
 var agreeEpochScript = redis.NewScript(common + `
 local run = ARGV[5] .. '/'
 if redis.call('GET', base .. 'reading:' .. ARGV[7]) ~= ARGV[10] then return say('again') end

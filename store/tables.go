@@ -10,8 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The buckets of a file. All but calls, answers, owed and about can be told from
-// calls; they are there so that nothing has to be searched for.
+// The buckets of a file. All but calls, answers, owed and about are indexes of calls.
 var (
 	callsTable                = []byte("calls")   // id → record
 	answersTable              = []byte("answers") // id → result, crc
@@ -27,8 +26,8 @@ var (
 	allTables = [][]byte{callsTable, answersTable, keysTable, openTable, dueTable, endedTable, evictableTable, evictableByPrincipalTable, unsettledTable, metaTable}
 )
 
-// tables are the buckets within one transaction. A write that fails is
-// remembered, and the transaction is then not committed.
+// tables are the buckets within one transaction. err is the first write that failed;
+// the transaction is then not committed.
 type tables struct {
 	tx  *bbolt.Tx
 	err error
@@ -79,7 +78,7 @@ func (t *tables) holder(scope Scope, key string) string {
 	return string(t.tx.Bucket(keysTable).Get(keyHash(scope, key)))
 }
 
-// save writes a call in place of what it was before; nil: it is new.
+// save writes a call in place of before; nil: it is new.
 func (t *tables) save(before *Call, after *Call) {
 	id := []byte(after.ID)
 	if before != nil {
@@ -102,7 +101,7 @@ func (t *tables) save(before *Call, after *Call) {
 	t.put(callsTable, id, encodeCall(*after))
 }
 
-// remove forgets a call.
+// remove removes a call.
 func (t *tables) remove(c *Call) {
 	id := []byte(c.ID)
 	for _, row := range c.rows() {
@@ -118,7 +117,7 @@ func (t *tables) remove(c *Call) {
 
 type row struct{ table, key []byte }
 
-// rows are where else a call stands.
+// rows are the rows of a call in the indexes.
 func (c *Call) rows() (rows []row) {
 	id := []byte(c.ID)
 	if c.Step != Ended {
@@ -143,7 +142,8 @@ func timeKey(prefix []byte, t time.Time, id string) []byte {
 	return append(key, id...)
 }
 
-// upTo returns the ids of a table whose time is not after t, oldest first.
+// upTo returns at most limit ids of a table whose time is not after until, oldest
+// first.
 func (t *tables) upTo(table, prefix []byte, until time.Time, limit int) (ids []string) {
 	c := t.tx.Bucket(table).Cursor()
 	for k, _ := c.Seek(prefix); len(k) > len(prefix)+8 && string(k[:len(prefix)]) == string(prefix) && len(ids) < limit; k, _ = c.Next() {
@@ -161,7 +161,7 @@ func keyHash(scope Scope, key string) []byte {
 
 func principalHash(principal string) []byte { return digestOf(principal)[:16] }
 
-// digestOf is a digest of texts; no two lists of texts run together.
+// digestOf is a digest of texts; different lists of texts have different digests.
 func digestOf(texts ...string) []byte {
 	h := sha256.New()
 	for _, s := range texts {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// The transitions, as Memory and File make them; the scripts of Redis say the
-// same. One that is refused leaves the call as it is.
+// The transitions, as Memory and File make them; the scripts in Redis are equivalent.
+// A transition that is refused leaves the call unchanged.
 
-// dispatch takes an opened call to where its tool may act.
+// dispatch takes an opened call to the step at which its tool may act.
 func (c *Call) dispatch(task Task, owner string) error {
 	if err := c.requireStep(Opened); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (c *Call) dispatch(task Task, owner string) error {
 	return nil
 }
 
-// redispatch counts one more attempt of a call that may be dispatched twice.
+// redispatch counts another attempt of a call that may be dispatched twice.
 func (c *Call) redispatch() error {
 	if err := c.requireStep(Dispatched); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Call) deferUntil(until time.Time) error {
 	return nil
 }
 
-// finish ends a call. Where the same attempt has done so before, it says so.
+// finish ends a call. before reports that the same attempt has already ended it.
 func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 	switch {
 	case e.State != Done && e.State != Unknown || e.Attempt == "":
@@ -59,8 +59,8 @@ func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
 	return false, nil
 }
 
-// setMetadata puts a note in place of another one. Where it stands there already, nothing
-// changes; where a third one does, it is refused.
+// setMetadata replaces the metadata was. same reports that the call already had the
+// new ones; if it has others, setMetadata returns ErrConflict.
 func (c *Call) setMetadata(at Step, was, note []byte) (same bool, err error) {
 	if at.rank() < Waiting.rank() {
 		return false, errTooEarly
@@ -76,7 +76,7 @@ func (c *Call) setMetadata(at Step, was, note []byte) (same bool, err error) {
 	return same, nil
 }
 
-// deliver tells whether this is the first time.
+// deliver reports whether this is the first time.
 func (c *Call) deliver() (first bool, err error) {
 	if c.Step != Ended {
 		return false, errTooEarly
@@ -87,14 +87,14 @@ func (c *Call) deliver() (first bool, err error) {
 }
 
 var (
-	errInvalidEnding = errors.New("store: an ending needs a state that is final, and an attempt")
-	errTooEarly      = errors.New("store: the call has not come that far")
+	errInvalidEnding = errors.New("store: an ending needs a final state and an attempt")
+	errTooEarly      = errors.New("store: the call has not reached that step")
 	errNoID          = errors.New("store: a call needs an id")
 	errDuplicateID   = errors.New("store: another call has this id")
 )
 
-// reopen answers for an id that is there already: it may be the same question
-// again.
+// reopen answers Open for an id that exists already: it may be the same request,
+// sent again.
 func (c *Call) reopen(again Call) error {
 	if c.Key != again.Key || c.Scope != again.Scope || c.Digest != again.Digest {
 		return errDuplicateID
@@ -102,7 +102,7 @@ func (c *Call) reopen(again Call) error {
 	return c.requireStep(Opened)
 }
 
-// requireStep refuses a transition that does not start where the call is.
+// requireStep returns an error unless the call is at the step.
 func (c *Call) requireStep(step Step) error {
 	switch {
 	case c.Step == step:
@@ -123,7 +123,7 @@ func (t *Task) validate() error {
 	return fmt.Errorf("store: found the effect %.20q, expected read, idempotent or once", t.Effect)
 }
 
-// repeatable tells whether a task may be dispatched twice.
+// repeatable reports whether a task may be dispatched twice.
 func (t *Task) repeatable() bool { return t.Effect == "read" || t.Effect == "idempotent" }
 
 func (t *Task) size() int64 {
@@ -131,13 +131,13 @@ func (t *Task) size() int64 {
 		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Input) + len(t.Config))
 }
 
-// size is what a call counts for, beside being one.
+// size is the number of bytes that a call counts for.
 func (c *Call) size() int64 {
 	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
 }
 
-// evictable tells whether a call may be forgotten to make room.
+// evictable reports whether a call may be removed to make room.
 func (c *Call) evictable() bool { return c.Step == Ended && c.Key == "" }
 
-// outlived tells whether a call has been kept for long enough.
+// outlived reports whether a call has been kept for Retention.
 func (c *Call) outlived(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }

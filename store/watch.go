@@ -2,24 +2,24 @@ package store
 
 import "sync"
 
-// Watch waits for one change of one call. A change after Watch returned is not
-// missed: who watches first and asks then, sees it in one of the two.
+// Watch waits for one change of one call. No change after the watch was made is
+// missed: watch first, then read the call, and every change is in one of the two.
 type Watch struct {
-	// Changed is closed when the call has been finished, has begun to wait, or has
-	// another note.
+	// Changed is closed when the call is finished, begins to wait, or gets other
+	// metadata.
 	Changed  <-chan struct{}
 	watchers *watchers
 	id       string
 	changed  chan struct{}
 }
 
-// Stop ends a watch. Each is to be stopped, once it is not needed any more.
+// Stop ends the watch. Stop every watch that is no longer needed.
 func (w *Watch) Stop() { w.watchers.remove(w) }
 
-// maxWatches bounds how many there are at once.
+// maxWatches bounds how many watches there are at once.
 const maxWatches = 16_384
 
-// watchers are the watches of a store. The zero value has none.
+// watchers are the watches of a store. The zero value is ready to use.
 type watchers struct {
 	mu   sync.Mutex
 	byID map[string]map[*Watch]bool
@@ -57,7 +57,7 @@ func (s *watchers) remove(w *Watch) {
 	}
 }
 
-// notify wakes those who watch a call.
+// notify wakes everybody who watches a call.
 func (s *watchers) notify(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *watchers) notify(id string) {
 	delete(s.byID, id)
 }
 
-// ids are the calls that are watched.
+// ids returns the ids of the calls that are watched.
 func (s *watchers) ids() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// mutation is one transition in a transaction. An error refuses it, and then it
-// must have written nothing; after is called once it is durable.
+// mutation makes one transition in a transaction. If it returns an error, it must
+// have written nothing; after is called once the transaction is durable.
 type mutation func(*tables) (after func(), err error)
 
-// job is a change on its way to the disk.
+// job is a mutation on its way to the disk.
 type job struct {
-	run, undo mutation // undo is for one that nobody waited for; nil: it stays
+	run, undo mutation // undo reverts run when nobody waits for it; nil: run stays
 	state     atomic.Int32
 	after     func()
 	err       error
@@ -32,11 +32,11 @@ const (
 	queued int32 = iota
 	taken        // by the writer
 	done
-	abandoned // by who asked, who was told that it is refused
+	abandoned // by its caller, who was told that it is refused
 )
 
-// writer is the one that writes to the file: all that has gathered, in one
-// transaction with one sync.
+// writer writes to the file: all mutations that are queued, in one transaction with
+// one sync.
 type writer struct {
 	db           *bbolt.DB
 	wait         time.Duration
@@ -66,14 +66,13 @@ const (
 
 var (
 	errDiskTimeout = errors.New("the disk does not confirm in time")
-	errQueueFull   = errors.New("too much waits for the disk")
+	errQueueFull   = errors.New("too many changes wait for the disk")
 	errClosed      = errors.New("the store is closed")
-	errUncertain   = errors.New("whether it was written is not known")
+	errUncertain   = errors.New("it is unknown whether it was written")
 	errSequence    = errors.New("the file has no sequence number")
 )
 
-// apply makes a change durable, or refuses. It takes no longer than the writer's
-// wait.
+// apply makes a mutation durable, or returns an error within the writer's wait.
 func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	if err := w.ready(); err != nil {
 		return unavailable(err)
@@ -108,7 +107,7 @@ func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	return j.err
 }
 
-// ready refuses at once what would be refused after waiting.
+// ready returns an error if a mutation would be refused after waiting.
 func (w *writer) ready() error {
 	if hurt := w.failed.Load(); hurt != nil {
 		return errors.New(*hurt)
@@ -119,8 +118,8 @@ func (w *writer) ready() error {
 	return nil
 }
 
-// applyLater makes a change with the next transaction. A crash may lose it; so does
-// a queue that is full.
+// applyLater makes a mutation with the next transaction. A crash, or a full queue,
+// loses it.
 func (w *writer) applyLater(run mutation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,10 +128,10 @@ func (w *writer) applyLater(run mutation) {
 	}
 }
 
-// run writes until it is stopped.
+// run writes until the writer is stopped.
 func (w *writer) run() {
 	defer close(w.ended)
-	debug.SetPanicOnFault(true) // a file that was cut short under us
+	debug.SetPanicOnFault(true) // the file may be truncated by another process
 	tick := time.NewTicker(lazyTick)
 	defer tick.Stop()
 	for {
@@ -146,7 +145,7 @@ func (w *writer) run() {
 	}
 }
 
-// gather takes what waits. It is the last when the writer was stopped and
+// gather takes the mutations that wait. last reports that the writer was stopped and
 // nothing waits.
 func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, last bool) {
 	batch, w.undo = w.undo, nil
@@ -174,7 +173,7 @@ func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, l
 	return batch, lazy, last && len(batch) == 0
 }
 
-// write makes one transaction of a batch, and tells those who wait.
+// write makes one transaction of a batch, and answers those who wait.
 func (w *writer) write(batch []*job, lazy []mutation) {
 	w.startedAt.Store(time.Now().UnixNano())
 	taking := batch[:0]
@@ -211,11 +210,11 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 		w.sequence++
 		return afters, nil
 	}
-	// What has failed must not stand there. A disk that is full says so before the
-	// transaction is there, and may have room later; of any other failure the
-	// kernel may have kept what the disk has not.
+	// A transaction that failed must not be readable. A full disk refuses before the
+	// transaction is visible, and may have room later; after any other failure the
+	// kernel may hold what the disk does not.
 	if !diskFull(err) || w.committed() {
-		hurt := "the file is not trusted any more, until it is opened anew: " + err.Error()
+		hurt := "the file is no longer trusted, until it is opened again: " + err.Error()
 		w.failed.Store(&hurt)
 	}
 	return nil, err
@@ -241,7 +240,7 @@ func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err 
 		j.after, j.err = j.run(t)
 	}
 	for _, run := range append(lazy, w.evict) {
-		// Nobody waits to be told that these are refused.
+		// Nobody waits for these.
 		if after, err := run(t); err == nil && after != nil {
 			*afters = append(*afters, after)
 		}
@@ -258,18 +257,17 @@ func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err 
 	return tx.Commit()
 }
 
-// diskFull tells a disk that has no room.
+// diskFull reports whether the disk had no room.
 func diskFull(err error) bool {
 	var at *fs.PathError
 	return errors.As(err, &at) && (at.Op == "write" || at.Op == "truncate") && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
 }
 
-// committed tells whether the transaction that has failed can be read; in doubt it
-// can.
-func (w *writer) committed() (stands bool) {
+// committed reports whether the transaction that failed can be read, or may be.
+func (w *writer) committed() (yes bool) {
 	defer func() {
 		if recover() != nil {
-			stands = true
+			yes = true
 		}
 	}()
 	var n uint64
@@ -280,7 +278,7 @@ func (w *writer) committed() (stands bool) {
 	return err != nil || n != w.sequence
 }
 
-// close ends the writer, and waits for it as long as it would for the disk.
+// close ends the writer, and waits for it for a bounded time.
 func (w *writer) close() error {
 	close(w.stop)
 	select {
