@@ -36,8 +36,8 @@ const (
 	answered
 )
 
-// job is one script, or one plain command, for one node. It is sent at most
-// once: only where Redis says that it did not run is it sent again.
+// job is one script, or one plain command, for one node. It is sent at most once,
+// unless Redis says that it did not run.
 type job struct {
 	script     *script // nil: args are a plain command
 	args       []any   // of a script: from the number of keys on
@@ -73,15 +73,15 @@ func (j *job) finish(reply string, err error) {
 	close(j.done)
 }
 
-// abandon is for the one who waits, and no longer does. It reports false where
-// the answer has just come.
+// abandon says that the caller has stopped waiting. It reports false if the reply has
+// just come.
 func (j *job) abandon() bool {
 	return j.stage.CompareAndSwap(queued, abandoned) || j.stage.CompareAndSwap(sent, abandoned)
 }
 
-// batcher is one node of Redis with its queue. One goroutine sends whatever is
-// queued as one pipeline and waits for the replies, so that jobs run in the
-// order of the queue and a busy gateway needs few round trips.
+// batcher is one node of Redis with its queue. One goroutine sends all queued jobs as
+// one pipeline and waits for the replies, so that jobs run in the order of the queue
+// and a busy gateway needs few round trips.
 type batcher struct {
 	address string
 	client  *redis.Client
@@ -98,7 +98,7 @@ func newBatcher(address string, client *redis.Client, wait time.Duration) *batch
 	return &batcher{address: address, client: client, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
 }
 
-// enqueue queues a job. A job that finds the queue full is not sent.
+// enqueue queues a job; it reports false if the queue is full.
 func (s *batcher) enqueue(j *job) bool {
 	select {
 	case s.queue <- j:
@@ -108,7 +108,7 @@ func (s *batcher) enqueue(j *job) bool {
 	}
 }
 
-// run sends batches until the shard is stopped; what is queued then fails.
+// run sends batches until the batcher is stopped; jobs still queued then fail.
 func (s *batcher) run() {
 	batch := make([]*job, 0, maxBatch)
 	for {
@@ -153,7 +153,7 @@ func (s *batcher) send(batch []*job) {
 		if j.stage.CompareAndSwap(queued, sent) {
 			live = append(live, j)
 		} else {
-			close(j.done) // it was left before it was sent
+			close(j.done) // it was abandoned before it was sent
 		}
 	}
 	defer func() {
@@ -175,9 +175,8 @@ func (s *batcher) send(batch []*job) {
 	}
 }
 
-// exec sends jobs as one pipeline and hands out the replies. It returns the
-// jobs that Redis did not run since it does not know the script, unless they
-// were sent whole.
+// exec sends jobs as one pipeline and hands out the replies. It returns the jobs whose
+// script Redis does not know, unless the scripts were sent whole.
 func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*job) {
 	if len(jobs) == 0 {
 		return nil
@@ -211,8 +210,8 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 	return unknown
 }
 
-// redirect queues a job that did not run, since its key has moved, at the node
-// that has the key now, once.
+// redirect queues a job that did not run because its key has moved at the node that
+// has the key now, once.
 func (s *batcher) redirect(j *job, err error) bool {
 	if j.redirected || s.findMoved == nil {
 		return false
@@ -236,8 +235,8 @@ func (s *batcher) redirect(j *job, err error) bool {
 	return true
 }
 
-// affectsOneCall tells whether an error says that Redis is there and judged this
-// one call: it is then the call that is refused, and the store is not away.
+// affectsOneCall reports whether Redis answered and refused this one call: then Redis
+// is not away.
 func affectsOneCall(err error) bool {
 	for _, code := range []string{"WRONGTYPE", "BADBUCKET", "ASK", "TRYAGAIN", "CROSSSLOT"} {
 		if redisconn.IsReply(err, code) {
@@ -247,8 +246,8 @@ func affectsOneCall(err error) bool {
 	return redisconn.IsReply(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// sanitized is an error in words that hold nothing of a call's content: the
-// network's, or the code with which Redis answered.
+// sanitized returns an error without the content of a call: that of the network, or
+// the code with which Redis answered.
 func sanitized(err error) error {
 	var reply redis.Error
 	var wire net.Error

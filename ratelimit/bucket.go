@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// instant is one point of the limiter's own time, which never runs backwards:
-// as a time, and in nanoseconds since the limiter began.
+// instant is a point of the limiter's own time, which never runs backwards: as a
+// time, and in nanoseconds since the limiter began.
 type instant struct {
 	at time.Time
 	ns int64
@@ -20,7 +20,7 @@ type bucket struct {
 	limiter *rate.Limiter
 	budget  Budget
 
-	// What follows from the budget.
+	// Derived from the budget.
 	limit    float64 // tokens a second
 	interval int64   // nanoseconds a token, rounded up
 	margin   int64   // plenty's bound, nanoseconds, rounded down
@@ -31,8 +31,8 @@ type bucket struct {
 	full  int64
 	index int // in the table's heap
 
-	// granted are the tokens taken since it was last asked for, and whole is the
-	// budget that the bucket's is one replica's share of: see Redis.
+	// granted counts the tokens taken since takeDebts was last called; undivided is
+	// the budget of which this bucket has one replica's share: see Redis.
 	granted   int64
 	undivided Budget
 }
@@ -50,8 +50,7 @@ func (b *bucket) configure(to Budget) {
 	b.margin = int64(math.Floor(float64(to.Burst-2) / b.limit * 1e9))
 }
 
-// reconfigure goes on with other figures. Tokens are neither added nor, but for
-// those above the new burst, lost.
+// reconfigure changes the budget. The bucket keeps its tokens, cut to the new burst.
 func (b *bucket) reconfigure(to Budget, now instant) {
 	b.configure(to)
 	b.limiter.SetLimitAt(now.at, rate.Limit(b.limit))
@@ -65,7 +64,7 @@ func (b *bucket) drain(at time.Time, now instant) {
 	b.updateFull(now)
 }
 
-// updateFull finds anew when the bucket is full.
+// updateFull computes when the bucket is full.
 func (b *bucket) updateFull(now instant) {
 	missing := float64(b.budget.Burst) - b.limiter.TokensAt(now.at)
 	b.full = addClamped(now.ns, int64(math.Ceil(missing/b.limit*1e9)))
@@ -80,12 +79,12 @@ func (b *bucket) take(now instant) bool {
 	return true
 }
 
-// clearlyHasToken tells, without asking the limiter, that the bucket holds a token, and
-// has done so for the time of one token: the margin for rounding.
+// clearlyHasToken reports, without asking the limiter, that the bucket holds a token
+// and has held it for the time of one token, which is the margin for rounding.
 func (b *bucket) clearlyHasToken(now instant) bool { return b.full-now.ns <= b.margin }
 
-// deficit is the time until a bucket that holds so many tokens holds one, cut to
-// whole nanoseconds: the comparison by which rate.Limiter itself admits.
+// deficit is the time until a bucket with so many tokens holds one, cut to whole
+// nanoseconds: the comparison by which rate.Limiter itself admits.
 func (b *bucket) deficit(tokens float64) time.Duration {
 	return max(0, time.Duration((1-tokens)/b.limit*1e9))
 }
@@ -114,7 +113,7 @@ func ceilMillis(gap, d time.Duration) int64 {
 	return max(1, ns/int64(time.Millisecond)+min(1, ns%int64(time.Millisecond)))
 }
 
-// addClamped adds nanoseconds, add at least 0, without running over.
+// addClamped adds nanoseconds, add at least 0, without overflow.
 func addClamped(ns, add int64) int64 {
 	if ns > math.MaxInt64-add {
 		return math.MaxInt64

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// kind is a class of budgets. Each has buckets, and a bound on them, of its
-// own, so that names made up in one cannot push out those of another.
+// kind is a class of budgets. Each kind has its own table of buckets, so that names
+// invented in one cannot evict those of another.
 type kind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 // name identifies a bucket within its kind.
 type name struct{ first, second string }
 
-// charge is one budget that a call must take from.
+// charge is one token that a call must take from a budget.
 type charge struct {
 	kind      kind
 	listed    bool // the limits hold the name, so it is not made up
@@ -37,7 +37,7 @@ type charge struct {
 	tableFull bool
 }
 
-// charges is all that one call must take, at most one budget of a kind.
+// charges are all that one call must take: at most one token of each kind, and a slot.
 type charges struct {
 	list  [callers]charge
 	count int
@@ -51,7 +51,7 @@ func (d *charges) add(k kind, listed, own bool, n name, b Budget) {
 	d.count++
 }
 
-// collect finds the budgets that apply to a key.
+// collect adds the charges for a key.
 func (d *charges) collect(l *Limits, key Key) {
 	d.agent = boundedName(key.Agent)
 	agent, listed := l.Agents[key.Agent]
@@ -77,7 +77,7 @@ func (d *charges) collect(l *Limits, key Key) {
 	}
 }
 
-// valid tells whether every figure can be counted with.
+// valid reports whether every budget can be counted.
 func (d *charges) valid() bool {
 	for i := range d.count {
 		if !d.list[i].budget.valid() {
@@ -87,10 +87,10 @@ func (d *charges) valid() bool {
 	return d.slots == nil || *d.slots >= 1
 }
 
-// divide cuts a usable demand to what one of so many replicas may grant alone.
-// The rate is divided exactly. A bucket holds at least one token, since it
-// begins empty and one that holds none would never grant; slots round down,
-// also to none, since they would add up to more than the limit.
+// divide cuts valid charges to the share that one replica may grant alone. The rate
+// is divided exactly. A bucket holds at least one token, since a bucket that holds
+// none would never grant; slots round down, even to none, since else they would add
+// up to more than the limit.
 func (d *charges) divide(replicas int) {
 	for i := range d.count {
 		a := &d.list[i]
@@ -103,8 +103,8 @@ func (d *charges) divide(replicas int) {
 	}
 }
 
-// boundedName keeps names of agents and callers short, since they may be made up
-// and are remembered. A digest, longer than any name that is kept as it is,
+// boundedName keeps names of agents and callers short, since they may be invented and
+// are kept in memory. A digest is longer than any name that is kept as it is, so it
 // equals none of them.
 func boundedName(s string) string {
 	if len(s) <= sha256.Size*2 {
@@ -118,8 +118,8 @@ func digest(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// path is the key of the budget in the limits, for the operator: names that
-// the limits do not hold are not in it.
+// path is the key of the budget in the limits, for the operator. It contains only
+// names that the limits contain.
 func (a *charge) path() string {
 	switch a.kind {
 	case agents:

@@ -15,8 +15,8 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 )
 
-// conn is one acquaintance with Redis: its nodes as they were found when it was
-// opened. When anything goes wrong it is closed, and another is opened.
+// conn is a connection to Redis and its nodes as they were found when it was opened.
+// After any failure it is closed, and another is opened.
 type conn struct {
 	batchers map[string]*batcher // by address; does not change
 	single   *batcher            // where there is one node
@@ -28,13 +28,13 @@ type conn struct {
 	instances redisconn.Instances
 }
 
-// nodeInfo is what a node says of itself.
+// nodeInfo is what a node reports about itself.
 type nodeInfo struct {
 	id, version string
 	now         int64 // microseconds
 }
 
-// route is the node of a key.
+// route returns the node that has a key.
 func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
 	if l.single != nil {
 		return l.single, nil
@@ -50,13 +50,13 @@ func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
 	return s, nil
 }
 
-// shutdown closes the link. Jobs that wait in it fail.
+// shutdown closes the conn. Jobs in its queues fail.
 func (l *conn) shutdown() {
 	l.once.Do(func() {
 		for _, s := range l.batchers {
 			close(s.stop)
 		}
-		go l.close() // may wait for what is under way
+		go l.close() // may wait for requests in flight
 	})
 }
 
@@ -86,9 +86,8 @@ func (o *RedisOptions) dial() (*conn, error) {
 // poolSize is small, since one goroutine sends to each node.
 const poolSize = 3
 
-// inspect meets every node: it must be a master that can be written to, that
-// runs the scripts, and that forgets nothing to make room. Warnings are for
-// what could not be found out.
+// inspect checks every node: it must be a master that can be written to, that runs
+// the scripts, and that evicts nothing. Warnings say what could not be checked.
 func (l *conn) inspect(ctx context.Context, prefix, id, standing string) (found map[string]nodeInfo, warnings []string, err error) {
 	if l.cluster != nil {
 		if err := l.findNodes(ctx, prefix); err != nil {
@@ -112,7 +111,7 @@ func (l *conn) inspect(ctx context.Context, prefix, id, standing string) (found 
 	return found, warnings, nil
 }
 
-// findNodes makes a shard of each master, and finds it a hash tag of its own.
+// findNodes makes a batcher for each master, with a hash tag that is on its node.
 func (l *conn) findNodes(ctx context.Context, prefix string) error {
 	var mu sync.Mutex
 	var masters int
@@ -187,8 +186,7 @@ func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo
 	return in, warnings, s.probe(ctx, id, standing)
 }
 
-// probe runs the script that counts, as calls will: it must read, write and
-// answer.
+// probe runs takeScript as calls do: it must read, write and reply.
 func (s *batcher) probe(ctx context.Context, id, standing string) error {
 	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, standing, "", "0", id, 0, 0, maxCount*3600, maxCount).Text()
 	if err != nil {
@@ -205,17 +203,17 @@ func forbidden(err error) bool {
 	return redisconn.IsReply(err, "NOPERM") || redisconn.IsReply(err, "ERR unknown command")
 }
 
-// sinceKey remembers, for gateways that start later, since when buckets that
-// Redis does not hold began empty.
+// sinceKey is the key that says, to gateways that start later, since when buckets
+// that Redis does not hold began empty.
 func (s *batcher) sinceKey() string { return s.tag + ":since" }
 
-// nodeState is what is remembered of a node from one link to the next.
+// nodeState is kept of a node from one conn to the next.
 type nodeState struct{ id, since string }
 
-// restoreSince finds since when the buckets of each node began empty, and returns
-// what to remember. An instance that is not the one known before may have lost
-// what was counted, so that its buckets begin empty now. On the first contact
-// of a gateway, Redis says whether that has happened.
+// restoreSince finds since when the buckets of each node began empty, and returns the
+// state to keep. An instance other than the known one may have lost its counts, so
+// its buckets begin empty now. On the first connection of a gateway, Redis says
+// whether that has happened.
 func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, known map[string]nodeState) (map[string]nodeState, error) {
 	next := map[string]nodeState{}
 	instances := map[string]bool{}

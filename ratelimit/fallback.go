@@ -22,9 +22,9 @@ type debt struct {
 	tokens int64
 }
 
-// takeDebts returns what was granted since it was last asked; closing, it grants
-// nothing any more. A bucket that is full again owes nothing: the shared one
-// would be full too.
+// takeDebts returns what was granted since it was last called; with closing, nothing
+// is granted any more. A bucket that is full again owes nothing: the shared one would
+// be full too.
 func (l *Local) takeDebts(closing bool) []debt {
 	var all []debt
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
@@ -51,7 +51,7 @@ func (s *bucketSet) addInFlight(agent string) {
 	s.inFlight[agent]++
 }
 
-// newFallback is the phase of a loss that begins now. r.mu is held.
+// newFallback returns the state for a loss that begins now. r.mu is held.
 func (r *Redis) newFallback(cause error) *connState {
 	l := NewLocal(r.options.Clock)
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
@@ -63,7 +63,7 @@ func (r *Redis) newFallback(cause error) *connState {
 	return &connState{local: l, cause: cause}
 }
 
-// disconnect ends a link that failed.
+// disconnect closes a conn that failed; the fallback takes over.
 func (r *Redis) disconnect(p *connState, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *Redis) disconnect(p *connState, why error) {
 	}
 }
 
-// maintain looks for Redis whenever it is away.
+// maintain reconnects to Redis whenever it is away.
 func (r *Redis) maintain() {
 	began := r.options.Clock()
 	beat := time.NewTicker(maxPause)
@@ -93,7 +93,7 @@ func (r *Redis) maintain() {
 				waiting = false
 			case <-beat.C:
 				if now := r.count.Load(); now != asked {
-					asked, missed = now, 0 // whoever asked knows
+					asked, missed = now, 0 // calls see by themselves whether it is there
 					continue
 				}
 				missed = r.healthcheck(missed)
@@ -102,7 +102,7 @@ func (r *Redis) maintain() {
 		r.reportChange(false)
 		pauses := backoff.ExponentialBackOff{InitialInterval: minPause, Multiplier: 2, MaxInterval: maxPause}
 		if r.options.Clock().Sub(began) < maxPause {
-			pauses.InitialInterval = maxPause // it comes and goes
+			pauses.InitialInterval = maxPause // the connection was lost within a second
 		}
 		for {
 			select {
@@ -121,9 +121,9 @@ func (r *Redis) maintain() {
 	}
 }
 
-// healthcheck asks each node whether it is there, so that a gateway that nobody calls
-// knows too. A node that misses two questions in a row is lost: one may be a
-// machine that is out of breath. It returns how many were missed now.
+// healthcheck pings each node, so that a gateway without calls sees a loss too. Two
+// misses in a row mark a node as lost, since one may be a pause of the machine. It
+// returns the number of misses in a row.
 func (r *Redis) healthcheck(missed int) int {
 	p := r.state.Load()
 	if p.conn == nil {
@@ -132,7 +132,7 @@ func (r *Redis) healthcheck(missed int) int {
 	for _, s := range p.conn.batchers {
 		g := group{batcher: s, job: &job{args: []any{"ping"}, done: make(chan struct{})}}
 		if !s.enqueue(g.job) {
-			continue // it is busy: its calls tell
+			continue // it is busy, and its calls see a loss
 		}
 		over := time.NewTimer(r.options.wait(callTimeout))
 		_, err := g.await(r.ctx, over.C)
@@ -169,7 +169,7 @@ func (r *Redis) reportChange(shared bool) {
 	r.options.OnChange(shared, cause)
 }
 
-// updateCause says anew why Redis is away.
+// updateCause records why Redis is still away.
 func (r *Redis) updateCause(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *Redis) updateCause(why error) {
 	}
 }
 
-// connect opens a link, settles what was granted meanwhile, and shares again.
+// connect opens a conn, debits what was granted meanwhile, and shares again.
 func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.wait(connectTimeout))
 	defer cancel()
@@ -202,8 +202,8 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	for _, s := range l.batchers {
 		go s.run()
 	}
-	// Much may be owed. Most of it is paid before, so that little remains for
-	// the moment of the change.
+	// Many debts may have gathered. Most are paid here, so that few remain for the
+	// moment of the change.
 	local := r.state.Load().local
 	for range 2 {
 		r.mu.Lock()
@@ -217,8 +217,8 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	return warnings, r.resumeSharing(ctx, l, local)
 }
 
-// resumeSharing makes the link the place where calls are judged. What is still owed is
-// queued before them.
+// resumeSharing lets Redis decide calls again. The remaining debts are queued before
+// them.
 func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,8 +259,8 @@ func (r *Redis) debitJob(ctx context.Context, l *conn, d debt) (*job, *batcher, 
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 
-// payDebts debits what is owed, in portions. What may not have been debited stays
-// owed: to debit twice is less than the limit, never more.
+// payDebts debits what was granted, in batches. A debt that may not have been debited
+// stays: to debit it twice grants less than the limit, never more.
 func (r *Redis) payDebts(ctx context.Context, l *conn) error {
 	r.mu.Lock()
 	debts := r.debts

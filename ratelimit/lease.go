@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// nextID is the id of a request.
+// nextID returns the id of a new request.
 func (r *Redis) nextID() string { return r.id + strconv.FormatUint(r.count.Add(1), 36) }
 
-// lease is the hold of a call that was taken in phase p.
+// lease returns the lease of a call that was admitted in state p.
 func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
 	if v.outcome != taken || d.slots == nil {
 		return Lease{}
@@ -21,7 +21,7 @@ func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
 		r.inFlight[agent] = map[string]struct{}{}
 	}
 	r.inFlight[agent][id] = struct{}{}
-	// Redis went, or came back, since: whoever counts now did not see the call.
+	// If Redis was lost or came back since, the current counter did not see the call.
 	if now := r.state.Load(); now.conn != p.conn || now.local != p.local {
 		switch {
 		case now.conn != nil:
@@ -33,8 +33,8 @@ func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
 	return Lease{&slot{holder: r, agent: agent, id: id}}
 }
 
-// release ends a call in flight. Redis is told without waiting; if it is not, the
-// lease ends by itself, since it is not renewed any more.
+// release ends a call in flight. It does not wait for Redis; if the command is lost,
+// the lease ends by itself, since it is no longer renewed.
 func (r *Redis) release(agent, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *Redis) release(agent, id string) {
 	}
 }
 
-// renewLeases leases on what is held, three times in the time of a lease.
+// renewLeases renews the leases of calls in flight, three times per lease.
 func (r *Redis) renewLeases() {
 	ticker := time.NewTicker(r.hooks.lease / 3)
 	defer ticker.Stop()
@@ -71,8 +71,8 @@ func (r *Redis) renewLeases() {
 	}
 }
 
-// renewAll queues the renewal of all leases; r.mu is held, so that no call that
-// has ended is renewed after it was removed.
+// renewAll queues the renewal of all leases. r.mu is held, so that no ended call is
+// renewed after it was removed.
 func (r *Redis) renewAll(p *connState) {
 	for agent, ids := range r.inFlight {
 		some := make([]any, 0, min(len(ids), maxBatch))
@@ -92,7 +92,7 @@ func (r *Redis) renewBatch(p *connState, agent string, ids []any) {
 	key := slotsKey(r.prefix, agent)
 	s, err := p.conn.route(context.Background(), key)
 	if err != nil {
-		return // the next call will find out
+		return // the next call sees the same error
 	}
 	request := r.nextID()
 	args := append(r.scriptArgs(s, request, 1+len(ids)), r.hooks.lease.Microseconds())

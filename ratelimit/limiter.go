@@ -35,39 +35,36 @@ package ratelimit
 
 import "context"
 
-// Key says who asks, and for what.
+// Key says which agent calls which tool, and where.
 type Key struct {
 	Agent, Tool string
-	// Workspace and Project name the project whose budget is asked. Leave both
-	// empty where the caller is not of that project: such a call is refused
-	// later, and must not spend the tokens of others. Empty, no project budget
-	// applies.
+	// Workspace and Project name the project whose budget applies; empty, none does.
+	// Leave both empty for a caller outside the project: such a call is refused
+	// later, and must not take the tokens of others.
 	Workspace, Project string
 }
 
-// Limiter judges calls against the limits of the configuration that they are
-// judged by; its own state outlives configurations. When the figures of a
-// budget change, its bucket keeps what it holds (cut to the new burst) and
-// goes on with the new figures from the next question on.
+// Limiter admits calls by the limits that each call passes; its own state outlives
+// configurations. When a budget changes, its bucket keeps its tokens (cut to the new
+// burst) and follows the new budget from the next call on.
 //
 // A nil context, a context that is done, nil limits, an empty agent, tool or
 // caller, and a budget or concurrency that admits nothing are refused as
 // limiter_unavailable. Every error is a *refusal.Error. Implementations are
 // safe for concurrent use.
 type Limiter interface {
-	// Take takes a token from every budget that applies and a concurrency slot,
-	// all or none. Refusals: rate_limited, with the time until all budgets have
-	// a token; else concurrency_limited; limiter_unavailable where no answer can
-	// be had. The lease must be released when the call has ended, however it
-	// ended.
+	// Take takes a token from every budget that applies and a concurrency slot, all
+	// or none. Refusals: rate_limited, with the time until all budgets have a token;
+	// else concurrency_limited; limiter_unavailable if no decision is possible. The
+	// lease must be released when the call has ended, however it ended.
 	Take(ctx context.Context, limits *Limits, key Key) (Lease, error)
 	// Caller takes a token from the caller's bucket. A caller is a principal or
 	// a remote address. Refusals: caller_rate_limited, limiter_unavailable.
 	Caller(ctx context.Context, limits *Limits, caller string) error
 }
 
-// Lease is a call's hold on its agent's concurrency slot. Copies are the same
-// hold, and the zero Lease holds nothing.
+// Lease is a call's hold on a concurrency slot of its agent. Copies are the same
+// lease, and the zero Lease holds nothing.
 type Lease struct{ slot *slot }
 
 // Release gives the slot back, once: further calls, from any goroutine and on

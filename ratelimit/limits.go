@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Budget is a token bucket's figures. The zero Budget admits nothing.
+// Budget configures a token bucket. The zero Budget admits nothing.
 type Budget struct {
 	Rate Rate
-	// Burst is how many tokens the bucket holds, and with how many it starts.
-	// It is never filled in: where the operator states none, it is Rate.Burst().
+	// Burst is how many tokens the bucket holds, and with how many it starts. There
+	// is no default here: where the operator states none, pass Rate.Burst().
 	Burst int
 }
 
@@ -22,8 +22,8 @@ type Allowance struct {
 	Concurrency *int // calls at the same time
 }
 
-// Agent is what a named agent has. A member of its Allowance that is nil
-// stands for the default's.
+// Agent is what a named agent has. A nil member of its Allowance is that of the
+// default.
 type Agent struct {
 	Allowance
 	Tools map[string]Budget
@@ -46,8 +46,8 @@ func ParseProject(s string) (Project, error) {
 // String is "workspace/project".
 func (p Project) String() string { return p.Workspace + "/" + p.Name }
 
-// StoreLoss is what a limiter that is shared by replicas does while its store
-// is away. The zero value refuses.
+// StoreLoss is what a limiter that replicas share does while its store is away. The
+// zero value refuses.
 type StoreLoss int
 
 const (

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Local is the limiter of one process. Memory is bounded however many names
-// are made up: 16384 buckets of a kind, more only where the limits hold more
-// names, and a counter for each agent with calls in flight. When all of them
-// are busy, a name that the limits do not hold is refused as if its own budget
-// were spent, until one is full again: a share of somebody else's bucket would
-// be more than the limit of one or less than that of the other. A name that
-// the limits hold always has its bucket.
+// Local is the limiter of one process. Its memory is bounded however many names are
+// invented: 16384 buckets of a kind, more only where the limits contain more names,
+// and a counter for each agent with calls in flight. When no bucket of a kind is
+// full, a name that the limits do not contain is refused as if its own budget were
+// spent, until one is: to share another name's bucket would grant more than the
+// limit of one or less than that of the other. A name that the limits contain always
+// has its bucket.
 //
 // A call taken while no concurrency limit applied to its agent is not counted
 // against one that is introduced while it runs.
@@ -26,8 +26,8 @@ type Local struct {
 
 var _ Limiter = (*Local)(nil)
 
-// NewLocal returns a limiter whose buckets are full. Clock is time.Now but for
-// tests; without a clock every question is refused.
+// NewLocal returns a limiter whose buckets are full. Clock is time.Now except in
+// tests; without a clock every call is refused.
 func NewLocal(clock func() time.Time) *Local { return newLocal(clock, maxBuckets) }
 
 func newLocal(clock func() time.Time, capacity int) *Local {
@@ -42,8 +42,8 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 	return l
 }
 
-// Take is Limiter's. One lock covers all budgets of calls, so that nobody is
-// refused for a token that another call takes and hands back.
+// Take implements Limiter. One lock covers all budgets of calls, so that no call is
+// refused for a token that another call takes and gives back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
 	if err := l.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
@@ -68,7 +68,7 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 	return Lease{}, unavailable(errDisagree)
 }
 
-// Caller is Limiter's. It shares no lock with Take.
+// Caller implements Limiter. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
 	if err := l.validate(ctx, limits); err != nil {
 		return unavailable(err)
@@ -103,7 +103,7 @@ const (
 	errNoLimiter     cause = "there is no limiter, or it has no clock"
 	errNoContext     cause = "there is no context"
 	errNoLimits      cause = "there are no limits"
-	errNoNames       cause = "the question names no agent, no tool or no caller"
+	errNoNames       cause = "the request names no agent, no tool or no caller"
 	errInvalidLimits cause = "the limits hold a budget or a concurrency that admits nothing"
 	errDisagree      cause = "a budget refused after it had agreed"
 )
@@ -120,7 +120,7 @@ func (l *Local) validate(ctx context.Context, limits *Limits) error {
 	return ctx.Err()
 }
 
-// outcome of a demand. Its zero value refuses.
+// outcome of charges. Its zero value refuses.
 type outcome uint8
 
 const (
@@ -131,8 +131,8 @@ const (
 	closed
 )
 
-// verdict on a demand: for spent, how long to wait in milliseconds, and for
-// which budget.
+// verdict on charges: for exhausted, how long to wait in milliseconds, and for which
+// budget.
 type verdict struct {
 	outcome outcome
 	ms      int64
@@ -146,13 +146,12 @@ type bucketSet struct {
 	tables        [kinds]table
 	inFlight      map[string]int // calls in flight, by agent; never 0
 
-	// empty: buckets hold nothing at the start, and what the rate brought since.
-	// closed: nothing is taken any more.
+	// empty: buckets begin without tokens. closed: nothing is granted any more.
 	empty, closed bool
 }
 
-// take takes the whole demand or nothing. The slot is nil where the agent's
-// calls are not counted.
+// take takes all charges or none. The slot is nil where the agent's calls are not
+// counted.
 func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +190,7 @@ func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdic
 	return &slot{holder: s, agent: d.agent}, v
 }
 
-// emptySince is since when new buckets fill; nil where they begin full.
+// emptySince is when new buckets were empty; nil where they begin full.
 func (s *bucketSet) emptySince() *time.Time {
 	if !s.empty {
 		return nil
@@ -199,8 +198,8 @@ func (s *bucketSet) emptySince() *time.Time {
 	return &s.start
 }
 
-// check finds the bucket and what it holds, and takes nothing. It returns
-// how many milliseconds the bucket is short of a token; 0 if it has one.
+// check finds the bucket of a charge and takes nothing. It returns in how many
+// milliseconds the bucket has a token; 0 if it has one.
 func (s *bucketSet) check(a *charge, raw time.Time, now instant, capacity int) int64 {
 	t := &s.tables[a.kind]
 	a.bucket = t.find(a, now, capacity, s.emptySince())

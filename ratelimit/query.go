@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// group is the part of a demand that one node judges.
+// group is the part of a call's charges that one node decides.
 type group struct {
 	tag     string
 	keys    []string
@@ -16,8 +16,8 @@ type group struct {
 	job     *job
 }
 
-// groups divides a demand: into one where there is one node, else by what lies
-// together.
+// groups divides charges by node: into one group where there is one node, else by
+// hash tag.
 func (r *Redis) groups(ctx context.Context, l *conn, d *charges) ([]group, error) {
 	all := make([]group, 0, 3)
 	of := func(tag string) *group {
@@ -36,7 +36,7 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *charges) ([]group, error
 		g.keys, g.charges = append(g.keys, key), append(g.charges, a)
 	}
 	if d.slots != nil {
-		// The buckets of the agent came first, if there are any.
+		// The buckets of the agent, if any, are in the first group.
 		tag, _ := bucketKey(r.prefix, agents, name{d.agent, ""})
 		g := of(tag)
 		g.keys, g.slots = append(g.keys, slotsKey(r.prefix, d.agent)), true
@@ -51,7 +51,7 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *charges) ([]group, error
 	return all, nil
 }
 
-// scriptArgs are the arguments that every script begins with.
+// scriptArgs returns the arguments that every script begins with.
 func (r *Redis) scriptArgs(s *batcher, id string, room int) []any {
 	return append(make([]any, 0, 4+room), r.testTime(), s.since, r.hooks.extraTTL.Milliseconds(), id)
 }
@@ -84,14 +84,14 @@ func (r *Redis) takeJob(g *group, d *charges, id string) *job {
 	return j
 }
 
-// refund is for what is known to be granted, and is sent once: if it does not
-// arrive, the tokens come back with the rate, and the slot when its lease ends.
+// refund gives back what is known to be granted. It is sent once: if it is lost, the
+// tokens come back with the rate, and the slot when its lease ends.
 func (r *Redis) refund(g *group, id string) {
 	g.batcher.enqueue(newJob(refundScript, g.keys, append(r.scriptArgs(g.batcher, id, 1), len(g.charges))...))
 }
 
-// query asks Redis. An error means that there is no answer; nothing is then held,
-// but for what a request took whose reply was lost.
+// query asks Redis for a decision. After an error nothing is held, except what a
+// request took whose reply was lost.
 func (r *Redis) query(ctx context.Context, l *conn, d *charges, id string) (verdict, error) {
 	groups, err := r.groups(ctx, l, d)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *Redis) query(ctx context.Context, l *conn, d *charges, id string) (verd
 		case out == noSlot && v.outcome == taken:
 			v = verdict{outcome: noSlot}
 		}
-		g.job = nil // nothing to give back
+		g.job = nil // nothing to refund
 	}
 	if err == nil && v.outcome == taken {
 		return v, nil
@@ -144,8 +144,8 @@ func (r *Redis) query(ctx context.Context, l *conn, d *charges, id string) (verd
 	return v, err
 }
 
-// await waits for the group's answer. Once the time is over, or the caller has
-// gone, it takes what has come and leaves the rest.
+// await waits for the reply to the group's job. When the time is over or ctx is done,
+// it abandons the job, unless the reply has just come.
 func (g *group) await(ctx context.Context, over <-chan time.Time) (string, error) {
 	var why error
 	select {

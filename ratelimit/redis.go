@@ -17,8 +17,8 @@ import (
 // RedisOptions say where Redis is, and how the limiter uses it.
 type RedisOptions struct {
 	redisconn.Options
-	// Clock is time.Now but for tests. It serves while Redis is away; the shared
-	// budgets go by the clock of Redis.
+	// Clock is time.Now except in tests. It is used while Redis is away; the shared
+	// budgets follow the clock of Redis.
 	Clock func() time.Time
 	// Random makes the ids of requests; nil is the system's.
 	Random io.Reader
@@ -38,7 +38,7 @@ type testHooks struct {
 	extraTTL time.Duration
 }
 
-// wait is how long Redis has for something that it usually has so long for.
+// wait scales a usual time bound by Wait.
 func (o *RedisOptions) wait(usual time.Duration) time.Duration {
 	if o.Wait <= 0 {
 		return usual
@@ -58,26 +58,25 @@ func (o *RedisOptions) wait(usual time.Duration) time.Duration {
 // token that another call takes and hands back; a token that cannot be given
 // back is lost, and comes back with the rate.
 //
-// A request is sent at most once. A slot is a lease that is renewed while the
-// call runs and ends by itself when the gateway dies. What is kept in Redis
-// expires when it says nothing any more. Unlike Local, Redis has no bound on
-// the number of names.
+// A request is sent at most once. A slot is a lease that is renewed while the call
+// runs and ends by itself when the gateway dies. A key in Redis expires when its
+// bucket is full. Unlike Local, Redis has no bound on the number of names.
 //
 // # While Redis is away
 //
-// It is away from the first request that fails, is answered oddly, or takes
-// longer than 150 ms, until it has been found in order again; it is looked for
-// at least each second. While nobody asks, it is asked each second whether it is
-// there, and is away when it misses that twice. Meanwhile nobody waits for it. Limits.OnStoreLoss says
-// what happens: every call is limiter_unavailable, or each replica grants its
-// share, limit / Replicas, from buckets that begin empty, and from slots that
-// round down (none, if there are more replicas than slots). Afterwards the
-// shared budgets are debited with what was granted, so that rate and burst hold
-// across the loss. Where another instance answers than before, which may hold
-// an old state or none, all budgets begin empty.
+// Redis counts as away from the first request that fails, gets a foreign reply, or
+// takes longer than 150 ms, until a new connection passes all checks; one is tried at
+// least each second. While no call comes, Redis is pinged each second, and counts as
+// away after two misses. Meanwhile no call waits for it. Limits.OnStoreLoss says what
+// happens: every call is limiter_unavailable, or each replica grants its share,
+// limit / Replicas, from buckets that begin empty, and from slots that round down
+// (none, if there are more replicas than slots). Afterwards the shared budgets are
+// debited with what was granted, so that rate and burst hold across the loss. If
+// another instance answers than before, which may hold an old state or none, all
+// budgets begin empty.
 //
-// A budget that Redis holds in a form that is not ours is limiter_unavailable,
-// for the calls that need it.
+// A budget that Redis holds in a foreign form makes the calls that need it
+// limiter_unavailable.
 type Redis struct {
 	options RedisOptions
 	prefix  string
@@ -89,7 +88,7 @@ type Redis struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	nodes   map[string]nodeState // only for the goroutine that tends
+	nodes   map[string]nodeState // used by connect alone
 
 	mu       sync.Mutex                     // guards changes of phase too
 	inFlight map[string]map[string]struct{} // ids of calls in flight, by agent
@@ -98,18 +97,18 @@ type Redis struct {
 
 var _ Limiter = (*Redis)(nil)
 
-// connState is where calls are judged: a link, or, while Redis is away, a Local.
+// connState is who decides calls: Redis by a conn or, while it is away, a Local.
 type connState struct {
 	conn  *conn
 	local *Local
 	cause error // why Redis is away
 }
 
-// NewRedis returns a limiter that is connected, or that looks for Redis if it
-// is away, of which the warnings then tell. Warnings are for the operator.
-// An error means that the options, or what Redis says of itself, are not fit:
-// a version before 6.0, or a maxmemory-policy other than noeviction. No text
-// holds a secret. Close ends the limiter.
+// NewRedis returns a limiter that is connected or, if Redis is away, tries to connect
+// and says so in the warnings. Warnings are for the operator. An error means that the
+// options are wrong or that Redis is unfit: a version before 6.0, or a
+// maxmemory-policy other than noeviction. No text holds a secret. Close ends the
+// limiter.
 func NewRedis(ctx context.Context, options RedisOptions) (r *Redis, warnings []string, err error) {
 	return newRedis(ctx, options, testHooks{lease: leaseTime})
 }
@@ -154,15 +153,15 @@ func (o *RedisOptions) validate() error {
 	return o.Options.Validate()
 }
 
-// Shared tells whether the budgets are counted in Redis now; if not, cause is
-// why, for the operator.
+// Shared reports whether the budgets are counted in Redis now; if not, cause tells the
+// operator why.
 func (r *Redis) Shared() (shared bool, cause error) {
 	p := r.state.Load()
 	return p.conn != nil, p.cause
 }
 
-// Close ends the limiter: its questions are refused from then on, and leases
-// that are still held end by themselves.
+// Close ends the limiter: every call is refused from then on, and leases in Redis end
+// by themselves.
 func (r *Redis) Close() error {
 	r.cancel()
 	r.group.Wait()
@@ -190,7 +189,7 @@ func (r *Redis) validate(ctx context.Context, limits *Limits) error {
 	return ctx.Err()
 }
 
-// Take is Limiter's.
+// Take implements Limiter.
 func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
 	if err := r.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
@@ -217,7 +216,7 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 	return Lease{}, unavailable(errDisagree)
 }
 
-// Caller is Limiter's.
+// Caller implements Limiter.
 func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
 	if err := r.validate(ctx, limits); err != nil {
 		return unavailable(err)
@@ -245,14 +244,14 @@ func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error
 	return unavailable(errDisagree)
 }
 
-// decide asks Redis, or the Local that stands in for it.
+// decide asks Redis or, while it is away, the fallback.
 func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, verdict, error) {
 	if d.count == 0 && d.slots == nil {
 		return Lease{}, verdict{outcome: taken}, nil
 	}
 	id := r.nextID()
-	// Between the question and the answer Redis may go, or come back. It is
-	// asked once: what was asked may have been counted.
+	// Redis may be lost or come back meanwhile. It is asked once, since a request
+	// that failed may have been counted.
 	var asked error
 	for range 3 {
 		p := r.state.Load()
@@ -290,5 +289,5 @@ func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, 
 			return r.lease(p, v, d, id), v, nil
 		}
 	}
-	return Lease{}, verdict{}, errors.New("Redis comes and goes")
+	return Lease{}, verdict{}, errors.New("the connection to Redis changed three times during one call")
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// slotRetryMS is the hint to wait for a slot. When a call in flight ends is not
-// known; a second keeps a caller from spinning, is short beside the tool
-// calls that it waits for, and is the least that Retry-After can say.
+// slotRetryMS is the hint how long to wait for a slot. When a call in flight will end
+// is unknown; a second keeps a caller from spinning, is short beside a tool call, and
+// is the least that Retry-After can say.
 const slotRetryMS = 1000
 
-// The messages say how long to wait and nothing about whose budget it is:
-// budgets of tools and projects are spent by others too. The cause says it to
-// the operator.
+// The messages say how long to wait and nothing about whose budget it is: budgets of
+// tools and projects are spent by others too. The cause tells the operator.
 
 func rateLimited(ms int64, by *charge) error {
 	e := refusal.New(refusal.RateLimited, fmt.Sprintf("Too many calls for the moment: wait %d ms, then send the same call again.", ms))
@@ -37,7 +36,7 @@ func unavailable(cause error) error {
 	return refusal.New(refusal.LimiterUnavailable, "The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
 }
 
-// cause names the budget, or the want of room for it, by its key.
+// cause names the budget that is spent, or has no room, by its key.
 func (a *charge) cause() error {
 	if a.tableFull {
 		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.path())

@@ -19,19 +19,18 @@ func newScript(body string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// unitsPerMicrosecond is the rate in units a microsecond. A bucket counts in units, of which
-// 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
-// brings 3600 N units each microsecond, N/m 60 N and N/h N. So every figure is
-// a whole number, and up to the highest burst below 2^53, to which the numbers
-// of Lua are exact.
+// unitsPerMicrosecond is the rate in units a microsecond. A bucket counts in units, of
+// which 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
+// brings 3600 N units each microsecond, N/m 60 N and N/h N. So every number is whole
+// and, up to the highest burst, below 2^53, up to which the numbers of Lua are exact.
 func (r Rate) unitsPerMicrosecond() int64 { return r.count * int64(time.Hour/r.per) }
 
-// A bucket is a string, "at level speed burst": the microsecond that it was
-// last counted at, the units it held then, and the figures it had. It expires
-// when it is full again, since a full bucket is as good as none. Where figures
-// have changed, a fifth number is the microsecond that it would have been full
-// at by those before, and it stays until then: else whoever still has those
-// would find none, and take it for full.
+// A bucket is a string, "at level speed burst": the microsecond of its last update,
+// the units that it held then, and its budget. It expires when it is full again, since
+// a full bucket equals a missing one. After the budget has changed, a fifth number is
+// the microsecond at which it would have been full by the old budget, and it is kept
+// until then: else a gateway with the old budget would find no bucket and take it for
+// full.
 //
 // ARGV[1] is the time in microseconds where it is not to be Redis' own, [2]
 // when all buckets were empty ("": never), and [3] how many milliseconds they
@@ -97,9 +96,9 @@ end
 // begins with the id, so that one that belongs to another request is known:
 // "ID taken", "ID crowded" or "ID spent MS N", N the bucket that takes longest.
 //
-// Figures that changed are written even where the answer is no, since until
-// now the old ones counted. What is written first is such that Redis refuses it
-// when it is out of memory: after a first write it would refuse nothing more.
+// A changed budget is written even if the call is refused, since until now the old
+// one counted. The first write is one that Redis refuses when it is out of memory:
+// after a first write it would refuse no other.
 var takeScript = newScript(`
 local id, slots = ARGV[4], tonumber(ARGV[5])
 local n = (#ARGV - 6) / 2
@@ -134,9 +133,9 @@ end
 return id .. ' taken'
 `)
 
-// refundScript returns what one take got and its call could not use. KEYS
-// are as in takeScript; ARGV[4] is the id, [5] the number of buckets. A bucket
-// that is gone is full: there is nothing to give back.
+// refundScript gives back what takeScript granted and the call cannot use. KEYS are as
+// in takeScript; ARGV[4] is the id, [5] the number of buckets. A bucket that is gone
+// is full: it needs no refund.
 var refundScript = newScript(`
 local n = tonumber(ARGV[5])
 for i = 1, n do
@@ -164,9 +163,9 @@ write(KEYS[1], at, max(0, level - tonumber(ARGV[7]) * unit), speed, burst, figur
 return ARGV[4] .. ' debited'
 `)
 
-// renewScript leases slots on. KEYS[1] are an agent's slots; ARGV[4] is the id
-// of the request, [5] the length of the lease in microseconds, and the rest the
-// ids of the calls. A slot that Redis had lost is leased anew: the call runs.
+// renewScript renews leases. KEYS[1] are an agent's slots; ARGV[4] is the id of the
+// request, [5] the length of the lease in microseconds, and the rest the ids of the
+// calls. A slot that Redis has lost is leased again, since its call runs.
 var renewScript = newScript(`
 local lease = tonumber(ARGV[5])
 local till = format('%.0f', now + lease)
@@ -179,8 +178,8 @@ var scripts = []*script{takeScript, refundScript, debitScript, renewScript}
 
 var errForeignReply = errors.New("the reply is not one to this request")
 
-// parseReply reads what takeScript returned; by counts from 1, among so many
-// buckets. Whatever is not exactly an answer to this request is an error.
+// parseReply reads the reply of takeScript; by counts from 1, up to buckets. Anything
+// that is not exactly a reply to this request is an error.
 func parseReply(reply, id string, buckets int) (out outcome, ms int64, by int, err error) {
 	rest, ok := strings.CutPrefix(reply, id+" ")
 	if !ok {
@@ -205,8 +204,8 @@ func parseReply(reply, id string, buckets int) (out outcome, ms int64, by int, e
 	return exhausted, ms, by, nil
 }
 
-// bucketKey is the key of a bucket. What belongs to one agent shares a hash tag,
-// so that on a cluster it lies on one node.
+// bucketKey is the key of a bucket. All keys of one agent share a hash tag, so that
+// they are on one node of a cluster.
 func bucketKey(prefix string, k kind, n name) (tag, key string) {
 	switch k {
 	case agents:
@@ -228,9 +227,8 @@ func bucketKey(prefix string, k kind, n name) (tag, key string) {
 
 func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(agent) + "}:slots" }
 
-// keyPart writes a name within a key. Names that are long, or hold a byte that
-// has a meaning in a key, stand there as their digest, which is too long to be
-// a name itself.
+// keyPart writes a name within a key. A name that is long, or holds a byte with a
+// meaning in keys, is replaced by its digest, which is too long to be a name itself.
 func keyPart(s string) string {
 	if len(s) > 64 {
 		return digest(s)

@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// maxBuckets is how many buckets of one kind are remembered: about 7 MiB of them
-// with the longest names.
+// maxBuckets is how many buckets of one kind are kept: about 7 MiB with the longest
+// names.
 const maxBuckets = 1 << 14
 
-// table holds the buckets of one kind, bounded. Only a bucket that is full
-// again is ever forgotten, since that changes nothing for anybody. Where none
-// is, there is no room for a name that may be made up: it must wait until one
-// is full.
+// table holds the buckets of one kind, bounded. Only a bucket that is full again is
+// evicted, since a new one would be the same. If none is full, a name that may be
+// invented must wait until one is.
 type table struct {
 	byName map[name]*bucket
 	byFull byFull
 }
 
-// find returns the bucket that is asked for, with the figures of the ask, made
-// where there was none; nil where there is no room. One that is made is full,
-// or, if empty is not nil, was empty then.
+// find returns the bucket of a charge, with its budget, and makes it if there is none;
+// nil if there is no room. A new bucket is full or, if empty is not nil, was empty then.
 func (t *table) find(a *charge, now instant, capacity int, empty *time.Time) *bucket {
 	if found, ok := t.byName[a.name]; ok {
 		if found.budget != a.budget {
@@ -62,8 +60,8 @@ func (t *table) take(b *bucket, now instant) bool {
 	return ok
 }
 
-// waitForRoom is the smallest number of milliseconds after which a table that is
-// full of busy buckets has room for a new name.
+// waitForRoom is the smallest number of milliseconds after which a full table has room
+// for a new name.
 func (t *table) waitForRoom(raw time.Time, now instant) int64 {
 	return ceilMillis(now.at.Sub(raw), time.Duration(t.byFull[0].full-now.ns))
 }

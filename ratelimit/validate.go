@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// FieldError is one fault in limits.
+// FieldError is one error in limits.
 type FieldError struct {
 	Path    []string // keys from the root, as in agents, Analyst, tools, web.search, rate
 	Message string   // what was found and what was expected
@@ -16,9 +16,9 @@ type FieldError struct {
 // Error is the path and the message.
 func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
 
-// Validate returns every fault, in the order of the keys in Limits, names
-// sorted; none means that the limits can be used. Whether the agents, tools
-// and projects exist is for others to say.
+// Validate returns every error, in the order of the keys in Limits, names sorted; none
+// means that the limits can be used. It does not check whether the agents, tools and
+// projects exist.
 func (l *Limits) Validate() []FieldError {
 	var v validation
 	if l == nil {
@@ -51,7 +51,7 @@ func (l *Limits) Validate() []FieldError {
 	return v.errors
 }
 
-// validation gathers faults.
+// validation collects errors.
 type validation struct{ errors []FieldError }
 
 func (v *validation) add(message string, path ...string) {
@@ -91,16 +91,16 @@ func (v *validation) count(n int, path ...string) {
 	}
 }
 
-// appendKey returns a path of its own: paths of siblings must not share memory.
+// appendKey returns a copy of path with key: paths of siblings must not share memory.
 func appendKey(path []string, key string) []string { return append(slices.Clip(path), key) }
 
-// valid is what a bucket needs. Validate says more, and once; this guards
-// each call against limits that nobody validated.
+// valid reports whether a bucket can be made. Validate checks more, once; this guards
+// each call against limits that were not validated.
 func (b Budget) valid() bool {
 	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= maxCount
 }
 
-// problem says what was expected of a project's name, or "".
+// problem says what was expected instead of the project's name; "" if it is valid.
 func (p Project) problem() string {
 	if p.Workspace == "" || p.Name == "" || strings.Contains(p.Workspace, "/") || strings.Contains(p.Name, "/") {
 		return "workspace/project"
