@@ -27,7 +27,7 @@ const (
 // genesis stands for the hash before the first record.
 var genesis = strings.Repeat("0", hexLen)
 
-// link is a place in the chain: the record that was checked or written last.
+// link identifies a record in the chain: the last one that was read or written.
 type link struct {
 	seq  uint64
 	hash string
@@ -47,9 +47,9 @@ func (l link) seal(dst, body []byte) ([]byte, link) {
 	return append(append(dst, lineSuffix...), '\n'), next
 }
 
-// parseLine checks a line (without its line end) by itself: its form, and its own
-// hash. It returns the line's place and the hash that it names as the one
-// before. The error is a sentence for the operator and quotes nothing.
+// parseLine checks a line (without its line end) by itself: its form and its own hash.
+// It returns the line's link and the hash of the record before. The error is a clause
+// for the operator and quotes nothing.
 func parseLine(line []byte) (at link, prev string, err error) {
 	rest, ok := bytes.CutPrefix(line, []byte(seqPrefix))
 	digits, _, found := bytes.Cut(rest, []byte(","))

@@ -12,17 +12,17 @@ import (
 
 const (
 	checkpointsName = "heads.jsonl"
-	// signingContext is signed before the line, so that no signature of a head can
-	// stand for anything else that the key ever signs.
+	// signingContext is signed before the line, so that no signature of a checkpoint
+	// is valid for anything else that the key ever signs.
 	signingContext     = "callgate audit head\n"
 	signaturePrefix    = `,"signature":"`
 	signatureLen       = (ed25519.SignatureSize + 2) / 3 * 4
 	signatureSuffixLen = len(signaturePrefix) + signatureLen + len(lineSuffix)
-	// maxCheckpointLine bounds a line of heads.
+	// maxCheckpointLine bounds a line of checkpoints.
 	maxCheckpointLine = 1 << 10
 )
 
-// checkpoint says of one record of a chain which hash it has.
+// checkpoint states the hash of one record of a chain.
 type checkpoint struct {
 	Number uint64    `json:"head"`  // from 1, one more each line
 	Chain  string    `json:"chain"` // drawn at random with head 1, the same in all that follow
@@ -72,8 +72,8 @@ func parseCheckpoint(line []byte) (h checkpoint, signed, signature []byte, err e
 	return h, signed, signature, nil
 }
 
-// verifyCheckpoint is parseCheckpoint that also checks the signature, by the key that the
-// head names.
+// verifyCheckpoint is parseCheckpoint that also checks the signature, with the key
+// that the checkpoint names.
 func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoint, error) {
 	h, signed, signature, err := parseCheckpoint(line)
 	if err != nil {
@@ -81,7 +81,7 @@ func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoin
 	}
 	key, known := keys[h.Key]
 	if !known {
-		return h, errors.New("is signed with another key than those that are believed")
+		return h, errors.New("is signed with another key than those that are trusted")
 	}
 	if !ed25519.Verify(key, append([]byte(signingContext), signed...), signature) {
 		return h, errors.New("was altered: it does not have its signature")
@@ -89,7 +89,7 @@ func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoin
 	return h, nil
 }
 
-// follows checks that h stands behind the head before it in their file.
+// follows checks that h is the checkpoint after before.
 func (h checkpoint) follows(before checkpoint) error {
 	switch {
 	case h.Number != before.Number+1:

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// checkpointReader reads a file of heads along with the chain that they sign, one at
-// a time, so that there may be any number. It reads what was there when it was
-// opened: the records that these sign were durable before. A nil reader has no
-// heads and finds no fault.
+// checkpointReader reads a file of checkpoints along with the chain that they sign, one
+// at a time, so that there may be any number. It reads those that were there when it
+// was opened: the records that these sign were durable before. A nil reader has no
+// checkpoints and finds no error.
 type checkpointReader struct {
 	name string
 	file *os.File
@@ -23,11 +23,11 @@ type checkpointReader struct {
 	next checkpoint // of what is to come
 	done bool       // nothing is
 
-	verified  uint64 // heads that were compared, and hold
+	verified  uint64 // checkpoints that were compared and are intact
 	signedSeq uint64 // seq of the last of them
 }
 
-// openCheckpoints reads the first head, which must be there.
+// openCheckpoints opens the file and reads the first checkpoint, which must be there.
 func openCheckpoints(name string, keys []ed25519.PublicKey) (*checkpointReader, error) {
 	f, err := openRead(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -56,7 +56,7 @@ func openCheckpoints(name string, keys []ed25519.PublicKey) (*checkpointReader, 
 	return r, nil
 }
 
-// advance reads the next head. An incomplete line at the end is none.
+// advance reads the next checkpoint. An incomplete line at the end is ignored.
 func (r *checkpointReader) advance() error {
 	r.line++
 	line, err := r.in.ReadSlice('\n')
@@ -78,8 +78,9 @@ func (r *checkpointReader) advance() error {
 	return nil
 }
 
-// skipTo passes the heads before a chain that begins behind from. One of them
-// must sign from itself; the first head does so for a chain that begins with seq 1.
+// skipTo accepts the checkpoints before a chain that begins behind from. One of them
+// must sign from itself; the first checkpoint does so for a chain that begins with
+// seq 1.
 func (r *checkpointReader) skipTo(from link, first string) error {
 	for !r.done && r.next.Seq < from.seq {
 		if err := r.accept(); err != nil {
@@ -98,19 +99,19 @@ func (r *checkpointReader) accept() error {
 	return r.advance()
 }
 
-// compare checks a record against its head, where it has one.
+// compare checks a record against its checkpoint, if it has one.
 func (r *checkpointReader) compare(at link) error {
 	if r == nil || r.done || r.next.Seq > at.seq {
 		return nil
 	}
 	if r.next.link() != at {
-		return corruption(fmt.Sprintf("is not the one that %s:%d signs: it, or one behind seq %d, was written anew", filepath.Base(r.name), r.line, r.signedSeq))
+		return corruption(fmt.Sprintf("is not the one that %s:%d signs: it, or one behind seq %d, was rewritten", filepath.Base(r.name), r.line, r.signedSeq))
 	}
 	return r.accept()
 }
 
-// checkExhausted checks that no head signs a record behind the last, which line of
-// name would follow.
+// checkExhausted checks that no checkpoint signs a record behind the last, which would
+// be at line of name.
 func (r *checkpointReader) checkExhausted(name string, line int64, last uint64) error {
 	if r == nil || r.done {
 		return nil

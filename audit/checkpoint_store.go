@@ -14,9 +14,9 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 )
 
-// checkpointStore is the file of heads, open for one more. What stands in it is kept
-// by the same rules as the log: cut back to the last confirmed head after a
-// failure, and never repaired where another has changed it.
+// checkpointStore is the file of checkpoints, open for the next one. It follows the
+// same rules as the log: truncated to the last confirmed checkpoint after a failure,
+// and never repaired if another process has changed it.
 type checkpointStore struct {
 	path string
 	key  ed25519.PrivateKey
@@ -29,9 +29,9 @@ type checkpointStore struct {
 	end       int64 // of that line
 }
 
-// resume finds the last head, and cuts off an incomplete line behind it. Where
-// there is none it writes the first, which only an empty log may have: signing
-// records whose heads were removed would vouch for whatever was put there.
+// resume finds the last checkpoint, and truncates an incomplete line behind it. If
+// there is none it writes the first, which only an empty log may have: to sign records
+// whose checkpoints were removed would be to vouch for whatever was put there.
 func (f *checkpointStore) resume(log link) error {
 	opened, err := f.open(f.path, writeFlags|os.O_CREATE)
 	if err != nil {
@@ -65,7 +65,8 @@ func (f *checkpointStore) resume(log link) error {
 	return f.truncate()
 }
 
-// parseLast reads the last line. One that an earlier key signed is Check's to verify.
+// parseLast reads the last line. A line that an earlier key signed is Verifier's to
+// verify.
 func (f *checkpointStore) parseLast() (checkpoint, error) {
 	line := f.line[:len(f.line)-1]
 	h, _, _, err := parseCheckpoint(line)
@@ -95,7 +96,7 @@ func (f *checkpointStore) create(log link) error {
 	return f.append(link{hash: genesis})
 }
 
-// append brings a head for each link to disk. After an error none of them counts.
+// append writes a checkpoint for each link to disk. After an error none of them counts.
 func (f *checkpointStore) append(links ...link) error {
 	if f.file == nil {
 		if err := f.reopen(); err != nil {
@@ -106,7 +107,7 @@ func (f *checkpointStore) append(links ...link) error {
 	if err != nil {
 		broken := f.file
 		f.file = nil
-		// What Close says of a file in doubt adds nothing to the doubt.
+		// The file is in doubt already: an error of Close adds nothing.
 		_ = safe.Do(broken.Close)
 	}
 	return err
@@ -148,8 +149,8 @@ func (f *checkpointStore) checkSize(size int64) error {
 	return err
 }
 
-// reopen opens the file anew, reads the last confirmed head back, and cuts off
-// what stands behind it.
+// reopen opens the file again, reads the last confirmed checkpoint back, and truncates
+// the rest.
 func (f *checkpointStore) reopen() error {
 	return safe.Do(func() error {
 		fresh, err := f.open(f.path, writeFlags)
@@ -177,7 +178,7 @@ func (f *checkpointStore) readBack() error {
 	return f.truncate()
 }
 
-// truncate ends the file at the last confirmed head, durably.
+// truncate ends the file at the last confirmed checkpoint, durably.
 func (f *checkpointStore) truncate() error {
 	if err := f.file.Truncate(f.end); err != nil {
 		return err

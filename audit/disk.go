@@ -45,8 +45,8 @@ func openDisk(path string, flags int) (*disk, error) {
 	return &disk{File: f, path: path}, nil
 }
 
-// Size returns the size of the file, once its path still leads to it: what is
-// written to a file that was moved or removed is lost to every reader.
+// Size returns the size of the file. It fails if the path names another file now: what
+// is written to a file that was moved or removed is lost to every reader.
 func (d *disk) Size() (int64, error) {
 	named, err := os.Lstat(d.path)
 	if err != nil {

@@ -17,9 +17,9 @@ const (
 	filePattern = "audit*.jsonl"
 )
 
-// Files returns the files of the log in dir, oldest first, as Verify and Read
-// take them: in the order of their first records, those without one last. A
-// file that does not begin with a record is a *Broken.
+// Files returns the files of the log in dir, oldest first, as Verify and Read take
+// them: in the order of their first records, those without one last. A file that does
+// not begin with a record is a *CorruptionError.
 func Files(dir string) ([]string, error) {
 	for range maxListTries {
 		names, err := filesOf(dir)
@@ -30,8 +30,8 @@ func Files(dir string) ([]string, error) {
 	return filesOf(dir)
 }
 
-// maxListTries is how often a file may be gone that was just listed: a log that
-// is written meanwhile moves one aside now and then.
+// maxListTries is how often a file may be gone that was just listed: a log that is
+// written meanwhile rotates its files.
 const maxListTries = 3
 
 func filesOf(dir string) ([]string, error) {
@@ -82,7 +82,7 @@ func firstSeq(name string) (uint64, error) {
 var errEmpty = errors.New("has no record")
 
 // linkBeforeFirst returns the link that the first record of a file follows, or
-// errEmpty. A file that does not begin with a record is a *Broken.
+// errEmpty. A file that does not begin with a record is a *CorruptionError.
 func linkBeforeFirst(name string, from io.Reader) (link, error) {
 	before, found := link{}, errors.New("one is enough")
 	_, line, err := eachLine(from, func(line []byte, _ int64) error {
@@ -102,8 +102,8 @@ func linkBeforeFirst(name string, from io.Reader) (link, error) {
 	return link{}, errEmpty
 }
 
-// newestLink returns the last link among the files of the log in dir other than
-// the one that is written: a log whose file was moved aside goes on from there.
+// newestLink returns the last link among the rotated files of the log in dir: a new
+// file continues from there.
 func newestLink(dir string) (link, error) {
 	at := link{hash: genesis}
 	names, err := logNames(dir)

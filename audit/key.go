@@ -15,8 +15,8 @@ const (
 	publicBlock  = "PUBLIC KEY"
 )
 
-// NewKey makes a key that heads are signed with, as PEM: the private key in
-// PKCS #8, and the public key by which they are verified.
+// NewKey makes a key pair for checkpoints, as PEM: the private key, in PKCS #8, signs
+// them, and the public key verifies them.
 func NewKey() (private, public []byte, err error) {
 	pub, priv, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func blank(text []byte) bool {
 	return true
 }
 
-// KeyID names a public key in heads: the first 16 hex digits of its SHA-256.
+// KeyID names a public key in checkpoints: the first 16 hex digits of its SHA-256.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])

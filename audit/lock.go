@@ -15,18 +15,18 @@ const (
 	// lockSize is the fixed length of the lock file: it is written over in
 	// place, so that a full disk does not keep a process from starting.
 	lockSize = 512
-	// lockPollInterval is how often a folder is looked at that is waited for.
+	// lockPollInterval is how often AwaitUnlock reads the lock.
 	lockPollInterval = 20 * time.Millisecond
 )
 
-// LockedError says that another process has the folder. PID is 0 where the holder
-// has not yet written its name.
+// LockedError says that another process has the folder. PID is 0 if that process has
+// not written its name yet.
 type LockedError struct {
 	Dir     string
 	PID     int
 	Host    string
 	Started time.Time
-	// ShuttingDown says that the holder has begun to end; see Leave.
+	// ShuttingDown says that the holder has begun to end; see AnnounceShutdown.
 	ShuttingDown bool
 }
 
@@ -47,9 +47,8 @@ type holder struct {
 	Ending  bool      `json:"ending,omitempty"`
 }
 
-// takeLock locks dir for this process until release, or until the process ends
-// in any way. The file stays: removing it would let two processes each lock
-// their own.
+// takeLock locks dir for this process until the file is closed or the process ends in
+// any way. The file stays: removing it would let two processes each lock their own.
 func takeLock(dir string, now time.Time) (*disk, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := openDisk(path, os.O_RDWR|os.O_CREATE)
@@ -82,8 +81,8 @@ func readHolder(dir string, f *disk) *LockedError {
 	return held
 }
 
-// AnnounceShutdown says in the lock that this process is ending, to those that would wait for
-// the folder. It has the folder, and serves, until it is closed.
+// AnnounceShutdown writes into the lock that this process is ending, for processes that
+// wait for the folder. The log stays open until Close.
 func (l *Log) AnnounceShutdown() error {
 	if l == nil || l.lock == nil {
 		return nil
@@ -91,9 +90,9 @@ func (l *Log) AnnounceShutdown() error {
 	return writeHolder(l.lock, l.started, true)
 }
 
-// AwaitUnlock waits while a process that says that it is ending has a folder, and returns
-// nil once the folder is free. Where ctx ends before, or a process has it that does
-// not say so, it returns a *Held.
+// AwaitUnlock waits while the folder is locked by a process that has announced its
+// shutdown, and returns nil once it is free. If ctx ends first, or the holder has not
+// announced its shutdown, it returns a *LockedError.
 func AwaitUnlock(ctx context.Context, dir string) error {
 	for {
 		held, err := readLock(dir)
@@ -111,13 +110,13 @@ func AwaitUnlock(ctx context.Context, dir string) error {
 	}
 }
 
-// readLock tells who has a folder; nil is nobody.
+// readLock returns who has the folder; nil if nobody has.
 func readLock(dir string) (*LockedError, error) {
 	f, err := openDisk(filepath.Join(dir, lockName), os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // and with it a lock that was only tried
+	defer f.Close() // which also ends a lock that was taken to see whether it is free
 	held, err := flock(f.File)
 	if err != nil || !held {
 		return nil, err

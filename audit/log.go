@@ -5,9 +5,9 @@
 //
 // The folder data_dir belongs to one process at a time: the file lock in it
 // is locked while the process lives, and names it. The log is audit.jsonl
-// there. Files that were moved aside, by the log itself or by hand, keep a name
-// that matches audit*.jsonl; a new audit.jsonl goes on from the newest of them,
-// and Verify takes them all, oldest first.
+// there. Files that were rotated, by the log itself or by hand, keep a name that
+// matches audit*.jsonl; a new audit.jsonl continues the newest of them, and Verify
+// takes them all, oldest first.
 //
 //	log    = *line
 //	line   = `{"seq":` seq `,` members `,"prev":"` hash `","hash":"` hash `"}` LF
@@ -22,31 +22,32 @@
 // # What is promised
 //
 // A nil error of Append says that the record is written and synced, at its
-// place in the chain. Any other answer is a refusal, and the record is taken
-// off the file again: after a failed, short or late write the file is cut
-// back to the last confirmed record before anything else is written. So seq
-// has no gap, the chain has no fork, and a record whose Append was refused can
-// be appended again without standing there twice.
+// place in the chain. After any other result the record is removed from the file
+// again: after a failed, short or late write the file is truncated to the last
+// confirmed record before anything else is written. So seq has no gap, the chain has
+// no fork, and a record whose Append was refused can be appended again without being
+// there twice.
 //
 // One case remains. If the process dies, or the disk goes on failing until it
 // ends, between the moment a record's bytes reach the disk and the moment they
-// are confirmed or cut, a record of which nobody was told can stay. Such a
-// decision was never acted on. It looks like one whose act was lost, and is to
-// be treated as that: outcome unknown. An incomplete line is never confirmed,
-// and Open cuts it off; its bytes are not kept, as they are nobody's record.
+// are confirmed or truncated, a record whose Append was refused can stay. Such a
+// decision was never executed. It looks like one whose execution was lost, so treat
+// it as that: outcome unknown. An incomplete line is never confirmed; Open truncates
+// it.
 //
-// A failed sync is never asked again on the same descriptor, since the kernel
-// may have dropped the pages. The file is opened anew, the last confirmed
-// record is read back, the rest is cut, and the cut is synced. While that
-// fails, every Append is refused; it is tried again with a growing pause, so
-// service resumes by itself. A file that was changed, moved or removed by
-// another is not repaired: every Append is refused until it is as it was.
+// A failed sync is never repeated on the same descriptor, since the kernel may have
+// dropped the pages. The file is opened again, the last confirmed record is read
+// back, the rest is truncated, and that is synced. While that fails, every Append is
+// refused; it is tried again with growing pauses, so service resumes by itself. A file
+// that another process changed, moved or removed is not repaired: every Append is
+// refused until it is as it was.
 //
-// # Heads
+// # Checkpoints
 //
 // A chain shows every change but two: that its end is missing, and that all
-// from some record on was written anew. With a key, the log therefore signs
-// heads, in a file of their own beside it: "seq N of this chain has this hash".
+// from some record on was rewritten. With a key, the log therefore signs
+// checkpoints, called heads on disk, in a file beside it: "seq N of this chain has
+// this hash".
 //
 //	heads  = *head                      ; heads.jsonl
 //	head   = signed `,"signature":"` base64 `"}` LF
@@ -54,14 +55,14 @@
 //
 // The signature is Ed25519 over "callgate audit head", LF and signed. Head 1
 // stands for the empty log, n grows by one and seq by at least one a line. A
-// head follows within 1,024 records or five seconds, at the end of each file,
+// checkpoint follows within 1,024 records or five seconds, at the end of each file,
 // and on closing; no record waits for one, and none claims a record that is not
-// durable. While heads cannot be written the log goes on for 30 seconds, and
-// then refuses every record. Open refuses a log that does not bear out its last
-// head, and one that has records and no heads: to sign it would be to vouch for
-// whatever was put there. What is behind the last head is the gap, and so is
-// all behind an earlier one, if the heads after it are cut off too: Check takes
-// a copy of the heads that was kept elsewhere.
+// durable. While checkpoints cannot be written the log goes on for 30 seconds, and
+// then refuses every record. Open refuses a log that does not confirm its last
+// checkpoint, and a log that has records and no checkpoints: to sign it would be to
+// vouch for whatever was put there. Records behind the last checkpoint are not
+// protected; nor are those behind an earlier one, if the checkpoints after it are cut
+// off too: Verifier takes a copy of the checkpoints that was kept elsewhere.
 package audit
 
 import (
@@ -84,34 +85,33 @@ const defaultWait = 250 * time.Millisecond
 
 // Options of a log. The zero value is the strict one.
 type Options struct {
-	// Record says how much content is written: what it does not name is left
-	// out, even where a caller hands it over. Empty is Digest.
+	// Record says how much content is written. Other content is left out, even if the
+	// caller passes it. Empty is Digest.
 	Record Content
 	// Wait bounds how long Append and Close wait for the disk; 0 is 250 ms.
 	Wait time.Duration
-	// SignKey signs heads of the chain; nil signs none.
+	// SignKey signs checkpoints of the chain; nil signs none.
 	SignKey ed25519.PrivateKey
-	// RotateBytes is the size from which on a file is moved aside and another is
-	// begun; 0 is never.
+	// RotateBytes is the size at which a file is rotated; 0 is never.
 	RotateBytes int64
-	// OnDegraded is told of what fails and refuses no record yet, once when it begins,
-	// and with a nil error when it is over: Heads cannot be written, or a file
-	// cannot be moved aside. It must not block; nil tells nobody.
+	// OnDegraded, if not nil, is called when a component begins to fail while records
+	// are still accepted, and with a nil error when it works again: checkpoints cannot
+	// be written, or a file cannot be rotated. It must not block.
 	OnDegraded func(Component, error)
-	// Now is the clock of the lock's start time, of heads, and of the pause
+	// Now is the clock of the lock's start time, of checkpoints, and of the pauses
 	// between repairs; nil is time.Now.
 	Now func() time.Time
 
 	open            func(path string, flags int) (file, error)
 	move            func(from, to string) error
 	batch           int    // most records in one write; 0 is batchRecords
-	checkpointEvery uint64 // most records without a head; 0 is checkpointRecords
+	checkpointEvery uint64 // most records without a checkpoint; 0 is checkpointRecords
 }
 
-// Component is what of a log Report tells about.
+// Component is the part of a log that OnDegraded reports.
 type Component string
 
-// The two parts.
+// The two components. Checkpoints are called heads in logs and on disk.
 const (
 	Checkpoints Component = "heads"
 	Rotation    Component = "rotation"
@@ -134,15 +134,15 @@ type Log struct {
 	accepting bool
 
 	writer writer
-	signer *signer // nil where no heads are signed
-	failed error   // why closing was not clean; set before ended is closed
+	signer *signer // nil if no checkpoints are signed
+	failed error   // the error of closing; set before ended is closed
 }
 
 // entry is one record on its way. Its state changes under Log.mu.
 type entry struct {
 	body  []byte
 	state state
-	done  chan error // takes one answer
+	done  chan error // takes one result
 }
 
 type state int
@@ -151,7 +151,7 @@ const (
 	queued    state = iota
 	inFlight        // with the writer
 	answered        // by the writer
-	abandoned       // by its caller, who was told that it was refused
+	abandoned       // by its caller, whose Append was refused
 )
 
 var (
@@ -159,10 +159,10 @@ var (
 	errBlocked = errors.New("the disk did not confirm the record in time")
 )
 
-// Open locks dir, which it creates (mode 0700) where it is missing, and
-// continues the log in it. It cuts off an incomplete last line, and refuses a
-// complete one that does not hold, with a *Broken that names it. A folder in
-// use gives a *Held. What is not a regular file is refused, links included.
+// Open locks dir, which it creates (mode 0700) if it is missing, and continues the
+// log in it. It truncates an incomplete last line, and refuses a complete one that is
+// corrupt with a *CorruptionError. If the folder is in use it returns a *LockedError.
+// It refuses anything but regular files, symbolic links included.
 func Open(dir string, opts Options) (*Log, error) {
 	if !slices.Contains([]Content{"", Digest, Arguments, Completion}, opts.Record) {
 		return nil, fmt.Errorf("audit.record is %q, expected %s, %s or %s", opts.Record, Digest, Arguments, Completion)
@@ -237,18 +237,18 @@ func (l *Log) resume(dir string) error {
 	return nil
 }
 
-// TruncatedBytes returns the length in bytes of the incomplete last line that Open cut
-// off; 0 where there was none.
+// TruncatedBytes returns the length of the incomplete last line that Open truncated; 0
+// if there was none.
 func (l *Log) TruncatedBytes() int64 { return l.truncated }
 
-// Append writes r as the next record and returns nil once it is on disk. Every
-// other answer is a *refusal.Error of the stage log, and the record does not
-// stand in the log: AuditUnavailable where the disk fails or does not confirm
-// in time, or ctx ends before the record is handed to the disk; Internal where
-// r itself cannot be a record. Concurrent calls share one write and one sync.
+// Append writes r as the next record and returns nil once it is on disk. Every other
+// result is a *refusal.Error of the stage log, and the record is not in the log:
+// AuditUnavailable if the disk fails or does not confirm in time, or ctx ends before
+// the record is handed to the disk; Internal if r itself cannot be a record.
+// Concurrent calls share one write and one sync.
 //
-// The refusal's message is written for a decision. Who fails to append an
-// outcome still owes the record, and may append it again.
+// The refusal's message is written for a decision. A caller that fails to append an
+// outcome must append it again.
 func (l *Log) Append(ctx context.Context, r Record) error {
 	if l == nil {
 		return unavailable(errClosed)
@@ -277,8 +277,8 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 		if l.withdraw(e, false) {
 			return unavailable(ctx.Err())
 		}
-		// It is with the disk: taking it back now would cost every other record
-		// of the batch a second write, so a caller that leaves cannot ask for it.
+		// The record is being written. To withdraw it now would cost every other
+		// record of the batch a second write, so the caller waits.
 		select {
 		case err := <-e.done:
 			return err
@@ -291,9 +291,9 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 	return <-e.done
 }
 
-// Close refuses what comes from now on, finishes what is queued, and gives up
-// file and lock. Where the disk blocks it returns an error after the bound;
-// the lock then stays until the write has ended, or the process.
+// Close refuses new records, writes those that are queued, and closes file and lock.
+// If the disk blocks it returns an error after a bounded time; the lock then stays
+// until the write, or the process, has ended.
 func (l *Log) Close() error {
 	if l == nil || l.ended == nil {
 		return nil
@@ -302,8 +302,8 @@ func (l *Log) Close() error {
 	l.accepting = false
 	l.mu.Unlock()
 	l.signal()
-	// Twice: for the batch that is with the disk, and for the one behind it. Once
-	// more for the last head.
+	// Twice: for the batch that is being written, and for the next one. Once more for
+	// the last checkpoint.
 	bound := 2 * l.opts.Wait
 	if l.signer != nil {
 		bound += l.opts.Wait
@@ -324,7 +324,7 @@ func (o Options) reportDegraded(p Component, err error) {
 	}
 }
 
-const notRecorded = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
+const notRecorded = "The decision could not be recorded, so nothing was executed. Retry later; changing the call will not help."
 
 func unavailable(cause error) error {
 	return refusal.New(refusal.AuditUnavailable, notRecorded).WithCause(fmt.Errorf("audit log: %w", cause))
@@ -348,8 +348,8 @@ func (l *Log) enqueue(e *entry) bool {
 	return true
 }
 
-// withdraw makes the caller's refusal of e final and tells whether it did: not
-// where the answer is there, nor, unless late, where the writer has e.
+// withdraw abandons e and reports whether it could: not once there is a result, nor,
+// unless late, once the writer has e.
 func (l *Log) withdraw(e *entry, late bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

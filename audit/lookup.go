@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// confirms checks that the log in dir, which ends at the link end, holds what
-// the last head signs. A log that was cut or written anew below it is not
-// continued: the next head would vouch for what was put there.
+// confirms checks that the log in dir, which ends at the link end, has the record that
+// the last checkpoint signs. A log that was truncated or rewritten before it is not
+// continued: the next checkpoint would vouch for what was put there.
 func confirms(dir, heads string, signed, end link) error {
 	switch {
 	case signed.seq > end.seq:
@@ -57,7 +57,7 @@ func lookup(dir string, seq uint64) (link, string, error) {
 	return at, name, err
 }
 
-// searchFile looks for a record by halving the file: seq grows from line to line.
+// searchFile finds a record by binary search: seq grows from line to line.
 func searchFile(name string, f source, seq uint64) (link, error) {
 	high, err := f.Size()
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Event tells what a record records.
+// Event is the kind of a record.
 type Event string
 
 // A Decision is written before a call is executed or handed over, an Ending
@@ -23,7 +23,7 @@ const (
 	Ending   Event = "outcome"
 )
 
-// Mode tells who runs the call: Callgate (Call) or the application (Enforce).
+// Mode says who executes the call: Callgate (Call) or the application (Enforce).
 // Only records of mode Call are ever recovered after a crash.
 type Mode string
 
@@ -56,8 +56,8 @@ const (
 	HandedOver Outcome = "handed_over"
 )
 
-// Content says how much of a completion is written, in the words of the
-// configuration key audit.record. The zero value is Digest.
+// Content says how much of a completion is written, in the words of the configuration
+// key audit.record. The zero value is Digest.
 type Content string
 
 // Digest writes SHA-256 digests only, Arguments the arguments too, Completion
@@ -116,14 +116,14 @@ type wire struct {
 	Hash          string `json:"hash"`
 }
 
-// unsealed is what encoding leaves around the members that callers own, in
-// place of those that the log owns.
+// unsealedPrefix and unsealedSuffix surround the members that callers own, where the
+// log puts its own.
 const (
 	unsealedPrefix = `{"seq":0,`
 	unsealedSuffix = `,"prev":"","hash":""}` + "\n"
 )
 
-// validate refuses what only a fault in the program can produce.
+// validate refuses records that only a bug can produce.
 func (r *Record) validate() error {
 	switch {
 	case r.Event != Decision && r.Event != Ending:
@@ -178,7 +178,7 @@ func encode(r Record, content Content) ([]byte, error) {
 	return ascii(body), nil
 }
 
-// decode reads a line that checks out.
+// decode reads a line that was verified.
 func decode(line []byte) (Record, error) {
 	var w wire
 	if err := json.Unmarshal(line, &w); err != nil {

@@ -20,9 +20,9 @@ const redacted = `"[redacted]"`
 // asked once a value, outer before inner, never below a value that it named,
 // and must not keep the slice.
 //
-// In doubt more is hidden. A member whose name holds U+FFFD, which may stand
-// for bytes that no schema can name, is secret. Where raw is not one JSON value
-// in UTF-8, or secret is nil or panics, all of it is "[redacted]", with an error.
+// In doubt more is hidden. A member whose name holds U+FFFD, which may replace bytes
+// that no schema can name, is secret. If raw is not one JSON value in UTF-8, or secret
+// is nil or panics, all of it is "[redacted]", with an error.
 func Redact(raw json.RawMessage, secret func(path []string) bool) (out json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,9 +114,9 @@ func (r *redactor) skip(delim json.Delim) error {
 	return nil
 }
 
-// enter goes to the next value of the innermost container, past the name of a
-// member, and tells whether it is to be hidden. At the end of a container it
-// does nothing: the next token closes it.
+// enter goes to the next value of the innermost container, past the name of a member,
+// and reports whether the value is secret. At the end of a container it does nothing:
+// the next token closes it.
 func (r *redactor) enter() (hide bool, err error) {
 	r.path = r.path[:len(r.open)]
 	if len(r.open) == 0 || !r.tokens.More() {

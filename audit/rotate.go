@@ -10,14 +10,14 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 )
 
-// rotatedName is where a file goes whose first record has the seq: in the order
-// of names, before the one that follows it and before the one that is written.
+// rotatedName is the name of a file whose first record has the seq. By name, it sorts
+// before the next file and before the one that is being written.
 const rotatedName = "audit-%020d.jsonl"
 
-// rotate moves a file that has grown enough aside; the next record begins
-// another. A file that cannot be moved grows on: that endangers no record, so
-// none is refused for it, and it is tried again after a pause. Behind the move
-// there is no way back: until the new file stands, every record is refused.
+// rotate renames a file that has reached RotateBytes; the next record begins another.
+// If the file cannot be renamed it grows on: that endangers no record, so none is
+// refused, and rotate tries again after a pause. After the rename there is no way
+// back: until the new file exists, every record is refused.
 func (l *Log) rotate() error {
 	w := &l.writer
 	if l.opts.RotateBytes <= 0 || w.end < l.opts.RotateBytes || l.opts.Now().Before(w.moveAt) {
@@ -28,7 +28,7 @@ func (l *Log) rotate() error {
 		w.moveAt = l.opts.Now().Add(maxPause)
 		if !w.moveFailed {
 			w.moveFailed = true
-			l.opts.reportDegraded(Rotation, fmt.Errorf("%s cannot be moved aside and grows on: %w", l.path, err))
+			l.opts.reportDegraded(Rotation, fmt.Errorf("%s cannot be rotated and grows on: %w", l.path, err))
 		}
 		return nil
 	}
@@ -36,7 +36,7 @@ func (l *Log) rotate() error {
 		w.moveFailed = false
 		l.opts.reportDegraded(Rotation, nil)
 	}
-	// All that was written is synced: closing has nothing to say about it.
+	// Everything is synced: an error of Close does not matter.
 	_ = safe.Do(w.file.Close)
 	w.file = nil
 	w.pauses.Reset()
@@ -47,7 +47,7 @@ func (l *Log) rotate() error {
 	return err
 }
 
-// moveAside renames from to a name that nothing has.
+// moveAside renames from to a name that no file has.
 func moveAside(from, to string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%s is there already", to), err)

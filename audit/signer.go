@@ -11,38 +11,37 @@ import (
 )
 
 const (
-	// checkpointRecords and checkpointInterval are the most records, and the longest time, that
-	// a disk which works leaves without a head.
+	// checkpointRecords and checkpointInterval are the most records, and the longest
+	// time, without a checkpoint while the disk works.
 	checkpointRecords  = 1024
 	checkpointInterval = 5 * time.Second
-	// checkpointGrace is how long records may stay without a head while heads cannot be
-	// written; then every record is refused.
+	// checkpointGrace is how long records are accepted while checkpoints cannot be
+	// written.
 	checkpointGrace = 30 * time.Second
 )
 
-// signer writes heads of the log on a goroutine of its own, so that no record
-// waits for one. It signs nothing but what is durable. A nil signer signs
-// nothing and is never late.
+// signer writes checkpoints on a goroutine of its own, so that no record waits for one.
+// It signs durable records only. A nil signer signs nothing and is never overdue.
 type signer struct {
 	store checkpointStore // the goroutine's, once it runs
 	opts  Options
 
-	wake chan struct{} // holds a token while there is something to see
-	quit chan struct{} // closed to sign what is left and end
+	wake chan struct{} // holds a token while there is something to sign
+	quit chan struct{} // closed to sign the rest and end
 	done chan struct{} // closed when that is over
-	left error         // why something is left; set before done is closed
+	left error         // why records are left unsigned; set before done is closed
 
 	mu      sync.Mutex
 	last    link      // the last durable record
-	pending []link    // what is to have a head at once, oldest first: ends of files
-	signed  uint64    // seq of the last head
-	since   time.Time // since when a durable record has no head; zero where each has one
+	pending []link    // links to sign at once, oldest first: ends of files
+	signed  uint64    // seq of the last checkpoint
+	since   time.Time // since when a durable record is unsigned; zero if none is
 	cause   error     // why the last attempt failed
 }
 
-// newSigner takes up the heads in dir for a log that ends at the link, and
-// whose current file begins behind the link before. Records that the last head
-// leaves are signed at once; one that the log does not bear out is refused.
+// newSigner continues the checkpoints in dir for a log that ends at the link end, and
+// whose current file begins behind the link before. Records behind the last checkpoint
+// are signed at once; a checkpoint that the log does not confirm is refused.
 func newSigner(dir string, opts Options, before, end link) (*signer, error) {
 	s := &signer{
 		store: checkpointStore{path: filepath.Join(dir, checkpointsName), key: opts.SignKey, open: opts.open, now: opts.Now},
@@ -68,7 +67,7 @@ func newSigner(dir string, opts Options, before, end link) (*signer, error) {
 	return s, nil
 }
 
-// durable tells that the log now ends at the link.
+// durable says that the log now ends at the link.
 func (s *signer) durable(at link) {
 	if s == nil {
 		return
@@ -88,8 +87,8 @@ func (s *signer) durable(at link) {
 	}
 }
 
-// signFileEnd asks for a head of the last record of a file, so that those behind
-// it can be verified without the file.
+// signFileEnd requests a checkpoint for the last record of a file, so that later files
+// can be verified without it.
 func (s *signer) signFileEnd(at link) {
 	if s == nil {
 		return
@@ -102,7 +101,7 @@ func (s *signer) signFileEnd(at link) {
 	}
 }
 
-// overdue returns an error where records have been without a head for too long.
+// overdue returns an error if records have been without a checkpoint for too long.
 func (s *signer) overdue() error {
 	if s == nil {
 		return nil
@@ -119,7 +118,7 @@ func (s *signer) overdue() error {
 	return fmt.Errorf("no head could be signed for more than %v: %w", checkpointGrace, cause)
 }
 
-// finish signs what is left and gives the file up.
+// finish signs the rest and closes the file.
 func (s *signer) finish() error {
 	if s == nil {
 		return nil
@@ -176,8 +175,8 @@ func (s *signer) run() {
 	}
 }
 
-// signDue signs what is due, or all there is, and returns after what time
-// something will be due: 0 where nothing is left.
+// signDue signs the links that are due, or all, and returns the time until the next
+// will be due: 0 if none is left.
 func (s *signer) signDue(all bool) (time.Duration, error) {
 	links, began, wait := s.due(all)
 	if len(links) == 0 {
@@ -200,8 +199,8 @@ func (s *signer) signDue(all bool) (time.Duration, error) {
 	return 0, nil
 }
 
-// due returns the links that need a head now. Where none does, wait is the time
-// until one will; 0 is never.
+// due returns the links that need a checkpoint now. If there are none, wait is the
+// time until there will be; 0 is never.
 func (s *signer) due(all bool) (links []link, now time.Time, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// tail is where a file of the log ends.
+// tail is the end of a file of the log.
 type tail struct {
 	link
 	end  int64 // offset behind the last complete line
@@ -19,11 +19,10 @@ type source interface {
 	Size() (int64, error)
 }
 
-// findTail finds where the file ends, with the length of an incomplete line
-// behind that, and checks the lines that one batch can
-// have left there, so that a tail written out of order by a crash is found.
-// Everything before them is Verify's to check. A complete line that does not
-// hold is a *Broken: no crash of this program leaves one on its own.
+// findTail finds the end of the file and the length of an incomplete line behind it. It
+// checks the lines that one batch can have left there, so that a tail written out of
+// order by a crash is found. Verify checks everything before them. A complete line
+// that is corrupt is a *CorruptionError: no crash of this program leaves one.
 func findTail(name string, f source) (t tail, torn int64, err error) {
 	size, err := f.Size()
 	if err != nil {

@@ -8,48 +8,48 @@ import (
 	"slices"
 )
 
-// Verifier verifies the logs of one process or of several, each a chain of its
-// own. The zero value checks what Verify checks.
+// Verifier verifies the logs of one process or of several, each a chain of its own.
+// The zero value checks what Verify checks.
 type Verifier struct {
-	// Keys are those whose heads are believed. With any, each chain must have
-	// heads: all that they sign must be there, and be what was signed. With none,
-	// heads are not looked at.
+	// Keys are the keys whose checkpoints are trusted. With any, each chain must have
+	// checkpoints: every record that they sign must be there, as it was signed. With
+	// none, checkpoints are ignored.
 	Keys []ed25519.PublicKey
-	// CheckpointFile is a file of heads that stands for the one beside the log: a copy
-	// that was kept elsewhere. Empty is the one beside it.
+	// CheckpointFile replaces the file beside the log: a copy that was kept elsewhere.
+	// Empty is the file beside the log.
 	CheckpointFile string
-	// Partial lets a chain begin behind a record that a head signs: what stood
-	// before it was taken away on purpose. It needs Keys.
+	// Partial lets a chain begin behind a record that a checkpoint signs: the files
+	// before it were removed on purpose. It needs Keys.
 	Partial bool
 }
 
-// Chain tells what was found of one chain.
+// Chain is the result for one chain.
 type Chain struct {
 	Report
 	Files []string // oldest first
-	// Corruption is the first record, or head, that is not what was written; nil
-	// where the chain holds.
+	// Corruption names the first record or checkpoint that is not as it was written;
+	// nil if the chain is intact.
 	Corruption  *CorruptionError
-	ID          string // of the chain, as its heads say it; empty where they are not looked at
-	Checkpoints uint64 // heads that hold
-	// SignedSeq is the last record that they cover. Whoever holds the files and
-	// not the key can change what is behind it, and nobody sees.
+	ID          string // of the chain, as its checkpoints say; empty if they are ignored
+	Checkpoints uint64 // number of intact checkpoints
+	// SignedSeq is the last record that they cover. Somebody with the files and without
+	// the key can change later records unnoticed.
 	SignedSeq uint64
 
 	before link // the first record follows it
 	first  link // the first record; none where there is no file with one
 }
 
-// Verify checks the files, given oldest first for each chain. A folder holds
-// one chain; a file of another folder belongs to the chain that it goes on
-// from, or begins one where it begins with seq 1. An error says that a file
-// cannot be read, or that the question makes no sense.
+// Verify checks the files, given oldest first for each chain. A folder holds one
+// chain; a file of another folder belongs to the chain that it continues, or begins
+// one if it begins with seq 1. An error says that a file cannot be read, or that the
+// Verifier's fields contradict each other.
 func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	switch {
 	case len(files) == 0:
 		return nil, errors.New("no audit file given")
 	case len(c.Keys) == 0 && (c.Partial || c.CheckpointFile != ""):
-		return nil, errors.New("without a public key no head can be believed")
+		return nil, errors.New("without a public key no head can be verified")
 	}
 	chains := groupByChain(files)
 	if len(chains) > 1 && c.CheckpointFile != "" {
@@ -67,7 +67,7 @@ func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	return chains, nil
 }
 
-// groupByChain tells the chains apart. What cannot be read here is found, and told,
+// groupByChain assigns the files to chains. A file that cannot be read is reported
 // when its chain is verified.
 func groupByChain(files []string) []Chain {
 	var chains []Chain
@@ -87,8 +87,8 @@ func groupByChain(files []string) []Chain {
 	return chains
 }
 
-// firstLink returns the first record of a file, and the link that it follows, as
-// far as there is one that can be read.
+// firstLink returns the first record of a file and the link before it, if it can be
+// read.
 func firstLink(name string) (before, first link) {
 	before = link{hash: genesis}
 	f, err := openRead(name)
@@ -118,7 +118,7 @@ func chainOf(chains []Chain, name string, before, first link) int {
 	return slices.IndexFunc(chains, func(o Chain) bool { return lastLinkOf(o.Files) == before })
 }
 
-// lastLinkOf returns the last record of the files, as far as it can be read.
+// lastLinkOf returns the last record of the files, if it can be read.
 func lastLinkOf(files []string) (end link) {
 	for _, name := range slices.Backward(files) {
 		if end = lastLink(name); end.seq > 0 {
@@ -153,39 +153,39 @@ func lastLink(name string) (end link) {
 	return end
 }
 
-// verify checks one chain, against its heads where they are to be believed.
+// verify checks one chain, and its checkpoints if there are keys.
 func (c Verifier) verify(chain *Chain) (err error) {
 	from := link{hash: genesis}
-	var heads *checkpointReader
+	var checkpoints *checkpointReader
 	if len(c.Keys) > 0 {
 		name := c.CheckpointFile
 		if name == "" {
 			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), checkpointsName)
 		}
-		if heads, err = openCheckpoints(name, c.Keys); err != nil {
+		if checkpoints, err = openCheckpoints(name, c.Keys); err != nil {
 			return err
 		}
-		defer heads.close()
+		defer checkpoints.close()
 		if c.Partial {
 			from = chain.before
 		}
-		if err := heads.skipTo(from, chain.Files[0]); err != nil {
+		if err := checkpoints.skipTo(from, chain.Files[0]); err != nil {
 			return err
 		}
 	}
-	report, line, err := scanFrom(from, func(_ []byte, at link) error { return heads.compare(at) }, chain.Files)
+	report, line, err := scanFrom(from, func(_ []byte, at link) error { return checkpoints.compare(at) }, chain.Files)
 	chain.Report = report
 	if err == nil {
-		err = heads.checkExhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
+		err = checkpoints.checkExhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
 	}
-	if heads != nil {
-		chain.ID, chain.Checkpoints, chain.SignedSeq = heads.next.Chain, heads.verified, heads.signedSeq
+	if checkpoints != nil {
+		chain.ID, chain.Checkpoints, chain.SignedSeq = checkpoints.next.Chain, checkpoints.verified, checkpoints.signedSeq
 	}
 	return err
 }
 
-// findCopy finds a chain that begins as one before it does: one process writes
-// one chain, so one of the two is a copy, or what was cut from it.
+// findCopy finds a chain that begins as an earlier one does: one process writes one
+// chain, so one of the two is a copy, or a part of a copy.
 func findCopy(before []Chain, chain *Chain) error {
 	for _, other := range before {
 		if chain.first.seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {

@@ -8,23 +8,23 @@ import (
 	"os"
 )
 
-// Report tells what a reading found intact.
+// Report says how much of a log was read intact.
 type Report struct {
 	Records  uint64
 	FirstSeq uint64 // 0 where there is no record
 	LastSeq  uint64
 	LastHash string // 64 zeros where there is no record
-	// TruncatedBytes is the length of an incomplete line at the very end: a write
-	// that was cut short, or is under way. It was never confirmed to anyone, and
-	// the next Open cuts it off.
+	// TruncatedBytes is the length of an incomplete line at the very end: a write that
+	// was interrupted, or is under way. It was never confirmed, and the next Open
+	// truncates it.
 	TruncatedBytes int64
 }
 
-// CorruptionError names the first record that is not what was written.
+// CorruptionError names the first record that is not as it was written.
 type CorruptionError struct {
 	File   string
 	Line   int64  // from 1
-	Seq    uint64 // the seq that belongs at this line; 0 where it is not known, and for a head
+	Seq    uint64 // the seq that belongs at this line; 0 if it is unknown, and for a checkpoint
 	Reason string // a clause that the line is the subject of
 }
 
@@ -40,17 +40,16 @@ func (b *CorruptionError) Error() string {
 // hash, and that each follows the one before, across files too. The first
 // record must be seq 1. It reads a line at a time, so files may have any size.
 //
-// The error is a *Broken for the first record that does not hold, and another
-// error where a file cannot be read. The report tells what held before it.
-// What no chain can show by itself is that whole records at its end are missing,
-// or that all from some record on were written anew: see Check.
+// The error is a *CorruptionError for the first record that is corrupt, and another
+// error if a file cannot be read. The report covers the records before it. No chain
+// can show by itself that whole records at its end are missing, or that all from some
+// record on were rewritten: see Verifier.
 func Verify(files ...string) (Report, error) {
 	return scan(func([]byte) error { return nil }, files)
 }
 
-// Read is Verify that hands over each record once it has been checked. An
-// error of visit ends it and is returned as it is; the report then tells what
-// was visited before.
+// Read is Verify that passes each verified record to visit. An error of visit ends it
+// and is returned unchanged; the report then covers the records that were visited.
 func Read(visit func(Record) error, files ...string) (Report, error) {
 	return scan(func(line []byte) error {
 		r, err := decode(line)
@@ -63,8 +62,8 @@ func Read(visit func(Record) error, files ...string) (Report, error) {
 
 var errShape = corruption("has a member of the wrong type")
 
-// corruption is what is wrong with a line that follows the one before it: a clause
-// that the line is the subject of.
+// corruption says what is wrong with a line that has its place in the chain: a clause
+// whose subject is the line.
 type corruption string
 
 func (f corruption) Error() string { return string(f) }
@@ -149,9 +148,9 @@ func openRead(name string) (*os.File, error) {
 
 var errLong = fmt.Errorf("is longer than %d bytes, which no record is", maxLine)
 
-// eachLine calls visit with every complete line, without its line end, and
-// its number from 1. It returns the length of what follows the last line end,
-// and the number of the line where it stopped.
+// eachLine calls visit with every complete line, without its line end, and its number
+// from 1. It returns the length of an incomplete last line, and the number of the line
+// where it stopped.
 func eachLine(r io.Reader, visit func(line []byte, number int64) error) (rest, number int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var long []byte

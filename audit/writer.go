@@ -30,8 +30,8 @@ const (
 // writer is the state of the one goroutine that writes.
 type writer struct {
 	tail      // the last confirmed record, and the length of the file with it
-	file file // nil while what stands behind the tail is in doubt
-	// cause, retryAt and pauses belong to the doubt.
+	file file // nil while the bytes behind the tail are in doubt
+	// cause, retryAt and pauses are for repairing a file in doubt.
 	cause   error
 	retryAt time.Time
 	pauses  backoff.ExponentialBackOff
@@ -61,8 +61,7 @@ func (l *Log) run() {
 	l.failed = errors.Join(l.failed, l.signer.finish(), l.lock.Close())
 }
 
-// closeFile closes the file, after a last attempt to leave nothing behind the
-// tail that was refused.
+// closeFile closes the file, after a last attempt to truncate refused records.
 func (l *Log) closeFile() error {
 	w := &l.writer
 	if w.needsCreate {
@@ -78,8 +77,8 @@ func (l *Log) closeFile() error {
 
 // nextBatch moves the next batch from the queue to the writer.
 func (l *Log) nextBatch() []*entry {
-	// Those who were just answered come back with their next record: let them
-	// run first, or every other batch is nearly empty.
+	// Callers that were just answered come back with their next record: let them run
+	// first, or every other batch is nearly empty.
 	runtime.Gosched()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +97,8 @@ func (l *Log) nextBatch() []*entry {
 	return batch
 }
 
-// commit brings a batch to disk and answers it. Whatever goes wrong, a panic
-// included, what was answered stays and what was not is cut off and refused.
+// commit writes a batch to disk and answers it. Whatever fails, a panic included,
+// records that were confirmed stay, and all others are truncated and refused.
 func (l *Log) commit(batch []*entry) {
 	err := safe.Do(l.ready)
 	if err == nil {
@@ -156,9 +155,9 @@ func (w *writer) checkSize(name string, size int64) error {
 	return err
 }
 
-// write brings the batch to disk behind the tail and answers it. Where callers
-// have left meanwhile, the file is cut back to the first of their records, and
-// those behind it that are still waited for are queued again.
+// write writes the batch to disk behind the tail and answers it. If callers have
+// abandoned records meanwhile, the file is truncated before the first of these, and
+// the records behind it that still have a caller are queued again.
 func (l *Log) write(batch []*entry) error {
 	w := &l.writer
 	if cap(w.buf) > 2*batchBytes {
@@ -180,8 +179,8 @@ func (l *Log) write(batch []*entry) error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
-	// A short write shows here. So does a file that was moved away meanwhile, or
-	// has another's bytes among these: no reader would find the records.
+	// This shows a short write, and a file that was moved away meanwhile or has the
+	// bytes of another process: no reader would find the records.
 	if err := w.checkSize(l.path, at.end); err != nil {
 		return err
 	}
@@ -191,8 +190,8 @@ func (l *Log) write(batch []*entry) error {
 	return w.truncate()
 }
 
-// confirm answers the records before the first that was abandoned, and tells
-// whether that is all of them.
+// confirm answers the records before the first abandoned one, and reports whether
+// these are all.
 func (l *Log) confirm(batch []*entry, tails []tail) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +207,7 @@ func (l *Log) confirm(batch []*entry, tails []tail) bool {
 	return true
 }
 
-// requeue puts those that are still waited for before the queue.
+// requeue puts the records that still have a caller back at the front of the queue.
 func (l *Log) requeue(batch []*entry) {
 	var again []*entry
 	for _, e := range batch {
@@ -220,8 +219,8 @@ func (l *Log) requeue(batch []*entry) {
 	l.queue = append(again, l.queue...)
 }
 
-// truncate ends the file at the tail, durably: bytes behind a cut that is not on
-// disk could mix with the next write in a crash.
+// truncate ends the file at the tail, durably: else bytes behind the tail could mix
+// with the next write in a crash.
 func (w *writer) truncate() error {
 	if err := w.file.Truncate(w.end); err != nil {
 		return err
@@ -229,15 +228,15 @@ func (w *writer) truncate() error {
 	return w.file.Sync()
 }
 
-// recoverFile gives the file up after a failure and tries at once to get it back, so
-// that what is refused is off the disk before the refusal is told. It returns
-// what the operator is to know.
+// recoverFile closes the file after a failure and tries at once to reopen it, so that
+// refused records are off the disk before their callers are told. It returns the
+// error for the operator.
 func (l *Log) recoverFile(cause error) error {
 	w := &l.writer
 	f := w.file
 	w.file, w.cause, w.retryAt = nil, cause, time.Time{}
 	w.pauses.Reset()
-	// What Close says of a file in doubt adds nothing to the doubt.
+	// The file is in doubt already: an error of Close adds nothing.
 	_ = safe.Do(f.Close)
 	if err := safe.Do(l.reopen); err != nil {
 		w.cause = fmt.Errorf("%w; repair: %w", cause, err)
@@ -246,8 +245,8 @@ func (l *Log) recoverFile(cause error) error {
 	return cause
 }
 
-// reopen opens the file anew, reads the last confirmed record back, and cuts
-// off what stands behind it.
+// reopen opens the file again, reads the last confirmed record back, and truncates the
+// rest.
 func (l *Log) reopen() (err error) {
 	w := &l.writer
 	w.retryAt = l.opts.Now().Add(w.pauses.NextBackOff())
@@ -269,7 +268,7 @@ func (l *Log) reopen() (err error) {
 	return nil
 }
 
-// settle makes a file that was opened anew end with the tail, durably.
+// settle makes a reopened file end with the tail, durably.
 func (w *writer) settle(name string, fresh bool) error {
 	if !fresh {
 		if err := w.readBack(name); err != nil {
@@ -283,7 +282,7 @@ func (w *writer) settle(name string, fresh bool) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// readBack checks that the last confirmed record stands where it was written.
+// readBack checks that the last confirmed record is where it was written.
 func (w *writer) readBack(name string) error {
 	size, err := w.file.Size()
 	if err != nil {

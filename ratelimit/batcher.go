@@ -32,7 +32,7 @@ var (
 const (
 	queued    int32 = iota
 	sent            // in a batch: from here on it may have run
-	abandoned       // nobody waits for it any more
+	abandoned       // its caller has stopped waiting
 	answered
 )
 
@@ -46,8 +46,7 @@ type job struct {
 	reply      string
 	err        error
 	done       chan struct{} // closed when reply and err are set
-	// onDone, if not nil, is told of the end; late only of the end of a job that
-	// nobody waits for any more.
+	// onDone, if not nil, gets the result; onLateReply, only if the job was abandoned.
 	onDone, onLateReply func(reply string, err error)
 }
 

@@ -23,7 +23,7 @@ type bucket struct {
 	// Derived from the budget.
 	limit    float64 // tokens a second
 	interval int64   // nanoseconds a token, rounded up
-	margin   int64   // plenty's bound, nanoseconds, rounded down
+	margin   int64   // bound of clearlyHasToken, nanoseconds, rounded down
 
 	// full is when the bucket holds its burst again, in nanoseconds since the
 	// limiter began: never too early, and late by less than a nanosecond for

@@ -26,7 +26,7 @@ type name struct{ first, second string }
 type charge struct {
 	kind      kind
 	listed    bool // the limits hold the name, so it is not made up
-	own       bool // the figures are the name's own, not the default's
+	own       bool // the budget is the name's own, not the default
 	name      name
 	budget    Budget
 	undivided Budget // of which budget is one replica's share; zero: it is no share
