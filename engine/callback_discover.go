@@ -39,13 +39,13 @@ func (c *callbacks) Discover(ctx context.Context, s tool.Server) ([]tool.Definit
 	}
 	value, err := parser.ReadValue(body, maxToolsetDepth)
 	if err != nil {
-		return nil, &tool.InvalidListError{fmt.Errorf("its toolset is not strict JSON: %w", err)}
+		return nil, &tool.InvalidListError{Err: fmt.Errorf("its toolset is not strict JSON: %w", err)}
 	}
 	object, _ := value.(map[string]any)
 	t := toolset{members: object}
 	found := t.read(base, s)
 	if t.fault != nil {
-		return nil, &tool.InvalidListError{fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)}
+		return nil, &tool.InvalidListError{Err: fmt.Errorf("its toolset is not valid, so that none of its tools is loaded: %w", t.fault)}
 	}
 	return found, nil
 }
@@ -76,9 +76,9 @@ func (c *callbacks) toolset(ctx context.Context, s tool.Server, base *url.URL) (
 	case err != nil:
 		return nil, fmt.Errorf("its toolset broke off: %s", DescribeError(err))
 	case refused != nil:
-		return nil, &tool.InvalidListError{refused.Cause}
+		return nil, &tool.InvalidListError{Err: refused.Cause}
 	case !result.JSON:
-		return nil, &tool.InvalidListError{Reason("its toolset is not application/json")}
+		return nil, &tool.InvalidListError{Err: Reason("its toolset is not application/json")}
 	}
 	return result.Body, nil
 }

@@ -40,7 +40,7 @@ func (o *oxp) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, e
 	}
 	found, err := readDefinitions(body)
 	if err != nil {
-		return nil, &tool.InvalidListError{err}
+		return nil, &tool.InvalidListError{Err: err}
 	}
 	return found, nil
 }
@@ -111,16 +111,16 @@ func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addre
 		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
 	}
 	if !compatibleVersion(response.Header) {
-		return nil, &tool.InvalidListError{Reason("it answers in another version of the protocol")}
+		return nil, &tool.InvalidListError{Err: Reason("it answers in another version of the protocol")}
 	}
 	came, refused, err := ReadResult(response, tool.Call{Tool: "it", Run: tool.Run{MaxResultBytes: limit}})
 	switch {
 	case err != nil:
 		return nil, Reason(DescribeError(err))
 	case refused != nil:
-		return nil, &tool.InvalidListError{refused.Cause}
+		return nil, &tool.InvalidListError{Err: refused.Cause}
 	case !came.JSON:
-		return nil, &tool.InvalidListError{Reason("it does not answer with application/json")}
+		return nil, &tool.InvalidListError{Err: Reason("it does not answer with application/json")}
 	}
 	return came.Body, nil
 }
