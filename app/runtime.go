@@ -191,41 +191,17 @@ func (h *Runtime) settle() error {
 	return h.Kernel.Flush(ctx)
 }
 
-// engineAdapter hands tasks of the kernel to the engine: neither knows the other. It
-// runs them until running ends.
+// engineAdapter runs the kernel's calls on the engine until running ends.
 type engineAdapter struct {
 	engine  *engine.Engine
 	running context.Context
 }
 
-func (r engineAdapter) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) {
+func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.running, cancel)()
-	var progress func(tool.Progress)
-	if t.Progress != nil {
-		progress = func(p tool.Progress) { t.Progress(gateway.Progress(p)) }
-	}
-	var log func(tool.Log)
-	if t.Log != nil {
-		log = func(l tool.Log) { t.Log(gateway.Log(l)) }
-	}
-	result, err := r.engine.Run(ctx, tool.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, Arguments: t.Arguments, Typed: t.Typed, ID: t.CallID, Roots: t.Roots,
-		Thread: t.Thread, Ancestors: t.Ancestors, User: t.User,
-		Progress: progress, Log: log, LogLevel: t.LogLevel, Asks: t.Asks, State: t.State, Answers: t.Answers,
-	})
-	o := gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts, Pending: result.Pending, Until: result.Until}
-	for _, c := range result.Challenges {
-		o.Challenges = append(o.Challenges, gateway.Challenge(c))
-	}
-	if result.InputRequired != nil {
-		o.Asked = &gateway.Asked{State: result.InputRequired.State}
-		for _, q := range result.InputRequired.Questions {
-			o.Asked.Questions = append(o.Asked.Questions, gateway.Question(q))
-		}
-	}
-	return o, err
+	return r.engine.Run(ctx, t)
 }
 
 // Authorization asks the server of a tool how an authorization stands.
@@ -237,10 +213,8 @@ func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address 
 }
 
 // Cancel tells the server of a tool that a call was called off.
-func (r engineAdapter) Cancel(ctx context.Context, t gateway.Task) {
-	r.engine.Cancel(ctx, tool.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, ID: t.CallID, Thread: t.Thread,
-	})
+func (r engineAdapter) Cancel(ctx context.Context, t tool.Call) {
+	r.engine.Cancel(ctx, t)
 }
 
 // InternalError is a fault of Callgate itself. What it holds is for operators.

@@ -31,8 +31,8 @@ func TestRunnerTellsAll(t *testing.T) {
 	e := engine.New(engine.Options{Transports: map[string]engine.Transport{"mcp": to}})
 	defer e.Close()
 	run := tool.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}
-	_, err := engineAdapter{e, t.Context()}.Run(t.Context(), gateway.Task{
-		CallID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
+	_, err := engineAdapter{e, t.Context()}.Run(t.Context(), tool.Call{
+		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	})
 	want := tool.Call{

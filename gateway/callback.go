@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // CallbackMessage is what is common to what a tool posts about a call that it has taken.
@@ -23,7 +24,7 @@ type CallbackMessage struct {
 
 // CallbackResult is the answer of a tool that has called back.
 type CallbackResult struct {
-	Output Output
+	Output tool.Result
 	// Failure is what went wrong, in the tool's words for the model; then there is
 	// no output.
 	Failure string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // runCallback is the type of tools that only take a call.
@@ -27,7 +28,7 @@ func (c *call) dispatchCallback(ctx context.Context, start time.Time) Outcome {
 	err := c.storePending(acting, until)
 	c.trace.storeStep(acting, noted, err)
 	if err != nil {
-		return c.finish(ctx, Output{}, refuseUnsaved(acting, err), start)
+		return c.finish(ctx, tool.Result{}, refuseUnsaved(acting, err), start)
 	}
 	output, err := c.runEngine(acting)
 	if err != nil || !output.Pending {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // Canceller is an Engine that can tell a tool which calls back that nobody waits for
 // its answer any more. It tells it once, and returns in bounded time.
 type Canceller interface {
-	Cancel(context.Context, Task)
+	Cancel(context.Context, tool.Call)
 }
 
 const (
@@ -65,7 +66,7 @@ func (k *Kernel) cancelCall(ctx context.Context, call *storedCall) error {
 	if call.Task.Effect == "once" {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
-	if o := c.finish(ctx, Output{}, refused, call.Opened); o.Pending {
+	if o := c.finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
 		return refuseUnknown(ctx, errors.New("the store did not take the end in"))
 	}
 	return nil
@@ -78,8 +79,8 @@ func (k *Kernel) notifyCanceled(call *storedCall) {
 	if !able || c.tool == nil || !c.callsBack() {
 		return
 	}
-	task := Task{
-		CallID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: threadID(call),
+	task := tool.Call{
+		ID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: threadID(call),
 	}
 	select {
 	case k.cancelSlots <- struct{}{}:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 )
 
 // allowedQuestions are the kinds of questions that the tool of a call may put: those that its
@@ -29,9 +30,9 @@ func (c *call) allowedQuestions() (kinds []string) {
 }
 
 // canAnswer tells whether a caller can answer all that is asked.
-func (d *Dialogue) canAnswer(a *Asked) bool {
+func (d *Dialogue) canAnswer(a *tool.InputRequired) bool {
 	return d != nil && a != nil && len(d.QuestionKinds) > 0 &&
-		!slices.ContainsFunc(a.Questions, func(q Question) bool { return !slices.Contains(d.QuestionKinds, q.Kind) })
+		!slices.ContainsFunc(a.Questions, func(q tool.Question) bool { return !slices.Contains(d.QuestionKinds, q.Kind) })
 }
 
 // bringsAnswers tells whether a call brings a state or answers.

@@ -52,13 +52,13 @@ func curious(t testing.TB) *gateway.Config {
 }
 
 // want is what a tool asks.
-func want(state *string, questions ...gateway.Question) *gateway.Asked {
-	return &gateway.Asked{State: state, Questions: questions}
+func want(state *string, questions ...tool.Question) *tool.InputRequired {
+	return &tool.InputRequired{State: state, Questions: questions}
 }
 
-func question(name, kind, params string) gateway.Question {
+func question(name, kind, params string) tool.Question {
 	method := map[string]string{"form": "elicitation/create", "url": "elicitation/create", "sampling": "sampling/createMessage", "roots": "roots/list"}[kind]
-	return gateway.Question{Name: name, Kind: kind, Method: method, Params: json.RawMessage(params)}
+	return tool.Question{Name: name, Kind: kind, Method: method, Params: json.RawMessage(params)}
 }
 
 func failed() error { return refusal.New(refusal.ToolFailed, "The tool wants to know more.") }
@@ -66,12 +66,12 @@ func failed() error { return refusal.New(refusal.ToolFailed, "The tool wants to 
 // inquirer is an engine whose tool asks until it is answered.
 type inquirer struct {
 	mu    sync.Mutex
-	asked *gateway.Asked
+	asked *tool.InputRequired
 	err   error
-	tasks []gateway.Task
+	tasks []tool.Call
 }
 
-func (e *inquirer) Run(_ context.Context, task gateway.Task) (gateway.Output, error) {
+func (e *inquirer) Run(_ context.Context, task tool.Call) (tool.Result, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks = append(e.tasks, task)
@@ -80,18 +80,18 @@ func (e *inquirer) Run(_ context.Context, task gateway.Task) (gateway.Output, er
 		if err == nil {
 			err = failed()
 		}
-		return gateway.Output{Attempts: 1, Asked: e.asked}, err
+		return tool.Result{Attempts: 1, InputRequired: e.asked}, err
 	}
-	return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
+	return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 }
 
-func (e *inquirer) all() []gateway.Task {
+func (e *inquirer) all() []tool.Call {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.tasks)
 }
 
-func inquiring(t testing.TB, asked *gateway.Asked) (*gateway.Kernel, *inquirer, *store.Memory, *journal) {
+func inquiring(t testing.TB, asked *tool.InputRequired) (*gateway.Kernel, *inquirer, *store.Memory, *journal) {
 	t.Helper()
 	e, s, j := &inquirer{asked: asked}, store.NewMemory(time.Now), &journal{}
 	return kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), e, s, j
@@ -113,7 +113,7 @@ func handle(k *gateway.Kernel, r gateway.Request, key string) gateway.Outcome {
 	return k.Handle(context.Background(), r, key)
 }
 
-func names(a *gateway.Asked) (list []string) {
+func names(a *tool.InputRequired) (list []string) {
 	if a != nil {
 		for _, q := range a.Questions {
 			list = append(list, q.Name)
@@ -171,7 +171,7 @@ func TestAskedAndAnswered(t *testing.T) {
 		t.Fatalf("answered: %+v", done)
 	}
 	task := e.all()[1]
-	if task.State == nil || *task.State != secret || len(task.Answers) != 2 || string(task.Answers["a"]) != mailed || string(task.Answers["z"]) != precise || task.CallID != done.CallID {
+	if task.State == nil || *task.State != secret || len(task.Answers) != 2 || string(task.Answers["a"]) != mailed || string(task.Answers["z"]) != precise || task.ID != done.CallID {
 		t.Errorf("the tool is given %q", task.Answers)
 	}
 	if kept, err := s.Find(context.Background(), done.CallID); err != nil || kept.Task.Effect != "once" {
@@ -448,7 +448,7 @@ func TestForeseenAnswers(t *testing.T) {
 				}
 				return
 			}
-			if len(tasks) != 2 || tasks[1].CallID != tasks[0].CallID || len(tasks[1].Answers) != 2 || tasks[1].State == nil {
+			if len(tasks) != 2 || tasks[1].ID != tasks[0].ID || len(tasks[1].Answers) != 2 || tasks[1].State == nil {
 				t.Fatalf("runs %+v", tasks)
 			}
 			if r := j.outcomes(o.CallID); len(r) != 1 || r[0].Attempt != 2 || r[0].Outcome != audit.Result {
@@ -461,8 +461,8 @@ func TestForeseenAnswers(t *testing.T) {
 	}
 	t.Run("asks again", func(t *testing.T) {
 		e := &engine{}
-		e.answer = func(context.Context, gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Attempts: 1, Asked: want(nil, question("a", "form", mail))}, failed()
+		e.answer = func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Attempts: 1, InputRequired: want(nil, question("a", "form", mail))}, failed()
 		}
 		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 		o := handle(k, asks("web.search", "", map[string]string{"a": mailed}), "")
@@ -480,7 +480,7 @@ func TestForeseenAnswers(t *testing.T) {
 // TestUnusableQuestions: what may not be asked ends as a failure without questions, and
 // the operator reads why in no words of the tool's.
 func TestUnusableQuestions(t *testing.T) {
-	many := func(n int, params string) (list []gateway.Question) {
+	many := func(n int, params string) (list []tool.Question) {
 		for i := range n {
 			list = append(list, question(fmt.Sprintf("q%02d", i), "form", params))
 		}
@@ -492,7 +492,7 @@ func TestUnusableQuestions(t *testing.T) {
 	for _, c := range []struct {
 		why   string
 		tool  string
-		asked *gateway.Asked
+		asked *tool.InputRequired
 		err   error
 		code  refusal.Code
 	}{
@@ -534,12 +534,12 @@ func TestUnusableQuestions(t *testing.T) {
 		})
 	}
 	t.Run("in an answer that is posted", func(t *testing.T) {
-		e := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }}
+		e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }}
 		s, ctx := store.NewMemory(time.Now), context.Background()
 		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 		o := k.Execute(ctx, k.Judge(ctx, asks("web.search", "", nil)))[0]
 		post := gateway.CallbackMessage{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
-		if err := k.Complete(ctx, post, gateway.CallbackResult{Failure: "no", Output: gateway.Output{Asked: want(nil, question("a", "form", mail))}}); err != nil {
+		if err := k.Complete(ctx, post, gateway.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
 		}
 		if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Step != store.Ended || gateway.MetadataOf(&kept).Asked != nil {
@@ -547,8 +547,8 @@ func TestUnusableQuestions(t *testing.T) {
 		}
 	})
 	t.Run("beside a result", func(t *testing.T) {
-		e := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Body: []byte(`{}`), JSON: true, Asked: want(nil, question("a", "form", mail))}, nil
+		e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Body: []byte(`{}`), JSON: true, InputRequired: want(nil, question("a", "form", mail))}, nil
 		}}
 		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 		if o := handle(k, asks("web.search", "", nil), ""); o.Refusal != nil || o.InputRequest != nil {
@@ -687,7 +687,7 @@ func TestAsksTakenAway(t *testing.T) {
 	}
 	for _, c := range []struct {
 		why   string
-		asked *gateway.Asked
+		asked *tool.InputRequired
 		now   []string
 		heard bool
 	}{
@@ -853,7 +853,7 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 	}
 	n := j.node(t, dir, curious(t), e, time.Now)
 	n.tend(t, j.past())
-	if tasks := e.all(); len(tasks) != 1 || tasks[0].CallID != "call_plain" || tasks[0].Asks != nil || tasks[0].Progress != nil {
+	if tasks := e.all(); len(tasks) != 1 || tasks[0].ID != "call_plain" || tasks[0].Asks != nil || tasks[0].Progress != nil {
 		t.Errorf("ran %+v", tasks)
 	}
 	if r := j.outcomes("call_answer"); len(r) != 1 || r[0].Code != refusal.OutcomeUnknown {
@@ -864,23 +864,23 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 // TestProgressIsTold: what is progress is told in its order, and nothing else is.
 func TestProgressIsTold(t *testing.T) {
 	nan, inf := nothing(), 1/zero
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-		for _, p := range []gateway.Progress{
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+		for _, p := range []tool.Progress{
 			{Done: 0, Total: 2, Message: "a\u202eb"}, {Done: 0}, {Done: -1}, {Done: nan}, {Done: inf}, {Done: 0.5, Total: nan}, {Done: 0.25}, {Done: 0.6, Total: -1}, {Done: 0.7, Total: inf},
 			{Done: 1, Message: strings.Repeat("é", 600)}, {Done: 2, Message: strings.Repeat("\x01", 1000)}, {Done: 3, Message: "\xff"},
 		} {
 			task.Progress(p)
 		}
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
-	var told []gateway.Progress
+	var told []tool.Progress
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p gateway.Progress) { told = append(told, p) }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p tool.Progress) { told = append(told, p) }}
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
-	want := []gateway.Progress{
+	want := []tool.Progress{
 		{Done: 0, Total: 2, Message: `a\u202eb`}, {Done: 0.5}, {Done: 0.6}, {Done: 0.7}, {Done: 1, Message: strings.Repeat("é", 512)},
 		{Done: 2, Message: strings.Repeat(`\u0001`, 171)[:1024]}, {Done: 3, Message: "\uFFFD"},
 	}
@@ -888,11 +888,11 @@ func TestProgressIsTold(t *testing.T) {
 		t.Errorf("told %+v\nexpected %+v", told, want)
 	}
 	r.Inputs[0].Dialogue = nil
-	e.answer = func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	e.answer = func(_ context.Context, task tool.Call) (tool.Result, error) {
 		if task.Progress != nil {
 			t.Error("nobody asked for progress")
 		}
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}
 	handle(k, r, "")
 }
@@ -906,17 +906,17 @@ func nothing() float64 { return zero / zero }
 func TestProgressEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
-		e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-			task.Progress(gateway.Progress{Done: 1})
+		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+			task.Progress(tool.Progress{Done: 1})
 			time.Sleep(task.Run.Timeout + time.Minute) // which nobody waits for
-			task.Progress(gateway.Progress{Done: 2})
+			task.Progress(tool.Progress{Done: 2})
 			close(late)
-			return gateway.Output{}, nil
+			return tool.Result{}, nil
 		}}
 		k := open(t, e, &journal{})
 		told := 0
 		r := completion(search)
-		r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(gateway.Progress) { told++ }}
+		r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(tool.Progress) { told++ }}
 		if o := handle(k, r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || told != 1 {
 			t.Errorf("told %d times: %+v", told, o.Refusal)
 		}
@@ -925,29 +925,29 @@ func TestProgressEnds(t *testing.T) {
 			t.Error("told after the outcome")
 		}
 	})
-	var kept func(gateway.Progress)
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	var kept func(tool.Progress)
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		kept = task.Progress
 		var all sync.WaitGroup
 		for i := range 8 {
-			all.Go(func() { task.Progress(gateway.Progress{Done: float64(i)}) })
+			all.Go(func() { task.Progress(tool.Progress{Done: float64(i)}) })
 		}
 		all.Wait()
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
 	told := 0 // not guarded: it is told by one at a time
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(gateway.Progress) { told++; panic("secret") }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(tool.Progress) { told++; panic("secret") }}
 	if o := handle(k, r, ""); o.Refusal != nil || told != 1 {
 		t.Errorf("told %d times: %+v", told, o.Refusal)
 	}
-	kept(gateway.Progress{Done: 100})
+	kept(tool.Progress{Done: 100})
 	if told != 1 {
 		t.Error("told after the outcome")
 	}
 	var last []float64
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p gateway.Progress) { last = append(last, p.Done) }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p tool.Progress) { last = append(last, p.Done) }}
 	if o := handle(k, r, ""); o.Refusal != nil || !slices.IsSorted(last) || last[len(last)-1] != 7 {
 		t.Errorf("told %v: %+v", last, o.Refusal)
 	}
@@ -955,19 +955,19 @@ func TestProgressEnds(t *testing.T) {
 
 // TestProgressOfTwoRounds: it grows across both.
 func TestProgressOfTwoRounds(t *testing.T) {
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		for done := range 3 {
-			task.Progress(gateway.Progress{Done: float64(done + len(task.Answers))})
+			task.Progress(tool.Progress{Done: float64(done + len(task.Answers))})
 		}
 		if task.Answers == nil {
-			return gateway.Output{Asked: want(nil, question("a", "form", mail))}, failed()
+			return tool.Result{InputRequired: want(nil, question("a", "form", mail))}, failed()
 		}
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 	var told []float64
 	r := asks("web.search", "", map[string]string{"a": mailed})
-	r.Inputs[0].Dialogue.Progress = func(p gateway.Progress) { told = append(told, p.Done) }
+	r.Inputs[0].Dialogue.Progress = func(p tool.Progress) { told = append(told, p.Done) }
 	if o := handle(k, r, ""); o.Refusal != nil || !slices.Equal(told, []float64{0, 1, 2, 3}) {
 		t.Errorf("told %v: %+v", told, o.Refusal)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -26,20 +27,20 @@ const (
 // runTool asks the engine, and says to the caller meanwhile how far the tool is, and
 // what it logs. Where the tool asks what the call brings the answers to, without having
 // been asked before, it is asked once more with them, within the same call.
-func (c *call) runTool(ctx context.Context) (Output, error) {
+func (c *call) runTool(ctx context.Context) (tool.Result, error) {
 	d := c.input.Dialogue
 	if c.notifier = d.notifier(); c.notifier != nil {
 		defer c.notifier.stop()
 	}
 	output, err := c.runEngine(ctx)
-	if output.Asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(output.Asked.Questions) == 0 {
+	if output.InputRequired == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(output.InputRequired.Questions) == 0 {
 		return output, err
 	}
-	answers, ok := c.answersInAdvance(output.Asked)
+	answers, ok := c.answersInAdvance(output.InputRequired)
 	if !ok {
 		return output, err
 	}
-	c.answers = &answersForTool{output.Asked.State, answers}
+	c.answers = &answersForTool{output.InputRequired.State, answers}
 	tried := max(output.Attempts, 1)
 	output, err = c.runEngine(ctx)
 	output.Attempts = tried + max(output.Attempts, 1)
@@ -48,7 +49,7 @@ func (c *call) runTool(ctx context.Context) (Output, error) {
 
 // answersInAdvance are the answers to what a tool has asked just now, where the call brings
 // all of them and none has a fault.
-func (c *call) answersInAdvance(asked *Asked) (answers map[string]json.RawMessage, ok bool) {
+func (c *call) answersInAdvance(asked *tool.InputRequired) (answers map[string]json.RawMessage, ok bool) {
 	defer func() {
 		if recover() != nil {
 			answers, ok = nil, false // the caller is asked
@@ -69,9 +70,9 @@ func (c *call) answersInAdvance(asked *Asked) (answers map[string]json.RawMessag
 // checkQuestions judges what a tool asks before anybody sees it. It asks instead of acting:
 // what it asks beside anything else than a failure is dropped, and where it is no
 // question that may be put to this caller, the call has failed.
-func (c *call) checkQuestions(output Output, err error) (Output, error) {
-	asked := output.Asked
-	if output.Asked = nil; asked == nil {
+func (c *call) checkQuestions(output tool.Result, err error) (tool.Result, error) {
+	asked := output.InputRequired
+	if output.InputRequired = nil; asked == nil {
 		return output, err
 	}
 	var refused *refusal.Error
@@ -83,13 +84,13 @@ func (c *call) checkQuestions(output Output, err error) (Output, error) {
 		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
 			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.writtenName())).WithCause(unusable)
 	}
-	output.Asked = read
+	output.InputRequired = read
 	return output, err
 }
 
 // readQuestions reads questions that may be put to the caller. Its errors say nothing in
 // the tool's words.
-func (c *call) readQuestions(asked *Asked) (read *Asked, err error) {
+func (c *call) readQuestions(asked *tool.InputRequired) (read *tool.InputRequired, err error) {
 	defer safe.RecoverZero(&read, &err)
 	kinds := c.allowedQuestions()
 	size := 0
@@ -106,7 +107,7 @@ func (c *call) readQuestions(asked *Asked) (read *Asked, err error) {
 	case asked.State != nil && !utf8.ValidString(*asked.State):
 		return nil, errors.New("a tool's own state is no text")
 	}
-	read = &Asked{State: asked.State, Questions: make([]Question, 0, len(asked.Questions))}
+	read = &tool.InputRequired{State: asked.State, Questions: make([]tool.Question, 0, len(asked.Questions))}
 	for _, q := range asked.Questions {
 		if !slices.Contains(kinds, q.Kind) {
 			return nil, errors.New("a tool has asked what it may not, or what its caller cannot answer")
@@ -124,7 +125,7 @@ func (c *call) readQuestions(asked *Asked) (read *Asked, err error) {
 	if size > maxAsked {
 		return nil, errors.New("a tool has asked too much at once")
 	}
-	byName := func(a, b Question) int { return strings.Compare(a.Name, b.Name) }
+	byName := func(a, b tool.Question) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(read.Questions, byName)
 	for i, q := range read.Questions[min(1, len(read.Questions)):] {
 		if q.Name == read.Questions[i].Name {
@@ -149,8 +150,8 @@ func (c *call) questionDigest() string {
 }
 
 // addInputRequest adds to an outcome what its caller is asked, by which call.
-func (o *Outcome) addInputRequest(asked *Asked, by string, d *Dialogue) {
+func (o *Outcome) addInputRequest(asked *tool.InputRequired, by string, d *Dialogue) {
 	if d.canAnswer(asked) {
-		o.InputRequest, o.RequestState = &Asked{Questions: asked.Questions}, by
+		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: asked.Questions}, by
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -36,7 +37,7 @@ type answersForTool struct {
 
 // unanswered is what a call was asked and does not answer, with what it brings.
 type unanswered struct {
-	asked    *Asked
+	asked    *tool.InputRequired
 	dialogue *Dialogue
 }
 
@@ -79,7 +80,7 @@ func checkAnswers(ctx context.Context, c *call) error {
 
 // loadQuestions is what the call asked that a state names, where this one is the same
 // call of the same caller. What is wrong with a state is not told.
-func (c *call) loadQuestions(ctx context.Context, state string) (*Asked, error) {
+func (c *call) loadQuestions(ctx context.Context, state string) (*tool.InputRequired, error) {
 	if !validRequestState(state) {
 		return nil, refuseUnknownState()
 	}
@@ -103,9 +104,9 @@ func (c *call) loadQuestions(ctx context.Context, state string) (*Asked, error) 
 
 // mayStillAsk tells whether the tool may ask now what it has asked: the operator may have
 // taken that away since.
-func (c *call) mayStillAsk(asked *Asked) bool {
+func (c *call) mayStillAsk(asked *tool.InputRequired) bool {
 	may := c.tool.Run().Asks
-	return len(may) > 0 && !slices.ContainsFunc(asked.Questions, func(q Question) bool { return !slices.Contains(may, q.Kind) })
+	return len(may) > 0 && !slices.ContainsFunc(asked.Questions, func(q tool.Question) bool { return !slices.Contains(may, q.Kind) })
 }
 
 // validRequestState tells whether a state may be the id of a call.
@@ -123,7 +124,7 @@ func refuseUnknownState() error {
 
 // judgeAnswers judges answers by what was asked. Those to anything else are not
 // looked at.
-func judgeAnswers(asked *Asked, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []answerPath, violations []refusal.Violation, err error) {
+func judgeAnswers(asked *tool.InputRequired, answers map[string]json.RawMessage) (sent map[string]json.RawMessage, folders []answerPath, violations []refusal.Violation, err error) {
 	sent = make(map[string]json.RawMessage, len(asked.Questions))
 	for _, q := range asked.Questions {
 		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -40,12 +41,12 @@ type Outcome struct {
 	Wrapped bool
 	// Challenges are what a person has to do before such a call can pass. They are
 	// not for the model.
-	Challenges []Challenge
+	Challenges []tool.Challenge
 	// InputRequest is what the tool wants to know of the caller before it goes on, where the
 	// caller can answer all of it; its State is not shown. RequestState is the state with
 	// which the caller sends the call again, beside the answers: the id of the call
 	// that was asked.
-	InputRequest *Asked
+	InputRequest *tool.InputRequired
 	RequestState string
 
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
@@ -175,7 +176,7 @@ func (c *call) refuseUndispatched(ctx context.Context, refused *refusal.Error) O
 
 // finish wraps what came back and concludes the call. The result goes to who
 // asked, where somebody is there until ctx ends.
-func (c *call) finish(ctx context.Context, output Output, err error, start time.Time) Outcome {
+func (c *call) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.id}
 	returned := c.trace.start()
 	c.trace.add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
@@ -193,8 +194,8 @@ func (c *call) finish(ctx context.Context, output Output, err error, start time.
 	if o.Refusal != nil && len(output.Challenges) > 0 {
 		c.metadata.Challenges = output.Challenges
 	}
-	if o.Refusal != nil && output.Asked != nil && c.stored == nil {
-		c.metadata.Asked, c.metadata.AskedCallDigest = output.Asked, c.questionDigest()
+	if o.Refusal != nil && output.InputRequired != nil && c.stored == nil {
+		c.metadata.Asked, c.metadata.AskedCallDigest = output.InputRequired, c.questionDigest()
 	}
 	o.applyMetadata(c.metadata, c.input.Dialogue)
 	r := c.record(audit.Ending)
@@ -221,7 +222,7 @@ func afterDispatch(err error) *refusal.Error {
 
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *call) wrapGuarded(output Output) (result wrapper.ToolResult, err error) {
+func (c *call) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
@@ -243,13 +244,13 @@ func auditOutcome(code refusal.Code) audit.Outcome {
 
 // runEngine asks the engine, contains its panics, and waits no longer than the
 // tool's timeout and a grace.
-func (c *call) runEngine(ctx context.Context) (Output, error) {
+func (c *call) runEngine(ctx context.Context) (tool.Result, error) {
 	if c.kernel.deps.Engine == nil {
-		return Output{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.writtenName()))
+		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.writtenName()))
 	}
 	run := c.tool.Run()
-	task := Task{
-		CallID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
+	task := tool.Call{
+		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: run,
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
 		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.allowedQuestions(),
 	}
@@ -260,7 +261,7 @@ func (c *call) runEngine(ctx context.Context) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout+engineGrace)
 	defer cancel()
 	type answer struct {
-		output Output
+		output tool.Result
 		err    error
 	}
 	answers := make(chan answer, 1)
@@ -278,7 +279,7 @@ func (c *call) runEngine(ctx context.Context) (Output, error) {
 	case a := <-answers:
 		return c.checkQuestions(a.output, a.err)
 	case <-ctx.Done():
-		return Output{}, c.timeoutRefusal(c.tool.Effect())
+		return tool.Result{}, c.timeoutRefusal(c.tool.Effect())
 	}
 }
 
@@ -296,7 +297,7 @@ const maxResultDepth = 500
 
 // wrap is the stage wrap: the output is one strict JSON value, or text, and what
 // the tool's output schema says.
-func (c *call) wrap(output Output) (wrapper.ToolResult, error) {
+func (c *call) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	name := c.tool.Name()
 	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
 		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))

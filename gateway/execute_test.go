@@ -24,13 +24,13 @@ import (
 // engine counts what it is asked to run, and answers as it is told to.
 type engine struct {
 	runs   atomic.Int64
-	answer func(context.Context, gateway.Task) (gateway.Output, error)
+	answer func(context.Context, tool.Call) (tool.Result, error)
 }
 
-func (e *engine) Run(ctx context.Context, task gateway.Task) (gateway.Output, error) {
+func (e *engine) Run(ctx context.Context, task tool.Call) (tool.Result, error) {
 	e.runs.Add(1)
 	if e.answer == nil {
-		return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
+		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 	}
 	return e.answer(ctx, task)
 }
@@ -128,9 +128,9 @@ func FuzzRefusedIsNotExecuted(f *testing.F) {
 // TestCheckedBytesAreExecuted: the engine gets the model's bytes.
 func TestCheckedBytesAreExecuted(t *testing.T) {
 	var got string
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		got = string(task.Arguments)
-		return gateway.Output{Body: []byte("done")}, nil
+		return tool.Result{Body: []byte("done")}, nil
 	}}
 	k := open(t, e, &journal{})
 	const arguments = `{ "top_k" : 1.0 , "embedding":[ 9007199254740993, 1E2 ] }`
@@ -149,18 +149,18 @@ func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		call    string
-		answer  func(context.Context, gateway.Task) (gateway.Output, error)
+		answer  func(context.Context, tool.Call) (tool.Result, error)
 		code    refusal.Code
 		outcome audit.Outcome
 	}{
 		{"result", search, nil, "", audit.Result},
-		{"refused by the tool", search, func(context.Context, gateway.Task) (gateway.Output, error) {
-			return gateway.Output{}, refusal.New(refusal.ToolFailed, "m")
+		{"refused by the tool", search, func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, refusal.New(refusal.ToolFailed, "m")
 		}, refusal.ToolFailed, audit.Failed},
-		{"foreign error", search, func(context.Context, gateway.Task) (gateway.Output, error) {
-			return gateway.Output{}, errors.New("password hunter2")
+		{"foreign error", search, func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, errors.New("password hunter2")
 		}, refusal.Internal, audit.Unknown},
-		{"panic", search, func(context.Context, gateway.Task) (gateway.Output, error) { panic("password hunter2") }, refusal.Internal, audit.Unknown},
+		{"panic", search, func(context.Context, tool.Call) (tool.Result, error) { panic("password hunter2") }, refusal.Internal, audit.Unknown},
 		{"not JSON", search, body(`{"a":`, true), refusal.InvalidResult, audit.Failed},
 		{"duplicate names", search, body(`{"a":1,"a":2}`, true), refusal.InvalidResult, audit.Failed},
 		{"not UTF-8", search, body("\xff", false), refusal.InvalidResult, audit.Failed},
@@ -197,17 +197,17 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func body(s string, isJSON bool) func(context.Context, gateway.Task) (gateway.Output, error) {
-	return func(context.Context, gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Body: []byte(s), JSON: isJSON, Attempts: 1}, nil
+func body(s string, isJSON bool) func(context.Context, tool.Call) (tool.Result, error) {
+	return func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Body: []byte(s), JSON: isJSON, Attempts: 1}, nil
 	}
 }
 
 // hang is an engine that does not answer, whatever its context says, for long
 // after it should have.
-func hang(context.Context, gateway.Task) (gateway.Output, error) {
+func hang(context.Context, tool.Call) (tool.Result, error) {
 	time.Sleep(time.Hour)
-	return gateway.Output{}, nil
+	return tool.Result{}, nil
 }
 
 // TestNoLogNoAct: while the journal refuses, nothing is dispatched; once it
@@ -255,7 +255,7 @@ func TestNoLogNoAct(t *testing.T) {
 
 // TestAnswer: a tool that answers later ends its call once.
 func TestAnswer(t *testing.T) {
-	e, j := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }}, &journal{}
+	e, j := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }}, &journal{}
 	k := open(t, e, j)
 	o := k.Execute(context.Background(), k.Judge(context.Background(), completion(search)))[0]
 	if !o.Pending || o.Result != nil || len(j.all()) != 1 {
@@ -288,7 +288,7 @@ func TestAnswer(t *testing.T) {
 // answer is what the tool of a call without a thread says to it, in JSON.
 func answer(k *gateway.Kernel, id, body string) error {
 	post := gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: body}
-	return k.Complete(context.Background(), post, gateway.CallbackResult{Output: gateway.Output{Body: []byte(body), JSON: true}})
+	return k.Complete(context.Background(), post, gateway.CallbackResult{Output: tool.Result{Body: []byte(body), JSON: true}})
 }
 
 // TestRecords: what is written down, and what is not.

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // shelved is a kernel without limits on a store that can be told to fail.
@@ -116,11 +117,11 @@ func TestAwayAtTheEnd(t *testing.T) {
 func TestEndedByAnother(t *testing.T) {
 	ctx := context.Background()
 	var shop *shelf
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-		_, err := shop.Memory.Finish(ctx, task.CallID, store.Ending{State: store.Unknown, Attempt: "another", Answer: store.Answer{
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+		_, err := shop.Memory.Finish(ctx, task.ID, store.Ending{State: store.Unknown, Attempt: "another", Answer: store.Answer{
 			Result: []byte(`{"tool_result":{"tool":"web.search","output":{"error":{"code":"outcome_unknown","stage":"execute","message":"m"}}}}`), Status: 502,
 		}})
-		return gateway.Output{Body: []byte("late")}, err
+		return tool.Result{Body: []byte("late")}, err
 	}}
 	k, s, j := shelved(t, e)
 	shop = s
@@ -152,15 +153,15 @@ func TestAwait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var k *gateway.Kernel
-				e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+				e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 					if c.answered > 0 {
 						time.AfterFunc(c.answered, func() {
-							if err := answer(k, task.CallID, `{}`); err != nil {
+							if err := answer(k, task.ID, `{}`); err != nil {
 								t.Error(err)
 							}
 						})
 					}
-					o := gateway.Output{Pending: true}
+					o := tool.Result{Pending: true}
 					if c.until > 0 {
 						o.Until = time.Now().Add(c.until)
 					}

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // holders are callers by their credentials.
@@ -98,10 +99,10 @@ func TestIDsAreKeys(t *testing.T) {
 func TestIDsOfCallsThatRun(t *testing.T) {
 	stores(t, func(t *testing.T, s gateway.Store) {
 		running, end := make(chan string, 1), make(chan struct{})
-		e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-			running <- task.CallID
+		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+			running <- task.ID
 			<-end
-			return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
+			return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		}}
 		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
 		ask := func(ctx context.Context, key string) gateway.Outcome {

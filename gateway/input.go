@@ -1,6 +1,9 @@
 package gateway
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"github.com/callgate/callgate/tool"
+)
 
 // Subject says for whom, and where, a completion is judged.
 type Subject struct {
@@ -83,11 +86,11 @@ type Dialogue struct {
 	// Progress is told how far the tool says that it is; nil need not be told. It is
 	// called by one goroutine at a time, never after the outcome was returned, and must
 	// be quick.
-	Progress func(Progress)
+	Progress func(tool.Progress)
 	// Log is told what the tool logs of LogLevel and above, which is one of LogLevels;
 	// without either it is told nothing. It is called as Progress is, and never at the
 	// same time.
-	Log      func(Log)
+	Log      func(tool.Log)
 	LogLevel string
 	// QuestionKinds are the kinds of questions that the caller can answer: form, url, sampling
 	// and roots. A tool asks only what its definition lets it ask, too.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -25,7 +26,7 @@ func severity(level string) int { return slices.Index(LogLevels(), level) }
 
 // logged passes on what is a log of the level that is asked for, or above; anything else is
 // dropped.
-func (t *notifier) logged(l Log) {
+func (t *notifier) logged(l tool.Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.log == nil || t.logs >= maxLogs || severity(l.Level) < t.level || len(l.Data) > maxLog {
@@ -44,7 +45,7 @@ func (t *notifier) logged(l Log) {
 		return
 	}
 	t.logs++
-	l = Log{Level: l.Level, Logger: boundedText(l.Logger, maxLogger), Data: data}
+	l = tool.Log{Level: l.Level, Logger: boundedText(l.Logger, maxLogger), Data: data}
 	if !delivered(func() { t.log(l) }) {
 		t.log = nil
 	}

@@ -14,18 +14,19 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
-func logOf(level, data string) gateway.Log {
-	return gateway.Log{Level: level, Data: json.RawMessage(data)}
+func logOf(level, data string) tool.Log {
+	return tool.Log{Level: level, Data: json.RawMessage(data)}
 }
 
 // TestLogsAreTold: what is a log of the level or above is told in its order, with all
 // that hides in it, and nothing else is.
 func TestLogsAreTold(t *testing.T) {
 	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-		for _, l := range []gateway.Log{
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+		for _, l := range []tool.Log{
 			logOf("warning", `"a\u202eb"`), logOf("notice", `1`), logOf("fatal", `1`), logOf("", `1`), logOf("WARNING", `1`), logOf("warning", ``), logOf("error", `{"a":1,"a":2}`),
 			logOf("error", "\"\xff\""), logOf("error", `"\ud800"`), logOf("error", `1 2`), logOf("error", `{"a\u200b":1,"a\\u200b":2}`), logOf("error", "["+deep+"]"), logOf("error", deep),
 			logOf("critical", ` { "b" : [ 1.50 , {"\u200b":"\u0007"} ] , "a" : null } `), logOf("alert", `"`+strings.Repeat("x", 16<<10-2)+`"`), logOf("alert", `"`+strings.Repeat("x", 16<<10-1)+`"`),
@@ -34,12 +35,12 @@ func TestLogsAreTold(t *testing.T) {
 		} {
 			task.Log(l)
 		}
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
 	var told []string
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "warning", Log: func(l gateway.Log) { told = append(told, fmt.Sprintf("%s %s %s", l.Level, l.Logger, l.Data)) }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "warning", Log: func(l tool.Log) { told = append(told, fmt.Sprintf("%s %s %s", l.Level, l.Logger, l.Data)) }}
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -54,7 +55,7 @@ func TestLogsAreTold(t *testing.T) {
 
 // TestLogsAreWanted: a tool is asked for what its caller wants, and not else.
 func TestLogsAreWanted(t *testing.T) {
-	log := func(gateway.Log) {}
+	log := func(tool.Log) {}
 	for name, c := range map[string]struct {
 		dialogue *gateway.Dialogue
 		want     string
@@ -63,16 +64,16 @@ func TestLogsAreWanted(t *testing.T) {
 		"no level":         {&gateway.Dialogue{Log: log}, ""},
 		"a level of none":  {&gateway.Dialogue{Log: log, LogLevel: "Info"}, ""},
 		"nobody":           {&gateway.Dialogue{LogLevel: "info"}, ""},
-		"progress alone":   {&gateway.Dialogue{LogLevel: "info", Progress: func(gateway.Progress) {}}, ""},
+		"progress alone":   {&gateway.Dialogue{LogLevel: "info", Progress: func(tool.Progress) {}}, ""},
 		"logs":             {&gateway.Dialogue{Log: log, LogLevel: "info"}, "info"},
-		"both":             {&gateway.Dialogue{Log: log, LogLevel: "debug", Progress: func(gateway.Progress) {}}, "debug"},
+		"both":             {&gateway.Dialogue{Log: log, LogLevel: "debug", Progress: func(tool.Progress) {}}, "debug"},
 		"the most severe":  {&gateway.Dialogue{Log: log, LogLevel: "emergency"}, "emergency"},
 		"questions beside": {&gateway.Dialogue{Log: log, LogLevel: "alert", QuestionKinds: everything}, "alert"},
 	} {
-		var task gateway.Task
-		e := &engine{answer: func(_ context.Context, given gateway.Task) (gateway.Output, error) {
+		var task tool.Call
+		e := &engine{answer: func(_ context.Context, given tool.Call) (tool.Result, error) {
 			task = given
-			return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 		}}
 		r := completion(search)
 		r.Inputs[0].Dialogue = c.dialogue
@@ -91,16 +92,16 @@ func TestLogsAreWanted(t *testing.T) {
 func TestLogsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
-		e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 			task.Log(logOf("info", "1"))
 			time.Sleep(task.Run.Timeout + time.Minute) // which nobody waits for
 			task.Log(logOf("info", "2"))
 			close(late)
-			return gateway.Output{}, nil
+			return tool.Result{}, nil
 		}}
 		told := 0
 		r := completion(search)
-		r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(gateway.Log) { told++ }}
+		r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(tool.Log) { told++ }}
 		if o := handle(open(t, e, &journal{}), r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || told != 1 {
 			t.Errorf("told %d times: %+v", told, o.Refusal)
 		}
@@ -109,8 +110,8 @@ func TestLogsEnd(t *testing.T) {
 			t.Error("told after the outcome")
 		}
 	})
-	var kept func(gateway.Log)
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	var kept func(tool.Log)
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		kept = task.Log
 		var all sync.WaitGroup
 		for range 8 {
@@ -118,23 +119,23 @@ func TestLogsEnd(t *testing.T) {
 				for i := range 200 {
 					task.Log(logOf("info", fmt.Sprint(i)))
 					if task.Progress != nil {
-						task.Progress(gateway.Progress{Done: float64(i)})
+						task.Progress(tool.Progress{Done: float64(i)})
 					}
 				}
 			})
 		}
 		all.Wait()
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
 	logged, reported := 0, 0 // not guarded: they are told by one at a time
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(gateway.Log) { logged++; panic("secret") }, Progress: func(gateway.Progress) { reported++ }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(tool.Log) { logged++; panic("secret") }, Progress: func(tool.Progress) { reported++ }}
 	if o := handle(k, r, ""); o.Refusal != nil || logged != 1 || reported == 0 {
 		t.Errorf("told %d and %d times: %+v", logged, reported, o.Refusal)
 	}
 	logged = 0
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "debug", Log: func(gateway.Log) { logged++ }}
+	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "debug", Log: func(tool.Log) { logged++ }}
 	if o := handle(k, r, ""); o.Refusal != nil || logged != 1_000 {
 		t.Errorf("told %d times: %+v", logged, o.Refusal)
 	}
@@ -145,17 +146,17 @@ func TestLogsEnd(t *testing.T) {
 
 // TestLogsOfTwoRounds: a call that runs its tool twice is told what it logs each time.
 func TestLogsOfTwoRounds(t *testing.T) {
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		task.Log(logOf("info", fmt.Sprint(len(task.Answers))))
 		if task.Answers == nil {
-			return gateway.Output{Asked: want(nil, question("a", "form", mail))}, failed()
+			return tool.Result{InputRequired: want(nil, question("a", "form", mail))}, failed()
 		}
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
 	var told []string
 	r := asks("web.search", "", map[string]string{"a": mailed})
-	r.Inputs[0].Dialogue.LogLevel, r.Inputs[0].Dialogue.Log = "debug", func(l gateway.Log) { told = append(told, string(l.Data)) }
+	r.Inputs[0].Dialogue.LogLevel, r.Inputs[0].Dialogue.Log = "debug", func(l tool.Log) { told = append(told, string(l.Data)) }
 	if o := handle(k, r, ""); o.Refusal != nil || !slices.Equal(told, []string{"0", "1"}) {
 		t.Errorf("told %v: %+v", told, o.Refusal)
 	}

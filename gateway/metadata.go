@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -25,19 +26,11 @@ type Metadata struct {
 	// Wrapped says that the tool's own answer stands in the result as its member value.
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are what a person has to do before such a call can pass.
-	Challenges []Challenge `json:"challenges,omitempty"`
+	Challenges []tool.Challenge `json:"challenges,omitempty"`
 	// Asked is what the tool wants to know of its caller.
-	Asked *Asked `json:"asked,omitempty"`
+	Asked *tool.InputRequired `json:"asked,omitempty"`
 	// AskedCallDigest is the digest of the call that was asked.
 	AskedCallDigest string `json:"asked_for,omitempty"`
-}
-
-// Challenge is one authorization that a tool's server asks for.
-type Challenge struct {
-	ID  string `json:"id"`
-	URL string `json:"url"` // where a person goes
-	// CheckURL is where the server says how that stands; empty where it does not.
-	CheckURL string `json:"check_url,omitempty"`
 }
 
 // applyMetadata adds to an outcome what its caller is told beside the result. The caller

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 func natively(name, arguments string) gateway.Input {
@@ -308,13 +309,13 @@ func TestExecutedCallsAreKept(t *testing.T) {
 	ctx := context.Background()
 	var k *gateway.Kernel
 	during := map[string]store.State{}
-	e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
-		call, err := k.Lookup(ctx, gateway.Request{}, task.CallID)
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+		call, err := k.Lookup(ctx, gateway.Request{}, task.ID)
 		if err != nil {
 			t.Errorf("while it runs: %v", err)
 		}
-		during[task.CallID] = call.State
-		return gateway.Output{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
+		during[task.ID] = call.State
+		return tool.Result{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
 	}}
 	s := newShelf()
 	k = kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})

@@ -1,6 +1,9 @@
 package gateway
 
-import "sync"
+import (
+	"github.com/callgate/callgate/tool"
+	"sync"
+)
 
 // notifier passes on to a caller what a tool says before it answers: one thing after the
 // other, and nothing once it was stopped. Whoever is told must be quick, and is told no
@@ -8,12 +11,12 @@ import "sync"
 type notifier struct {
 	mu sync.Mutex
 
-	progress func(Progress) // nil once nobody is told
+	progress func(tool.Progress) // nil once nobody is told
 	began    bool
 	last     float64
 
-	log   func(Log) // the same
-	level int       // of what is told, at least
+	log   func(tool.Log) // the same
+	level int            // of what is told, at least
 	logs  int
 }
 
@@ -33,7 +36,7 @@ func (d *Dialogue) notifier() *notifier {
 }
 
 // attach has a task tell what its caller wants to be told.
-func (t *notifier) attach(task *Task) {
+func (t *notifier) attach(task *tool.Call) {
 	if t == nil {
 		return
 	}

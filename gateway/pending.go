@@ -10,11 +10,12 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // markPending notes that the tool answers later. Where that cannot be noted yet it is
 // owed: until it is noted, the call looks like one that runs.
-func (c *call) markPending(ctx context.Context, output Output, start time.Time) Outcome {
+func (c *call) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
 	until := output.Until
 	if until.IsZero() {
 		until = start.Add(c.tool.Run().Timeout)
@@ -71,7 +72,7 @@ func (k *Kernel) expire(ctx context.Context, call *storedCall) {
 // expire tells whether it was this that has ended the call.
 func (c *call) expire(ctx context.Context) bool {
 	c.expired = true
-	o := c.finish(ctx, Output{}, c.timeoutRefusal(c.stored.Task.Effect), c.started)
+	o := c.finish(ctx, tool.Result{}, c.timeoutRefusal(c.stored.Task.Effect), c.started)
 	return !c.endedByOther && !o.Pending
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // resume sees to what others have left. Until all of that is known which was before
@@ -177,7 +178,7 @@ func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func
 
 // endUnknown ends a call of which nobody knows what became.
 func (t *Reconciler) endUnknown(c *call) {
-	c.finish(context.Background(), Output{}, refuseLost(), c.started)
+	c.finish(context.Background(), tool.Result{}, refuseLost(), c.started)
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
 

@@ -166,10 +166,10 @@ func TestRecovery(t *testing.T) {
 			if err := before.store.Close(); err != nil {
 				t.Fatal(err)
 			}
-			var got gateway.Task
-			e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+			var got tool.Call
+			e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 				got = task
-				return gateway.Output{Body: []byte(`{"results":[]}`), JSON: true, Attempts: 1}, nil
+				return tool.Result{Body: []byte(`{"results":[]}`), JSON: true, Attempts: 1}, nil
 			}}
 			for round := range 3 { // as often as it starts
 				n := j.node(t, dir, s, e, time.Now)
@@ -312,8 +312,8 @@ func TestPastThatCannotBeRead(t *testing.T) {
 
 // later is an engine whose tools answer later, by the time that it says.
 func later(until func() time.Time) *engine {
-	return &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Pending: true, Until: until()}, nil
+	return &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Pending: true, Until: until()}, nil
 	}}
 }
 
@@ -378,7 +378,7 @@ func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.Config), s *gat
 		t.Fatal(err)
 	}
 	post := gateway.CallbackMessage{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
-	if err := n.Complete(context.Background(), post, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`{}`), JSON: true}}); err != nil {
+	if err := n.Complete(context.Background(), post, gateway.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	call, err := n.store.Find(context.Background(), "call_9")

@@ -16,7 +16,7 @@ type Report struct {
 	// answer is.
 	Refusal *refusal.Error `json:"error,omitempty"`
 	Stages  []StageReport  `json:"stages"`
-	// CallID names this judgement, and the call when there is one.
+	// ID names this judgement, and the call when there is one.
 	CallID string `json:"-"`
 	// Text is the completion, when the verdict is text.
 	Text []byte `json:"-"`

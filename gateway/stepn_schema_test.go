@@ -135,7 +135,7 @@ func TestSN25Places(t *testing.T) {
 
 // wrapping is a tool with a name of two cases, which no fold may change, that answers as
 // it is told to.
-func wrapping(t *testing.T, in string, answer func(context.Context, gateway.Task) (gateway.Output, error)) gateway.Outcome {
+func wrapping(t *testing.T, in string, answer func(context.Context, tool.Call) (tool.Result, error)) gateway.Outcome {
 	t.Helper()
 	tools, err := registry.New([]registry.Tool{{Name: "Web.searchAll", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}})
 	if err != nil {
@@ -165,14 +165,14 @@ func TestSN26ResultsAreWrapped(t *testing.T) {
 // TestSN27NameOfTheTool is that of the call, letter for letter, also where the call is
 // refused.
 func TestSN27NameOfTheTool(t *testing.T) {
-	fails := func(context.Context, gateway.Task) (gateway.Output, error) {
-		return gateway.Output{}, refusal.New(refusal.ToolFailed, "m")
+	fails := func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, refusal.New(refusal.ToolFailed, "m")
 	}
 	for in, want := range map[string]string{
 		searchAll: `"Web.searchAll"`, strings.Replace(searchAll, "{}", `{"more":1}`, 1): `"Web.searchAll"`, strings.Replace(searchAll, "Web.", "wEB.", 1): `"wEB.searchAll"`,
 		strings.Replace(searchAll, "arguments", "argument", 1): `"Web.searchAll"`, searchAll + " ok": "null", `{"tool":{"name":1,"arguments":{}}}`: "null",
 	} {
-		for name, answer := range map[string]func(context.Context, gateway.Task) (gateway.Output, error){"answers": nil, "fails": fails} {
+		for name, answer := range map[string]func(context.Context, tool.Call) (tool.Result, error){"answers": nil, "fails": fails} {
 			o := wrapping(t, in, answer)
 			if !strings.HasPrefix(string(o.Result), `{"tool_result":{"tool":`+want+`,"output":{`) {
 				t.Errorf("%s, and the tool %s: %s", in, name, o.Result)
@@ -203,8 +203,8 @@ func TestSN29RefusalsAreWrapped(t *testing.T) {
 	for in, want := range map[string]refusal.Code{
 		searchAll: refusal.Internal, strings.Replace(searchAll, "{}", `{"a":1}`, 1): refusal.UnexpectedArgument, "{": refusal.MalformedJSON, "Sure: " + searchAll: refusal.MixedOutput,
 	} {
-		o := wrapping(t, in, func(context.Context, gateway.Task) (gateway.Output, error) {
-			return gateway.Output{}, errors.New("canary")
+		o := wrapping(t, in, func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, errors.New("canary")
 		})
 		var said map[string]struct {
 			Tool   *string

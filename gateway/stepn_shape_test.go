@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // said is what the kernel of the vectors says of a completion: the verdict, or the
@@ -212,9 +213,9 @@ func TestSN16Bounds(t *testing.T) {
 func TestSN17Numbers(t *testing.T) {
 	for _, number := range []string{"9007199254740993", "1.0", "1E2", "-0", "0.1000000000000000055511151231257827", "123456789012345678901234567890"} {
 		var got string
-		e := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 			got = string(task.Arguments)
-			return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+			return tool.Result{Body: []byte("{}"), JSON: true}, nil
 		}}
 		k := open(t, e, &journal{})
 		o := k.Execute(context.Background(), k.Judge(context.Background(), completion(embedding(number))))[0]

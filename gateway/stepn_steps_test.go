@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // step puts every fault of some rows, alone, to the test on every way to the kernel: it
@@ -89,7 +90,7 @@ func TestSN59Return(t *testing.T) {
 // where the tool breaks off.
 func TestSN61LogFirst(t *testing.T) {
 	j, before := &journal{}, []audit.Record(nil)
-	e := &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
+	e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 		before = j.all()
 		panic("broken")
 	}}

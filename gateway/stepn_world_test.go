@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // attempt is a call, and what it meets. Its zero value passes every check; each fault
@@ -170,15 +171,15 @@ type world struct {
 func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	t.Helper()
 	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t)}
-	w.engine = &engine{answer: func(context.Context, gateway.Task) (gateway.Output, error) {
+	w.engine = &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 		var err error
 		if a.fails {
 			err = refusal.New(refusal.ToolFailed, "m")
 		}
 		if a.garbled {
-			return gateway.Output{Body: []byte(`{"a":`), JSON: true, Attempts: 1}, err
+			return tool.Result{Body: []byte(`{"a":`), JSON: true, Attempts: 1}, err
 		}
-		return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, err
+		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, err
 	}}
 	principal := &identity.Principal{Name: "one", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha", "omega", "closed"}}
 	if a.nowhere {

@@ -104,10 +104,10 @@ func TestVersions(t *testing.T) {
 // TestVersionsRun: the version that was judged is the one that is run, and a key is of
 // one version.
 func TestVersionsRun(t *testing.T) {
-	var last gateway.Task
-	tool := &engine{answer: func(_ context.Context, task gateway.Task) (gateway.Output, error) {
+	var last tool.Call
+	tool := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		last = task
-		return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
+		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 	}}
 	k := kernelOf(t, versionedState(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
 	ask := func(version, arguments, key string) gateway.Outcome {

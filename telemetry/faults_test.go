@@ -21,6 +21,7 @@ import (
 	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 // eventually waits for what must come.
@@ -370,8 +371,8 @@ func TestNoContent(t *testing.T) {
 	collector := collectorStub(t, nil)
 	traces := tracesTo(t, collector.URL, nil)
 	k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
-		e.answers["vault.get"] = func() (gateway.Output, error) {
-			return gateway.Output{Body: []byte(`{"value":"canary-value"}`), JSON: true}, nil
+		e.answers["vault.get"] = func() (tool.Result, error) {
+			return tool.Result{Body: []byte(`{"value":"canary-value"}`), JSON: true}, nil
 		}
 	})
 	for _, completion := range []string{
@@ -406,11 +407,11 @@ func TestContent(t *testing.T) {
 			collector := collectorStub(t, nil)
 			traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Content = true })
 			k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
-				e.answers["vault.get"] = func() (gateway.Output, error) {
-					return gateway.Output{Body: []byte(`{"value":"canary-token"}`), JSON: true}, nil
+				e.answers["vault.get"] = func() (tool.Result, error) {
+					return tool.Result{Body: []byte(`{"value":"canary-token"}`), JSON: true}, nil
 				}
-				e.answers["rare.once"] = func() (gateway.Output, error) {
-					return gateway.Output{}, refusal.New(refusal.ToolFailed, "canary-token")
+				e.answers["rare.once"] = func() (tool.Result, error) {
+					return tool.Result{}, refusal.New(refusal.ToolFailed, "canary-token")
 				}
 			})
 			handle(k, ask(c.completion))

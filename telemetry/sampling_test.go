@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestParentDecides, and where there is none, the share.
@@ -167,7 +168,7 @@ func TestNotTracedCostsNothing(t *testing.T) {
 		k := kernel(t, tracer, func(p *gateway.Deps, e tools) {
 			p.Journal, p.Store = paper{}, nil
 			p.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
-			e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Body: []byte(`{}`), JSON: true}, nil }
+			e.answers["echo.say"] = func() (tool.Result, error) { return tool.Result{Body: []byte(`{}`), JSON: true}, nil }
 		})
 		request := ask(say)
 		request.ParentID = ""

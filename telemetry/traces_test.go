@@ -76,17 +76,17 @@ func flushed(t *testing.T, traces *telemetry.Traces) {
 // tools runs the demo tools, but for those that a test answers for.
 type tools struct {
 	*engine.Engine
-	answers map[string]func() (gateway.Output, error)
+	answers map[string]func() (tool.Result, error)
 }
 
-func (e tools) Run(ctx context.Context, t gateway.Task) (gateway.Output, error) {
+func (e tools) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 	if answer := e.answers[t.Tool]; answer != nil {
 		return answer()
 	}
 	result, err := e.Engine.Run(ctx, tool.Call{
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, Arguments: t.Arguments, ID: t.CallID, Roots: t.Roots,
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Run: t.Run, Arguments: t.Arguments, ID: t.ID, Roots: t.Roots,
 	})
-	return gateway.Output{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts}, err
+	return tool.Result{Body: result.Body, JSON: result.JSON, Attempts: result.Attempts}, err
 }
 
 // kernel is one with a journal on disk and the demo tools, as it may be changed.
@@ -101,7 +101,7 @@ func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Deps, tool
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	e := tools{engine.New(engine.Options{}), map[string]func() (gateway.Output, error){}}
+	e := tools{engine.New(engine.Options{}), map[string]func() (tool.Result, error){}}
 	t.Cleanup(e.Close)
 	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: e, Tracer: tracer, Store: store.NewMemory(time.Now)}
 	if change != nil {
@@ -207,8 +207,8 @@ func (failing) Open(context.Context, store.Call) (*store.Call, error) { return n
 func TestSpanOfARefusal(t *testing.T) {
 	answer := func(body string, err error) func(*gateway.Deps, tools) {
 		return func(_ *gateway.Deps, e tools) {
-			e.answers["echo.say"] = func() (gateway.Output, error) {
-				return gateway.Output{Body: []byte(body), JSON: true, Attempts: 2}, err
+			e.answers["echo.say"] = func() (tool.Result, error) {
+				return tool.Result{Body: []byte(body), JSON: true, Attempts: 2}, err
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	traces := tracesTo(t, c.URL, nil)
 	taken := make(chan string, 1)
 	k := kernel(t, traces, func(p *gateway.Deps, e tools) {
-		e.answers["echo.say"] = func() (gateway.Output, error) { return gateway.Output{Pending: true}, nil }
+		e.answers["echo.say"] = func() (tool.Result, error) { return tool.Result{Pending: true}, nil }
 		p.Store = waits{p.Store, taken}
 	})
 	var answered time.Time
@@ -413,7 +413,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	go func() {
 		id := <-taken
 		answered = time.Now()
-		completed <- k.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`{}`), JSON: true}})
+		completed <- k.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}})
 	}()
 	o := handle(k, ask(say))
 	if err := <-completed; err != nil || o.Pending || string(o.Result) == "" {

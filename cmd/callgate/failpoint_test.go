@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // A gateway of a test can be told to fail at a point between two steps of a call.
@@ -126,7 +127,7 @@ type failingEngine struct {
 	*saboteur
 }
 
-func (f failingEngine) Run(ctx context.Context, t gateway.Task) (o gateway.Output, err error) {
+func (f failingEngine) Run(ctx context.Context, t tool.Call) (o tool.Result, err error) {
 	err = around(f.saboteur, "run", func() (err error) { o, err = f.Engine.Run(ctx, t); return err })
 	return o, err
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { facetest.Main(m) }
@@ -33,18 +34,18 @@ func dispute(r audit.Record) bool { return r.Event == audit.Decision && r.Verdic
 // taker is an engine whose tools take every call, and say nothing more.
 type taker struct {
 	mu        sync.Mutex
-	tasks     []gateway.Task
-	cancelled []gateway.Task
+	tasks     []tool.Call
+	cancelled []tool.Call
 }
 
-func (e *taker) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
+func (e *taker) Run(_ context.Context, t tool.Call) (tool.Result, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks = append(e.tasks, t)
-	return gateway.Output{Pending: true, Attempts: 1}, nil
+	return tool.Result{Pending: true, Attempts: 1}, nil
 }
 
-func (e *taker) Cancel(_ context.Context, t gateway.Task) {
+func (e *taker) Cancel(_ context.Context, t tool.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cancelled = append(e.cancelled, t)

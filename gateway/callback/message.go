@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // maxDepth bounds how deep a message may nest.
@@ -198,7 +199,7 @@ func (r *reader) answer() gateway.CallbackResult {
 }
 
 // textOutput is a text as an output: the object that it is, or an object with it.
-func (r *reader) textOutput(text string) gateway.Output {
+func (r *reader) textOutput(text string) tool.Result {
 	object := objectOf(text)
 	if object != nil && strings.Contains(text, `\`) {
 		// Within an object the token may be spelled with escapes.
@@ -210,7 +211,7 @@ func (r *reader) textOutput(text string) gateway.Output {
 	if object == nil {
 		return output(map[string]any{"text": text})
 	}
-	return gateway.Output{Body: []byte(text), JSON: true}
+	return tool.Result{Body: []byte(text), JSON: true}
 }
 
 // objectOf is the strict JSON object that a text is, or nil.
@@ -223,12 +224,12 @@ func objectOf(text string) map[string]any {
 	return object
 }
 
-func output(value map[string]any) gateway.Output {
+func output(value map[string]any) tool.Result {
 	body, err := json.Marshal(value)
 	if err != nil {
 		body = []byte("{}") // what was read always encodes
 	}
-	return gateway.Output{Body: body, JSON: true}
+	return tool.Result{Body: body, JSON: true}
 }
 
 // content reads the items of a result. What a model reads here is text, so that an

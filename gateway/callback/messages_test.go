@@ -478,7 +478,7 @@ func (w *world) told(t testing.TB, c waiting) {
 	defer w.engine.mu.Unlock()
 	n := 0
 	for _, task := range w.engine.cancelled {
-		if task.CallID == c.id && task.Thread == c.group {
+		if task.ID == c.id && task.Thread == c.group {
 			n++
 		}
 	}

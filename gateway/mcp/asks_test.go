@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // asking is a registry of tools whose server may ask, and of one whose may not.
@@ -28,23 +29,23 @@ const (
 	whoParams   = `{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"zone":{"type":"string"},"name":{"type":"string","title":"Na\u200bme"}},"required":["name"]}}`
 )
 
-func who() gateway.Question {
-	return gateway.Question{Name: "who", Kind: "form", Method: "elicitation/create", Params: json.RawMessage(whoParams)}
+func who() tool.Question {
+	return tool.Question{Name: "who", Kind: "form", Method: "elicitation/create", Params: json.RawMessage(whoParams)}
 }
 
 // asker is a tool that asks unless it is answered, and keeps its tasks.
 type asker struct {
-	questions []gateway.Question
-	tasks     []gateway.Task
+	questions []tool.Question
+	tasks     []tool.Call
 }
 
-func (a *asker) run(t gateway.Task) (gateway.Output, error) {
+func (a *asker) run(t tool.Call) (tool.Result, error) {
 	a.tasks = append(a.tasks, t)
 	if t.Answers != nil {
 		return says(`{"booked":true}`)(t)
 	}
 	state := serverState
-	return gateway.Output{Asked: &gateway.Asked{Questions: a.questions, State: &state}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+	return tool.Result{InputRequired: &tool.InputRequired{Questions: a.questions, State: &state}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 }
 
 // asks sends a call of 2026-07-28 by a client of these capabilities; more are
@@ -72,7 +73,7 @@ const forms = `{"elicitation":{}}`
 
 // TestMCP20InputRequired is a call whose tool asks, and the same call with the answer.
 func TestMCP20InputRequired(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	r := h.asks(t, "book", forms, `"arguments":{"n":1}`)
 	if r.status != 200 || r.Result.Type != "input_required" || r.Result.State == "" || r.Result.State != r.Result.Meta["callgate/callId"] || r.Result.State != r.header.Get("Callgate-Call-Id") || r.Result.Meta["io.modelcontextprotocol/serverInfo"] == nil {
@@ -130,7 +131,7 @@ func TestMCP20Capabilities(t *testing.T) {
 		`{"sampling":{"tools":{}},"elicitation":{},"roots":{},"other":1}`:      "[form sampling roots]",
 		`{"experimental":{},"extensions":{"a/b":{}},"Sampling":{},"ROOTS":{}}`: "[]",
 	} {
-		a := &asker{questions: []gateway.Question{who()}}
+		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
 		r := h.asks(t, "book", capabilities, "")
 		if got := fmt.Sprint(a.tasks[0].Asks); got != want {
@@ -155,11 +156,11 @@ func TestMCP20Capabilities(t *testing.T) {
 			t.Errorf("%s: %d %s", capabilities, r.status, r.raw)
 		}
 	}
-	for _, tool := range []string{"mute", "other"} {
-		a := &asker{questions: []gateway.Question{{Name: "r", Kind: "roots", Method: "roots/list", Params: json.RawMessage(`{}`)}}}
+	for _, name := range []string{"mute", "other"} {
+		a := &asker{questions: []tool.Question{{Name: "r", Kind: "roots", Method: "roots/list", Params: json.RawMessage(`{}`)}}}
 		h := open(t, plan{files: asking, engine: a.run})
-		if r := h.asks(t, tool, `{"elicitation":{},"roots":{}}`, ""); r.Result.Type != "complete" || r.code() != "tool_failed" {
-			t.Errorf("%s: %s", tool, r.raw)
+		if r := h.asks(t, name, `{"elicitation":{},"roots":{}}`, ""); r.Result.Type != "complete" || r.code() != "tool_failed" {
+			t.Errorf("%s: %s", name, r.raw)
 		}
 		// Nobody of an older revision is asked anything.
 		if r := h.old(t, "tools/call", `"name":"book","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{},"elicitation":{}}}`); r.code() != "tool_failed" || len(a.tasks[1].Asks) != 0 {
@@ -167,7 +168,7 @@ func TestMCP20Capabilities(t *testing.T) {
 		}
 	}
 	// An answer that was kept is shown to nobody who has not declared so.
-	h := open(t, plan{files: asking, engine: (&asker{questions: []gateway.Question{who()}}).run})
+	h := open(t, plan{files: asking, engine: (&asker{questions: []tool.Question{who()}}).run})
 	first := h.asks(t, "book", forms, "", "Idempotency-Key", "k")
 	again := h.asks(t, "book", forms, "", "Idempotency-Key", "k")
 	if first.Result.State == "" || again.raw != first.raw {
@@ -202,7 +203,7 @@ func (r reply) refusedAt(t *testing.T) string {
 // TestMCP19State: a state is worth something to who was given it, for the same call,
 // once.
 func TestMCP19State(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	both := []string{"Authorization", "Bearer both", "Callgate-Agent", "Analyst"}
 	const ann = `{"who":{"action":"accept","content":{"name":"Ann"}}}`
@@ -242,7 +243,7 @@ func TestMCP19State(t *testing.T) {
 // TestAnswers: what is no answer is refused, with its place; what is missing is asked
 // for again, with the same state.
 func TestAnswers(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who(), {Name: "a/b", Kind: "sampling", Method: "sampling/createMessage", Params: json.RawMessage(`{"maxTokens":10,"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}]}`)}}}
+	a := &asker{questions: []tool.Question{who(), {Name: "a/b", Kind: "sampling", Method: "sampling/createMessage", Params: json.RawMessage(`{"maxTokens":10,"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}]}`)}}}
 	h := open(t, plan{files: asking, engine: a.run})
 	const client = `{"elicitation":{},"sampling":{}}`
 	first := h.asks(t, "book", client, "")
@@ -279,7 +280,7 @@ func TestAnswersBeforeQuestions(t *testing.T) {
 		`{"wrong":{"action":"accept"}}`:                                  "input_required",
 		`{}`:                                                             "input_required",
 	} {
-		a := &asker{questions: []gateway.Question{who()}}
+		a := &asker{questions: []tool.Question{who()}}
 		r := open(t, plan{files: asking, engine: a.run}).asks(t, "book", forms, `"inputResponses":`+responses)
 		if runs := len(a.tasks); r.Result.Type != want || r.Result.IsError || (runs == 2) != (want == "complete") {
 			t.Errorf("%s: %d runs, %s", responses, runs, r.raw)
@@ -290,7 +291,7 @@ func TestAnswersBeforeQuestions(t *testing.T) {
 // TestAnswersThatAreNone: what no call can have is refused before it is one.
 func TestAnswersThatAreNone(t *testing.T) {
 	var runs atomic.Int32
-	h := open(t, plan{files: asking, engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{files: asking, engine: func(task tool.Call) (tool.Result, error) {
 		runs.Add(1)
 		return says(`{}`)(task)
 	}})
@@ -350,7 +351,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 
 // TestStdioAsks: over standard input and output it is the same.
 func TestStdioAsks(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	call := func(more string) reply {
 		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + forms + `}` + more + `}}`

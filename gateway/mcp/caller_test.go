@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // patience is far longer than anything here takes.
@@ -204,8 +204,8 @@ const (
 )
 
 // all are questions of every kind.
-func all() []gateway.Question {
-	return []gateway.Question{
+func all() []tool.Question {
+	return []tool.Question{
 		who(),
 		{Name: "pay", Kind: "url", Method: "elicitation/create", Params: json.RawMessage(`{"mode":"url","message":"Pay","url":"https://pay.example/1"}`)},
 		{Name: "model", Kind: "sampling", Method: "sampling/createMessage", Params: json.RawMessage(`{"maxTokens":10,"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}]}`)},

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -86,7 +86,7 @@ func TestMCP14OutputSchema(t *testing.T) {
 		h := open(t, plan{files: map[string]string{
 			"tools/core.yaml": `tools: [{name: far, input_schema: {type: object}, output_schema: ` + c.schema + `, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: far}}]` + "\n# end\n",
 			"policy.csv":      elsewhere["policy.csv"],
-		}, engine: func(task gateway.Task) (gateway.Output, error) {
+		}, engine: func(task tool.Call) (tool.Result, error) {
 			if !task.Typed {
 				t.Errorf("%s: the engine is not told of it", c.schema)
 			}
@@ -128,8 +128,8 @@ func TestInjections(t *testing.T) {
 	}
 	all := corpora.Lines[injection](t, corpora.Path(t, "injections", "injecagent.jsonl"))
 	var body []byte
-	h := open(t, plan{files: elsewhere, engine: func(task gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Body: body, JSON: true}, nil
+	h := open(t, plan{files: elsewhere, engine: func(task tool.Call) (tool.Result, error) {
+		return tool.Result{Body: body, JSON: true}, nil
 	}})
 	n := 0
 	for i, in := range all {

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -40,11 +41,11 @@ type elicitor struct {
 }
 
 // supports tells whether the client has declared to answer all of some questions.
-func (h *elicitor) supports(a *gateway.Asked) bool {
+func (h *elicitor) supports(a *tool.InputRequired) bool {
 	if h == nil || len(h.kinds) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(a.Questions, func(q gateway.Question) bool { return !slices.Contains(h.kinds, q.Kind) })
+	return !slices.ContainsFunc(a.Questions, func(q tool.Question) bool { return !slices.Contains(h.kinds, q.Kind) })
 }
 
 // The reasons why a tool's questions have no answers, for its model.
@@ -108,7 +109,7 @@ type roundTrip struct {
 }
 
 // askClient puts questions to a client, and waits for its answers.
-func (f *Face) askClient(ctx context.Context, r request, questions []gateway.Question) (q roundTrip) {
+func (f *Face) askClient(ctx context.Context, r request, questions []tool.Question) (q roundTrip) {
 	to := make(chan clientAnswer, len(questions))
 	names := make([]string, len(questions))
 	for i := range questions {
@@ -146,7 +147,7 @@ func (f *Face) askClient(ctx context.Context, r request, questions []gateway.Que
 // questionLine is a question as a request to a client. A form has no mode, which the
 // first revision with forms does not know and the next one need not be told; what a
 // person visits has an id, which the next one asks for.
-func questionLine(id string, q gateway.Question) ([]byte, error) {
+func questionLine(id string, q tool.Question) ([]byte, error) {
 	request := object{"jsonrpc": "2.0", "id": id, "method": q.Method}
 	if len(q.Params) > 0 {
 		params := map[string]json.RawMessage{}

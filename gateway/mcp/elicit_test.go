@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestMCL03Sessions: a session is what its client has declared, and nothing else.
@@ -90,7 +91,7 @@ func TestMCL03Sessions(t *testing.T) {
 // stream of its call, answers by a response of its own, and is given the result.
 func TestAskedInTheMiddle(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2025-06-18"} {
-		a := &asker{questions: []gateway.Question{who()}}
+		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
 		c := begins(t, serves(t, h), revision, everything)
 		k := c.call(`"name":"book","arguments":{"n":1}`)
@@ -166,11 +167,11 @@ func TestAskedMuchAtOnce(t *testing.T) {
 func TestAskedOverAndOver(t *testing.T) {
 	for most, want := range map[int]string{3: "", 8: "", 9: "tool_failed", 100: "tool_failed"} {
 		runs := 0
-		h := open(t, plan{files: asking, engine: func(t gateway.Task) (gateway.Output, error) {
+		h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
 			if runs++; runs > most {
 				return says(completed)(t)
 			}
-			return gateway.Output{Asked: &gateway.Asked{Questions: []gateway.Question{who()}, State: new(string)}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+			return tool.Result{InputRequired: &tool.InputRequired{Questions: []tool.Question{who()}, State: new(string)}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 		}})
 		c := begins(t, serves(t, h), "2025-11-25", everything)
 		k := c.call(`"name":"book"`)
@@ -272,7 +273,7 @@ func TestWrongAnswer(t *testing.T) {
 		`{"action":"accept","content":{"name":1}}`: "wrong_type",
 		`{"action":"accept"}`:                      "missing_argument",
 	} {
-		a := &asker{questions: []gateway.Question{who()}}
+		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
 		c := begins(t, serves(t, h), "2025-11-25", everything)
 		k := c.call(`"name":"book"`)
@@ -283,7 +284,7 @@ func TestWrongAnswer(t *testing.T) {
 		h.empty(t)
 	}
 	// A person who declines has answered.
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	c := begins(t, serves(t, open(t, plan{files: asking, engine: a.run})), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)
 	c.answer(k.question(), `{"action":"decline"}`)
@@ -295,7 +296,7 @@ func TestWrongAnswer(t *testing.T) {
 // TestAskedWithAKey: a key is for the first time the call is made. Who sends it again
 // is asked again, and the same answers have the same result.
 func TestAskedWithAKey(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, h), "2025-11-25", everything)
 	call := func(answer string) reply {
@@ -328,7 +329,7 @@ func TestNobodyToAsk(t *testing.T) {
 		"no stream":          {everything, []string{"Accept", "application/json"}, "[]"},
 		"takes nothing said": {everything, []string{"Accept", ""}, "[]"},
 	} {
-		a := &asker{questions: []gateway.Question{who()}}
+		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
 		client := begins(t, serves(t, h), "2025-11-25", c.capabilities)
 		k := client.call(`"name":"book"`, c.headers...)
@@ -345,7 +346,7 @@ func TestNobodyToAsk(t *testing.T) {
 // TestHostileResponses: what is no good answer by who was asked answers nothing, and
 // the question waits on.
 func TestHostileResponses(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	c := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
@@ -448,7 +449,7 @@ func TestHostileResponses(t *testing.T) {
 // TestAnswerElsewhere: an answer that reaches another process is told that nothing
 // waits there, and the call ends in its time.
 func TestAnswerElsewhere(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	here := open(t, plan{files: asking, engine: a.run, time: time.Second})
 	there := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, there), "2025-11-25", everything)
@@ -493,7 +494,7 @@ func TestAskedAndGone(t *testing.T) {
 // TestAskedMakesRoom: while a client is waited for, its answer finds room, however few
 // calls there may be at a time.
 func TestAskedMakesRoom(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MaxInFlight: 1})
 	h.face.Mount(narrow)
@@ -524,13 +525,13 @@ func TestAskedMakesRoom(t *testing.T) {
 // for is taken all the same; nothing else is.
 func TestAnswersFindRoom(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	h := open(t, plan{files: asking, engine: func(t gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
 		switch {
 		case t.Tool == "mute":
 			inside <- struct{}{}
 			<-leave
 		case t.Answers == nil:
-			return gateway.Output{Asked: &gateway.Asked{Questions: []gateway.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+			return tool.Result{InputRequired: &tool.InputRequired{Questions: []tool.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 		}
 		return says(completed)(t)
 	}})
@@ -576,14 +577,14 @@ func TestAnswersFindRoom(t *testing.T) {
 // TestMostWaiting: a principal that is asked too much at once is asked no more, and
 // others are.
 func TestMostWaiting(t *testing.T) {
-	var many []gateway.Question
+	var many []tool.Question
 	for i := range 16 {
 		q := who()
 		q.Name = fmt.Sprint("q", i)
 		many = append(many, q)
 	}
-	h := open(t, plan{files: asking, engine: func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Asked: &gateway.Asked{Questions: many}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+	h := open(t, plan{files: asking, engine: func(tool.Call) (tool.Result, error) {
+		return tool.Result{InputRequired: &tool.InputRequired{Questions: many}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 	}, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	one := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
@@ -618,10 +619,10 @@ func TestMostWaiting(t *testing.T) {
 // TestProgressAndQuestions: what a client is told and asked comes over one stream, and
 // progress goes on where it was.
 func TestProgressAndQuestions(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
-	h := open(t, plan{files: asking, engine: func(t gateway.Task) (gateway.Output, error) {
+	a := &asker{questions: []tool.Question{who()}}
+	h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
 		for _, done := range [][]float64{{1, 2}, {1, 2, 3}}[min(len(a.tasks), 1)] {
-			t.Progress(gateway.Progress{Done: done})
+			t.Progress(tool.Progress{Done: done})
 		}
 		return a.run(t)
 	}})
@@ -686,7 +687,7 @@ func piped(t *testing.T, h *house, ctx context.Context) *pipes {
 func TestPipedEnds(t *testing.T) {
 	var p *pipes
 	t.Run("abandoned", func(t *testing.T) {
-		h := open(t, plan{files: asking, engine: (&asker{questions: []gateway.Question{who()}}).run})
+		h := open(t, plan{files: asking, engine: (&asker{questions: []tool.Question{who()}}).run})
 		p = piped(t, h, context.Background())
 		p.begins(everything)
 		p.tell(book)
@@ -719,7 +720,7 @@ const book = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name
 
 // TestStdioAskedInTheMiddle: on standard input and output it is the same, by lines.
 func TestStdioAskedInTheMiddle(t *testing.T) {
-	a := &asker{questions: []gateway.Question{who()}}
+	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	p := piped(t, h, context.Background())
 	p.begins(everything)
@@ -766,11 +767,11 @@ func TestStdioAskedInTheMiddle(t *testing.T) {
 // TestStdioAskedManyTimes: as many calls as there may be wait for answers, and these
 // find their way.
 func TestStdioAskedManyTimes(t *testing.T) {
-	h := open(t, plan{files: asking, engine: func(t gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
 		if t.Answers != nil {
 			return says(completed)(t)
 		}
-		return gateway.Output{Asked: &gateway.Asked{Questions: []gateway.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+		return tool.Result{InputRequired: &tool.InputRequired{Questions: []tool.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 	}})
 	p := piped(t, h, context.Background())
 	p.begins(everything)

@@ -28,6 +28,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) {
@@ -59,21 +60,21 @@ func (l *ledger) lines() []string {
 	return out
 }
 
-// tool is an engine.
-type tool func(gateway.Task) (gateway.Output, error)
+// toolFunc is an engine.
+type toolFunc func(tool.Call) (tool.Result, error)
 
-func (f tool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+func (f toolFunc) Run(_ context.Context, t tool.Call) (tool.Result, error) { return f(t) }
 
 // says is a tool that answers with JSON.
-func says(body string) tool {
-	return func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Body: []byte(body), JSON: true}, nil
+func says(body string) toolFunc {
+	return func(tool.Call) (tool.Result, error) {
+		return tool.Result{Body: []byte(body), JSON: true}, nil
 	}
 }
 
 // echo is a tool that answers with its arguments, byte for byte.
-func echo(task gateway.Task) (gateway.Output, error) {
-	return gateway.Output{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
+func echo(task tool.Call) (tool.Result, error) {
+	return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 }
 
 // house is a face with all that stands behind it.
@@ -89,7 +90,7 @@ type house struct {
 type plan struct {
 	files   map[string]string // of the configuration, beside or instead of those of the vectors
 	state   func(*gateway.Config, *gateway.Deps)
-	engine  tool
+	engine  toolFunc
 	origins []string
 	guarded *mcp.ProtectedResource // says where tokens are had
 	dotted  bool                   // tools have the names of the registry

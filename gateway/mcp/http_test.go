@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestMCH01OneEndpoint also shows MCL02: the older revisions allow 405 for what no
@@ -350,10 +351,10 @@ func TestMCH07RepeatedArguments(t *testing.T) {
 // on to its end.
 func TestMCH11Disconnect(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
-	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
 		close(begun)
 		<-proceed
-		return gateway.Output{Body: []byte(`{"done":true}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{"done":true}`), JSON: true}, nil
 	}})
 	s := httptest.NewServer(h)
 	defer s.Close()

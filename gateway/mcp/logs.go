@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -50,7 +51,7 @@ func (f *Face) subscribeLogs(r request, d *gateway.Dialogue) {
 }
 
 // log takes what a tool logs. It never waits.
-func (r *notifier) log(l gateway.Log) {
+func (r *notifier) log(l tool.Log) {
 	params := object{"level": l.Level, "data": l.Data}
 	if l.Logger != "" {
 		params["logger"] = wrapper.EscapeText(l.Logger)

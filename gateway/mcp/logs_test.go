@@ -14,11 +14,12 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // logs is a tool that logs what it is to log, if anybody listens, and then answers.
-func logs(list ...gateway.Log) tool {
-	return func(t gateway.Task) (gateway.Output, error) {
+func logs(list ...tool.Log) toolFunc {
+	return func(t tool.Call) (tool.Result, error) {
 		for _, l := range list {
 			if t.Log != nil {
 				t.Log(l)
@@ -29,9 +30,9 @@ func logs(list ...gateway.Log) tool {
 }
 
 // each is a message of each level.
-func each() (list []gateway.Log) {
+func each() (list []tool.Log) {
 	for _, level := range gateway.LogLevels() {
-		list = append(list, gateway.Log{Level: level, Data: json.RawMessage(`"` + level + `"`)})
+		list = append(list, tool.Log{Level: level, Data: json.RawMessage(`"` + level + `"`)})
 	}
 	return list
 }
@@ -76,7 +77,7 @@ func levelsOf(t *testing.T, header http.Header, body string) (levels []string) {
 // that it says, and nothing without one.
 func TestMCP21Logs(t *testing.T) {
 	asked := false // whether the tool is
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		asked = task.Log != nil || task.LogLevel != ""
 		return logs(each()...)(task)
 	}})
@@ -112,7 +113,7 @@ func TestLogsShow(t *testing.T) {
 		}
 		return b
 	}
-	list := []gateway.Log{
+	list := []tool.Log{
 		{Level: "info", Data: quoted(words + "\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}\n\n")},
 		{Level: "info", Logger: words + "\u202e\r\nevent: x", Data: json.RawMessage(` { "b\u200b" : [ "\u001b[2J" , 1.50 , 12345678901234567890 , null ] , "a" : "\ud83d\ude00\u2028</script>" } `)},
 		{Level: "error", Data: json.RawMessage(`null`)},
@@ -262,10 +263,10 @@ func TestTwoSessions(t *testing.T) {
 
 // TestLogsAndProgress: both come by one way, in the order in which the tool said them.
 func TestLogsAndProgress(t *testing.T) {
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		for i := range 3 {
-			task.Log(gateway.Log{Level: "info", Data: json.RawMessage(fmt.Sprint(i))})
-			task.Progress(gateway.Progress{Done: float64(i - 5)})
+			task.Log(tool.Log{Level: "info", Data: json.RawMessage(fmt.Sprint(i))})
+			task.Progress(tool.Progress{Done: float64(i - 5)})
 		}
 		return says(`{"done":true}`)(task)
 	}})
@@ -285,9 +286,9 @@ func TestLogsAndProgress(t *testing.T) {
 func TestLogsSlowReader(t *testing.T) {
 	ran, proceed := make(chan struct{}), make(chan struct{})
 	long := json.RawMessage(`"` + strings.Repeat("m", 15<<10) + `"`)
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		for range manySteps {
-			task.Log(gateway.Log{Level: "info", Data: long})
+			task.Log(tool.Log{Level: "info", Data: long})
 		}
 		close(ran)
 		return says(`{"done":true}`)(task)
@@ -318,8 +319,8 @@ func TestLogsSlowReader(t *testing.T) {
 
 // TestLogsBehindTheEnd: what a tool says once its call has ended is told to nobody.
 func TestLogsBehindTheEnd(t *testing.T) {
-	var kept func(gateway.Log)
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	var kept func(tool.Log)
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		kept = task.Log
 		return logs(each()[1])(task)
 	}})

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // accepted is what clients ask of the name of a tool. Some drop the whole server where
@@ -76,9 +76,9 @@ func TestNames(t *testing.T) {
 // TestNamesAfterFailures: what a tool is refused for while it runs has no other name of
 // it either.
 func TestNamesAfterFailures(t *testing.T) {
-	for code, engine := range map[string]tool{
-		"tool_failed": func(gateway.Task) (gateway.Output, error) {
-			return gateway.Output{}, refusal.New(refusal.ToolFailed, "No.")
+	for code, engine := range map[string]toolFunc{
+		"tool_failed": func(tool.Call) (tool.Result, error) {
+			return tool.Result{}, refusal.New(refusal.ToolFailed, "No.")
 		},
 		"result_too_large": says(`"` + strings.Repeat("x", 2<<20) + `"`),
 		"invalid_result":   says(`{`),

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -36,7 +36,7 @@ type notifier struct {
 }
 
 // progress takes what to tell. It never waits.
-func (r *notifier) progress(p gateway.Progress) {
+func (r *notifier) progress(p tool.Progress) {
 	params := object{"progressToken": r.progressToken, "progress": p.Done}
 	if p.Total != 0 {
 		params["total"] = p.Total

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestReporter: what a reporter sends rises, however many calls of the kernel it
@@ -20,10 +20,10 @@ func TestReporter(t *testing.T) {
 		return nil
 	}}
 	for _, done := range []float64{-1, 0, 0, 2, 1, 2, 3} {
-		r.progress(gateway.Progress{Done: done, Message: "\u200b"})
+		r.progress(tool.Progress{Done: done, Message: "\u200b"})
 	}
 	r.close()
-	r.progress(gateway.Progress{Done: 4})
+	r.progress(tool.Progress{Done: 4})
 	r.close()
 	var want []string
 	for _, done := range []int{-1, 0, 2, 3} {
@@ -35,7 +35,7 @@ func TestReporter(t *testing.T) {
 	sent = nil
 	left := &notifier{ctx: ctx, progressToken: "p", send: r.send}
 	leave()
-	left.progress(gateway.Progress{Done: 1})
+	left.progress(tool.Progress{Done: 1})
 	left.close()
 	if len(sent) != 0 {
 		t.Errorf("who left is told %s", sent)

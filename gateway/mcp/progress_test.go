@@ -15,11 +15,12 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // reports is a tool that says how far it is, and then answers.
-func reports(steps ...gateway.Progress) tool {
-	return func(t gateway.Task) (gateway.Output, error) {
+func reports(steps ...tool.Progress) toolFunc {
+	return func(t tool.Call) (tool.Result, error) {
 		for _, p := range steps {
 			if t.Progress != nil {
 				t.Progress(p)
@@ -90,7 +91,7 @@ func headersOf(isModern bool) []string {
 // TestMCP21Progress, with MCH10: the stream begins with the first progress and ends
 // with the answer; both revisions have it.
 func TestMCP21ProgressMCH10(t *testing.T) {
-	steps := []gateway.Progress{
+	steps := []tool.Progress{
 		{Done: 0, Total: 100}, {Done: 50, Total: 100, Message: "half\u200b way\u001b[2J\u2028"}, {Done: 50}, {Done: 20}, {Done: 50.5}, {Done: 1e21},
 	}
 	h := open(t, plan{engine: reports(steps...)})
@@ -134,8 +135,8 @@ func TestMCP21ProgressMCH10(t *testing.T) {
 // TestProgressAsItIsMade: what is told is there while the tool still runs.
 func TestProgressAsItIsMade(t *testing.T) {
 	proceed := make(chan struct{})
-	server := httptest.NewServer(open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
-		task.Progress(gateway.Progress{Done: 1})
+	server := httptest.NewServer(open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
+		task.Progress(tool.Progress{Done: 1})
 		<-proceed
 		return says(`{"done":true}`)(task)
 	}}))
@@ -170,18 +171,18 @@ func TestNoStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		accept string
-		engine tool
+		engine toolFunc
 		told   bool // the tool is asked
 	}{
-		"no token":         {plain, "application/json, text/event-stream", reports(gateway.Progress{Done: 1}), false},
-		"no events":        {withToken(`"p"`, true), "application/json", reports(gateway.Progress{Done: 1}), false},
-		"no events at all": {withToken(`"p"`, true), "*/*, text/event-stream;q=0", reports(gateway.Progress{Done: 1}), false},
+		"no token":         {plain, "application/json, text/event-stream", reports(tool.Progress{Done: 1}), false},
+		"no events":        {withToken(`"p"`, true), "application/json", reports(tool.Progress{Done: 1}), false},
+		"no events at all": {withToken(`"p"`, true), "*/*, text/event-stream;q=0", reports(tool.Progress{Done: 1}), false},
 		"nothing told":     {withToken(`"p"`, true), "application/json, text/event-stream", reports(), true},
-		"no number told":   {withToken(`"p"`, true), "application/json, text/event-stream", reports(gateway.Progress{Done: math.NaN()}, gateway.Progress{Done: math.Inf(1)}), true},
+		"no number told":   {withToken(`"p"`, true), "application/json, text/event-stream", reports(tool.Progress{Done: math.NaN()}, tool.Progress{Done: math.Inf(1)}), true},
 		"refused":          {strings.Replace(withToken(`"p"`, true), `"name":"time_now"`, `"name":"time_now","arguments":{"x":1}`, 1), "*/*", reports(), false},
 	} {
 		asked := false
-		h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+		h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 			asked = task.Progress != nil
 			return c.engine(task)
 		}})
@@ -196,7 +197,7 @@ func TestNoStream(t *testing.T) {
 // TestProgressToken: what is no token is a fault of a request of 2026-07-28, and is
 // passed over in an older one.
 func TestProgressToken(t *testing.T) {
-	h := open(t, plan{engine: reports(gateway.Progress{Done: 1})})
+	h := open(t, plan{engine: reports(tool.Progress{Done: 1})})
 	for _, token := range []string{`null`, `1.5`, `1e3`, `true`, `{}`, `[]`, `["p"]`, `"` + strings.Repeat("p", 1025) + `"`} {
 		if r := h.post(t, withToken(token, true), headersOf(true)...); r.status != 400 || r.Error.Code != -32602 || r.code() != "bad_request" {
 			t.Errorf("%.40s: %d %s", token, r.status, r.raw)
@@ -229,9 +230,9 @@ const manySteps = 10_000
 // answer. What it then gets is a part of what was told, in order, and the answer.
 func TestProgressSlowReader(t *testing.T) {
 	ran, proceed := make(chan struct{}), make(chan struct{})
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		for i := range manySteps {
-			task.Progress(gateway.Progress{Done: float64(i), Message: strings.Repeat("m", 100)})
+			task.Progress(tool.Progress{Done: float64(i), Message: strings.Repeat("m", 100)})
 		}
 		close(ran)
 		return says(`{"done":true}`)(task)
@@ -275,9 +276,9 @@ func TestProgressBrokenConnection(t *testing.T) {
 		"a panic":  func() error { panic("secret") },
 	} {
 		writes := 0
-		h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+		h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 			for i := range manySteps {
-				task.Progress(gateway.Progress{Done: float64(i)})
+				task.Progress(tool.Progress{Done: float64(i)})
 			}
 			return says(`{"done":true}`)(task)
 		}})
@@ -299,10 +300,10 @@ func TestProgressBrokenConnection(t *testing.T) {
 // goes on to its end.
 func TestMCH11LeavesStream(t *testing.T) {
 	proceed := make(chan struct{})
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
-		task.Progress(gateway.Progress{Done: 1})
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
+		task.Progress(tool.Progress{Done: 1})
 		<-proceed
-		task.Progress(gateway.Progress{Done: 2})
+		task.Progress(tool.Progress{Done: 2})
 		return says(`{"done":true}`)(task)
 	}})
 	server := httptest.NewServer(h)
@@ -334,7 +335,7 @@ func TestMCH11LeavesStream(t *testing.T) {
 // TestStdioProgress: what is told are lines before the answer, each whole, of however
 // many calls at once.
 func TestStdioProgress(t *testing.T) {
-	h := open(t, plan{engine: reports(gateway.Progress{Done: 0, Total: 2}, gateway.Progress{Done: 1, Total: 2}, gateway.Progress{Done: 2, Total: 2})})
+	h := open(t, plan{engine: reports(tool.Progress{Done: 0, Total: 2}, tool.Progress{Done: 1, Total: 2}, tool.Progress{Done: 2, Total: 2})})
 	var in strings.Builder
 	in.WriteString(begin + "\n" + begun + "\n")
 	const calls = 20
@@ -373,10 +374,10 @@ func TestStdioProgress(t *testing.T) {
 // TestStdioProgressCancelled: what a client has cancelled, it is told no more of.
 func TestStdioProgressCancelled(t *testing.T) {
 	proceed := make(chan struct{})
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
-		task.Progress(gateway.Progress{Done: 1})
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
+		task.Progress(tool.Progress{Done: 1})
 		<-proceed
-		task.Progress(gateway.Progress{Done: 2})
+		task.Progress(tool.Progress{Done: 2})
 		return says(`{"done":true}`)(task)
 	}})
 	in, toFace := io.Pipe()
@@ -415,9 +416,9 @@ func TestStdioProgressCancelled(t *testing.T) {
 // TestStdioProgressBlocked: a client that reads nothing does not hold its call up.
 func TestStdioProgressBlocked(t *testing.T) {
 	ran := make(chan struct{})
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		for i := range manySteps {
-			task.Progress(gateway.Progress{Done: float64(i)})
+			task.Progress(tool.Progress{Done: float64(i)})
 		}
 		close(ran)
 		return says(`{"done":true}`)(task)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestMCP15Tools: what a tool is given is judged, who may use it is asked, how often is
@@ -18,9 +19,9 @@ func TestMCP15Tools(t *testing.T) {
 	}
 	ran := 0
 	h := open(t, plan{
-		engine: func(gateway.Task) (gateway.Output, error) {
+		engine: func(tool.Call) (tool.Result, error) {
 			ran++
-			return gateway.Output{Body: []byte("{\"a\":\"x\u202e\u200b\"}"), JSON: true}, nil
+			return tool.Result{Body: []byte("{\"a\":\"x\u202e\u200b\"}"), JSON: true}, nil
 		},
 		state: func(s *gateway.Config, _ *gateway.Deps) {
 			s.Limits = &ratelimit.Limits{Replicas: 1, Tools: map[string]ratelimit.Budget{"time.now": {Rate: rate, Burst: 1}}}

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 )
 
 // answers has a client of the official SDK call a tool that asks for everything, in a
@@ -61,8 +62,8 @@ func answers(t *testing.T, revision string, transport sdk.Transport) (asked []st
 }
 
 // everyKind asks for every kind that it may.
-func everyKind(tasks *[]gateway.Task) tool {
-	return func(task gateway.Task) (gateway.Output, error) {
+func everyKind(tasks *[]tool.Call) toolFunc {
+	return func(task tool.Call) (tool.Result, error) {
 		a := &asker{}
 		for _, q := range all() {
 			for _, kind := range task.Asks {
@@ -89,7 +90,7 @@ func inWork() map[string]string {
 // HTTP and pipes, and its answers reach the tool.
 func TestOfficialClientIsAsked(t *testing.T) {
 	for revision, kinds := range map[string]int{"2025-11-25": 4, "2025-06-18": 3} {
-		var tasks []gateway.Task
+		var tasks []tool.Call
 		h := open(t, plan{files: inWork(), engine: everyKind(&tasks)})
 		client := &http.Client{Transport: &http.Transport{}}
 		check := func(asked []string) {

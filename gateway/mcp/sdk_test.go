@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // drives has a client of the official SDK list the tools and call some.
@@ -70,14 +71,14 @@ func TestOfficialClientOverPipes(t *testing.T) {
 }
 
 // asksAndTells is a tool that asks who calls, and then says how far it is.
-func asksAndTells(t gateway.Task) (gateway.Output, error) {
+func asksAndTells(t tool.Call) (tool.Result, error) {
 	if t.Answers == nil {
-		return gateway.Output{Asked: &gateway.Asked{Questions: []gateway.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
+		return tool.Result{InputRequired: &tool.InputRequired{Questions: []tool.Question{who()}}}, refusal.New(refusal.ToolFailed, "The tool asks.")
 	}
 	for i := range 3 {
-		t.Progress(gateway.Progress{Done: float64(i), Total: 2, Message: "step"})
+		t.Progress(tool.Progress{Done: float64(i), Total: 2, Message: "step"})
 	}
-	return gateway.Output{Body: t.Answers["who"], JSON: true}, nil
+	return tool.Result{Body: t.Answers["who"], JSON: true}, nil
 }
 
 // converses has a client of the official SDK answer what a tool asks, and hear how far

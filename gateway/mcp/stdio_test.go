@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 )
 
 // repliesTo runs a client's lines through standard input to its end, and returns the
@@ -100,10 +101,10 @@ func TestStdioLongLines(t *testing.T) {
 // dispatched; while a request is answered, its id stands for no other.
 func TestStdioCancel(t *testing.T) {
 	running, proceed := make(chan struct{}), make(chan struct{})
-	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
 		close(running)
 		<-proceed
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}})
 	in, toFace := io.Pipe()
 	fromFace, out := io.Pipe()
@@ -155,9 +156,9 @@ func TestStdioCancel(t *testing.T) {
 // client is told when to come back.
 func TestStdioTooMany(t *testing.T) {
 	proceed := make(chan struct{})
-	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
 		<-proceed
-		return gateway.Output{Body: []byte(`{}`), JSON: true}, nil
+		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}})
 	in, toFace := io.Pipe()
 	fromFace, out := io.Pipe()

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func names(list []listed) []string {
@@ -202,13 +202,13 @@ func TestMCP12Refusals(t *testing.T) {
 }
 
 func TestMCP13ToolFails(t *testing.T) {
-	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{}, refusal.New(refusal.ToolFailed, "The file is not there.")
+	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
+		return tool.Result{}, refusal.New(refusal.ToolFailed, "The file is not there.")
 	}})
 	if r := h.call(t, "time_now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "tool_failed" || !strings.Contains(r.text(t), "The file is not there.") || r.Result.Structured != nil {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
-	h = open(t, plan{engine: func(gateway.Task) (gateway.Output, error) { panic("secret of a tool") }})
+	h = open(t, plan{engine: func(tool.Call) (tool.Result, error) { panic("secret of a tool") }})
 	if r := h.call(t, "time_now", `{}`); r.status != 200 || !r.Result.IsError || r.code() != "internal" || strings.Contains(r.raw+h.log.String(), "secret") {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
@@ -348,8 +348,8 @@ func (lacking) Error() string                           { return "the server nee
 func (l lacking) RequiredCapabilities() json.RawMessage { return json.RawMessage(l) }
 
 func TestMCP04MissingCapability(t *testing.T) {
-	h := open(t, plan{engine: func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{}, refusal.New(refusal.ToolFailed, "The tool's server refused the call.").WithCause(fmt.Errorf("tool: %w", lacking(`{"sampling":{},"roots":{}}`)))
+	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
+		return tool.Result{}, refusal.New(refusal.ToolFailed, "The tool's server refused the call.").WithCause(fmt.Errorf("tool: %w", lacking(`{"sampling":{},"roots":{}}`)))
 	}})
 	r := h.call(t, "time_now", `{}`)
 	if r.status != 400 || r.Error.Code != -32021 || string(r.Error.Data) != `{"requiredCapabilities":{"roots":{},"sampling":{}}}` {
@@ -375,7 +375,7 @@ func TestPending(t *testing.T) {
 			"tools/core.yaml": "tools:\n  - {name: later, input_schema: {type: object}, run: {type: http, url: \"http://127.0.0.1:1/\", timeout: 1ms}}\n# end\n",
 			"policy.csv":      "p, Analyst, acme/alpha, *, , allow\n# end\n",
 		},
-		engine: func(gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil },
+		engine: func(tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil },
 	}
 	r := open(t, later).call(t, "later", `{}`)
 	if r.status != 200 || !r.Result.IsError || r.code() != "outcome_unknown" {
@@ -386,12 +386,12 @@ func TestPending(t *testing.T) {
 // TestKey: a call of a key that was used before is answered as it was then.
 func TestKey(t *testing.T) {
 	runs := 0
-	h := open(t, plan{engine: func(task gateway.Task) (gateway.Output, error) {
+	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
 		runs++
 		if strings.Contains(string(task.Arguments), "fail") {
-			return gateway.Output{}, refusal.New(refusal.ToolFailed, "No.")
+			return tool.Result{}, refusal.New(refusal.ToolFailed, "No.")
 		}
-		return gateway.Output{Body: []byte(fmt.Sprint(runs)), JSON: true}, nil
+		return tool.Result{Body: []byte(fmt.Sprint(runs)), JSON: true}, nil
 	}})
 	keyed := func(key, query string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":%q},"_meta":{"callgate/idempotencyKey":%s}}}`, query, key)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -44,7 +44,7 @@ func spoken(t *testing.T) (list []string) {
 
 // wordy is a tool that says some words wherever it may say any before its answer: of how
 // far it is, in what it logs, and in questions of all kinds that have words.
-func wordy(words *string) tool {
+func wordy(words *string) toolFunc {
 	quote := func(s string) json.RawMessage {
 		b, err := json.Marshal(s)
 		if err != nil {
@@ -52,21 +52,21 @@ func wordy(words *string) tool {
 		}
 		return b
 	}
-	return func(task gateway.Task) (gateway.Output, error) {
+	return func(task tool.Call) (tool.Result, error) {
 		if task.Answers != nil {
 			return says(completed)(task)
 		}
 		w := quote(*words)
-		task.Progress(gateway.Progress{Done: 1, Message: *words})
-		task.Log(gateway.Log{Level: "error", Logger: *words, Data: w})
-		task.Log(gateway.Log{Level: "error", Data: json.RawMessage(fmt.Sprintf(`{%s:[{"a":%s}]}`, w, w))})
+		task.Progress(tool.Progress{Done: 1, Message: *words})
+		task.Log(tool.Log{Level: "error", Logger: *words, Data: w})
+		task.Log(tool.Log{Level: "error", Data: json.RawMessage(fmt.Sprintf(`{%s:[{"a":%s}]}`, w, w))})
 		form := strings.ReplaceAll(`{"message":W,"requestedSchema":{"type":"object","title":W,"description":W,"properties":{`+
 			`"a":{"type":"string","description":W},"b":{"type":"integer","title":W,"description":W},"c":{"type":"boolean","title":W},`+
 			`"d":{"type":"string","enum":["x"],"enumNames":[W],"title":W},"e":{"type":"string","oneOf":[{"const":"x","title":W}]},`+
 			`"f":{"type":"array","items":{"anyOf":[{"const":"x","title":W}]},"description":W}}},"_meta":{"w":W}}`, "W", string(w))
 		model := strings.ReplaceAll(`{"maxTokens":1,"systemPrompt":W,"modelPreferences":{"hints":[{"name":W}]},"messages":[{"role":"user","content":{"type":"text","text":W,"_meta":{"w":W}}},`+
 			`{"role":"assistant","content":[{"type":"text","text":W}]}],"_meta":{"w":W}}`, "W", string(w))
-		return gateway.Output{Asked: &gateway.Asked{State: words, Questions: []gateway.Question{
+		return tool.Result{InputRequired: &tool.InputRequired{State: words, Questions: []tool.Question{
 			{Name: "form", Kind: "form", Method: "elicitation/create", Params: json.RawMessage(form)},
 			{Name: "model", Kind: "sampling", Method: "sampling/createMessage", Params: json.RawMessage(model)},
 			{Name: "visit", Kind: "url", Method: "elicitation/create", Params: json.RawMessage(fmt.Sprintf(`{"mode":"url","message":%s,"url":"https://pay.example/1","elicitationId":%s}`, w, w))},

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 // seen is how a call stands, as the wire says it.
@@ -34,8 +35,8 @@ func late(t *testing.T, who gateway.Authenticator) (*server.Server, *store.Memor
 	d := faceOf(t, io.Discard, func(state *gateway.Config, p *gateway.Deps) {
 		state.Identity = who
 		p.Store = s
-		p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
+		p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
+			return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		})
 	})
 	return d, s

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { facetest.Main(m) }
@@ -30,8 +31,8 @@ func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.D
 	t.Helper()
 	h := facetest.New(t, facetest.Options{
 		Config: facetest.Vectors(t), Change: change, Log: log,
-		Engine: facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Body: []byte(`{"ok":true}`), JSON: true}, nil
+		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
+			return tool.Result{Body: []byte(`{"ok":true}`), JSON: true}, nil
 		}),
 	})
 	native.New(native.Options{Kernel: h.Kernel, Log: h.Logger}).Mount(h.Server)
@@ -71,7 +72,7 @@ func TestPanics(t *testing.T) {
 		status int
 	}{
 		"the engine": {func(_ *gateway.Config, p *gateway.Deps) {
-			p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) { panic("broken") })
+			p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) { panic("broken") })
 		}, "/v1/calls", 500},
 		"who knows the keys":  {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/calls", 500},
 		"that, for a verdict": {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/check", 500},
@@ -109,8 +110,8 @@ func TestChallenges(t *testing.T) {
 	const place = "https://accounts.example/authorize?state=\u202esecret"
 	f := faceOf(t, io.Discard, func(s *gateway.Config, p *gateway.Deps) {
 		s.Identity = named{}
-		p.Engine = facetest.ToolFunc(func(gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Challenges: []gateway.Challenge{
+		p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
+			return tool.Result{Challenges: []tool.Challenge{
 				{ID: "calendar", URL: place, CheckURL: "https://tool.internal/check"}, {ID: "mail", URL: "https://mail.example/"},
 			}}, refusal.New(refusal.ToolFailed, "A person has to authorize this first.")
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -100,8 +101,8 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	t.Helper()
 	h := &house{model: newModel(t, script), log: &bytes.Buffer{}}
 	if p.engine == nil {
-		p.engine = func(task gateway.Task) (gateway.Output, error) {
-			return gateway.Output{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
+		p.engine = func(task tool.Call) (tool.Result, error) {
+			return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 		}
 	}
 	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: p.engine, Change: p.state, Log: h.log})

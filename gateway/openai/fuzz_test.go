@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -46,9 +46,9 @@ func FuzzChat(f *testing.F) {
 			panic(http.ErrAbortHandler)
 		}
 	}
-	engine := func(gateway.Task) (gateway.Output, error) {
+	engine := func(tool.Call) (tool.Result, error) {
 		ran.Add(1)
-		return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+		return tool.Result{Body: []byte("{}"), JSON: true}, nil
 	}
 	var houses []*house
 	for _, protocol := range []upstream.Protocol{upstream.Native, upstream.Text} {

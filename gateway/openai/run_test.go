@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -32,9 +33,9 @@ func TestOrchestrate(t *testing.T) {
 			if protocol == "text" {
 				rules = all(orchestrate, textProtocol)
 			}
-			h := open(t, turns(says(messages[0], "stop"), says(messages[1], "stop"), says(content("It is noon."), "stop")), plan{rules: rules, engine: func(task gateway.Task) (gateway.Output, error) {
+			h := open(t, turns(says(messages[0], "stop"), says(messages[1], "stop"), says(content("It is noon."), "stop")), plan{rules: rules, engine: func(task tool.Call) (tool.Result, error) {
 				ran <- task.Tool + string(task.Arguments)
-				return gateway.Output{Body: []byte("done\u200b"), JSON: false}, nil
+				return tool.Result{Body: []byte("done\u200b"), JSON: false}, nil
 			}})
 			w := h.post(asks(streamed))
 			got := reads(t, w)
@@ -101,9 +102,9 @@ func TestBounds(t *testing.T) {
 					c.rules(r)
 				}
 			}),
-			engine: func(gateway.Task) (gateway.Output, error) {
+			engine: func(tool.Call) (tool.Result, error) {
 				runs++
-				return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+				return tool.Result{Body: []byte("{}"), JSON: true}, nil
 			},
 		})
 		w := h.post(asks(""))
@@ -120,8 +121,8 @@ func TestBounds(t *testing.T) {
 
 // TestGrowth: results that would make the conversation too long end the run.
 func TestGrowth(t *testing.T) {
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.Steps = 100 }), engine: func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Body: []byte(strings.Repeat("x", 1<<20)), JSON: false}, nil
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.Steps = 100 }), engine: func(tool.Call) (tool.Result, error) {
+		return tool.Result{Body: []byte(strings.Repeat("x", 1<<20)), JSON: false}, nil
 	}})
 	if w := h.post(asks("")); w.Code != 422 || reads(t, w).Error.Code != "bound_reached" || h.model.times() > 9 {
 		t.Errorf("%d %.300s, asked %d times", w.Code, w.Body, h.model.times())
@@ -179,12 +180,12 @@ func TestToolsThatFail(t *testing.T) {
 		engine facetest.ToolFunc
 		told   string
 	}{
-		"an error": {func(gateway.Task) (gateway.Output, error) {
-			return gateway.Output{}, refusal.New(refusal.ToolFailed, "It is broken.")
+		"an error": {func(tool.Call) (tool.Result, error) {
+			return tool.Result{}, refusal.New(refusal.ToolFailed, "It is broken.")
 		}, "tool_failed"},
-		"a panic":      {func(gateway.Task) (gateway.Output, error) { panic("secret") }, "internal"},
-		"other errors": {func(gateway.Task) (gateway.Output, error) { return gateway.Output{}, errors.New("secret") }, "internal"},
-		"later":        {func(gateway.Task) (gateway.Output, error) { return gateway.Output{Pending: true}, nil }, "outcome_unknown"},
+		"a panic":      {func(tool.Call) (tool.Result, error) { panic("secret") }, "internal"},
+		"other errors": {func(tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("secret") }, "internal"},
+		"later":        {func(tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }, "outcome_unknown"},
 	} {
 		for _, streamed := range []string{"", `"stream":true`} {
 			h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("Sorry."), "stop")), plan{rules: orchestrate, engine: c.engine})
@@ -234,10 +235,10 @@ func TestLeaving(t *testing.T) {
 		started, finish := make(chan struct{}), make(chan struct{})
 		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done() // it may be asked once more, and that ends too
-		}), plan{rules: orchestrate, engine: func(gateway.Task) (gateway.Output, error) {
+		}), plan{rules: orchestrate, engine: func(tool.Call) (tool.Result, error) {
 			close(started)
 			<-finish
-			return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+			return tool.Result{Body: []byte("{}"), JSON: true}, nil
 		}})
 		server = httptest.NewServer(h)
 		t.Cleanup(server.Close)
@@ -313,9 +314,9 @@ func TestHeartbeat(t *testing.T) {
 		w.(http.Flusher).Flush()
 		wait(t, waited, "no comment while the model is silent")
 		stream(w, 1, "stop", content("noon"))
-	}, plan{rules: orchestrate, beat: time.Millisecond, engine: func(gateway.Task) (gateway.Output, error) {
+	}, plan{rules: orchestrate, beat: time.Millisecond, engine: func(tool.Call) (tool.Result, error) {
 		wait(t, ran, "no comment while the tool runs")
-		return gateway.Output{Body: []byte("{}"), JSON: true}, nil
+		return tool.Result{Body: []byte("{}"), JSON: true}, nil
 	}})
 	var toolOnce, modelOnce sync.Once
 	w := &watched{ResponseRecorder: httptest.NewRecorder(), seen: func(body string) {
@@ -374,7 +375,7 @@ func TestLimited(t *testing.T) {
 		call := says(toolCalls("c1", "web_search", search), "tool_calls")
 		h := open(t, turns(call, call, call), plan{
 			rules:  orchestrate,
-			engine: func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte("done")}, nil },
+			engine: func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte("done")}, nil },
 			state: func(s *gateway.Config, p *gateway.Deps) {
 				s.Limits = limits
 				for range c.spent {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
@@ -63,7 +62,7 @@ func TestBothSides(t *testing.T) {
 	later.RetryAfterMS = 60_000
 	for name, c := range map[string]struct {
 		tool, input string
-		run         func(gateway.Task) (gateway.Output, error)
+		run         func(tool.Call) (tool.Result, error)
 		says        string
 		after       int64
 	}{
@@ -87,9 +86,9 @@ func TestBothSides(t *testing.T) {
 	}
 }
 
-func challenging(url string) func(gateway.Task) (gateway.Output, error) {
-	return func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Challenges: []gateway.Challenge{{ID: "a", URL: url}}}, refusal.New(refusal.ToolFailed, "A person has to authorize it.")
+func challenging(url string) func(tool.Call) (tool.Result, error) {
+	return func(tool.Call) (tool.Result, error) {
+		return tool.Result{Challenges: []tool.Challenge{{ID: "a", URL: url}}}, refusal.New(refusal.ToolFailed, "A person has to authorize it.")
 	}
 }
 
@@ -120,7 +119,7 @@ func TestInjections(t *testing.T) {
 			r = h.call(body)
 			err = json.Unmarshal(r.Value, &back)
 		case 1:
-			h.tool.gives(func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte(said)}, nil })
+			h.tool.gives(func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(said)}, nil })
 			r = h.call(body)
 			err = json.Unmarshal(r.Value, &back)
 		case 2:

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const search = `{"tool_id":"web.search","call_id":"c-1","input":{"query":"x"}}`
@@ -458,7 +459,7 @@ func TestOXP24Values(t *testing.T) {
 			}
 		}
 	}
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte("a text")}, nil })
+	h.tool.gives(func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte("a text")}, nil })
 	if r := h.call(`{"tool_id":"callgate.data"}`); string(r.Value) != `"a text"` {
 		t.Errorf("a text: %s", r.raw)
 	}
@@ -539,9 +540,9 @@ func TestOXP25And26CallIDs(t *testing.T) {
 func TestOXP27Duration(t *testing.T) {
 	h := open(t, nil)
 	const least = 20 * time.Millisecond
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) {
+	h.tool.gives(func(tool.Call) (tool.Result, error) {
 		time.Sleep(least)
-		return gateway.Output{Body: []byte("1"), JSON: true}, nil
+		return tool.Result{Body: []byte("1"), JSON: true}, nil
 	})
 	start := time.Now()
 	r := h.call(`{"tool_id":"callgate.data"}`)
@@ -554,10 +555,10 @@ func TestOXP27Duration(t *testing.T) {
 func TestOXP26While(t *testing.T) {
 	h := open(t, nil)
 	started, end := make(chan struct{}), make(chan struct{})
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) {
+	h.tool.gives(func(tool.Call) (tool.Result, error) {
 		close(started)
 		<-end
-		return gateway.Output{Body: []byte("1"), JSON: true}, nil
+		return tool.Result{Body: []byte("1"), JSON: true}, nil
 	})
 	var first reply
 	var working sync.WaitGroup
@@ -576,8 +577,8 @@ func TestOXP26While(t *testing.T) {
 // TestOXPPending: a tool that answers later is asked about by the call's id.
 func TestOXPPending(t *testing.T) {
 	h := openWith(t, strings.Replace(tools, "name: data, effect: read, input_schema: {type: object}, run: {type: demo}", "name: data, effect: read, input_schema: {type: object}, run: {type: demo, timeout: 50ms}", 1), nil)
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Pending: true, Until: time.Now().Add(time.Hour)}, nil
+	h.tool.gives(func(tool.Call) (tool.Result, error) {
+		return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 	})
 	body := `{"tool_id":"callgate.data","call_id":"c"}`
 	r := h.call(body)
@@ -593,13 +594,13 @@ func TestOXPPending(t *testing.T) {
 		t.Errorf("by our id: %s", r.raw)
 	}
 	id := r.header.Get("Callgate-Call-Id")
-	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`[2]`), JSON: true}}); err != nil {
+	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`[2]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(body); r.status != 200 || !*r.Success || string(r.Value) != "[2]" || len(h.tool.ran()) != 2 {
 		t.Errorf("then: %s", r.raw)
 	}
-	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, gateway.CallbackResult{Output: gateway.Output{Body: []byte(`[3]`), JSON: true}}); err != nil {
+	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`[3]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(ours); r.status != 200 || !*r.Success || string(r.Value) != "[3]" || r.CallID != own.CallID || len(h.tool.ran()) != 2 {
@@ -615,8 +616,8 @@ func TestOXPPending(t *testing.T) {
 func TestOXP18And19Challenges(t *testing.T) {
 	h := open(t, nil)
 	challenges := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Challenges: []gateway.Challenge{
+	h.tool.gives(func(tool.Call) (tool.Result, error) {
+		return tool.Result{Challenges: []tool.Challenge{
 			{ID: "google", URL: "https://accounts.example.com/o?s=1", CheckURL: "https://tools.example.com/c/1"}, {ID: "other", URL: "https://other.example.com/"},
 		}}, refusal.New(refusal.ToolFailed, "A person has to authorize it.")
 	})
@@ -712,8 +713,8 @@ func TestOXP31And40Identity(t *testing.T) {
 	if n := len(h.tool.ran()); n != 0 {
 		t.Errorf("%d were run", n)
 	}
-	h.tool.gives(func(gateway.Task) (gateway.Output, error) {
-		return gateway.Output{Challenges: []gateway.Challenge{{ID: "a", URL: "https://a.example.com/", CheckURL: "https://tools.example.com/c"}}}, refusal.New(refusal.ToolFailed, "m")
+	h.tool.gives(func(tool.Call) (tool.Result, error) {
+		return tool.Result{Challenges: []tool.Challenge{{ID: "a", URL: "https://a.example.com/", CheckURL: "https://tools.example.com/c"}}}, refusal.New(refusal.ToolFailed, "m")
 	})
 	h.tool.status = func() (string, error) { return "pending", nil }
 	r := h.call(search, "Authorization", "Bearer good")

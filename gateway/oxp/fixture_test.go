@@ -22,14 +22,14 @@ func TestMain(m *testing.M) { facetest.Main(m) }
 // fakeTool is an engine of one tool, which is asked about authorizations too.
 type fakeTool struct {
 	mu    sync.Mutex
-	tasks []gateway.Task
-	run   func(gateway.Task) (gateway.Output, error)
+	tasks []tool.Call
+	run   func(tool.Call) (tool.Result, error)
 	asked []string
 	// status is what it says of an authorization.
 	status func() (string, error)
 }
 
-func (e *fakeTool) Run(_ context.Context, t gateway.Task) (gateway.Output, error) {
+func (e *fakeTool) Run(_ context.Context, t tool.Call) (tool.Result, error) {
 	e.mu.Lock()
 	e.tasks = append(e.tasks, t)
 	run := e.run
@@ -45,24 +45,24 @@ func (e *fakeTool) Authorization(_ context.Context, run tool.Run, address string
 }
 
 // ran are the tasks so far.
-func (e *fakeTool) ran() []gateway.Task {
+func (e *fakeTool) ran() []tool.Call {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]gateway.Task(nil), e.tasks...)
+	return append([]tool.Call(nil), e.tasks...)
 }
 
-func (e *fakeTool) gives(run func(gateway.Task) (gateway.Output, error)) {
+func (e *fakeTool) gives(run func(tool.Call) (tool.Result, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.run = run
 }
 
-func value(body string) func(gateway.Task) (gateway.Output, error) {
-	return func(gateway.Task) (gateway.Output, error) { return gateway.Output{Body: []byte(body), JSON: true}, nil }
+func value(body string) func(tool.Call) (tool.Result, error) {
+	return func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(body), JSON: true}, nil }
 }
 
-func fails(err error) func(gateway.Task) (gateway.Output, error) {
-	return func(gateway.Task) (gateway.Output, error) { return gateway.Output{}, err }
+func fails(err error) func(tool.Call) (tool.Result, error) {
+	return func(tool.Call) (tool.Result, error) { return tool.Result{}, err }
 }
 
 // house is a face with all that stands behind it.

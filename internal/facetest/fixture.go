@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 // Main runs the tests of a face, and fails where goroutines are left. It is for
@@ -30,10 +31,10 @@ func Main(m *testing.M) {
 }
 
 // ToolFunc is an engine of one tool.
-type ToolFunc func(gateway.Task) (gateway.Output, error)
+type ToolFunc func(tool.Call) (tool.Result, error)
 
 // Run runs it.
-func (f ToolFunc) Run(_ context.Context, t gateway.Task) (gateway.Output, error) { return f(t) }
+func (f ToolFunc) Run(_ context.Context, t tool.Call) (tool.Result, error) { return f(t) }
 
 // Options is what a test chooses of a house.
 type Options struct {
