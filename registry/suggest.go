@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/similar"
+	"github.com/callgate/callgate/internal/similar"
 )
 
 // candidate is one name that may be offered, as near names are compared.

@@ -3,7 +3,7 @@ package schema
 import (
 	"slices"
 
-	"github.com/callgate/callgate/registry/internal/similar"
+	"github.com/callgate/callgate/internal/similar"
 )
 
 // shape says how a keyword holds schemas.

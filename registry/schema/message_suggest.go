@@ -1,6 +1,6 @@
 package schema
 
-import "github.com/callgate/callgate/registry/internal/similar"
+import "github.com/callgate/callgate/internal/similar"
 
 // maxCompared bounds with how many members of one place an unexpected one is
 // compared letter by letter.
