@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -111,38 +112,14 @@ func (r *Report) Err() error {
 
 // nearest returns the word of the list that is a typing error away, or "".
 func nearest(word string, list []string) string {
-	best, distance := "", 3
+	const most = 2
+	best, distance := "", most+1
 	for _, w := range list {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < distance && d < len(w) {
+		if d := similar.Distance(strings.ToLower(word), strings.ToLower(w), most); d < distance && d < len(w) {
 			best, distance = w, d
 		}
 	}
 	return best
-}
-
-// editDistance is the Levenshtein distance of two short words; long ones are
-// far from everything.
-func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := before
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			before = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Pointer is the JSON Pointer of a way of keys.
