@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// readiness is what the admin listener says of the gateway.
+// readiness is the body of /readyz on the admin listener.
 type readiness struct {
 	Ready    bool                 `json:"ready"`
 	Digest   string               `json:"digest"` // of the configuration that is served
@@ -24,9 +24,9 @@ type readiness struct {
 	Faults   []string             `json:"faults,omitempty"`  // why, with file and line
 	Restart  []string             `json:"restart,omitempty"` // keys that have changed and wait for it
 	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
-	Calls    string               `json:"calls,omitempty"`   // why calls cannot be kept
-	Callers  string               `json:"callers,omitempty"` // why nobody can be let in
-	Servers  []toolservers.Status `json:"servers,omitempty"` // how those are where tools were found
+	Calls    string               `json:"calls,omitempty"`   // why calls cannot be stored
+	Callers  string               `json:"callers,omitempty"` // why no credential can be verified
+	Servers  []toolservers.Status `json:"servers,omitempty"` // the tool servers
 	InFlight int                  `json:"in_flight"`
 }
 
@@ -67,7 +67,7 @@ func adminGuard(s configs.Server, k *gateway.Kernel, next http.Handler) http.Han
 	})
 }
 
-// checkOperator refuses a request without the one credential of an operator.
+// checkOperator refuses a request that does not carry exactly one credential of an operator.
 func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	credential := ""
 	if all := r.Header["Authorization"]; len(all) == 1 {
@@ -76,7 +76,7 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	return k.CheckOperator(credential)
 }
 
-// newAdminHandler is the face for operators alone: metrics, and readiness in detail.
+// newAdminHandler serves operators: metrics, liveness, and readiness in detail.
 func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())

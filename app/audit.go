@@ -25,10 +25,10 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 	if logger != nil {
 		o.OnDegraded = func(part audit.Component, err error) {
 			if err != nil {
-				logger.Error("the audit log is impaired", "part", string(part), "error", err.Error())
+				logger.Error("audit log degraded", "part", string(part), "error", err.Error())
 				return
 			}
-			logger.Info("the audit log is whole again", "part", string(part))
+			logger.Info("audit log recovered", "part", string(part))
 		}
 	}
 	return audit.Open(c.DataDir, o)

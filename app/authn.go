@@ -15,8 +15,8 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// Authn tells who a credential is of. A verifier of tokens outlives the
-// configurations that say the same of it, since it holds the issuer's keys. It is
+// Authn maps credentials to principals. A token verifier holds the issuer's keys, so it
+// outlives reloads that do not change its settings. It is
 // safe for concurrent use, but for reloads: those come one after the other.
 type Authn struct {
 	Metrics *telemetry.Metrics
@@ -84,7 +84,7 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authent
 	return tokens, change{commit: keep, abort: stop}, nil
 }
 
-// replace puts a verifier in the place of the one before.
+// replace swaps the verifier and stops the old one.
 func (k *Authn) replace(settings configs.JWT, tokens *identity.TokenVerifier, stop func()) {
 	k.mu.Lock()
 	before := k.stop
@@ -95,22 +95,21 @@ func (k *Authn) replace(settings configs.JWT, tokens *identity.TokenVerifier, st
 	}
 }
 
-// current returns the verifier in use, or nil, and whether it is of these
-// settings.
+// current returns the verifier in use, or nil, and whether it has these settings.
 func (k *Authn) current(settings configs.JWT) (tokens *identity.TokenVerifier, same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tokens, k.tokens != nil && reflect.DeepEqual(settings, k.settings)
 }
 
-// issuer is that of the tokens that are taken; empty in the other modes.
+// issuer is the issuer of accepted tokens; empty in modes other than jwt.
 func (k *Authn) issuer() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.settings.Issuer
 }
 
-// unready says why nobody can be let in now, or nil.
+// unready says why no credential can be verified now, or nil.
 func (k *Authn) unready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,7 +119,7 @@ func (k *Authn) unready() error {
 	return k.tokens.Ready()
 }
 
-// reporter says what became of the keys, where that is news.
+// reporter logs and counts refreshes of the keys; a repeated failure is logged once.
 func (k *Authn) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
 	told := "" // the failure; reports come one at a time
 	return func(r identity.RefreshResult) {
@@ -131,15 +130,15 @@ func (k *Authn) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
 		switch {
 		case r.Err == nil && told != "":
 			told = ""
-			k.Logger.Info("the keys of tokens are fetched again", "keys", r.Keys)
+			k.Logger.Info("JWKS refresh succeeded again", "keys", r.Keys)
 		case r.Err != nil && r.Err.Error() != told:
 			told = r.Err.Error()
-			k.Logger.Warn("the keys of tokens were not fetched; those from before serve on", "cause", told, "keys", r.Keys)
+			k.Logger.Warn("JWKS refresh failed; using cached keys", "cause", told, "keys", r.Keys)
 		}
 	}
 }
 
-// Close ends the fetching of keys.
+// Close stops the refresh of keys.
 func (k *Authn) Close() {
 	k.mu.Lock()
 	stop := k.stop

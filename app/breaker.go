@@ -2,19 +2,19 @@ package app
 
 import "github.com/callgate/callgate/engine"
 
-// onBreaker tells operators that a tool's server is away, or is back. That calls
-// are refused for it is counted alone: there may be many.
+// onBreaker logs that the circuit breaker of a tool has opened or closed. Calls that it
+// refuses are only counted: there may be many.
 func (o Options) onBreaker(e engine.BreakerEvent) {
 	o.Metrics.Breaker(string(e.Kind))
 	switch e.Kind {
 	case engine.BreakerOpened:
-		o.Logger.Error("a tool does not answer; its calls are refused", "tool", e.Tool, "version", e.Version, "cause", errorText(e.Cause))
+		o.Logger.Error("circuit breaker opened: the tool does not answer, its calls are refused", "tool", e.Tool, "version", e.Version, "cause", errorText(e.Cause))
 	case engine.BreakerClosed:
-		o.Logger.Info("a tool answers again", "tool", e.Tool, "version", e.Version)
+		o.Logger.Info("circuit breaker closed: the tool answers again", "tool", e.Tool, "version", e.Version)
 	}
 }
 
-// errorText is what an operator may read of a cause.
+// errorText is the text of an error, or "".
 func errorText(cause error) string {
 	if cause == nil {
 		return ""

@@ -24,7 +24,7 @@ const KeysReadInterval = time.Second
 // every gateway knows it by then.
 const KeyLeadTime = time.Minute
 
-// Callbacks makes and reads the addresses at which tools answer. It is safe for
+// Callbacks makes and verifies the URLs at which callback tools answer. It is safe for
 // concurrent use.
 type Callbacks struct {
 	logger *slog.Logger
@@ -77,7 +77,7 @@ func (b *Callbacks) prepare(c *configs.Config) (change, error) {
 	return change{commit: commit, abort: doNothing}, nil
 }
 
-// publicURL is how others see this gateway; empty where that is not known.
+// publicURL is the URL of this gateway for others; empty if it is not known.
 func (b *Callbacks) publicURL() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *Callbacks) baseURL() (base string, err error) {
 	return "http://" + b.listen, nil
 }
 
-// hasCallbackTools tells whether a configuration has tools that call back.
+// hasCallbackTools reports whether a configuration has tools of type callback.
 func hasCallbackTools(c *configs.Config) bool {
 	for _, entry := range c.Tools.Entries() {
 		if entry.Run().Type == configs.ServerCallback {
@@ -176,7 +176,7 @@ func (b *Callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
 	keys, err := b.read(now)
 	if err != nil {
 		if b.readError != err.Error() {
-			b.logger.Error("the keys of callbacks cannot be read", "cause", err.Error(), "served_on", b.keys != nil)
+			b.logger.Error("callback keys cannot be read", "cause", err.Error(), "using_cached", b.keys != nil)
 		}
 		b.readError = err.Error()
 		if b.keys == nil {
@@ -217,14 +217,14 @@ func (b *Callbacks) address(callID string, until time.Time) (string, error) {
 	return base + "/v1/callbacks/" + token, nil
 }
 
-// base is where a server stands, or "".
+// base is the URL of a server, or "".
 func (b *Callbacks) base(server string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bases[server]
 }
 
-// verify is the call that a token stands for, or "".
+// verify returns the id of the call that a token was issued for, or "".
 func (b *Callbacks) verify(token string) string {
 	b.mu.Lock()
 	now := b.now()

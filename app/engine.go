@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Engine is the engine, with the transports that run what it does not run itself.
+// Engine is the engine with the transport for tools of MCP servers.
 type Engine struct {
 	*engine.Engine
 	outbound *engine.Outbound

@@ -17,14 +17,14 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// limiter are where budgets are counted.
+// limiter counts budgets, in this process or on Redis.
 type limiter struct {
 	ratelimit.Limiter
 	shared *ratelimit.Redis // nil where they are this process's own
 }
 
-// openLimiter returns the limiter that a configuration asks for. One that is
-// shared is ready to refuse, or to stand in, even while Redis is away.
+// openLimiter returns the limiter that a configuration asks for. One on Redis works even
+// while Redis is unreachable: it refuses, or grants this replica's part, by on_store_loss.
 func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
 	if c.Redis == nil {
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
@@ -35,7 +35,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 	}
 	options := ratelimit.RedisOptions{Options: redis, Clock: time.Now, Wait: wait}
 	var mu sync.Mutex
-	changed := false // what was told then is newer than what the start finds
+	changed := false // a change is newer than the state at the start
 	options.OnChange = func(shared bool, cause error) {
 		mu.Lock()
 		changed = true
@@ -45,7 +45,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 			logger.Info("limits are shared on Redis")
 			return
 		}
-		logger.Error("Redis is away; limits are not shared", "cause", cause.Error())
+		logger.Error("Redis is unreachable; limits are not shared", "cause", cause.Error())
 	}
 	r, warnings, err := ratelimit.NewRedis(ctx, options)
 	if err != nil {
@@ -62,7 +62,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 	return limiter{Limiter: r, shared: r}, nil
 }
 
-// unavailable says why limits are not shared that should be, or nothing.
+// unavailable says why limits that should be shared are not; empty if they are.
 func (l limiter) unavailable() string {
 	if l.shared == nil {
 		return ""
@@ -73,7 +73,7 @@ func (l limiter) unavailable() string {
 	return ""
 }
 
-// Close gives the limiter's connections up.
+// Close closes the limiter's connections.
 func (l limiter) Close() error {
 	if l.shared == nil {
 		return nil
@@ -133,12 +133,12 @@ func credentials(l configs.Credentials) (func() (user, password string), error) 
 	}, nil
 }
 
-// certPool are the certificates of a file; nil are the system's.
+// certPool holds the certificates of a PEM text; nil means the system's.
 func certPool(pem string) *x509.CertPool {
 	if pem == "" {
 		return nil
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(pem)) // the configuration has looked at it
+	pool.AppendCertsFromPEM([]byte(pem)) // validated when the configuration was loaded
 	return pool
 }

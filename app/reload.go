@@ -122,13 +122,13 @@ func report(e configs.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	case configs.Failed:
 		metrics.ReloadFailed()
 		for _, f := range e.Faults {
-			logger.Error("configuration failed; the old one is served", "fault", f.Error(), "digest", e.Digest)
+			logger.Error("configuration reload failed; keeping the current one", "fault", f.Error(), "digest", e.Digest)
 		}
 	case configs.RestartRequired:
-		logger.Warn("configuration keys wait for a restart", "keys", e.Keys)
+		logger.Warn("configuration keys changed that need a restart", "keys", e.Keys)
 	case configs.Polling:
 		for _, f := range e.Faults {
-			logger.Warn("no notice of changes in some folders; looking every second", "fault", f.Error())
+			logger.Warn("some folders cannot be watched; polling every second", "fault", f.Error())
 		}
 	}
 }

@@ -24,29 +24,28 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// Runtime is everything that executing calls needs. It holds the lock of its
+// Runtime is everything that a gateway needs to execute calls. It holds the lock of its
 // data folder until it is closed.
 type Runtime struct {
 	Kernel *gateway.Kernel
 	log    *audit.Log
 	engine *Engine
-	// Servers are where tools were found.
+	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
 	limiter    limiter
 	store      callStore
 	reconciler *gateway.Reconciler
-	// callbacks are the addresses at which tools answer.
+	// callbacks makes and verifies the URLs at which callback tools answer.
 	callbacks *Callbacks
-	models    atomic.Pointer[upstream.Set] // that can be asked now
-	// cancelCalls ends the calls that still run; that their outcome is not known is then
-	// written down.
+	models    atomic.Pointer[upstream.Set] // the upstreams of the current configuration
+	// cancelCalls cuts off the calls that still run; their outcome is recorded as unknown.
 	cancelCalls context.CancelFunc
 	subscribers []subscriber
 }
 
-// KernelConfig is what a configuration gives to the kernel. Without somebody who
-// knows credentials, nobody is asked for one: so it is on the command line, where
-// whoever may read the files of the configuration may ask what it says.
+// KernelConfig is the part of a configuration that the kernel judges by. Without an
+// authenticator nobody is asked for a credential: so it is on the command line, where a
+// user who may read the configuration may also ask what it decides.
 func KernelConfig(c *configs.Config, who gateway.Authenticator) *gateway.Config {
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
@@ -133,7 +132,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 		tools.Close()
 		return nil, errors.Join(InternalError{Err: err}, calls.close(), log.Close())
 	}
-	// Before anything is judged, what no server was asked for yet is in quarantine.
+	// Tools of servers that were not asked yet are in quarantine before the first Judge.
 	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
@@ -151,8 +150,8 @@ func replicaName() string {
 	return name
 }
 
-// unpackDemo writes the bundled project to where the built-in configuration has its
-// root.
+// unpackDemo writes the bundled demo project to the root that the built-in configuration
+// names.
 func unpackDemo(c *configs.Config) error {
 	if !c.Embedded() {
 		return nil
@@ -165,10 +164,10 @@ func unpackDemo(c *configs.Config) error {
 	return nil
 }
 
-// settleTimeout is how long closing waits for outcomes that are still owed.
+// settleTimeout is how long closing waits for pending outcomes.
 const settleTimeout = 5 * time.Second
 
-// Close writes down what is owed and gives the data folder up.
+// Close records the outcomes that are pending and unlocks the data folder.
 func (h *Runtime) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
@@ -184,7 +183,7 @@ func (h *Runtime) Close() error {
 	return nil
 }
 
-// settle waits for what is owed.
+// settle waits until pending outcomes are recorded.
 func (h *Runtime) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// The limits of connections. Bodies have a time of their own, set by the door.
+// The limits of connections. Bodies have a time limit of their own; see gateway/server.
 const (
 	headTimeout  = 5 * time.Second
 	idleTimeout  = 60 * time.Second
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	authenticator, prepared, err := who.prepare(ctx, loaded)
 	switch {
 	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
-		logger.Info("stopped before it served", "cause", err.Error())
+		logger.Info("stopped before serving", "cause", err.Error())
 		return nil
 	case err != nil:
 		return err
@@ -130,19 +130,19 @@ func newHTTPServer(h http.Handler) *http.Server {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout, MaxHeaderBytes: maxHeadBytes,
 		ErrorLog: log.Default(),
-		// Else OPTIONS * is answered before the door has seen it.
+		// Otherwise net/http answers OPTIONS * before gateway/server sees it.
 		DisableGeneralOptionsHandler: true,
 	}
 	server.LimitConnections(s, maxWaitingConnections)
 	return s
 }
 
-// drainDelay is how long a gateway that drains still takes connections, so that
-// whoever balances the load can see that it is not ready.
+// drainDelay is how long a draining gateway still accepts connections, so that a load
+// balancer can see that it is not ready.
 const drainDelay = 500 * time.Millisecond
 
-// drain ends readiness, then connections, and waits for the calls in flight. Those
-// that do not end in time are cut off, and answered and written down as that.
+// drain ends readiness, then connections, and waits for the calls in flight. Calls that
+// do not end in time are cut off; they are answered, and recorded with an unknown outcome.
 func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server, cut func(), longest time.Duration) error {
 	logger.Info("draining", "in_flight", front.InFlight())
 	front.Drain()

@@ -60,15 +60,15 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	}
 }
 
-// maxFolders bounds how many processes share a data folder so.
+// maxFolders bounds how many processes run beside each other below one data_dir.
 const maxFolders = 16
 
-// openOwnFolder opens a house in the first folder below data_dir that is free, or that the
-// process that has it is about to give up: what a client that starts its server anew
-// has sent before is known there. All else of the configuration is as it stands: what
-// was accepted of servers is one for all.
+// openOwnFolder opens a Runtime in the first of the folders data_dir/mcp/1 to 16 that is
+// free, or whose process is about to exit: a client that restarts its server then finds
+// its idempotency keys again. Everything else is taken from the configuration as it is;
+// what was accepted of tool servers is shared.
 func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *Runtime, err error) {
-	// As long as a process takes to end, all in all.
+	// The longest that a process takes to exit.
 	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTimeout)
 	defer cancel()
 	for n := 1; n <= maxFolders; {
@@ -80,7 +80,7 @@ func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *R
 			return h, err
 		}
 		if held.ShuttingDown && waiting.Err() == nil {
-			o.Logger.Warn("waiting for a process that is ending", "folder", own.DataDir, "process", held.PID)
+			o.Logger.Warn("waiting for another process to exit", "folder", own.DataDir, "process", held.PID)
 			if audit.AwaitUnlock(waiting, own.DataDir) == nil {
 				continue
 			}
@@ -90,15 +90,14 @@ func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *R
 	return nil, fmt.Errorf("all of %d folders are taken: %w", maxFolders, err)
 }
 
-// announceExit tells processes that want the folder that this one is ending. One that has
-// ended already has given it up.
+// announceExit tells processes that wait for the data folder that this one is exiting.
 func (h *Runtime) announceExit(logger *slog.Logger) {
 	if err := h.log.AnnounceShutdown(); err != nil && !errors.Is(err, os.ErrClosed) {
-		logger.Warn("a process that is started now takes another folder", "cause", err.Error())
+		logger.Warn("could not announce the shutdown; a process started now takes another data folder", "cause", err.Error())
 	}
 }
 
-// eofNotifier is a reader that tells of its end, once.
+// eofNotifier calls onEOF at the first error of its reader.
 type eofNotifier struct {
 	io.Reader
 	onEOF func()

@@ -11,16 +11,16 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// callStore is where calls are kept.
+// callStore is where calls are stored, in a file or on Redis.
 type callStore struct {
 	gateway.Store
 	ready func() (bool, error)
 	close func() error
-	node  string // names the data folder, beside others
+	node  string // identifies the data folder among replicas
 }
 
-// openStore opens the store of a configuration in its data folder, which must be
-// locked. One that is shared is ready to refuse even while Redis is away.
+// openStore opens the store of a configuration. Its data folder must be locked. A store on
+// Redis opens even while Redis is unreachable; it refuses calls until it is there.
 func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
 	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
@@ -37,10 +37,10 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 			Journal: file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged, Wait: wait,
 			OnChange: func(ready bool, cause error) {
 				if ready {
-					logger.Info("calls are kept on Redis")
+					logger.Info("calls are stored on Redis")
 					return
 				}
-				logger.Error("calls cannot be kept on Redis; none is executed", "cause", causeText(cause))
+				logger.Error("Redis is unreachable; calls cannot be stored and are not executed", "cause", causeText(cause))
 			},
 		})
 		if err == nil {
@@ -51,7 +51,7 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 	return callStore{}, fmt.Errorf("store: %w", err)
 }
 
-// unavailable says why calls cannot be kept, or nothing.
+// unavailable says why calls cannot be stored; empty if they can.
 func (k callStore) unavailable() string {
 	if ready, cause := k.ready(); !ready {
 		return causeText(cause)
@@ -66,20 +66,20 @@ func causeText(err error) string {
 	return err.Error()
 }
 
-// logReconciled tells what became of calls that were left. What cannot be done is told
-// once.
+// logReconciled logs what became of calls that a crash left unfinished. A failure is
+// logged once, until its cause changes.
 func logReconciled(logger *slog.Logger) func(gateway.ReconcileStats) {
 	told := ""
 	return func(t gateway.ReconcileStats) {
 		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {
-			logger.Warn("calls without an outcome were seen to", "unknown", t.Unknown, "dispatched_again", t.Redispatched, "written_down", t.Recorded, "expired", t.Expired)
+			logger.Warn("recovered unfinished calls", "unknown", t.Unknown, "redispatched", t.Redispatched, "recorded", t.Recorded, "expired", t.Expired)
 		}
 		trouble := ""
 		if t.Err != nil {
 			trouble = t.Err.Error()
 		}
 		if trouble != "" && trouble != told {
-			logger.Error("calls without an outcome could not all be seen to; it is tried again", "cause", trouble)
+			logger.Error("some unfinished calls could not be recovered; retrying", "cause", trouble)
 		}
 		told = trouble
 	}

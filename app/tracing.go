@@ -13,8 +13,7 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// Tracing takes the traces of calls to where the configuration that is served
-// says. It is safe for concurrent use, but for reloads.
+// Tracing exports traces of calls to the endpoint of the current configuration. It is safe for concurrent use, but for reloads.
 type Tracing struct {
 	logger   *slog.Logger
 	replica  string
@@ -44,7 +43,7 @@ func (t *Tracing) prepare(c *configs.Config) (change, error) {
 		o.RootCAs = certPool(c.Traces.CA)
 		o.Version = t.version
 		o.Replica = t.replica
-		o.OnLoss = func(err error) { t.logger.Warn("traces were lost", "cause", err.Error()) }
+		o.OnLoss = func(err error) { t.logger.Warn("traces dropped", "cause", err.Error()) }
 		var err error
 		if next, err = telemetry.NewTraces(o); err != nil {
 			return change{}, err
@@ -59,10 +58,10 @@ func (t *Tracing) prepare(c *configs.Config) (change, error) {
 	}, nil
 }
 
-// flushTimeout bounds how long traces that wait are still sent.
+// flushTimeout bounds the flush of an exporter that is closed.
 const flushTimeout = 5 * time.Second
 
-// end sends what waits, beside whoever has it ended.
+// end flushes and closes an exporter in the background.
 func (t *Tracing) end(old *telemetry.Traces) {
 	if old == nil {
 		return
@@ -71,12 +70,12 @@ func (t *Tracing) end(old *telemetry.Traces) {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		if err := old.Close(ctx); err != nil {
-			t.logger.Warn("traces were not all sent", "cause", err.Error())
+			t.logger.Warn("not all traces were sent", "cause", err.Error())
 		}
 	})
 }
 
-// Close sends what waits.
+// Close flushes the exporter and waits for those of earlier configurations.
 func (t *Tracing) Close() {
 	t.end(t.current.Swap(nil))
 	t.closing.Wait()

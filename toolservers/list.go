@@ -11,15 +11,15 @@ type Row struct {
 	Server  string `json:"server"`
 	Tool    string `json:"tool"` // in the registry, once it is accepted
 	Version string `json:"version,omitempty"`
-	// Digest is of what its server says of it now; where it does not, of what was
-	// accepted.
+	// Digest is that of the server's definition; where there is none, of the accepted
+	// one.
 	Digest      string `json:"digest,omitempty"`
 	State       string `json:"state"`
 	Why         string `json:"why,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// The states of a tool that was not accepted.
+// The states of a tool that is not accepted.
 const (
 	StateNew        = "new"
 	StateNotAllowed = "not allowed"
@@ -35,8 +35,8 @@ func Discover(ctx context.Context, of Discoverer, s configs.ToolServer) ([]confi
 	return DiscoveredTools(found), nil
 }
 
-// List asks a server, and says how its tools stand. Of one that says what cannot be
-// read they are in quarantine; of one that is away that is not known.
+// List asks a server for its tools and returns the state of each. Where the answer cannot
+// be read, the accepted tools are unreadable and the error says why.
 func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []configs.Pin) ([]Row, error) {
 	offers, err := Discover(ctx, of, s)
 	switch {
@@ -54,12 +54,12 @@ func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []confi
 	return all, err
 }
 
-// pinnedRow is the row of a tool of which its server says nothing.
+// pinnedRow is the row of an accepted tool that its server does not list.
 func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
 	return Row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
 }
 
-// Compare says how every tool stands that a server has, or that was accepted of it.
+// Compare returns the state of every tool that a server lists or that was accepted.
 func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
 	says := statementOf(offers)
 	accepted := map[versionKey]configs.Pin{}

@@ -5,7 +5,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// The states of a tool that was accepted.
+// The states of an accepted tool.
 const (
 	StateAccepted   = "accepted"
 	StateGone       = "gone"
@@ -13,8 +13,8 @@ const (
 	StateUnreadable = "unreadable"
 )
 
-// statement is what a server says of its tools: of each version the digest, which is
-// empty where it cannot be called from here.
+// statement is what a server's list says: the digest of each version of each tool. It is
+// empty for a tool that cannot be called from here.
 type statement map[versionKey]string
 
 type versionKey struct{ Name, Version string }

@@ -19,22 +19,21 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// pollInterval is how often a server is asked what it has.
+// pollInterval is how often each server is asked for its tools.
 const pollInterval = 30 * time.Second
 
-// Discoverer asks servers what they have.
+// Discoverer asks servers for their tools.
 type Discoverer interface {
 	Discover(context.Context, tool.Server) ([]tool.Definition, error)
 }
 
-// Watcher keeps an eye on the servers of the configuration: what they say of their
-// tools must be what was accepted of it. A tool of which they say something else
-// may not be called, nor one of a server that has not been asked yet, or that says
-// what nobody can read.
+// Watcher polls the servers of the configuration and quarantines every tool whose
+// definition is not the accepted one. Until a server has answered, and while its answer
+// cannot be read, all of its tools are in quarantine.
 type Watcher struct {
 	discoverer Discoverer
-	quarantine func(names map[string]bool) // puts tools into quarantine
-	keep       func(servers []tool.Server) // ends what was begun with any other
+	quarantine func(names map[string]bool) // replaces the set of quarantined tools
+	keep       func(servers []tool.Server) // closes programs and sessions of all other servers
 	logger     *slog.Logger
 
 	mu           sync.Mutex
@@ -47,27 +46,27 @@ type Watcher struct {
 	closed       bool
 }
 
-// watchedServer is a server that is asked again and again.
+// watchedServer is a server that is polled.
 type watchedServer struct {
 	config    configs.ToolServer
 	pins      []configs.Pin
 	statement statement
-	answered  time.Time // when it said last what it has; zero is never
-	fault     string    // why it did not the last time
+	answered  time.Time // when it last listed its tools; zero is never
+	fault     string    // why the last attempt failed
 	// unreadable says that the last that it said of its tools cannot be read.
 	unreadable bool
-	logged     []string // the tools that the log says are in quarantine
+	logged     []string // the quarantined tools that were logged last
 	polled     chan struct{}
-	once       sync.Once // closes asked
+	once       sync.Once // closes polled
 	wake       chan struct{}
 	stop       context.CancelFunc
 }
 
-// Status is how a server is, for operators.
+// Status is the state of a server, for operators.
 type Status struct {
 	Name  string     `json:"name"`
 	Type  string     `json:"type"`
-	Heard *time.Time `json:"heard,omitempty"` // when it last said what it has
+	Heard *time.Time `json:"heard,omitempty"` // when it last listed its tools
 	Fault string     `json:"fault,omitempty"`
 	// Unreadable says that the last that it said of its tools cannot be read, so that
 	// all of them are in quarantine.
@@ -80,15 +79,15 @@ type Status struct {
 	New         int      `json:"new,omitempty"`
 }
 
-// NewWatcher watches nothing until it follows a configuration.
+// NewWatcher returns a Watcher of no servers; Prepare gives it some.
 func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]tool.Server), logger *slog.Logger) *Watcher {
 	return &Watcher{discoverer: of, quarantine: apart, keep: keep, logger: logger}
 }
 
-// Prepare makes the servers those of a configuration. What is known of a server
-// that stays as it was is kept. It is called before the configuration judges, so
-// that no tool of a new server is called unseen; what was in quarantine stays there
-// until followed says that the configuration of before judges no more.
+// Prepare starts to watch the servers of a configuration and stops watching the others.
+// A server whose settings did not change keeps what is known of it. Call Prepare before
+// the kernel judges by the configuration, so that no tool of a new server is called
+// before it was compared. Tools that were in quarantine stay there until Commit.
 func (f *Watcher) Prepare(c *configs.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +131,7 @@ func (f *Watcher) Commit() {
 	f.keep(kept)
 }
 
-// poll asks a server until ctx ends.
+// poll asks a server for its tools, again and again, until ctx ends.
 func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
@@ -153,7 +152,7 @@ func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 	}
 }
 
-// Changed has a server asked at once.
+// Changed has a server polled at once.
 func (f *Watcher) Changed(server string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +166,7 @@ func (f *Watcher) Changed(server string) {
 	}
 }
 
-// WaitFirst waits until every server was asked once, or ctx ends.
+// WaitFirst waits until every server was polled once, or ctx ends.
 func (f *Watcher) WaitFirst(ctx context.Context) {
 	f.mu.Lock()
 	servers := slices.Clone(f.servers)
@@ -181,9 +180,8 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 	}
 }
 
-// update takes in what a server said. One that says nothing leaves things as they
-// were: what it cannot be asked, it cannot change. One that says what cannot be read
-// has not said what was accepted of it.
+// update records the answer of a server. A server that does not answer changes nothing.
+// An answer that cannot be read quarantines all of its tools.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
 	says := statementOf(DiscoveredTools(found)) // a long list holds nobody up
 	f.mu.Lock()
@@ -193,21 +191,21 @@ func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
 		return
 	}
 	if w.fault != "" || w.answered.IsZero() {
-		f.logger.Info("a server says what tools it has", "server", w.config.Name, "tools", len(found))
+		f.logger.Info("tool server listed its tools", "server", w.config.Name, "tools", len(found))
 	}
 	w.statement, w.answered, w.fault, w.unreadable = says, time.Now(), "", false
 	f.applyQuarantine()
 }
 
-// fail takes in why a server said nothing, or nothing that can be read. One that
-// goes away after that has still said it last.
+// fail records why a server did not answer, or that its answer cannot be read. A server
+// that goes away after an unreadable answer stays unreadable.
 func (f *Watcher) fail(w *watchedServer, err error) {
 	unreadable := unreadable(err)
 	if fault := err.Error(); w.fault != fault {
 		w.fault = fault
-		message := "a server does not say what tools it has"
+		message := "tool server did not list its tools"
 		if unreadable {
-			message = "what a server says of its tools cannot be read"
+			message = "the tool list of a server cannot be read"
 		}
 		f.logger.Warn(message, "server", w.config.Name, "cause", fault)
 	}
@@ -217,13 +215,15 @@ func (f *Watcher) fail(w *watchedServer, err error) {
 	}
 }
 
-// unreadable tells an error of what a server said from that of a server that is away.
+// unreadable reports whether an error means an answer that cannot be read, and not a
+// server that does not answer.
 func unreadable(err error) bool {
 	var unreadable *tool.InvalidListError
 	return errors.As(err, &unreadable)
 }
 
-// applyQuarantine puts into quarantine what may not be called.
+// applyQuarantine computes which tools may not be called and puts them in quarantine.
+// The caller holds mu.
 func (f *Watcher) applyQuarantine() {
 	apart, held := map[string]bool{}, 0
 	for _, w := range f.servers {
@@ -237,13 +237,13 @@ func (f *Watcher) applyQuarantine() {
 		}
 		if slices.Sort(changed); (w.unreadable || !w.answered.IsZero()) && !slices.Equal(changed, w.logged) {
 			if w.logged = changed; len(changed) > 0 {
-				f.logger.Warn("tools in quarantine: their server does not say what was accepted of it", "server", w.config.Name, "tools", changed)
+				f.logger.Warn("tools quarantined: their server's definitions differ from the accepted ones", "server", w.config.Name, "tools", changed)
 			} else {
-				f.logger.Info("no tool in quarantine: the server says what was accepted of it", "server", w.config.Name)
+				f.logger.Info("no tool quarantined: the server's definitions match the accepted ones", "server", w.config.Name)
 			}
 		}
 		for _, name := range w.newTools() {
-			// A server cannot take a tool away that others have.
+			// A new tool never quarantines one that a tool file or another server has.
 			if _, ok := f.tools.Lookup(name); !ok {
 				apart[name] = true
 			}
@@ -254,8 +254,9 @@ func (f *Watcher) applyQuarantine() {
 	f.quarantine(apart)
 }
 
-// matches tells of every tool that was accepted, by its name in the registry, whether
-// the server says of it what it said then. Of several versions all must be so.
+// matches tells for every accepted tool, by its name in the registry, whether the
+// server's definition is the accepted one. Where several versions were accepted, all of
+// them must match.
 func (w *watchedServer) matches() map[string]bool {
 	fit := map[string]bool{}
 	for _, p := range w.pins {
@@ -272,8 +273,8 @@ func (w *watchedServer) matches() map[string]bool {
 	return fit
 }
 
-// newTools are the tools that may be accepted and were not, by their names in the
-// registry; where another version of a tool was, it is that name, @ and the version.
+// newTools are the tools that are allowed but not accepted, by their names in the
+// registry; where another version of the tool was accepted, as name@version.
 func (w *watchedServer) newTools() []string {
 	pinned, exact := map[string]bool{}, map[versionKey]bool{}
 	for _, p := range w.pins {
@@ -293,7 +294,7 @@ func (w *watchedServer) newTools() []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-// Statuses are how the servers are.
+// Statuses are the states of the servers, in the order of the configuration.
 func (f *Watcher) Statuses() []Status {
 	if f == nil {
 		return nil
@@ -320,14 +321,14 @@ func (f *Watcher) Statuses() []Status {
 	return all
 }
 
-// Quarantined counts the tools that were accepted and may not be called now.
+// Quarantined counts the accepted tools that may not be called now.
 func (f *Watcher) Quarantined() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.acceptedHeld
 }
 
-// Close stops asking.
+// Close stops polling, and waits for polls under way to end.
 func (f *Watcher) Close() {
 	f.mu.Lock()
 	f.closed = true

@@ -227,7 +227,7 @@ func TestMCPStartedAnew(t *testing.T) {
 	})
 	second := begin(t, "mcp", "--config", config)
 	eventually(t, "the second waits for it", func() bool {
-		return strings.Contains(second.log.String(), "waiting for a process that is ending")
+		return strings.Contains(second.log.String(), "waiting for another process to exit")
 	})
 	if got := second.out.String(); got != "" {
 		t.Errorf("it has answered without its folder: %s", got)

@@ -86,7 +86,7 @@ func TestToolGoesAwayAndReturns(t *testing.T) {
 		t.Errorf("%d refused: %v", refused, err)
 	}
 	log := g.stderr.String()
-	for _, line := range []string{`"msg":"a tool does not answer; its calls are refused","tool":"steady","version":"0.0.0"`, `"msg":"a tool answers again","tool":"steady"`} {
+	for _, line := range []string{`"msg":"circuit breaker opened: the tool does not answer, its calls are refused","tool":"steady","version":"0.0.0"`, `"msg":"circuit breaker closed: the tool answers again","tool":"steady"`} {
 		if n := strings.Count(log, line); n != 1 {
 			t.Errorf("the log has %s %d times", line, n)
 		}

@@ -83,7 +83,7 @@ func TestBadPolicies(t *testing.T) {
 		})
 		serves(name)
 	}
-	if n := strings.Count(g.stderr.String(), "configuration failed; the old one is served"); n < len(saved) {
+	if n := strings.Count(g.stderr.String(), "configuration reload failed; keeping the current one"); n < len(saved) {
 		t.Errorf("the log tells %d of %d failures", n, len(saved))
 	}
 	if code := g.stop(t); code != exitAccepted {

@@ -189,7 +189,7 @@ func TestKeysRotate(t *testing.T) {
 			if code := g.stop(t); code != exitAccepted {
 				t.Errorf("exit code %d", code)
 			}
-			for _, line := range []string{"the keys of tokens were not fetched; those from before serve on", "the keys of tokens are fetched again"} {
+			for _, line := range []string{"JWKS refresh failed; using cached keys", "JWKS refresh succeeded again"} {
 				if strings.Count(g.stderr.String(), line) != 1 {
 					t.Errorf("the log does not say once: %s", line)
 				}
@@ -305,7 +305,7 @@ func TestEndsWhileItWaitsForKeys(t *testing.T) {
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
-		if err := c.Wait(); err != nil || strings.Contains(log.String(), "callgate: ") || !strings.Contains(log.String(), `"level":"INFO","msg":"stopped before it served"`) {
+		if err := c.Wait(); err != nil || strings.Contains(log.String(), "callgate: ") || !strings.Contains(log.String(), `"level":"INFO","msg":"stopped before serving"`) {
 			t.Errorf("%v, with the log %s", err, log.String())
 		}
 		if _, err := os.Stat(data); err == nil {
@@ -321,7 +321,7 @@ func TestEndsWhileItWaitsForKeys(t *testing.T) {
 			edit(t, config, data, tokenMain(of(from)+", timeout: 1m"))
 			<-asked
 			began := time.Now()
-			if code := g.stop(t); code != exitAccepted || strings.Contains(g.stderr.String(), "configuration failed") {
+			if code := g.stop(t); code != exitAccepted || strings.Contains(g.stderr.String(), "configuration reload failed") {
 				t.Errorf("exit code %d, with the log %s", code, g.stderr.String())
 			}
 			return time.Since(began)

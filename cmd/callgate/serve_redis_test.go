@@ -379,7 +379,7 @@ func TestStoreLossRefuse(t *testing.T) {
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)
 	}
-	for _, line := range []string{`"msg":"Redis is away; limits are not shared"`, `"msg":"limits are shared on Redis"`} {
+	for _, line := range []string{`"msg":"Redis is unreachable; limits are not shared"`, `"msg":"limits are shared on Redis"`} {
 		if strings.Count(g.stderr.String(), line) < 3 {
 			t.Errorf("the log does not say three times %s", line)
 		}

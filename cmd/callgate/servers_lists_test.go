@@ -178,7 +178,7 @@ func TestUnreadableLists(t *testing.T) {
 				hub.say(good)
 				until("it is well again", func() bool { return code() == "" })
 			}
-			if !strings.Contains(log.String(), "what a server says of its tools cannot be read") {
+			if !strings.Contains(log.String(), "the tool list of a server cannot be read") {
 				t.Errorf("found no word of it in %s", log.String())
 			}
 		})
