@@ -102,7 +102,7 @@ func TestKeepListener(t *testing.T) {
 // TestEverySettingIsDecided lists the settings that reload and those that wait
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "Registry", "Policy", "Spaces", "Limits", "Principal", "Upstreams", "ServerFile", "Callbacks", "Traces", "Output", "AgentRequired"}
+	reload := []string{"Defaults", "ToolFiles", "PolicyFile", "WorkspacesFile", "LimitsFile", "PrincipalsFile", "UpstreamsFile", "ServersFile", "Callbacks", "Traces", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
 	first, other := defaultSettings(), Settings{PrincipalsFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
 	other.keepRestartOnly(first)
