@@ -126,10 +126,6 @@ func report(e configs.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 		}
 	case configs.RestartRequired:
 		logger.Warn("configuration keys changed that need a restart", "keys", e.Keys)
-	case configs.Polling:
-		for _, f := range e.Faults {
-			logger.Warn("some folders cannot be watched; polling every second", "fault", f.Error())
-		}
 	}
 }
 

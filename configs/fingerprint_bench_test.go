@@ -29,18 +29,3 @@ func BenchmarkLook(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkFolders is what finding the folders for the notices costs, each look.
-func BenchmarkFolders(b *testing.B) {
-	main := linked(b, b.TempDir(), generationOf(b, 1))
-	s := newFingerprint(main)
-	if _, err := load(s, main, ""); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if len(s.folders()) < 4 {
-			b.Fatal("folders are missing")
-		}
-	}
-}

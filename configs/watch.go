@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/safe"
 )
@@ -33,7 +31,6 @@ type Watcher struct {
 	initial        Settings // whose excepted keys hold until the restart
 	opts           WatcherOptions
 	reloadRequests chan struct{}
-	open           func() (*fsnotify.Watcher, error)
 	load           func(*fingerprint) (*Config, error)
 
 	running atomic.Bool
@@ -45,14 +42,12 @@ type Watcher struct {
 	pendingSwap     *candidate   // valid, and Swap failed
 	lastFailure     string       // the failure that was last reported
 	writtenSettings Settings     // what the served files say, excepted keys included
-	deafened        bool         // a Polling was reported
 }
 
 // WatcherOptions say how to watch.
 type WatcherOptions struct {
 	// Interval is the time between two looks at the bytes of all files; zero or
-	// less means one second. A change is noticed after it at the latest, with or
-	// without notice from the system.
+	// less means one second. A change is noticed after it at the latest.
 	Interval time.Duration
 	// Debounce is how long the files must be at rest before they are loaded;
 	// zero or less means a quarter of a second.
@@ -84,16 +79,13 @@ const (
 	// RestartRequired: what is served is what the files say but for Keys, which have
 	// changed and are taken up at the next start.
 	RestartRequired EventKind = "restart"
-	// Polling: the system gives no notice of changes in every folder, so that
-	// one can take up to Interval longer to be seen. It is reported once.
-	Polling EventKind = "polling"
 )
 
 // Event is one thing that happened.
 type Event struct {
 	Kind   EventKind
 	Digest string          // of what is served now
-	Faults document.Faults // of Failed and Polling
+	Faults document.Faults // of Failed
 	Keys   []string        // of Restart, such as auth.mode
 }
 
@@ -133,7 +125,6 @@ func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 		initial:        first.Settings,
 		opts:           opts,
 		reloadRequests: make(chan struct{}, 1),
-		open:           fsnotify.NewWatcher,
 		// Another data_dir waits for a restart, and what was accepted there waits with it.
 		load: func(s *fingerprint) (*Config, error) {
 			return (&loader{source: s, lockfileDir: first.DataDir}).load(path, "")
@@ -173,21 +164,17 @@ func (w *Watcher) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	b := newBell(w.open)
-	defer b.stop()
 	poll := time.NewTicker(w.opts.Interval)
 	defer poll.Stop()
 	for forced := true; ; {
 		err := safely(func() error {
 			w.check(ctx, forced)
-			b.hang(w.fingerprint.folders())
 			return nil
 		})
 		if err != nil {
 			w.reportFailure(asFaults(w.path, err))
 		}
-		w.deaf(b)
-		// However often the bell rings, there is a pause between two looks.
+		// However short the interval is, there is a pause between two looks.
 		if !sleep(ctx, w.opts.Debounce/5) {
 			return nil
 		}
@@ -197,7 +184,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 			return nil
 		case <-w.reloadRequests:
 			forced = true
-		case <-b.rung:
 		case <-poll.C:
 		}
 	}
@@ -319,18 +305,6 @@ func (w *Watcher) reportRecovery() {
 	w.state.Faults, w.state.FailingSince = nil, time.Time{}
 	w.mu.Unlock()
 	w.emit(Event{Kind: Recovered})
-}
-
-// deaf reports the first trouble of the bell.
-func (w *Watcher) deaf(b *bell) {
-	select {
-	case err := <-b.trouble:
-		if !w.deafened {
-			w.deafened = true
-			w.emit(Event{Kind: Polling, Faults: document.Faults{{File: w.path, Message: fmt.Sprintf("found that the system gives no notice of changes (%v; on Linux, fs.inotify.max_user_watches and max_user_instances bound it); looking every %v instead", err, w.opts.Interval)}}})
-		}
-	default:
-	}
 }
 
 func (w *Watcher) emit(e Event) {

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/internal/leaks"
@@ -32,25 +31,10 @@ type house struct {
 	current atomic.Pointer[Config]
 	loads   atomic.Int64
 	swaps   atomic.Int64
-	polling atomic.Int64
 	refuse  atomic.Pointer[error] // what Swap answers
 	mu      sync.Mutex
 	events  []Event
 	finish  func()
-}
-
-// noNotice is a system that has none to give.
-func noNotice() (*fsnotify.Watcher, error) { return nil, errors.New("no notice in this test") }
-
-// needsNotice skips a test where the system gives none, as where others have taken
-// all instances of inotify that a user may have.
-func needsNotice(t testing.TB) {
-	t.Helper()
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		t.Skipf("skipped: the system gives no notice of changes: %v", err)
-	}
-	must(t, w.Close())
 }
 
 // open loads the configuration of a folder and makes a watch, which start runs.
@@ -71,10 +55,6 @@ func open(t testing.TB, main string, opts WatcherOptions) *house {
 		return nil
 	}
 	opts.Report = func(e Event) {
-		if e.Kind == Polling {
-			h.polling.Add(1)
-			return
-		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.events = append(h.events, e)
@@ -155,7 +135,6 @@ func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *ho
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, write(t, t.TempDir(), with(t, changed)), WatcherOptions{})
-		h.open = noNotice
 		test(t, h)
 	})
 }
@@ -293,7 +272,6 @@ func TestWithoutOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewWatcher(path, first, WatcherOptions{})
-		w.open = noNotice
 		ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 		defer cancel()
 		if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte("replicas: 4\n# end\n"), 0o600); err != nil {
@@ -326,9 +304,8 @@ func TestStopsAtOnce(t *testing.T) {
 
 // TestLeavesNothing runs a watch with notice and ends it: no goroutine is left.
 func TestLeavesNothing(t *testing.T) {
-	needsNotice(t)
 	defer leaks.None(t, goleak.IgnoreCurrent())
-	h := open(t, write(t, t.TempDir(), base(t)), WatcherOptions{Interval: time.Hour}).start()
+	h := open(t, write(t, t.TempDir(), base(t)), WatcherOptions{}).start()
 	h.save("limits.yaml", "replicas: 4\n# end\n")
 	h.await("the change is served", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()
