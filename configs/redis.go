@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // Redis says where the limits are that replicas share: exactly one of URL,
@@ -185,7 +186,7 @@ func readAddresses(n document.Node, of string, into *[]string) {
 // lies, and spaces are hard to see.
 func readPrefix(n document.Node, into *string) {
 	n.Text("what the keys in Redis begin with", into)
-	if strings.ContainsFunc(*into, func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }) || len(*into) > 64 {
+	if !ascii.IsVisible(*into) || strings.ContainsAny(*into, "{}") || len(*into) > 64 {
 		n.Fail("found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // maxFileURI bounds the URI of a folder: a path of 4096 bytes, each escaped.
@@ -32,10 +34,5 @@ func pathOfFileURI(uri string) (path string, ok bool) {
 
 // isURIText tells whether a text holds nothing but what may stand in a URI.
 func isURIText(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
-			return false
-		}
-	}
-	return true
+	return ascii.IsVisible(s) && !strings.ContainsAny(s, "\"<>\\^`{|}")
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -115,7 +115,7 @@ func credential(secrets func(place string) (string, error), place string) (strin
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("its credential cannot be read: %w", err)
-	case secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case secret == "" || !ascii.IsVisible(secret):
 		return "", errors.New("its credential is empty, or holds what no bearer's token does")
 	}
 	return "Bearer " + secret, nil

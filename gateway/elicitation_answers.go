@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
@@ -111,7 +112,7 @@ func (c *call) mayStillAsk(asked *tool.InputRequired) bool {
 
 // validRequestState tells whether a state may be the id of a call.
 func validRequestState(state string) bool {
-	return state != "" && len(state) <= maxState && !strings.ContainsFunc(state, func(r rune) bool { return r < '!' || r > '~' })
+	return state != "" && len(state) <= maxState && ascii.IsVisible(state)
 }
 
 // refuseUnknownState is said of every state that names no question to this caller and call.

@@ -16,6 +16,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // Principal is an authenticated caller, and what it may stand for. It is not
@@ -97,7 +99,7 @@ func NewAPIKey() (key, sha string) {
 // ASCII, without a comma.
 func Bearer(header string) string {
 	scheme, token, ok := strings.Cut(header, " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' || c == ',' }) {
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || !ascii.IsVisible(token) || strings.Contains(token, ",") {
 		return ""
 	}
 	return token

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // maxDepth bounds the nesting of a header, of claims and of a key set.
@@ -105,7 +107,7 @@ func isName(s string) bool {
 
 // isASCIIName is plain, and of ASCII alone.
 func isASCIIName(s string) bool {
-	return isName(s) && !strings.ContainsFunc(s, func(c rune) bool { return c > '~' })
+	return isName(s) && ascii.IsPrintable(s)
 }
 
 // decodeSegment decodes base64url without padding. The decoder of the standard

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -159,7 +160,7 @@ func readKey(d *Definition) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if key == "" || !ascii.IsVisible(key) {
 		return "", errors.New("found a secret that no header can carry; expected letters, digits and marks, without spaces")
 	}
 	return key, nil

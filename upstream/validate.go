@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
 )
 
@@ -109,7 +110,7 @@ func (v *validation) rules(r Rules, path ...string) {
 	for i, name := range r.RequestMembers {
 		at := childPath(childPath(path, "request_members"), strconv.Itoa(i))
 		switch {
-		case name == "" || len(name) > MaxMemberName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(name, `*"\\`):
+		case name == "" || len(name) > MaxMemberName || !ascii.IsVisible(name) || strings.ContainsAny(name, `*"\\`):
 			v.add(fmt.Sprintf("found %q, expected the name of one member of a request, of 1 to %d visible ASCII characters, without * and quotes", name, MaxMemberName), at...)
 		case slices.Contains(r.RequestMembers[:i], name):
 			v.add(fmt.Sprintf("found %q twice, expected each member once", name), at...)

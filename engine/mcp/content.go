@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // content is one block of a result.
@@ -93,7 +95,7 @@ func (b *block) resource() {
 
 // isPrintable tells whether a text is ASCII that can be printed, without spaces at its ends.
 func isPrintable(s string) bool {
-	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
+	return strings.TrimSpace(s) == s && ascii.IsPrintable(s)
 }
 
 func joinText(contents []content) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // maxParams bounds the values of arguments in the headers of one request, in bytes.
@@ -45,7 +46,7 @@ const (
 // fieldValue writes a text as the value of a header, which holds visible ASCII and
 // spaces within.
 func fieldValue(s string) string {
-	plain := strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) < 0 &&
+	plain := ascii.IsPrintable(s) &&
 		strings.Trim(s, " ") == s && (!strings.HasPrefix(s, base64Prefix) || !strings.HasSuffix(s, base64Suffix))
 	if plain {
 		return s

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -176,7 +176,7 @@ func announcesChanges(capabilities json.RawMessage) bool {
 }
 
 func isVisibleASCII(s string) bool {
-	return strings.IndexFunc(s, func(c rune) bool { return c < '!' || c > '~' }) < 0
+	return ascii.IsVisible(s)
 }
 
 // notify sends what needs no answer.

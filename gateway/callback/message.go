@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -266,7 +267,7 @@ func (r *reader) image(object map[string]any) (data, media string, size int) {
 		r.fail("the data of an image is no base64")
 	}
 	media = r.text("mediaType", true)
-	if !strings.HasPrefix(media, "image/") || strings.ContainsFunc(media, func(c rune) bool { return c <= ' ' || c > '~' || c == '[' || c == ']' }) || len(media) > 64 {
+	if !strings.HasPrefix(media, "image/") || !ascii.IsVisible(media) || strings.ContainsAny(media, "[]") || len(media) > 64 {
 		r.fail("the mediaType of an image is none of images")
 	}
 	return data, media, len(decoded)

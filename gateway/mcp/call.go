@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -34,7 +34,7 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 		}
 		key, has = values[0], true
 	}
-	if has && (key == "" || len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' })) {
+	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
 		return "", newError(codeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
 	}
 	return key, nil

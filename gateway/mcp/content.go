@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -127,5 +128,5 @@ func (t *blockReader) resource() {
 
 // printable tells whether a text is ASCII that shows, without spaces at its ends.
 func printable(s string) bool {
-	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
+	return strings.TrimSpace(s) == s && ascii.IsPrintable(s)
 }

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -85,7 +85,7 @@ func idempotencyKey(r *http.Request) (string, *refusal.Error) {
 		return "", nil
 	}
 	key := values[0]
-	if key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' }) {
+	if key == "" || len(key) > maxKey || !ascii.IsVisible(key) {
 		return "", bad("The header %s must be 1 to %d printable ASCII characters without spaces.", server.HeaderKey, maxKey)
 	}
 	return key, nil

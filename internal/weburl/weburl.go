@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // MaxBytes bounds a URL.
@@ -27,10 +29,8 @@ func IsPublic(address string) bool {
 	if len(address) > MaxBytes || !strings.HasPrefix(address, "https://") {
 		return false
 	}
-	for i := range len(address) {
-		if c := address[i]; c <= ' ' || c > '~' || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
-			return false
-		}
+	if !ascii.IsVisible(address) || strings.ContainsAny(address, "\\\"<>^`{|}") {
+		return false
 	}
 	u, err := url.Parse(address)
 	return err == nil && u.User == nil && validPort(u) && publicName(u.Hostname())

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
@@ -105,10 +106,8 @@ func (p Lists) urlReason(value string) string {
 	if len(value) > maxURL {
 		return reasonURLPlain
 	}
-	for i := range len(value) {
-		if c := value[i]; c <= ' ' || c > '~' || strings.IndexByte("\"\\<>^`{|}", c) >= 0 {
-			return reasonURLPlain
-		}
+	if !ascii.IsVisible(value) || strings.ContainsAny(value, "\"\\<>^`{|}") {
+		return reasonURLPlain
 	}
 	scheme, rest, found := strings.Cut(value, "://")
 	if s := foldASCII(scheme); !found || s != "http" && s != "https" {
