@@ -85,7 +85,7 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
 	}
-	c := &call{kernel: a.kernel, config: a.kernel.config.Load(), subject: a.request.Subject}
+	c := &judgement{kernel: a.kernel, config: a.kernel.config.Load(), subject: a.request.Subject}
 	entry, known := c.config.Tools.Lookup(name)
 	if !known || a.outsidePrincipal || c.subject.Agent == "" {
 		return nil, nil

@@ -10,10 +10,17 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
 )
 
-// call is one input on its way through the checks, with what they found.
-type call struct {
+// A call is three values, one in the other. A judgement is who asks, where, and by which
+// configuration: the inputs of one request share it. A call is one of these inputs, with
+// what the checks have found. An execution (see execution.go) is what becomes of a call
+// that has passed them.
+
+// judgement is what the inputs of one request have in common. It is not changed once
+// its caller is known.
+type judgement struct {
 	kernel *Kernel
 	config *Config
 	mode   Mode
@@ -23,14 +30,23 @@ type call struct {
 	// where this judgement does so.
 	identified *identified
 	// principal is who asks; nil where no credentials are asked for, and where one
-	// was not known. unasked is why nobody could say who it is.
+	// was not known. authErr is why nobody could say who it is.
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
-	scope     *scope // nil where the call is not judged here
-	input     Input
-	stream    *parser.Stream // of a completion that came in pieces
-	digest    string         // SHA-256 of it, in hex, once it has ended
+	scope     *scope   // nil where nothing is judged
+	request   *Request // without its inputs
+}
+
+// call is one input on its way through the checks, with what they found.
+type call struct {
+	*judgement
+	id      string // the call id
+	input   Input
+	stream  *parser.Stream // of a completion that came in pieces
+	digest  string         // SHA-256 of it, in hex, once it has ended
+	started time.Time      // when its judgement began
+	trace   *trace         // its span; nil where it is not traced
 
 	parsed  parser.Result
 	tool    *registry.Entry
@@ -38,27 +54,15 @@ type call struct {
 	project *policy.Project
 	lease   ratelimit.Lease
 
-	id            string      // the call id
-	request       *Request    // that it is part of
-	started       time.Time   // when its judgement began
-	recorded      bool        // its decision is in the journal
-	opened        bool        // the store has it, as one that was not dispatched
-	stored        *storedCall // what the store has of it, where this is all that is known
-	priorAttempts int         // how often it was dispatched before
-	expired       bool        // its tool has not answered by the time that it had promised to
-	endedByOther  bool        // another has ended it before
-	metadata      Metadata    // kept of its end beside the result
-	onEnded       func()      // is called once the store has said how it ended; may be nil
-	trace         *trace      // its span; nil where it is not traced
-
 	answersSHA256 string          // the digest of the state and the answers that it brings
 	unanswered    *unanswered     // what it was asked and does not answer
 	answers       *answersForTool // what its tool is told beside the arguments
 	answerPaths   []answerPath    // that its answers name
-	notifier      *notifier       // who hears of its progress and its logs; nil where nobody does
 
-	times   stages
-	refused *refusal.Error
+	recorded bool        // its decision is in the journal
+	judged   *store.Task // what was dispatched, where another process has judged the call
+	times    stages
+	refused  *refusal.Error
 }
 
 // open starts a decision: it pins the configuration, and asks who asks, unless that
@@ -67,36 +71,36 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 	config := k.config.Load()
 	d := &Decision{Digest: config.Digest, mode: mode}
 	before := k.consumeIdentified(&request)
-	all := call{kernel: k, config: config, mode: mode, admission: admission, identified: before, request: &request}
-	if before != nil {
-		all.times.add(refusal.Identity, before.took)
-	}
+	j := &judgement{kernel: k, config: config, mode: mode, admission: admission, identified: before, request: &request}
 	if before != nil && before.config == config {
-		all.principal = before.principal
+		j.principal = before.principal
 	} else {
-		all.principal, all.authErr = config.principal(request.Credential)
+		j.principal, j.authErr = config.principal(request.Credential)
 	}
-	all.subject = config.subject(request, all.principal)
-	all.scope = config.resolve(all.subject, all.principal)
+	j.subject = config.subject(request, j.principal)
+	j.scope = config.resolve(j.subject, j.principal)
 	inputs := request.Inputs
 	if len(inputs) == 0 {
 		inputs = []Input{{}} // nothing is an empty completion
 	}
+	var times stages
+	if before != nil {
+		times.add(refusal.Identity, before.took)
+	}
 	for _, in := range inputs {
-		d.calls = append(d.calls, all.sibling(in))
+		d.calls = append(d.calls, j.call(in, times))
 	}
 	return d
 }
 
-// sibling is another input of the same request.
-func (c *call) sibling(in Input) *call {
-	b := &call{
-		kernel: c.kernel, config: c.config, mode: c.mode, admission: c.admission, identified: c.identified, principal: c.principal, authErr: c.authErr,
-		subject: c.subject, scope: c.scope, request: c.request, times: slices.Clone(c.times), input: in,
-		id: c.kernel.deps.NewID(), started: c.kernel.deps.Now(),
+// call is another input of the same request, for which some stages took time already.
+func (j *judgement) call(in Input, times stages) *call {
+	c := &call{
+		judgement: j, id: j.kernel.deps.NewID(), input: in,
+		started: j.kernel.deps.Now(), times: slices.Clone(times),
 	}
-	b.trace = c.kernel.trace(b)
-	return b
+	c.trace = j.kernel.trace(c)
+	return c
 }
 
 // report is of one input. With others that are refused a call is refused too: it

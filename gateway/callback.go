@@ -145,7 +145,7 @@ func threadID(call *storedCall) string {
 
 // callbackError is why a call has no output, though its tool has answered. The tool is not
 // named in it: a call that was kept does not say by which name the model knows it.
-func (c *call) callbackError(a CallbackResult) error {
+func (c *execution) callbackError(a CallbackResult) error {
 	switch {
 	case c.tool == nil:
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")

@@ -21,7 +21,7 @@ func (c *call) callsBack() bool { return c.tool.Run().Type == runCallback }
 // acknowledged the call, or after this process has gone, finds a call that waits.
 // What the tool does not take ends at once. Whoever asked, and is there until ctx
 // ends, waits for the answer as long as the tool may take.
-func (c *call) dispatchCallback(ctx context.Context, start time.Time) Outcome {
+func (c *execution) dispatchCallback(ctx context.Context, start time.Time) Outcome {
 	acting := context.WithoutCancel(ctx)
 	until := start.Add(c.tool.Run().MaxAge)
 	noted := c.trace.start()
@@ -35,14 +35,14 @@ func (c *call) dispatchCallback(ctx context.Context, start time.Time) Outcome {
 		return c.finish(ctx, output, err, start)
 	}
 	c.trace.add(string(refusal.Execute), start, c.trace.start(), nil)
-	o := c.kernel.awaitEnd(ctx, c, c.pendingOutcome(start, until))
+	o := c.kernel.awaitEnd(ctx, c.call, c.pendingOutcome(start, until))
 	o.deadline = time.Time{} // it was waited for
 	return o
 }
 
 // pendingOutcome is the outcome of a call that waits: until then whoever asked does too,
 // but no longer than its tool's timeout.
-func (c *call) pendingOutcome(start, until time.Time) Outcome {
+func (c *execution) pendingOutcome(start, until time.Time) Outcome {
 	deadline := start.Add(c.tool.Run().Timeout)
 	if until.Before(deadline) {
 		deadline = until

@@ -42,7 +42,7 @@ func identifyCaller(ctx context.Context, c *call) error {
 
 // chargeCaller takes the caller's rate, unless the caller was admitted or identified before:
 // then it has been taken, and it must still be the same caller.
-func (c *call) chargeCaller(ctx context.Context) error {
+func (c *judgement) chargeCaller(ctx context.Context) error {
 	var before string
 	switch {
 	case c.admission != nil:
@@ -78,7 +78,7 @@ func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 }
 
 // caller names who asks: the principal, or else the address.
-func (c *call) caller() string { return callerName(c.principal, c.request.CallerAddress) }
+func (c *judgement) caller() string { return callerName(c.principal, c.request.CallerAddress) }
 
 // principal is who a credential is of, where one is asked for. Where those who know
 // credentials panic, nobody is known.

@@ -25,7 +25,7 @@ func checkReach(_ context.Context, c *call) error {
 }
 
 // canReach tells whether the agent could ever use a tool where the call acts.
-func (c *call) canReach(tool string) (bool, error) {
+func (c *judgement) canReach(tool string) (bool, error) {
 	r, err := c.config.Policy.Reach(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
 	return err == nil && r != policy.Never, err
 }

@@ -34,7 +34,7 @@ func (a *Admission) WithConstraints(terms Constraints) *Admission {
 }
 
 // constraints are those that a call is judged under.
-func (c *call) constraints() *Constraints {
+func (c *judgement) constraints() *Constraints {
 	if c.admission == nil {
 		return &Constraints{}
 	}

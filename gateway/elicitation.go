@@ -27,7 +27,7 @@ const (
 // runTool asks the engine, and says to the caller meanwhile how far the tool is, and
 // what it logs. Where the tool asks what the call brings the answers to, without having
 // been asked before, it is asked once more with them, within the same call.
-func (c *call) runTool(ctx context.Context) (tool.Result, error) {
+func (c *execution) runTool(ctx context.Context) (tool.Result, error) {
 	d := c.input.Dialogue
 	if c.notifier = d.notifier(); c.notifier != nil {
 		defer c.notifier.stop()

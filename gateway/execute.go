@@ -66,7 +66,7 @@ const engineGrace = time.Second
 // each is dispatched in the store before its tool is called.
 func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 	defer d.Release()
-	outcomes := k.execute(ctx, d)
+	outcomes := d.execute(ctx, d.executions())
 	for i := range outcomes {
 		if outcomes[i].Pending {
 			d.calls[i].finishTrace(VerdictCall, nil, "", 0, nil)
@@ -75,12 +75,14 @@ func (k *Kernel) Execute(ctx context.Context, d *Decision) []Outcome {
 	return outcomes
 }
 
-func (k *Kernel) execute(ctx context.Context, d *Decision) []Outcome {
+// execute is Execute for executions of which one may stand in the store already, under
+// its idempotency key.
+func (d *Decision) execute(ctx context.Context, executions []*execution) []Outcome {
 	first := d.consume(ModeCall)
 	if first == nil {
-		first = d.persist(context.WithoutCancel(ctx))
+		first = d.persist(context.WithoutCancel(ctx), executions)
 	}
-	return d.outcomes(first, func(c *call) Outcome { return c.execute(ctx) })
+	return d.outcomes(first, func(i int) Outcome { return executions[i].execute(ctx) })
 }
 
 // consume says why a decision must not be acted on in a mode. Where nothing does,
@@ -99,7 +101,7 @@ func (d *Decision) consume(mode Mode) *refusal.Error {
 }
 
 // outcomes are of a decision whose calls end so, unless it is refused first.
-func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Outcome {
+func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Outcome {
 	outcomes := make([]Outcome, len(d.Reports))
 	for i, r := range d.Reports {
 		o := Outcome{CallID: r.CallID}
@@ -117,7 +119,7 @@ func (d *Decision) outcomes(first *refusal.Error, end func(*call) Outcome) []Out
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
 		default:
-			o = end(d.calls[i])
+			o = end(i)
 		}
 		outcomes[i] = o
 	}
@@ -147,7 +149,7 @@ func refusedResult(r Report, refused *refusal.Error) wrapper.ToolResult {
 
 // execute dispatches one call, and sees to its one outcome. The caller is there
 // until ctx ends.
-func (c *call) execute(ctx context.Context) Outcome {
+func (c *execution) execute(ctx context.Context) Outcome {
 	acting := context.WithoutCancel(ctx)
 	if err := c.markDispatched(acting); err != nil {
 		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))
@@ -164,7 +166,7 @@ func (c *call) execute(ctx context.Context) Outcome {
 }
 
 // refuseUndispatched ends a call whose tool was not called.
-func (c *call) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
+func (c *execution) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
 	c.forget(ctx)
 	c.recordNotRun(refused)
 	c.finishTrace(VerdictRefused, refused, audit.Failed, 0, nil)
@@ -176,7 +178,7 @@ func (c *call) refuseUndispatched(ctx context.Context, refused *refusal.Error) O
 
 // finish wraps what came back and concludes the call. The result goes to who
 // asked, where somebody is there until ctx ends.
-func (c *call) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
+func (c *execution) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.id}
 	returned := c.trace.start()
 	c.trace.add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
@@ -222,7 +224,7 @@ func afterDispatch(err error) *refusal.Error {
 
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *call) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
+func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
@@ -244,7 +246,7 @@ func auditOutcome(code refusal.Code) audit.Outcome {
 
 // runEngine asks the engine, contains its panics, and waits no longer than the
 // tool's timeout and a grace.
-func (c *call) runEngine(ctx context.Context) (tool.Result, error) {
+func (c *execution) runEngine(ctx context.Context) (tool.Result, error) {
 	if c.kernel.deps.Engine == nil {
 		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.writtenName()))
 	}
@@ -297,7 +299,7 @@ const maxResultDepth = 500
 
 // wrap is the stage wrap: the output is one strict JSON value, or text, and what
 // the tool's output schema says.
-func (c *call) wrap(output tool.Result) (wrapper.ToolResult, error) {
+func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	name := c.tool.Name()
 	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
 		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))

@@ -25,7 +25,7 @@ const (
 // and then, by that one, in the journal. Where the store does not take it in,
 // nobody is given the result, since it may not stand: the call is pending, and
 // the rest is owed.
-func (c *call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
+func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
 		Attempt: c.kernel.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.encodeEnding(),
@@ -77,7 +77,7 @@ func (k *Kernel) endedHere(call *storedCall) bool {
 // tryFinish asks the store once to end a call. Where it has said how that stands, it
 // has told; prior is the call where another has ended it before, whose the
 // outcome is then.
-func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, told bool) {
+func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, told bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	k := c.kernel
@@ -107,7 +107,7 @@ func (c *call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 }
 
 // priorOutcome is the outcome of a call that another has ended.
-func (c *call) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
+func (c *execution) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
 	if c.stored == nil && c.kernel.markDelivered(ctx, prior) != nil {
 		c.finishTrace(VerdictCall, nil, "", 0, nil)
 		return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}

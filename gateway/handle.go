@@ -30,7 +30,8 @@ func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcom
 
 // handle takes a decision that was opened to its end.
 func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
-	c := d.calls[0]
+	executions := d.executions()
+	c := executions[0]
 	if d.run(ctx, identify, false) {
 		return k.refuse(ctx, d)
 	}
@@ -62,9 +63,9 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	d.recordRest(ctx)
 	d.report()
 	defer d.Release()
-	o := k.execute(ctx, d)[0]
+	o := d.execute(ctx, executions)[0]
 	if !o.deadline.IsZero() {
-		return k.awaitEnd(ctx, c, o)
+		return k.awaitEnd(ctx, c.call, o)
 	}
 	return o
 }
@@ -85,7 +86,7 @@ func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 
 // claimKey notes the call of a key, and returns the outcome of the one that the key
 // has started before, or is the id of.
-func (k *Kernel) claimKey(ctx context.Context, c *call, key string) (*Outcome, error) {
+func (k *Kernel) claimKey(ctx context.Context, c *execution, key string) (*Outcome, error) {
 	prior, err := c.priorByID(ctx, key)
 	if err == nil && prior == nil {
 		prior, err = c.openInStore(ctx, key)
@@ -170,7 +171,7 @@ func (c *call) idempotencyDigest() string {
 }
 
 // storeScope is whose call this is.
-func (c *call) storeScope() store.Scope {
+func (c *judgement) storeScope() store.Scope {
 	return store.Scope{Principal: principalName(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
 }
 
@@ -260,7 +261,7 @@ func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
 }
 
 // tools are what the agent of a call may use where it acts.
-func (c *call) tools() ([]Tool, error) {
+func (c *judgement) tools() ([]Tool, error) {
 	if c.subject.Agent == "" {
 		return nil, refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say which of them is meant.")
 	}
@@ -282,7 +283,7 @@ func (c *call) tools() ([]Tool, error) {
 
 // mayShow tells whether the agent of a call may be shown a tool. It may use none in a
 // workspace or a project that is not its caller's, whatever others may there.
-func (c *call) mayShow(entry *registry.Entry) (bool, error) {
+func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 	if c.outsidePrincipal() {
 		return false, nil
 	}
@@ -291,7 +292,7 @@ func (c *call) mayShow(entry *registry.Entry) (bool, error) {
 }
 
 // toolView is what the agent of a call is told of a tool.
-func (c *call) toolView(entry *registry.Entry) Tool {
+func (c *judgement) toolView(entry *registry.Entry) Tool {
 	wire, _ := c.config.openAINames.Wire(entry.Name())
 	id, _ := c.config.oxpNames.Wire(entry.Name())
 	run := entry.Run().Type
@@ -303,13 +304,13 @@ func (c *call) toolView(entry *registry.Entry) Tool {
 }
 
 // admitRequest lets a request in that brings no completion.
-func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*call, error) {
+func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
 	request.Inputs = nil
 	d := k.open(request, ModeCall, admission)
 	if d.run(ctx, identify, false) {
 		return nil, d.calls[0].refused
 	}
-	return d.calls[0], nil
+	return d.calls[0].judgement, nil
 }
 
 // httpStatus is the HTTP status of an outcome.

@@ -30,7 +30,7 @@ func (k *Kernel) HandOver(ctx context.Context, d *Decision) []Outcome {
 	if first == nil {
 		first = d.handOver(ctx)
 	}
-	return d.outcomes(first, func(c *call) Outcome { return Outcome{CallID: c.id, Status: http.StatusOK} })
+	return d.outcomes(first, func(i int) Outcome { return Outcome{CallID: d.calls[i].id, Status: http.StatusOK} })
 }
 
 // handOver owes the outcomes of a decision, or says why it cannot.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+
 	"github.com/callgate/callgate/tool"
 )
 

@@ -1,8 +1,9 @@
 package gateway
 
 import (
-	"github.com/callgate/callgate/tool"
 	"sync"
+
+	"github.com/callgate/callgate/tool"
 )
 
 // notifier passes on to a caller what a tool says before it answers: one thing after the

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -15,7 +14,7 @@ import (
 
 // markPending notes that the tool answers later. Where that cannot be noted yet it is
 // owed: until it is noted, the call looks like one that runs.
-func (c *call) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
+func (c *execution) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
 	until := output.Until
 	if until.IsZero() {
 		until = start.Add(c.tool.Run().Timeout)
@@ -39,7 +38,7 @@ func (c *call) markPending(ctx context.Context, output tool.Result, start time.T
 	return c.pendingOutcome(start, until)
 }
 
-func (c *call) storePending(ctx context.Context, until time.Time) error {
+func (c *execution) storePending(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
 	return tell(c.kernel.calls, func(s CallStore) error { return s.Defer(ctx, c.id, until) })
@@ -70,7 +69,7 @@ func (k *Kernel) expire(ctx context.Context, call *storedCall) {
 }
 
 // expire tells whether it was this that has ended the call.
-func (c *call) expire(ctx context.Context) bool {
+func (c *execution) expire(ctx context.Context) bool {
 	c.expired = true
 	o := c.finish(ctx, tool.Result{}, c.timeoutRefusal(c.stored.Task.Effect), c.started)
 	return !c.endedByOther && !o.Pending
@@ -85,7 +84,7 @@ type endings struct {
 }
 
 // begin notes that a call is being ended, until that is told.
-func (e *endings) begin(c *call) bool {
+func (e *endings) begin(c *execution) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.byID[c.id] {
@@ -101,23 +100,6 @@ func (e *endings) begin(c *call) bool {
 		delete(e.byID, c.id)
 	}
 	return true
-}
-
-// restore is a call as the store has it: enough to write its outcome down, and,
-// where its tool is still what it was, to run it again.
-func (k *Kernel) restore(stored *storedCall) *call {
-	state, t := k.config.Load(), &stored.Task
-	c := &call{
-		kernel: k, config: state, mode: ModeCall, id: stored.ID, stored: stored, started: stored.Opened, digest: t.Input,
-		subject:       Subject{Agent: t.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
-		request:       &Request{ID: t.RequestID, CallerAddress: t.Caller, TraceID: t.Trace, Thread: t.Thread},
-		parsed:        parser.Result{Kind: parser.Call, Name: t.Tool, HasName: true, Arguments: t.Arguments},
-		priorAttempts: max(stored.Attempts-1, 0),
-	}
-	if tool, ok := state.Tools.LookupVersion(t.Tool, t.Version); ok && tool.Effect() == t.Effect {
-		c.tool = tool
-	}
-	return c
 }
 
 // pendingWrites are outcomes that are not written down yet.

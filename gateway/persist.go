@@ -16,16 +16,16 @@ const storeWait = 5 * time.Second
 
 // persist notes the calls of a decision before the first is dispatched. Where one
 // cannot be kept, none is, and all of them end here.
-func (d *Decision) persist(ctx context.Context) *refusal.Error {
+func (d *Decision) persist(ctx context.Context, executions []*execution) *refusal.Error {
 	bounded, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	for i, c := range d.calls {
+	for i, c := range executions {
 		if c.opened || c.parsed.Kind != parser.Call {
 			continue
 		}
 		if err := c.persist(bounded); err != nil {
 			refused := refusal.From(refusal.Execute, err)
-			for _, c := range d.calls[:i] {
+			for _, c := range executions[:i] {
 				c.forget(ctx)
 			}
 			c.opened = true // the store may have taken this one, and not said so
@@ -38,7 +38,7 @@ func (d *Decision) persist(ctx context.Context) *refusal.Error {
 }
 
 // persist notes one call that no key has started.
-func (c *call) persist(ctx context.Context) (err error) {
+func (c *execution) persist(ctx context.Context) (err error) {
 	if c.answers != nil {
 		return errors.New("a call that answers a question has no key")
 	}
@@ -51,7 +51,7 @@ func (c *call) persist(ctx context.Context) (err error) {
 
 // openInStore asks the store to keep the call, and returns the one that its key has
 // started before.
-func (c *call) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
+func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
 	start := c.trace.start()
 	call := store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
 	found, err := ask(c.kernel.calls, func(s CallStore) (*store.Call, error) { return s.Open(ctx, call) })
@@ -68,7 +68,7 @@ func (c *call) openInStore(ctx context.Context, key string) (prior *storedCall, 
 // markDispatched makes it durable that the tool is about to be called. With an error it
 // must not be. A call that brings answers is kept as one that acts once, whatever its
 // tool does: its answers are not kept, and without them it is not the same call.
-func (c *call) markDispatched(ctx context.Context) error {
+func (c *execution) markDispatched(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	effect := c.tool.Effect()
@@ -92,7 +92,7 @@ func (c *call) markDispatched(ctx context.Context) error {
 
 // forget forgets a call that is not dispatched. It has ended as one that was
 // refused, whether the store forgets it or not.
-func (c *call) forget(ctx context.Context) {
+func (c *execution) forget(ctx context.Context) {
 	if !c.opened {
 		return
 	}

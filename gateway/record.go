@@ -136,8 +136,8 @@ func (c *call) record(event audit.Event) audit.Record {
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
 	}
-	if c.stored != nil {
-		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
+	if c.judged != nil {
+		r.ToolVersion, r.ConfigDigest = c.judged.Version, c.judged.Config
 	}
 	if c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)

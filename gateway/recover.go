@@ -177,7 +177,7 @@ func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func
 }
 
 // endUnknown ends a call of which nobody knows what became.
-func (t *Reconciler) endUnknown(c *call) {
+func (t *Reconciler) endUnknown(c *execution) {
 	c.finish(context.Background(), tool.Result{}, refuseLost(), c.started)
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
@@ -188,7 +188,7 @@ func refuseLost() error {
 
 // rerunnable says why a call must not be dispatched again, or what its tool is given
 // beside the arguments.
-func (c *call) rerunnable() (*policy.Project, error) {
+func (c *execution) rerunnable() (*policy.Project, error) {
 	switch {
 	case c.tool != nil && c.callsBack():
 		return nil, errors.New("its tool calls back, and may have the call")
@@ -214,7 +214,7 @@ func (c *call) argumentsValid() bool {
 }
 
 // redispatch dispatches a call once more.
-func (t *Reconciler) redispatch(ctx context.Context, c *call, project *policy.Project) {
+func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	attempt, err := ask(t.store, func(s RecoveryStore) (int, error) { return s.Redispatch(asking, c.id) })

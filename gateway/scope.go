@@ -60,7 +60,7 @@ func checkProject(_ context.Context, c *call) error {
 
 // outsidePrincipal tells whether a request names a workspace or a project that is not
 // its principal's.
-func (c *call) outsidePrincipal() bool {
+func (c *judgement) outsidePrincipal() bool {
 	p, s := c.principal, c.subject
 	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
 }

@@ -75,7 +75,7 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 	}
 	for _, in := range calls {
 		in.Truncated = in.Truncated || truncated
-		d.calls = append(d.calls, c.sibling(in))
+		d.calls = append(d.calls, c.call(in, c.times))
 	}
 	d.run(ctx, judge, false)
 	d.recordRest(ctx)
