@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -12,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 // maxParams bounds the values of arguments in the headers of one request, in bytes.
@@ -23,35 +22,18 @@ func setMirrorHeaders(header http.Header, request *jsonrpc.Request, params map[s
 	members, _ := object(request.Params)
 	meta, _ := object(members["_meta"])
 	var version string
-	if !optionalString(meta[metaVersion], &version) || version == "" {
+	if !optionalString(meta[wire.MetaVersion], &version) || version == "" {
 		return
 	}
-	header.Set(headerVersion, version)
-	header.Set(headerMethod, request.Method)
+	header.Set(wire.HeaderVersion, version)
+	header.Set(wire.HeaderMethod, request.Method)
 	var name string
-	if request.Method == methodCall && optionalString(members["name"], &name) {
-		header.Set(headerName, fieldValue(name))
+	if request.Method == wire.MethodCall && optionalString(members["name"], &name) {
+		header.Set(wire.HeaderName, wire.EncodeHeader(name))
 	}
 	for param, value := range params {
-		header.Set(headerParam+param, value)
+		header.Set(wire.HeaderParam+param, value)
 	}
-}
-
-// The marks of a value that is not what it looks like.
-const (
-	base64Prefix = "=?base64?"
-	base64Suffix = "?="
-)
-
-// fieldValue writes a text as the value of a header, which holds visible ASCII and
-// spaces within.
-func fieldValue(s string) string {
-	plain := ascii.IsPrintable(s) &&
-		strings.Trim(s, " ") == s && (!strings.HasPrefix(s, base64Prefix) || !strings.HasSuffix(s, base64Suffix))
-	if plain {
-		return s
-	}
-	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(s)) + base64Suffix
 }
 
 // headerBinding is an argument that goes into a header, too.
@@ -59,9 +41,6 @@ type headerBinding struct {
 	path   []string
 	header string
 }
-
-// headerKeyword is the keyword by which a schema says so.
-const headerKeyword = "x-mcp-header"
 
 // readHeaderBindings reads those of an input schema. An error is a schema that breaks their
 // rules, for an operator; it holds nothing of the schema.
@@ -72,7 +51,7 @@ func readHeaderBindings(schema json.RawMessage) ([]headerBinding, error) {
 		return nil, w.err
 	}
 	if w.countKeyword(schema) != len(w.found) {
-		return nil, engine.Reason(headerKeyword + " stands where no argument can be found by it")
+		return nil, engine.Reason(wire.SchemaHeader + " stands where no argument can be found by it")
 	}
 	return w.found, nil
 }
@@ -92,7 +71,7 @@ func (w *schemaWalk) properties(schema json.RawMessage, path []string) {
 			continue
 		}
 		here := append(slices.Clone(path), name)
-		if mark, marked := property[headerKeyword]; marked {
+		if mark, marked := property[wire.SchemaHeader]; marked {
 			w.bind(mark, property["type"], here)
 		}
 		w.properties(properties[name], here)
@@ -102,12 +81,12 @@ func (w *schemaWalk) properties(schema json.RawMessage, path []string) {
 func (w *schemaWalk) bind(mark, kind json.RawMessage, path []string) {
 	var header string
 	switch {
-	case !optionalString(mark, &header) || !isHeaderToken(header):
-		w.err = engine.Reason(headerKeyword + " is not the name of a header")
+	case !optionalString(mark, &header) || !wire.IsToken(header):
+		w.err = engine.Reason(wire.SchemaHeader + " is not the name of a header")
 	case !isString(kind, "string") && !isString(kind, "integer") && !isString(kind, "boolean"):
-		w.err = engine.Reason(headerKeyword + " stands beside a type that is not string, integer or boolean")
+		w.err = engine.Reason(wire.SchemaHeader + " stands beside a type that is not string, integer or boolean")
 	case slices.ContainsFunc(w.found, func(b headerBinding) bool { return strings.EqualFold(b.header, header) }):
-		w.err = engine.Reason(headerKeyword + " names the same header twice")
+		w.err = engine.Reason(wire.SchemaHeader + " names the same header twice")
 	default:
 		w.found = append(w.found, headerBinding{path, header})
 	}
@@ -126,7 +105,7 @@ func (w *schemaWalk) countKeyword(schema json.RawMessage) int {
 	n := 0
 	for name, value := range members {
 		switch name {
-		case headerKeyword:
+		case wire.SchemaHeader:
 			n++
 		case "enum", "const", "default", "examples": // values, not schemas
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
@@ -148,14 +127,6 @@ func sortedNames(members map[string]json.RawMessage) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// isHeaderToken tells whether a text can be part of a header's name.
-func isHeaderToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(c rune) bool {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	}) < 0
 }
 
 // bindHeaders are the headers of a call.
@@ -187,7 +158,7 @@ func argumentHeader(arguments json.RawMessage, path []string) (string, bool) {
 	var s string
 	switch {
 	case value[0] == '"' && optionalString(value, &s):
-		return fieldValue(s), true
+		return wire.EncodeHeader(s), true
 	case string(value) == "true", string(value) == "false":
 		return string(value), true
 	case isNumber(value) && len(value) <= maxDigits:

@@ -32,9 +32,6 @@ const (
 	methodRoots       = "roots/list"
 )
 
-// resultInputRequired is the type of a result that asks for more.
-const resultInputRequired = "input_required"
-
 // capabilitiesFor is what one request tells its server that it may ask: the capabilities of
 // whoever calls, in the protocol's form.
 func capabilitiesFor(asks []string) map[string]any {

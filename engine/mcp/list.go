@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -51,7 +52,7 @@ func unreadableList(format string, args ...any) error {
 func (s *session) forget() {
 	type inside interface{ deliver(jsonrpc.Message) }
 	if c, ok := s.connection.(inside); ok {
-		c.deliver(&jsonrpc.Request{Method: noticeChanged})
+		c.deliver(&jsonrpc.Request{Method: wire.NoticeChanged})
 	}
 }
 

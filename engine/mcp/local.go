@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -88,12 +89,12 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	if !ok {
 		return nil // nothing is passed on that the SDK would answer
 	}
-	if request.Method == noticeCancelled {
+	if request.Method == wire.NoticeCancelled {
 		l.abandon(request)
 	}
 	var e *roundTrip
 	// The answer to listening is its end, which nobody waits for.
-	if request.IsCall() && request.Method != methodListen {
+	if request.IsCall() && request.Method != wire.MethodListen {
 		e = roundTripOf(ctx)
 	}
 	line, err := e.encode(request)
@@ -118,7 +119,7 @@ func (l *local) await(request *jsonrpc.Request, e *roundTrip) {
 	l.mu.Lock()
 	l.waiting[id] = &pendingRequest{e, l.linesRead}
 	l.mu.Unlock()
-	if request.Method != methodDiscover {
+	if request.Method != wire.MethodDiscover {
 		return
 	}
 	// Programs of before that revision may say nothing to what they do not know.
@@ -321,9 +322,9 @@ func (l *local) handleLine(line []byte) error {
 // looked at.
 func (l *local) handleNotification(m *message) {
 	switch m.method {
-	case noticeChanged:
+	case wire.NoticeChanged:
 		l.client.toolsChanged(l.server)
-	case noticeProgress:
+	case wire.NoticeProgress:
 		if r, ok := readProgress(m.params); ok {
 			if e := l.roundTripOfToken(r.token); e != nil {
 				e.listener.onProgress(r)

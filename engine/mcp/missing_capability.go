@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
-
-// codeCapability is the code of a server that needs something of its client which
-// was not declared: what whoever calls can answer is, and nothing else.
-const codeCapability = -32021
 
 // maxRequired bounds what a server says that it needs, and maxCapability one name of
 // that, in bytes.
@@ -53,7 +50,7 @@ func rpcRefusal(call tool.Call, f *rpcError) *refusal.Error {
 	refused := toolFailure(call, f.message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.code))
 	data, ok := object(f.data)
 	required := data["requiredCapabilities"]
-	if ok && f.code == codeCapability && len(required) <= maxRequired && isCapabilityObject(required) {
+	if ok && f.code == wire.CodeCapability && len(required) <= maxRequired && isCapabilityObject(required) {
 		return refused.WithCause(missingCapability{refused.Cause, required})
 	}
 	return refused

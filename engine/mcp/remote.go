@@ -14,35 +14,13 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 const (
 	maxSession   = 1 << 10 // bytes of a session's id
 	maxVersion   = 32
 	closeTimeout = 2 * time.Second
-)
-
-// Names of the protocol.
-const (
-	methodInitialize  = "initialize"
-	methodListen      = "subscriptions/listen"
-	methodCall        = "tools/call"
-	methodPing        = "ping"
-	methodDiscover    = "server/discover"
-	noticeCancelled   = "notifications/cancelled"
-	noticeInitialized = "notifications/initialized"
-	noticeChanged     = "notifications/tools/list_changed"
-	noticeProgress    = "notifications/progress"
-	noticeMessage     = "notifications/message"
-	metaVersion       = "io.modelcontextprotocol/protocolVersion"
-	metaProgress      = "progressToken"
-	metaLevel         = "io.modelcontextprotocol/logLevel"
-
-	headerSession = "Mcp-Session-Id"
-	headerVersion = "Mcp-Protocol-Version"
-	headerMethod  = "Mcp-Method"
-	headerName    = "Mcp-Name"
-	headerParam   = "Mcp-Param-"
 )
 
 // remote carries a session over Streamable HTTP. Each request is one POST, whose
@@ -86,7 +64,7 @@ func (r *remote) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	if !ok {
 		return nil // nothing is passed on that the SDK would answer
 	}
-	if request.Method == methodListen {
+	if request.Method == wire.MethodListen {
 		r.client.spawn(func() { r.watchChanges(request) })
 		return nil
 	}
@@ -145,7 +123,7 @@ func (r *remote) roundTrip(ctx context.Context, request *jsonrpc.Request, e *rou
 	}
 	defer response.Body.Close()
 	a := r.read(ctx, response, request, e)
-	if request.Method == methodInitialize && a.result != nil {
+	if request.Method == wire.MethodInitialize && a.result != nil {
 		if !r.readInitializeResult(a.result, response.Header) {
 			return &reply{invalid: "it answered the greeting in a form that cannot be used"}
 		}
@@ -155,7 +133,7 @@ func (r *remote) roundTrip(ctx context.Context, request *jsonrpc.Request, e *rou
 
 // readInitializeResult takes what a server said when it was greeted.
 func (r *remote) readInitializeResult(result json.RawMessage, header http.Header) bool {
-	session := header.Get(headerSession)
+	session := header.Get(wire.HeaderSession)
 	members, _ := object(result)
 	var version string
 	if !optionalString(members["protocolVersion"], &version) || version == "" || len(version) > maxVersion || !isVisibleASCII(version) ||
@@ -181,7 +159,7 @@ func isVisibleASCII(s string) bool {
 
 // notify sends what needs no answer.
 func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
-	if request.Method == noticeCancelled {
+	if request.Method == wire.NoticeCancelled {
 		if r.modern() {
 			return nil // that the request was closed says it
 		}
@@ -193,7 +171,7 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	if status < 200 || status > 299 {
 		return engine.Reason("it did not take a notification")
 	}
-	if r.mu.Lock(); request.Method == noticeInitialized && r.announcesChanges && r.client.options.ToolsChanged != nil && r.endpoint.server != "" {
+	if r.mu.Lock(); request.Method == wire.NoticeInitialized && r.announcesChanges && r.client.options.ToolsChanged != nil && r.endpoint.server != "" {
 		r.client.spawn(func() { r.watchChanges(nil) })
 	}
 	r.mu.Unlock()
@@ -242,9 +220,9 @@ func (r *remote) request(ctx context.Context, method string) (*http.Request, err
 	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "callgate")
 	if version, session := r.negotiated(); version != "" {
-		request.Header.Set(headerVersion, version)
+		request.Header.Set(wire.HeaderVersion, version)
 		if session != "" {
-			request.Header.Set(headerSession, session)
+			request.Header.Set(wire.HeaderSession, session)
 		}
 	}
 	token, err := r.client.options.Outbound.Credential(r.endpoint.credential)

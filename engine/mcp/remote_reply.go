@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 const (
@@ -23,7 +25,7 @@ func (r *remote) read(ctx context.Context, response *http.Response, request *jso
 	status := response.StatusCode
 	media := mediaType(response.Header)
 	switch {
-	case status == http.StatusNotFound && response.Request.Header.Get(headerSession) != "":
+	case status == http.StatusNotFound && response.Request.Header.Get(wire.HeaderSession) != "":
 		return &reply{sessionGone: true}
 	case status >= 400 && status < 500:
 		return readRefusal(response, id, media)
@@ -139,7 +141,7 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, id int
 // handleNotification takes a notification. All but one, and what is of the call itself, are of no use
 // here: nothing was asked for that they could tell of.
 func (r *remote) handleNotification(m *message) {
-	if m.method == noticeChanged {
+	if m.method == wire.NoticeChanged {
 		r.client.toolsChanged(r.endpoint.server)
 	}
 }
@@ -163,7 +165,7 @@ func (r *remote) answerServer(ctx context.Context, m *message) {
 func serverReply(m *message) []byte {
 	head := []byte(`{"jsonrpc":"2.0","id":`)
 	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`
-	if m.method == methodPing {
+	if m.method == wire.MethodPing {
 		tail = `,"result":{}}`
 	}
 	return append(append(head, m.id...), tail...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -87,10 +88,10 @@ func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 // incompleteResult is a result that is none yet.
 func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
 	switch kind := members["resultType"]; {
-	case isString(kind, resultInputRequired) && len(call.Asks) > 0:
+	case isString(kind, wire.ResultInputRequired) && len(call.Asks) > 0:
 		asked, refused := readInputRequired(call, members)
 		return tool.Result{InputRequired: asked}, refused
-	case isString(kind, resultInputRequired):
+	case isString(kind, wire.ResultInputRequired):
 		return tool.Result{}, unsupported(call, "it asks for input, which it is not given here")
 	case isString(kind, "task"):
 		return tool.Result{}, unsupported(call, "it answers with a task, which is not waited for here")

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 // roundTrip is one request and what came of it. It goes with the request's context
@@ -56,11 +57,11 @@ func (e *roundTrip) embedArguments(arguments, answers []byte) json.RawMessage {
 func (e *roundTrip) notify(m *message) {
 	switch {
 	case e.listener == nil:
-	case m.method == noticeProgress:
+	case m.method == wire.NoticeProgress:
 		if r, ok := readProgress(m.params); ok {
 			e.listener.onProgress(r)
 		}
-	case m.method == noticeMessage:
+	case m.method == wire.NoticeMessage:
 		if l, ok := readLog(m.params); ok {
 			e.listener.onLog(l)
 		}

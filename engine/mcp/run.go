@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -151,12 +152,12 @@ func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *r
 	}
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.embedArguments(call.Arguments, answers)}
 	if e.token != "" {
-		params.Meta[metaProgress] = e.token
+		params.Meta[wire.MetaProgress] = e.token
 	}
 	// A server of the older revisions has one level for its whole session, which others
 	// share, and what a program logs comes by one way for all calls.
 	if e.level != "" && s.connection.modern() {
-		params.Meta[metaLevel] = e.level
+		params.Meta[wire.MetaLevel] = e.level
 	}
 	if len(call.Asks) > 0 {
 		params.Meta[sdk.MetaKeyClientCapabilities] = capabilitiesFor(call.Asks)

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 const (
@@ -84,13 +85,10 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	return s, nil
 }
 
-// revision is the one in which a result may ask for more.
-const revision = "2026-07-28"
-
 // acceptsAnswers tells whether the server can ask for more by its result.
 func (s *session) acceptsAnswers() bool {
 	agreed := s.InitializeResult()
-	return agreed != nil && agreed.ProtocolVersion == revision
+	return agreed != nil && agreed.ProtocolVersion == wire.Revision2026
 }
 
 // dial makes the connection of a new session.

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -30,12 +31,12 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 	key := stringOf(said)
 	if values := h[server.HeaderKey]; len(values) > 0 {
 		if has && values[0] != key {
-			return "", newError(codeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
+			return "", newError(wire.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
 		}
 		key, has = values[0], true
 	}
 	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
-		return "", newError(codeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
+		return "", newError(wire.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
 	}
 	return key, nil
 }
@@ -44,12 +45,12 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 func (f *Face) call(ctx context.Context, r request) *response {
 	for name := range r.params {
 		if !r.knowsParam(name) {
-			return &response{fault: newError(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
+			return &response{fault: newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))}
 		}
 	}
 	name, ok := r.params["name"].(string)
 	if !ok {
-		return &response{fault: newError(codeParams, "\"params.name\" must be the name of a tool.")}
+		return &response{fault: newError(wire.CodeParams, "\"params.name\" must be the name of a tool.")}
 	}
 	arguments := r.arguments
 	if arguments == nil {
@@ -88,7 +89,7 @@ func (r request) knowsParam(param string) bool {
 	switch param {
 	case "name", paramArguments, "_meta":
 		return true
-	case paramResponses, paramState:
+	case wire.ParamResponses, wire.ParamState:
 		return r.modern
 	}
 	return false
@@ -104,11 +105,11 @@ func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
 		o.Value, _ = wrapper.Refusal(nil, refused) // it holds text
 	case refused == nil:
 	case refused.Code == refusal.UnknownTool:
-		return &response{fault: &rpcError{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	case refused.Stage == refusal.Identity, refused.Stage == refusal.Request, refused.Code == refusal.Overloaded:
 		return &response{fault: refusalError(refused)}
 	case r.modern && concernsAnswersOnly(refused):
-		return &response{fault: &rpcError{code: codeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	default:
 		if lacking := r.missingCapabilities(refused); lacking != nil {
 			return &response{fault: lacking}
@@ -153,7 +154,7 @@ func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 		return nil
 	}
 	asked := parser.DecodeObject(n.RequiredCapabilities())
-	has, _ := r.meta()[metaCapabilities].(map[string]any)
+	has, _ := r.meta()[wire.MetaCapabilities].(map[string]any)
 	missing := object{}
 	for name, value := range asked {
 		if _, declared := has[name]; !declared {
@@ -164,7 +165,7 @@ func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 		return nil
 	}
 	return &rpcError{
-		code: codeCapability, message: "The tool needs something of the client that it has not declared.",
+		code: wire.CodeCapability, message: "The tool needs something of the client that it has not declared.",
 		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -42,13 +43,13 @@ func (m *message) checkResponse(object map[string]any) *rpcError {
 	_, method := object["method"]
 	_, params := object["params"]
 	if has == failed || method || params || m.id == nil {
-		return newError(codeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
+		return newError(wire.CodeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
 	}
 	if failed && !validError(reason) {
-		return newError(codeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
+		return newError(wire.CodeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
 	}
 	if _, ok := result.(map[string]any); has && !ok {
-		return newError(codeRequest, "\"result\" must be an object.")
+		return newError(wire.CodeRequest, "\"result\" must be an object.")
 	}
 	return nil
 }
@@ -57,7 +58,7 @@ func (m *message) checkResponse(object map[string]any) *rpcError {
 func (m *message) readResult(body []byte) *rpcError {
 	from, to := parser.Span(body, "result")
 	if to-from > maxResponsesBytes {
-		return newError(codeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
+		return newError(wire.CodeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
 	}
 	if from < to {
 		m.result = bytes.Clone(body[from:to]) // it outlives the body
@@ -82,11 +83,11 @@ func validError(v any) bool {
 // respond gives an answer to the question that waits for it. Nothing is said to that
 // but that it was taken.
 func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) *response {
-	stated, fault := singleHeader(h, headerVersion)
+	stated, fault := singleHeader(h, wire.HeaderVersion)
 	switch {
 	case fault != nil:
-	case stated == revision2026:
-		fault = newError(codeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", revision2026)
+	case stated == wire.Revision2026:
+		fault = newError(wire.CodeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", wire.Revision2026)
 	case stated != "" && !slices.Contains(revisions, stated):
 		fault = unsupported(stated)
 	default:
@@ -99,7 +100,7 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 	}
 	id, _ := m.id.(string) // no question has a number
 	if !f.pending.resolve(admission.Principal(), id, m.result) {
-		return &response{fault: newError(codeRequest,
+		return &response{fault: newError(wire.CodeRequest,
 			"No question waits here for this answer: it has been answered, or is over, or was put by another process.")}
 	}
 	return nil

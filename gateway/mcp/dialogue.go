@@ -8,14 +8,13 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
 // What a call says of the questions of its tool, and of being told how far it is.
 const (
-	paramState        = "requestState"
-	metaProgress      = "progressToken"
 	maxState          = 256       // bytes
 	maxResponses      = 64        // answers of one call
 	maxResponsesBytes = 256 << 10 // of them together
@@ -31,7 +30,7 @@ func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
 	}
 	if r.modern {
 		var fault *rpcError
-		capabilities, _ := r.meta()[metaCapabilities].(map[string]any)
+		capabilities, _ := r.meta()[wire.MetaCapabilities].(map[string]any)
 		if d.QuestionKinds, fault = questionKinds(capabilities); fault != nil {
 			return nil, fault
 		}
@@ -50,12 +49,12 @@ func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
 // readProgressToken has the client told how far its call is, where it asks for that and can be
 // told. What clients of before 2026-07-28 say amiss is passed over, as it always was.
 func (r request) readProgressToken(d *gateway.Dialogue) *rpcError {
-	token, has := r.meta()[metaProgress]
+	token, has := r.meta()[wire.MetaProgress]
 	switch {
 	case !has:
 	case !validID(token):
 		if r.modern {
-			return newError(codeParams, "%q must be a string or a whole number, of at most %d bytes.", metaProgress, maxID)
+			return newError(wire.CodeParams, "%q must be a string or a whole number, of at most %d bytes.", wire.MetaProgress, maxID)
 		}
 	case r.notifier != nil:
 		r.notifier.progressToken = token
@@ -68,7 +67,7 @@ func (r request) readProgressToken(d *gateway.Dialogue) *rpcError {
 // capabilities. Elicitation with nothing said of it is that by forms.
 func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	wrong := func(names ...string) *rpcError {
-		return newError(codeParams, "The capability %q must be an object.", strings.Join(names, "."))
+		return newError(wire.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
 	}
 	if said, has := capabilities["elicitation"]; has {
 		modes, ok := said.(map[string]any)
@@ -100,26 +99,26 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 // readAnswers are the client's to what a tool has asked before. Whether they are what was
 // asked for is the kernel's to judge.
 func (r request) readAnswers(d *gateway.Dialogue) *rpcError {
-	if said, has := r.params[paramState]; has {
+	if said, has := r.params[wire.ParamState]; has {
 		if d.RequestState = stringOf(said); d.RequestState == "" || len(d.RequestState) > maxState {
-			return invalidParams(violation{"/" + paramState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", paramState, maxState)})
+			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, maxState)})
 		}
 	}
-	said, has := r.params[paramResponses]
+	said, has := r.params[wire.ParamResponses]
 	if !has {
 		return nil
 	}
 	object, ok := said.(map[string]any)
 	switch {
 	case !ok:
-		return invalidParams(violation{"/" + paramResponses, fmt.Sprintf("%q must be an object.", paramResponses)})
+		return invalidParams(violation{"/" + wire.ParamResponses, fmt.Sprintf("%q must be an object.", wire.ParamResponses)})
 	case len(object) > maxResponses, len(r.inputResponses) > maxResponsesBytes:
-		return invalidParams(violation{"/" + paramResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", paramResponses, maxResponses, maxResponsesBytes)})
+		return invalidParams(violation{"/" + wire.ParamResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", wire.ParamResponses, maxResponses, maxResponsesBytes)})
 	}
 	var wrong []violation
 	for name, response := range object {
 		if _, ok := response.(map[string]any); !ok {
-			wrong = append(wrong, violation{"/" + paramResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
+			wrong = append(wrong, violation{"/" + wire.ParamResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
 		}
 	}
 	if len(wrong) > 0 {
@@ -138,7 +137,7 @@ type violation struct{ path, message string }
 // invalidParams is the fault of parameters that no call can have.
 func invalidParams(wrong ...violation) *rpcError {
 	slices.SortFunc(wrong, func(a, b violation) int { return strings.Compare(a.path, b.path) })
-	f := newError(codeParams, "%s", wrong[0].message)
+	f := newError(wire.CodeParams, "%s", wrong[0].message)
 	for _, w := range wrong {
 		f.refused.Violations = append(f.refused.Violations, refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
 	}
@@ -149,7 +148,7 @@ func invalidParams(wrong ...violation) *rpcError {
 // and nothing else: that is the client's to mend, and not the model's.
 func concernsAnswersOnly(refused *refusal.Error) bool {
 	for _, v := range refused.Violations {
-		if v.Path != "/"+paramState && v.Path != "/"+paramResponses && !strings.HasPrefix(v.Path, "/"+paramResponses+"/") {
+		if v.Path != "/"+wire.ParamState && v.Path != "/"+wire.ParamResponses && !strings.HasPrefix(v.Path, "/"+wire.ParamResponses+"/") {
 			return false
 		}
 	}
@@ -159,7 +158,7 @@ func concernsAnswersOnly(refused *refusal.Error) bool {
 // inputRequired is the result of a call whose tool asks before it goes on. The client has
 // declared that it can answer; the kernel tells nobody else of it.
 func inputRequired(o gateway.Outcome) object {
-	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, paramState: o.RequestState}
+	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
 	requests := object{}
 	for _, q := range o.InputRequest.Questions {
 		request := object{"method": q.Method}

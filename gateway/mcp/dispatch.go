@@ -5,21 +5,8 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
-)
-
-// The methods that are answered. The lists of prompts and of resources are empty.
-const (
-	methodDiscover   = "server/discover"
-	methodInitialize = "initialize"
-	methodPing       = "ping"
-	methodTools      = "tools/list"
-	methodCall       = "tools/call"
-	methodPrompts    = "prompts/list"
-	methodPrompt     = "prompts/get"
-	methodResources  = "resources/list"
-	methodTemplates  = "resources/templates/list"
-	methodResource   = "resources/read"
 )
 
 // request is a request that was let in.
@@ -65,7 +52,7 @@ func (a *response) status() int {
 // handle answers a request.
 func (f *Face) handle(ctx context.Context, r request) *response {
 	a := f.dispatch(ctx, r)
-	if a.fault != nil && !r.modern && (a.fault.code == codeMethod || a.fault.code == codeParams) {
+	if a.fault != nil && !r.modern && (a.fault.code == wire.CodeMethod || a.fault.code == wire.CodeParams) {
 		// Clients of that era take any other status for a fault of the transport.
 		a.fault.status = http.StatusOK
 	}
@@ -77,7 +64,7 @@ func (f *Face) handle(ctx context.Context, r request) *response {
 		if meta == nil {
 			meta = object{}
 		}
-		meta[metaServer] = f.serverInfo()
+		meta[wire.MetaServer] = f.serverInfo()
 		a.result["_meta"] = meta
 	}
 	return a
@@ -85,45 +72,45 @@ func (f *Face) handle(ctx context.Context, r request) *response {
 
 func (f *Face) dispatch(ctx context.Context, r request) *response {
 	switch r.method {
-	case methodTools:
+	case wire.MethodTools:
 		return f.listTools(r)
-	case methodCall:
+	case wire.MethodCall:
 		return f.call(ctx, r)
-	case methodPrompts:
+	case wire.MethodPrompts:
 		return f.emptyList(r, "prompts")
-	case methodResources:
+	case wire.MethodResources:
 		return f.emptyList(r, "resources")
-	case methodTemplates:
+	case wire.MethodTemplates:
 		return f.emptyList(r, "resourceTemplates")
-	case methodPrompt:
-		return &response{fault: newError(codeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
-	case methodResource:
-		return &response{fault: newError(codeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
-	case methodDiscover:
+	case wire.MethodPrompt:
+		return &response{fault: newError(wire.CodeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
+	case wire.MethodResource:
+		return &response{fault: newError(wire.CodeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
+	case wire.MethodDiscover:
 		if r.modern {
 			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(), "instructions": instructions})}
 		}
-	case methodInitialize:
+	case wire.MethodInitialize:
 		if !r.modern {
 			return f.initialize(r)
 		}
-	case methodPing:
+	case wire.MethodPing:
 		if !r.modern {
 			return &response{result: object{}}
 		}
-	case methodSetLevel:
+	case wire.MethodSetLevel:
 		if !r.modern {
 			return f.setLevel(r)
 		}
 	}
-	return &response{fault: newError(codeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
+	return &response{fault: newError(wire.CodeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
 }
 
 // initialize begins a conversation of the era before 2026-07-28. Nothing is
 // remembered of it: what the client declares it is given, and brings again.
 func (f *Face) initialize(r request) *response {
 	if stringOf(r.params["protocolVersion"]) == "" {
-		return &response{fault: newError(codeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
+		return &response{fault: newError(wire.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
 	spoken := r.negotiatedRevision()
 	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -177,7 +178,7 @@ func (f *Face) writeResponse(c *gin.Context, m *message, a *response) {
 		c.Header(server.HeaderCallID, a.callID)
 	}
 	if a.session != "" {
-		c.Header(headerSession, a.session)
+		c.Header(wire.HeaderSession, a.session)
 	}
 	server.LogRefusal(c, a.refusal())
 	status := a.status()

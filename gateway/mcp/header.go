@@ -1,21 +1,13 @@
 package mcp
 
 import (
-	"encoding/base64"
 	"net/http"
-	"strings"
-)
 
-// The headers of the protocol, as net/http writes their names.
-const (
-	headerVersion = "Mcp-Protocol-Version"
-	headerMethod  = "Mcp-Method"
-	headerName    = "Mcp-Name"
-	headerParam   = "Mcp-Param-"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 func headerMismatch(header string) *rpcError {
-	return newError(codeHeader, "The header %s must be there once, and say the same as the body.", header)
+	return newError(wire.CodeHeader, "The header %s must be there once, and say the same as the body.", header)
 }
 
 // singleHeader returns the value of a header that stands at most once.
@@ -35,23 +27,8 @@ func requireHeader(h http.Header, name, said string) *rpcError {
 	if len(values) != 1 {
 		return headerMismatch(name)
 	}
-	if value, ok := decodeHeader(values[0]); !ok || value != said {
+	if value, ok := wire.DecodeHeader(values[0]); !ok || value != said {
 		return headerMismatch(name)
 	}
 	return nil
-}
-
-// decodeHeader is what the value of a header says. One that no header can hold as it is
-// stands in base64 between two marks; anything else is what it is.
-func decodeHeader(value string) (string, bool) {
-	const before, behind = "=?base64?", "?="
-	inner, ok := strings.CutPrefix(value, before)
-	if !ok {
-		return value, true
-	}
-	if inner, ok = strings.CutSuffix(inner, behind); !ok {
-		return value, true
-	}
-	b, err := base64.StdEncoding.Strict().DecodeString(inner)
-	return string(b), err == nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -105,7 +106,7 @@ func listsOutput(t *gateway.Tool) bool {
 func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 	for name := range r.params {
 		if name != "cursor" && name != "_meta" {
-			return "", newError(codeParams, "There is an unknown parameter %s.", parser.Quote(name))
+			return "", newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
 		}
 	}
 	said, has := r.params["cursor"]
@@ -124,7 +125,7 @@ func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 }
 
 func badCursor() *rpcError {
-	return newError(codeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").withStatus(http.StatusOK)
+	return newError(wire.CodeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").withStatus(http.StatusOK)
 }
 
 const cursorSumBytes = 12

@@ -5,20 +5,19 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
 const (
-	methodSetLevel = "logging/setLevel"
-	metaLevel      = "io.modelcontextprotocol/logLevel"
-	paramLevel     = "level"
+	paramLevel = "level"
 )
 
 // badLevel is the fault of something that is no level of logs.
 func badLevel(name string) *rpcError {
-	return newError(codeParams, "%q must be one of %s.", name, strings.Join(gateway.LogLevels(), ", "))
+	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(gateway.LogLevels(), ", "))
 }
 
 func isLevel(v any) bool { return slices.Contains(gateway.LogLevels(), stringOf(v)) }
@@ -28,7 +27,7 @@ func isLevel(v any) bool { return slices.Contains(gateway.LogLevels(), stringOf(
 func (f *Face) setLevel(r request) *response {
 	for name := range r.params {
 		if name != paramLevel && name != "_meta" {
-			return &response{fault: newError(codeParams, "There is an unknown parameter %s.", parser.Quote(name))}
+			return &response{fault: newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))}
 		}
 	}
 	if !isLevel(r.params[paramLevel]) {
@@ -41,7 +40,7 @@ func (f *Face) setLevel(r request) *response {
 // subscribeLogs has the client of a call told what its tool logs, where it has said from which
 // level on, and can be told. Of 2026-07-28 the call itself says so.
 func (f *Face) subscribeLogs(r request, d *gateway.Dialogue) {
-	level := stringOf(r.meta()[metaLevel])
+	level := stringOf(r.meta()[wire.MetaLevel])
 	if !r.modern {
 		level = f.logLevels.get(r.admission.Principal(), r.session)
 	}

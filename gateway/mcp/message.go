@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
 
 // The parameters of a call whose bytes are looked at.
 const (
 	paramArguments = "arguments"
-	paramResponses = "inputResponses"
 )
 
 const (
@@ -57,11 +57,11 @@ func readMessage(body []byte) (*message, *rpcError) {
 	}
 	value, err := parser.ReadValue(rest, maxDepth)
 	if err != nil {
-		return m, newError(codeParse, "The body is not a message: %v.", err)
+		return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return m, newError(codeRequest, "The body must be one JSON-RPC message; batches are not taken.")
+		return m, newError(wire.CodeRequest, "The body must be one JSON-RPC message; batches are not taken.")
 	}
 	if f := m.readMembers(object); f != nil {
 		return m, f
@@ -69,14 +69,14 @@ func readMessage(body []byte) (*message, *rpcError) {
 	if m.isResponse {
 		return m, m.readResult(body)
 	}
-	if _, has := m.params[paramResponses]; has && m.method == methodCall {
-		from, to := parser.Span(rest, "params", paramResponses)
+	if _, has := m.params[wire.ParamResponses]; has && m.method == wire.MethodCall {
+		from, to := parser.Span(rest, "params", wire.ParamResponses)
 		m.inputResponses = rest[from:to:to]
 	}
-	if m.arguments != nil && (m.method != methodCall || m.isNotification()) {
+	if m.arguments != nil && (m.method != wire.MethodCall || m.isNotification()) {
 		// Nobody else reads them.
 		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
-			return m, newError(codeParse, "The body is not a message: %v.", err)
+			return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
 		}
 	}
 	return m, nil
@@ -88,12 +88,12 @@ func (m *message) readMembers(object map[string]any) *rpcError {
 	id, has := object["id"]
 	if has {
 		if !validID(id) {
-			return newError(codeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
+			return newError(wire.CodeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
 		}
 		m.id = id
 	}
 	if object["jsonrpc"] != "2.0" {
-		return newError(codeRequest, "\"jsonrpc\" must be \"2.0\".")
+		return newError(wire.CodeRequest, "\"jsonrpc\" must be \"2.0\".")
 	}
 	for name, value := range object {
 		switch name {
@@ -103,18 +103,18 @@ func (m *message) readMembers(object map[string]any) *rpcError {
 		case "params":
 			params, ok := value.(map[string]any)
 			if !ok {
-				return newError(codeRequest, "\"params\" must be an object.")
+				return newError(wire.CodeRequest, "\"params\" must be an object.")
 			}
 			m.params = params
 		default:
-			return newError(codeRequest, "There is an unknown member %s.", parser.Quote(name))
+			return newError(wire.CodeRequest, "There is an unknown member %s.", parser.Quote(name))
 		}
 	}
 	if m.isResponse {
 		return m.checkResponse(object)
 	}
 	if m.method == "" {
-		return newError(codeRequest, "\"method\" must be the name of a method.")
+		return newError(wire.CodeRequest, "\"method\" must be the name of a method.")
 	}
 	return nil
 }

@@ -6,13 +6,10 @@ import (
 	"math/big"
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
-
-// headerExtension is the extension of a schema that has an argument repeated by a header.
-const headerExtension = "x-mcp-header"
 
 // mirroredParam are the arguments of a tool that headers repeat.
 type mirroredParam struct {
@@ -24,7 +21,7 @@ type mirroredParam struct {
 // mirroredParams reads them from a tool's schema. Where one is not as the protocol asks,
 // clients must not know the tool, and none is looked for.
 func mirroredParams(schema []byte) []mirroredParam {
-	if !bytes.Contains(schema, []byte(headerExtension)) {
+	if !bytes.Contains(schema, []byte(wire.SchemaHeader)) {
 		return nil
 	}
 	var list []mirroredParam
@@ -41,9 +38,9 @@ func collectMirrored(schema map[string]any, path []string, seen map[string]bool,
 	for name, v := range properties {
 		property, _ := v.(map[string]any)
 		at := append(path[:len(path):len(path)], name)
-		if said, has := property[headerExtension]; has {
-			header, kind := http.CanonicalHeaderKey(headerParam+stringOf(said)), stringOf(property["type"])
-			if !isToken(stringOf(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
+		if said, has := property[wire.SchemaHeader]; has {
+			header, kind := http.CanonicalHeaderKey(wire.HeaderParam+stringOf(said)), stringOf(property["type"])
+			if !wire.IsToken(stringOf(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
 				return false
 			}
 			seen[header] = true
@@ -54,16 +51,6 @@ func collectMirrored(schema map[string]any, path []string, seen map[string]bool,
 		}
 	}
 	return true
-}
-
-// isToken tells whether a text can be part of a header's name (RFC 9110, 5.6.2).
-func isToken(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // checkMirrored holds headers against the arguments that they repeat. Arguments that
@@ -98,7 +85,7 @@ func (r mirroredParam) matches(value any, headers []string) bool {
 	var said string
 	if len(headers) == 1 {
 		var ok bool
-		if said, ok = decodeHeader(headers[0]); !ok {
+		if said, ok = wire.DecodeHeader(headers[0]); !ok {
 			return false
 		}
 	}

@@ -3,51 +3,39 @@ package mcp
 import (
 	"net/http"
 	"slices"
+
+	"github.com/callgate/callgate/mcp/wire"
 )
 
-// The revisions, the latest first. Of the first, each request stands by itself; of
-// the others a client begins with initialize.
-const (
-	revision2026 = "2026-07-28"
-	revision2025 = "2025-11-25"
-)
-
-var revisions = []string{revision2026, revision2025, "2025-06-18"} // read only
-
-// The members of a request's _meta.
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaServer       = "io.modelcontextprotocol/serverInfo"
-)
+var revisions = []string{wire.Revision2026, wire.Revision2025, wire.Revision202506} // read only
 
 // unsupported refuses a revision that is not spoken here.
 func unsupported(asked string) *rpcError {
 	if len(asked) > maxID {
-		return newError(codeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
+		return newError(wire.CodeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
 	}
-	return newError(codeVersion, "This revision of the protocol is not spoken here.").
+	return newError(wire.CodeVersion, "This revision of the protocol is not spoken here.").
 		withData(map[string]any{"supported": revisions, "requested": asked})
 }
 
 // statesRevision tells whether a message is of the revision that needs no beginning,
 // as far as it says so itself.
 func (m *message) statesRevision() bool {
-	said, has := m.meta()[metaVersion]
-	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == methodDiscover
+	said, has := m.meta()[wire.MetaVersion]
+	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == wire.MethodDiscover
 }
 
 // checkRequestMeta says what a request of 2026-07-28 lacks, or says amiss of itself.
 func (m *message) checkRequestMeta() *rpcError {
 	meta := m.meta()
-	if stringOf(meta[metaVersion]) == "" {
-		return newError(codeParams, "\"params._meta\" must say %q.", metaVersion)
+	if stringOf(meta[wire.MetaVersion]) == "" {
+		return newError(wire.CodeParams, "\"params._meta\" must say %q.", wire.MetaVersion)
 	}
-	if _, ok := meta[metaCapabilities].(map[string]any); !ok {
-		return newError(codeParams, "\"params._meta\" must say %q.", metaCapabilities)
+	if _, ok := meta[wire.MetaCapabilities].(map[string]any); !ok {
+		return newError(wire.CodeParams, "\"params._meta\" must say %q.", wire.MetaCapabilities)
 	}
-	if said, has := meta[metaLevel]; has && !isLevel(said) {
-		return badLevel(metaLevel)
+	if said, has := meta[wire.MetaLevel]; has && !isLevel(said) {
+		return badLevel(wire.MetaLevel)
 	}
 	return nil
 }
@@ -60,12 +48,12 @@ func stringOf(v any) string {
 // checkRevision tells of which era a message over HTTP is, and what of its headers says
 // something else than its body.
 func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
-	stated, f := singleHeader(h, headerVersion)
+	stated, f := singleHeader(h, wire.HeaderVersion)
 	if f != nil {
 		return true, f
 	}
-	if stated != revision2026 && !m.statesRevision() {
-		if stated != "" && !slices.Contains(revisions, stated) && m.method != methodInitialize {
+	if stated != wire.Revision2026 && !m.statesRevision() {
+		if stated != "" && !slices.Contains(revisions, stated) && m.method != wire.MethodInitialize {
 			return false, unsupported(stated)
 		}
 		// Nobody need send them before 2026-07-28. Who does is not believed twice.
@@ -75,11 +63,11 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 		if f := m.checkRequestMeta(); f != nil {
 			return true, f
 		}
-		said := stringOf(m.meta()[metaVersion])
+		said := stringOf(m.meta()[wire.MetaVersion])
 		if stated != said {
-			return true, headerMismatch(headerVersion)
+			return true, headerMismatch(wire.HeaderVersion)
 		}
-		if said != revision2026 {
+		if said != wire.Revision2026 {
 			return true, unsupported(said)
 		}
 	}
@@ -89,19 +77,19 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 // checkHeaders holds the headers of 2026-07-28 that say what a message is against it:
 // somebody on the way may have gone by them.
 func (m *message) checkHeaders(h http.Header, required bool) *rpcError {
-	if required || len(h[headerMethod]) > 0 {
-		if f := requireHeader(h, headerMethod, m.method); f != nil {
+	if required || len(h[wire.HeaderMethod]) > 0 {
+		if f := requireHeader(h, wire.HeaderMethod, m.method); f != nil {
 			return f
 		}
 	}
-	if !required && len(h[headerName]) == 0 {
+	if !required && len(h[wire.HeaderName]) == 0 {
 		return nil
 	}
 	switch m.method {
-	case methodCall, methodPrompt:
-		return requireHeader(h, headerName, stringOf(m.params["name"]))
-	case methodResource:
-		return requireHeader(h, headerName, stringOf(m.params["uri"]))
+	case wire.MethodCall, wire.MethodPrompt:
+		return requireHeader(h, wire.HeaderName, stringOf(m.params["name"]))
+	case wire.MethodResource:
+		return requireHeader(h, wire.HeaderName, stringOf(m.params["uri"]))
 	}
 	return nil
 }

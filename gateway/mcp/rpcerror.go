@@ -4,21 +4,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
-)
-
-// The codes of JSON-RPC and of the protocol. A refusal of the request that none of
-// them is for has its HTTP status as its code: the protocol leaves those to the
-// server.
-const (
-	codeParse      = -32700
-	codeRequest    = -32600
-	codeMethod     = -32601
-	codeParams     = -32602
-	codeInternal   = -32603
-	codeHeader     = -32020 // the headers say something else than the body
-	codeCapability = -32021 // the client lacks what the call needs
-	codeVersion    = -32022
 )
 
 // rpcError is why a message has no result.
@@ -53,9 +40,9 @@ func refusalError(refused *refusal.Error) *rpcError {
 	f := &rpcError{code: refused.Status(), message: refused.Message, data: refused, status: refused.Status(), refused: refused}
 	switch refused.Code {
 	case refusal.BadRequest:
-		f.code = codeRequest
+		f.code = wire.CodeRequest
 	case refusal.Internal:
-		f.code = codeInternal
+		f.code = wire.CodeInternal
 	}
 	return f
 }

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/mcp/wire"
 )
-
-// headerSession is the header of the id of a session, as net/http writes its name.
-const headerSession = "Mcp-Session-Id"
 
 // What the id of a session is made of: the version of its form, the kinds of questions
 // that the client has declared to answer, and something that nobody can guess. It
@@ -35,11 +33,11 @@ func newSessionID(declared []string) string {
 // parseSessionID reads what a client has declared to answer by the id of its session. A
 // request without one is of a client that is asked nothing.
 func parseSessionID(h http.Header) (declared []string, f *rpcError) {
-	values := h[headerSession]
+	values := h[wire.HeaderSession]
 	if len(values) == 0 {
 		return nil, nil
 	}
-	unknown := newError(codeRequest, "There is no such session: begin anew with %s.", methodInitialize).withStatus(http.StatusNotFound)
+	unknown := newError(wire.CodeRequest, "There is no such session: begin anew with %s.", wire.MethodInitialize).withStatus(http.StatusNotFound)
 	parts := strings.Split(values[0], ".")
 	if len(values) > 1 || len(parts) != 3 || parts[0] != sessionVersion ||
 		len(parts[2]) != sessionNonceLength || strings.Trim(parts[2], sessionNonceAlphabet) != "" {
@@ -65,7 +63,7 @@ func (m *message) negotiatedRevision() string {
 	if said := stringOf(m.params["protocolVersion"]); slices.Contains(revisions[1:], said) {
 		return said
 	}
-	return revision2025
+	return wire.Revision2025
 }
 
 // declaredKinds are the kinds of questions that a client of before 2026-07-28 answers, as
@@ -76,7 +74,7 @@ func (m *message) declaredKinds() []string {
 	if fault != nil {
 		return nil
 	}
-	if m.negotiatedRevision() != revision2025 { // forms are all that there was
+	if m.negotiatedRevision() != wire.Revision2025 { // forms are all that there was
 		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == elicitation.URL })
 	}
 	return declared
@@ -85,14 +83,14 @@ func (m *message) declaredKinds() []string {
 // readSession is the client of a request over HTTP, where it can be asked something, and the id
 // of its session.
 func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
-	if r.modern || r.method == methodInitialize {
+	if r.modern || r.method == wire.MethodInitialize {
 		return nil, "", nil // it says itself what it answers, or has yet to say it
 	}
 	declared, fault := parseSessionID(r.headers)
 	if fault != nil {
 		return nil, "", fault
 	}
-	session = r.headers.Get(headerSession)
+	session = r.headers.Get(wire.HeaderSession)
 	if len(declared) == 0 || r.elicitor == nil {
 		return nil, session, nil
 	}

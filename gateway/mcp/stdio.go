@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -62,7 +63,7 @@ func (s *stdioSession) read(ctx context.Context, in *bufio.Reader) error {
 		line, long, err := readLine(in, s.face.maxMessageBytes())
 		switch {
 		case long:
-			s.writeResponse(nil, &response{fault: newError(codeRequest, "The message is longer than %d bytes.", s.face.maxMessageBytes())})
+			s.writeResponse(nil, &response{fault: newError(wire.CodeRequest, "The message is longer than %d bytes.", s.face.maxMessageBytes())})
 		case len(line) > 0 && ctx.Err() == nil:
 			s.handleLine(context.WithoutCancel(ctx), line)
 		}
@@ -155,13 +156,13 @@ func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
 		if f := m.checkRequestMeta(); f != nil {
 			return f
 		}
-		if said := stringOf(m.meta()[metaVersion]); said != revision2026 {
+		if said := stringOf(m.meta()[wire.MetaVersion]); said != wire.Revision2026 {
 			return unsupported(said)
 		}
-	case m.method == methodInitialize:
+	case m.method == wire.MethodInitialize:
 		s.initialized, s.questionKinds = true, m.declaredKinds()
-	case !s.initialized && m.method != methodPing:
-		return newError(codeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", methodInitialize)
+	case !s.initialized && m.method != wire.MethodPing:
+		return newError(wire.CodeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", wire.MethodInitialize)
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (s *stdioSession) startRequest(ctx context.Context, id any) (_ context.Cont
 	defer s.mu.Unlock()
 	if s.cancels[id] != nil {
 		<-s.slots
-		return nil, nil, newError(codeRequest, "A request of this id is being answered.")
+		return nil, nil, newError(wire.CodeRequest, "A request of this id is being answered.")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.cancels[id] = cancel

@@ -1,0 +1,76 @@
+// Package wire holds the words of the Model Context Protocol that both sides of the gateway
+// speak: gateway/mcp, the server for clients, and engine/mcp, the client of tool servers.
+// Names are those of the revisions 2026-07-28 and 2025-11-25. It decides nothing.
+package wire
+
+// The revisions, the latest first. Of the first, each request stands by itself; of the others
+// a client begins with initialize.
+const (
+	Revision2026   = "2026-07-28"
+	Revision2025   = "2025-11-25"
+	Revision202506 = "2025-06-18"
+)
+
+// The headers, as net/http writes their names.
+const (
+	HeaderSession = "Mcp-Session-Id"
+	HeaderVersion = "Mcp-Protocol-Version"
+	HeaderMethod  = "Mcp-Method"
+	HeaderName    = "Mcp-Name"
+	HeaderParam   = "Mcp-Param-" // of an argument that a header repeats
+)
+
+// The methods of requests.
+const (
+	MethodInitialize = "initialize"
+	MethodDiscover   = "server/discover"
+	MethodPing       = "ping"
+	MethodTools      = "tools/list"
+	MethodCall       = "tools/call"
+	MethodPrompts    = "prompts/list"
+	MethodPrompt     = "prompts/get"
+	MethodResources  = "resources/list"
+	MethodTemplates  = "resources/templates/list"
+	MethodResource   = "resources/read"
+	MethodSetLevel   = "logging/setLevel"
+	MethodListen     = "subscriptions/listen"
+)
+
+// The methods of notifications.
+const (
+	NoticeInitialized = "notifications/initialized"
+	NoticeCancelled   = "notifications/cancelled"
+	NoticeChanged     = "notifications/tools/list_changed"
+	NoticeProgress    = "notifications/progress"
+	NoticeMessage     = "notifications/message"
+)
+
+// The members of _meta.
+const (
+	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
+	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaServer       = "io.modelcontextprotocol/serverInfo"
+	MetaLevel        = "io.modelcontextprotocol/logLevel"
+	MetaProgress     = "progressToken"
+)
+
+// The parameters by which a call answers its tool's questions, and the types of results.
+const (
+	ParamResponses = "inputResponses"
+	ParamState     = "requestState"
+
+	ResultComplete      = "complete"
+	ResultInputRequired = "input_required"
+)
+
+// The codes of JSON-RPC and of the protocol.
+const (
+	CodeParse      = -32700
+	CodeRequest    = -32600
+	CodeMethod     = -32601
+	CodeParams     = -32602
+	CodeInternal   = -32603
+	CodeHeader     = -32020 // the headers differ from the body
+	CodeCapability = -32021 // the client lacks a capability that the call needs
+	CodeVersion    = -32022
+)
