@@ -14,7 +14,7 @@ import (
 func ParseArguments(arguments []byte, truncated bool, options Options) Result {
 	o := options.withDefaults()
 	in := input{window: arguments[:min(len(arguments), o.MaxBytes+lookahead)], length: len(arguments), max: o.MaxBytes}
-	r := reader{b: in.window, i: skipSpace(in.window, 0), maxDepth: o.MaxDepth}
+	r := reader{b: in.window, i: SkipSpace(in.window, 0), maxDepth: o.MaxDepth}
 	start := r.i
 	var f *fault
 	switch {

@@ -134,7 +134,7 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 	if len(completion) > o.MaxBytes+lookahead {
 		in.window = completion[:o.MaxBytes+lookahead]
 	}
-	start := skipSpace(in.window, 0)
+	start := SkipSpace(in.window, 0)
 	if start == len(in.window) {
 		return in.blank(o)
 	}
@@ -253,7 +253,8 @@ func (a *arrayProbe) step(c byte) probe {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-func skipSpace(b []byte, i int) int {
+// SkipSpace returns the index of the first byte from i on that is not JSON white space.
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && isSpace(b[i]) {
 		i++
 	}

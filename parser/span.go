@@ -9,40 +9,36 @@ import "encoding/json"
 // judges. Where a name stands twice, the first is found; whoever reads what is around
 // the value refuses the second. Time is linear in what is passed.
 func Span(b []byte, names ...string) (from, to int) {
-	s := spanner{b}
 	for to = len(b); len(names) > 0; names = names[1:] {
-		if from, to = s.member(from, to, names[0]); from < 0 {
+		if from, to = memberSpan(b, from, to, names[0]); from < 0 {
 			return 0, 0
 		}
 	}
 	return from, to
 }
 
-// spanner finds the ends of values that may be none.
-type spanner struct{ b []byte }
-
-// member finds a member of the object that begins at from; -1 where there is none.
-func (s spanner) member(from, end int, name string) (start, behind int) {
-	i := skipSpace(s.b, from)
-	if i >= end || s.b[i] != '{' {
+// memberSpan finds a member of the object that begins at from; -1 where there is none.
+func memberSpan(b []byte, from, end int, name string) (start, behind int) {
+	i := SkipSpace(b, from)
+	if i >= end || b[i] != '{' {
 		return -1, -1
 	}
-	for i = skipSpace(s.b, i+1); i < end && s.b[i] == '"'; {
+	for i = SkipSpace(b, i+1); i < end && b[i] == '"'; {
 		key := i
-		i = s.text(i)
-		found := says(s.b[key:i], name)
-		if i = skipSpace(s.b, i); i >= end || s.b[i] != ':' {
+		i = StringEnd(b, i)
+		found := says(b[key:i], name)
+		if i = SkipSpace(b, i); i >= end || b[i] != ':' {
 			return -1, -1
 		}
-		start = skipSpace(s.b, i+1)
-		behind = s.value(start)
+		start = SkipSpace(b, i+1)
+		behind = ValueEnd(b, start)
 		if found {
 			return start, behind
 		}
-		if i = skipSpace(s.b, behind); i >= end || s.b[i] != ',' {
+		if i = SkipSpace(b, behind); i >= end || b[i] != ',' {
 			return -1, -1
 		}
-		i = skipSpace(s.b, i+1)
+		i = SkipSpace(b, i+1)
 	}
 	return -1, -1
 }
@@ -53,26 +49,27 @@ func says(quoted []byte, name string) bool {
 	return json.Unmarshal(quoted, &said) == nil && said == name
 }
 
-// text is behind the string that begins at i.
-func (s spanner) text(i int) int {
-	for i++; i < len(s.b); i++ {
-		switch s.b[i] {
+// StringEnd returns the index behind the string that begins at i, or len(b) if the string does
+// not end. It looks at quotes alone.
+func StringEnd(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
 		case '\\':
 			i++
 		case '"':
 			return i + 1
 		}
 	}
-	return len(s.b)
+	return len(b)
 }
 
-// value is behind the value that begins at i: behind its last bracket or quote, or
-// before what can follow a word.
-func (s spanner) value(i int) int {
-	for depth := 0; i < len(s.b); {
-		switch s.b[i] {
+// ValueEnd returns the index behind the value that begins at i: behind its last bracket or
+// quote, or before what can follow a word. It looks at quotes, brackets and white space alone.
+func ValueEnd(b []byte, i int) int {
+	for depth := 0; i < len(b); {
+		switch b[i] {
 		case '"':
-			if i = s.text(i); depth == 0 {
+			if i = StringEnd(b, i); depth == 0 {
 				return i
 			}
 			continue
@@ -92,5 +89,5 @@ func (s spanner) value(i int) int {
 		}
 		i++
 	}
-	return len(s.b)
+	return len(b)
 }

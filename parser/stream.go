@@ -51,7 +51,7 @@ func (s *Stream) Write(p []byte) []byte {
 	s.held = append(s.held, p...)
 	switch s.state {
 	case leading:
-		start := skipSpace(s.held, len(s.held)-len(p))
+		start := SkipSpace(s.held, len(s.held)-len(p))
 		if start == len(s.held) {
 			return nil
 		}
@@ -129,7 +129,7 @@ func (s *Stream) Close(truncated bool) Result {
 		return in.blank(s.options)
 	case attempt:
 		in.window = s.held
-		return readAttempt(in, skipSpace(s.held, 0), truncated, s.options)
+		return readAttempt(in, SkipSpace(s.held, 0), truncated, s.options)
 	case probing:
 		s.text.read(s.held)
 	}

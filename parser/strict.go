@@ -21,7 +21,7 @@ func ReadValue(b []byte, maxDepth int) (any, error) {
 // CheckValue is ReadValue for who does not need the value, which may take many times
 // the memory of its bytes.
 func CheckValue(b []byte, maxDepth int) error {
-	r := reader{b: b, i: skipSpace(b, 0), maxDepth: maxDepth}
+	r := reader{b: b, i: SkipSpace(b, 0), maxDepth: maxDepth}
 	if r.value(0) && r.ends() {
 		return nil
 	}
@@ -37,7 +37,7 @@ var ErrNoObject = errors.New("found no object")
 // before that is read, and take is given the bytes of the value. An error of either ends
 // the reading and is returned.
 func ReadObject(b []byte, maxDepth int, expect func(name string, first byte) error, take func(name string, value []byte) error) error {
-	r := reader{b: b, i: skipSpace(b, 0), maxDepth: maxDepth}
+	r := reader{b: b, i: SkipSpace(b, 0), maxDepth: maxDepth}
 	if r.i < len(b) && b[r.i] != '{' {
 		if err := CheckValue(b, maxDepth); err != nil {
 			return err

@@ -24,7 +24,7 @@ type decoder struct {
 	i int
 }
 
-func (d *decoder) space() { d.i = skipSpace(d.b, d.i) }
+func (d *decoder) space() { d.i = SkipSpace(d.b, d.i) }
 
 func (d *decoder) value() any {
 	if d.i >= len(d.b) {

@@ -132,7 +132,7 @@ func (m *message) prependText(before string) {
 		return
 	}
 	part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
-	rest := m.content[skipSpace(m.content, 1):]
+	rest := m.content[parser.SkipSpace(m.content, 1):]
 	if rest[0] != ']' {
 		part = append(part, ',')
 	}

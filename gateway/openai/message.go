@@ -132,7 +132,7 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 		arguments = "{}"
 	}
 	read := []byte(arguments)
-	if first := skipSpace(read, 0); !ok || tooManyMembers(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
+	if first := parser.SkipSpace(read, 0); !ok || tooManyMembers(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
 		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return pastCall{id: id, name: name, arguments: read}, nil

@@ -80,7 +80,7 @@ func readObject(raw []byte) (object, error) {
 		}
 		return nil, errors.New("not strict JSON")
 	}
-	o, ok := readMembers(raw[skipSpace(raw, 0):])
+	o, ok := readMembers(raw[parser.SkipSpace(raw, 0):])
 	if !ok {
 		return nil, errNoObject
 	}

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"iter"
+
+	"github.com/callgate/callgate/parser"
 )
 
 // maxOpenMembers is how many members of objects that stand in one another may be open at
@@ -16,7 +18,7 @@ func tooManyMembers(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
-			i = stringEnd(raw, i) - 1
+			i = parser.StringEnd(raw, i) - 1
 		case '{', '[':
 			counts = append(counts, 0)
 		case '}', ']':
@@ -45,14 +47,14 @@ func readMembers(raw []byte) (object, bool) {
 		return nil, false
 	}
 	o := object{}
-	for i := skipSpace(raw, 1); raw[i] != '}'; {
-		end := stringEnd(raw, i)
+	for i := parser.SkipSpace(raw, 1); raw[i] != '}'; {
+		end := parser.StringEnd(raw, i)
 		name := raw[i:end]
-		i = skipSpace(raw, skipSpace(raw, end)+1) // behind the colon
-		end = valueEnd(raw, i)
+		i = parser.SkipSpace(raw, parser.SkipSpace(raw, end)+1) // behind the colon
+		end = parser.ValueEnd(raw, i)
 		o = append(o, member{memberName(name), raw[i:end:end]})
-		if i = skipSpace(raw, end); raw[i] == ',' {
-			i = skipSpace(raw, i+1)
+		if i = parser.SkipSpace(raw, end); raw[i] == ',' {
+			i = parser.SkipSpace(raw, i+1)
 		}
 	}
 	return o, true
@@ -93,61 +95,14 @@ func elements(raw []byte) (_ iter.Seq2[int, []byte], ok bool) {
 		return nil, false
 	}
 	return func(yield func(int, []byte) bool) {
-		for n, i := 0, skipSpace(raw, 1); raw[i] != ']'; n++ {
-			end := valueEnd(raw, i)
+		for n, i := 0, parser.SkipSpace(raw, 1); raw[i] != ']'; n++ {
+			end := parser.ValueEnd(raw, i)
 			if !yield(n, raw[i:end:end]) {
 				return
 			}
-			if i = skipSpace(raw, end); raw[i] == ',' {
-				i = skipSpace(raw, i+1)
+			if i = parser.SkipSpace(raw, end); raw[i] == ',' {
+				i = parser.SkipSpace(raw, i+1)
 			}
 		}
 	}, true
-}
-
-// skipSpace is the first byte from i on that is no whitespace.
-func skipSpace(raw []byte, i int) int {
-	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// stringEnd is behind the string that begins at i.
-func stringEnd(raw []byte, i int) int {
-	for i++; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(raw)
-}
-
-// valueEnd is behind the value that begins at i.
-func valueEnd(raw []byte, i int) int {
-	for depth := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			if i = stringEnd(raw, i) - 1; depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return len(raw)
 }
