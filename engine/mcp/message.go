@@ -1,15 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 const (
@@ -93,42 +90,21 @@ func (m *message) answers(id int64) bool {
 // checkStrict tells whether there is one JSON value in valid UTF-8, in which no name
 // stands twice.
 func checkStrict(b []byte) error {
-	d := jsontext.NewDecoder(bytes.NewReader(b))
-	for {
-		if _, err := d.ReadToken(); err != nil {
-			return errNotJSON
-		}
-		if depth := d.StackDepth(); depth > maxDepth {
-			return errTooDeep
-		} else if depth == 0 {
-			break
-		}
+	switch err := strictjson.Check(b, maxDepth); {
+	case err == nil:
+		return nil
+	case errors.Is(err, strictjson.ErrDepth):
+		return errTooDeep
 	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errNotJSON
-	}
-	return nil
+	return errNotJSON
 }
 
 // object returns the members of an object that was read strictly, by their exact
 // names.
-func object(b json.RawMessage) (map[string]json.RawMessage, bool) {
-	b = bytes.TrimLeft(b, " \t\r\n")
-	if len(b) == 0 || b[0] != '{' {
-		return nil, false
-	}
-	var members map[string]json.RawMessage
-	return members, json.Unmarshal(b, &members) == nil
-}
+func object(b json.RawMessage) (map[string]json.RawMessage, bool) { return strictjson.Members(b) }
 
 // array returns the elements of an array that was read strictly.
-func array(b json.RawMessage) ([]json.RawMessage, bool) {
-	if len(b) == 0 || b[0] != '[' {
-		return nil, false
-	}
-	var elements []json.RawMessage
-	return elements, json.Unmarshal(b, &elements) == nil
-}
+func array(b json.RawMessage) ([]json.RawMessage, bool) { return strictjson.Elements(b) }
 
 // optionalString reads a string that may be absent.
 func optionalString(b json.RawMessage, into *string) bool {

@@ -1,0 +1,118 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+func TestCheck(t *testing.T) {
+	for text, want := range map[string]error{
+		`{}`: nil, ` [1, "a", null, {"b": [true]}] `: nil, `"x"`: nil, `12e400`: nil, "\t\r\n 0": nil, `{"a":1,"A":2,"\u00e4":3}`: nil, `{"a":"\ud83d\ude00"}`: nil,
+		``: strictjson.ErrSyntax, ` `: strictjson.ErrSyntax, `{`: strictjson.ErrSyntax, `{}{}`: strictjson.ErrSyntax, `{} x`: strictjson.ErrSyntax, `{"a":1,}`: strictjson.ErrSyntax,
+		`{'a':1}`: strictjson.ErrSyntax, `[1 2]`: strictjson.ErrSyntax, `01`: strictjson.ErrSyntax, `+1`: strictjson.ErrSyntax, `NaN`: strictjson.ErrSyntax, `nul`: strictjson.ErrSyntax,
+		"\"a\nb\"": strictjson.ErrSyntax, `"\x41"`: strictjson.ErrSyntax, "\xef\xbb\xbf{}": strictjson.ErrSyntax, "{\u00a0}": strictjson.ErrSyntax, "// c\n{}": strictjson.ErrSyntax,
+		"\"\xff\"": strictjson.ErrSyntax, "{\"\xc0\xaf\":1}": strictjson.ErrSyntax, `"\ud800"`: strictjson.ErrSyntax, `{"\udc00":1}`: strictjson.ErrSyntax,
+		`{"a":1,"a":1}`: strictjson.ErrDuplicate, `{"a":1,"\u0061":2}`: strictjson.ErrDuplicate, `[{"b":{"a":1,"a":2}}]`: strictjson.ErrDuplicate,
+		`[[[[[]]]]]`: strictjson.ErrDepth, `{"a":{"a":{"a":{"a":{}}}}}`: strictjson.ErrDepth, `[[[["[[[["]]]]`: nil, `{"a":"\"[[[[["}`: nil,
+	} {
+		if err := strictjson.Check([]byte(text), 4); !errors.Is(err, want) {
+			t.Errorf("%q: %v; expected %v", text, err, want)
+		}
+		_, err := strictjson.Object([]byte(text), 4)
+		if want == nil && !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			want = strictjson.ErrNoObject
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%q as an object: %v; expected %v", text, err, want)
+		}
+	}
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	if err := strictjson.Check([]byte(deep), 512); !errors.Is(err, strictjson.ErrDepth) {
+		t.Errorf("20,000 levels: %v", err)
+	}
+}
+
+func TestObject(t *testing.T) {
+	const text = ` { "a" : [1, 2.50] , "b\u002f" : {"c": null}, "" : "x" } `
+	members, err := strictjson.Object([]byte(text), 4)
+	if err != nil || fmt.Sprintf("%s", members) != fmt.Sprintf("%s", map[string]json.RawMessage{"a": []byte(`[1, 2.50]`), "b/": []byte(`{"c": null}`), "": []byte(`"x"`)}) {
+		t.Errorf("%s, %v", members, err)
+	}
+	again, ok := strictjson.Members([]byte(text))
+	if !ok || fmt.Sprintf("%s", again) != fmt.Sprintf("%s", members) {
+		t.Errorf("%s, %v", again, ok)
+	}
+	elements, ok := strictjson.Elements(members["a"])
+	if !ok || fmt.Sprintf("%s", elements) != `[1 2.50]` {
+		t.Errorf("%s, %v", elements, ok)
+	}
+	for _, other := range []string{``, ` `, `null`, `"x"`, `7`} {
+		if _, ok := strictjson.Members([]byte(other)); ok {
+			t.Errorf("%q is an object", other)
+		}
+		if _, ok := strictjson.Elements([]byte(other)); ok {
+			t.Errorf("%q is an array", other)
+		}
+	}
+}
+
+func TestPointer(t *testing.T) {
+	for want, path := range map[string][]string{"": nil, "/": {""}, "/a/b": {"a", "b"}, "/a~1b/~0/~01": {"a/b", "~", "~1"}, "/0/é": {"0", "é"}} {
+		if got := strictjson.Pointer(path...); got != want {
+			t.Errorf("%q: %q", path, got)
+		}
+		for _, token := range path {
+			if strictjson.UnescapeToken(strictjson.EscapeToken(token)) != token {
+				t.Errorf("%q does not come back", token)
+			}
+		}
+	}
+}
+
+// FuzzCheck: what is taken is JSON to the standard library too, and its members are found.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,{"b":"\u0041"}]}`, `{"a":1,"a":2}`, `"\ud800"`, "\xff", `[[[[[`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := strictjson.Check(data, 16)
+		if err == nil && !json.Valid(data) {
+			t.Errorf("%q is taken", data)
+		}
+		members, objectErr := strictjson.Object(data, 16)
+		if (objectErr == nil || objectErr == strictjson.ErrNoObject) != (err == nil) {
+			t.Errorf("%q: %v as a value, %v as an object", data, err, objectErr)
+		}
+		var same map[string]json.RawMessage
+		if objectErr == nil && (json.Unmarshal(data, &same) != nil || len(same) != len(members)) {
+			t.Errorf("%q: %d members; the standard library finds %d", data, len(members), len(same))
+		}
+	})
+}
+
+func BenchmarkObject(b *testing.B) {
+	data := []byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + strings.Repeat("some text ", 100) + `"}],"structuredContent":{"a":[1,2,3],"b":{"c":true}}}}`)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := strictjson.Object(data, 64); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	data := []byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + strings.Repeat("some text ", 100) + `"}],"structuredContent":{"a":[1,2,3],"b":{"c":true}}}}`)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := strictjson.Check(data, 64); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
