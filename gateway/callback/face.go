@@ -47,7 +47,7 @@ const (
 // people are shown.
 const beside = 1 << 20
 
-// Mount puts the face behind a door.
+// Mount mounts the routes of the face.
 func (f *Face) Mount(d *server.Server) {
 	d.Mount(server.Route{
 		// Whatever is below the path is a token, if no good one.

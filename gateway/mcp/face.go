@@ -50,7 +50,7 @@ const (
 	envelopeBytes = maxResponsesBytes + 64<<10
 )
 
-// Mount puts the face behind a door.
+// Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{
 		Method: http.MethodPost, Path: path, Refuse: f.refuse, Serve: f.serve(s), ExtraHeaders: []string{},
@@ -73,7 +73,7 @@ func (f *Face) maxMessageBytes() int {
 	return f.options.Kernel.ParserOptions().MaxBytes + envelopeBytes
 }
 
-// serve answers the messages that come through a door.
+// serve answers the messages that come over HTTP.
 func (f *Face) serve(s *server.Server) func(*gin.Context, server.Request) {
 	return func(c *gin.Context, came server.Request) { f.serveMessage(s, c, came) }
 }

@@ -42,7 +42,7 @@ func (p *ProtectedResource) metadata() (document object, ok bool) {
 	}, true
 }
 
-// mountMetadata puts the document behind a door, where there ever is one. It needs no
+// mountMetadata mounts the document of RFC 9728 if the face has one. It needs no
 // credential.
 func (f *Face) mountMetadata(s *server.Server) {
 	if f.options.ProtectedResource == nil {

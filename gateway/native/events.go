@@ -26,7 +26,7 @@ var errBrokenOff = errors.New("following a call broke off")
 
 // events answers with how a call stands and, once it has ended, with what became
 // of it, as server-sent events. The stream ends with that, when the application
-// leaves, or when the door drains: whoever was not told comes again.
+// leaves, or when the server drains: the client asks again.
 func (f *Face) events(c *gin.Context, a server.Request) {
 	ctx := c.Request.Context()
 	follower, err := f.options.Kernel.Follow(ctx, a.Request, c.Param("id"))

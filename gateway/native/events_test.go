@@ -27,7 +27,7 @@ type seen struct {
 	Result    json.RawMessage `json:"tool_result"`
 }
 
-// late is a door with tools that answer later, by the end of what until gives, and
+// late is a server with tools that answer later, by the end of what until gives, and
 // the store to end their calls in.
 func late(t *testing.T, who gateway.Authenticator) (*server.Server, *store.Memory) {
 	t.Helper()
@@ -203,8 +203,8 @@ func TestEventsOfAnother(t *testing.T) {
 	}
 }
 
-// TestEventsEndWithTheDoor: a gateway that drains does not wait for who follows.
-func TestEventsEndWithTheDoor(t *testing.T) {
+// TestEventsEndWithTheServer: a gateway that drains does not wait for who follows.
+func TestEventsEndWithTheServer(t *testing.T) {
 	d, _ := late(t, nil)
 	server := httptest.NewServer(d)
 	defer server.Close()

@@ -35,7 +35,7 @@ type Face struct{ options Options }
 // New returns the face of a kernel.
 func New(options Options) *Face { return &Face{options: options} }
 
-// Mount puts the face behind a door.
+// Mount mounts the routes of the face.
 func (f *Face) Mount(d *server.Server) {
 	for _, r := range f.routes() {
 		d.Mount(r)

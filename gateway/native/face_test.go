@@ -25,7 +25,7 @@ type broken struct{}
 
 func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
-// faceOf is a door with a face of the vectors' configuration without limits, as it may be
+// faceOf is a server with a face of the vectors' configuration without limits, as it may be
 // changed.
 func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.Deps)) *server.Server {
 	t.Helper()

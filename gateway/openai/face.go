@@ -41,7 +41,7 @@ func New(options Options) *Face {
 	return &Face{options: options}
 }
 
-// Mount puts the face behind a door.
+// Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{
 		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,

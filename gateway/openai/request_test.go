@@ -229,7 +229,7 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// TestShapes: what the door refuses has OpenAI's shape too.
+// TestShapes: what the server refuses has OpenAI's shape too.
 func TestShapes(t *testing.T) {
 	h := open(t, turns(says(content("hi"), "stop")), plan{})
 	for name, c := range map[string]struct {

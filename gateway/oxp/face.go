@@ -78,7 +78,7 @@ const (
 	pathChecks = "/tools/authorizations/"
 )
 
-// Mount puts the face behind a door.
+// Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	for _, r := range f.routes(s.Draining) {
 		s.Mount(r)

@@ -16,7 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// checkBodyHeaders refuses a body by what its head says of it, and returns its type.
+// checkBodyHeaders checks the headers of a body and returns its type.
 func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ *refusal.Error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
@@ -57,9 +57,8 @@ func (s *Server) readBody(c *gin.Context, body io.ReadCloser, limit int) ([]byte
 	return data, nil
 }
 
-// countedBody is a body whose bytes are counted among those of all, as somebody's. They are
-// counted as long as they are needed, which is longer than they are read: what a face
-// has made of a body mostly points into it.
+// countedBody counts the bytes of a body in a quota, for its client. They count longer than
+// they are read: the values that a face has read mostly point into them.
 type countedBody struct {
 	io.ReadCloser
 	quota  *quota

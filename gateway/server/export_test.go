@@ -2,7 +2,7 @@ package server
 
 import "context"
 
-// HeldBytes is how many bytes of bodies a door counts.
+// HeldBytes returns the bytes of bodies that a server counts.
 func HeldBytes(s *Server) int64 { return s.bodyBytes.used() }
 
 // Quota is a bound that callers share.

@@ -36,15 +36,15 @@ func headers(r Route) []string {
 	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders, []string{HeaderID, HeaderThread, HeaderUser})
 }
 
-// MaxValueBytes bounds what a header may say of a request, in bytes, and what a member of a body
-// may that stands in its place.
+// MaxValueBytes bounds the value of a header of Callgate, and of the member of a body that may
+// replace it.
 const MaxValueBytes = 1024
 
 func bad(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
 }
 
-// readHead reads who asks, and for whom as far as headers say it.
+// readHead reads the credential and the subject of a request from its headers.
 func readHead(c *gin.Context, route Route) (Request, *refusal.Error) {
 	r, known := c.Request, headers(route)
 	if route.Public {
@@ -60,7 +60,7 @@ func readHead(c *gin.Context, route Route) (Request, *refusal.Error) {
 		return Request{}, bad("The path has a query; nothing is said by one here.")
 	}
 	for name := range r.Header {
-		// A header that is misspelt must not leave what it says to the defaults. Some
+		// A misspelt header must not be ignored: the default would apply instead. Some
 		// senders write underscores for the hyphens of a name, or have them written.
 		hyphened := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		if name != hyphened && hyphened == HeaderKey {

@@ -34,7 +34,7 @@ func (u untouched) Read([]byte) (int, error) {
 func TestCredentialBeforeBody(t *testing.T) {
 	limited := refusal.New(refusal.CallerRateLimited, "Too many requests.")
 	open := server.Route{Method: http.MethodPost, Path: "/open", Public: true, Serve: echo, MaxBody: fixed(10)}
-	d := doorOf(io.Discard, func(o *server.Options) {
+	d := serverOf(io.Discard, func(o *server.Options) {
 		o.Identify = func(ctx context.Context, r *gateway.Request) (string, error) {
 			if r.Credential == "limited" {
 				return "", limited
@@ -65,9 +65,9 @@ func TestCredentialBeforeBody(t *testing.T) {
 	}
 }
 
-// TestNobodyIdentifies: a door that was not told who says who asks lets nobody in.
+// TestNobodyIdentifies: a server without Identify admits nobody.
 func TestNobodyIdentifies(t *testing.T) {
-	d := doorOf(io.Discard, func(o *server.Options) { o.Identify = nil })
+	d := serverOf(io.Discard, func(o *server.Options) { o.Identify = nil })
 	for _, path := range []string{"/talk", "/say"} {
 		if w := ask(d, http.MethodPost, path, untouched{t}, "Content-Type", "application/json", "Authorization", "Bearer known"); w.Code/100 == 2 {
 			t.Errorf("%s: %d", path, w.Code)
@@ -78,7 +78,7 @@ func TestNobodyIdentifies(t *testing.T) {
 	}
 }
 
-// served is a door behind a listener. Its connections have small buffers, so that what a
+// served is a server behind a listener. Its connections have small buffers, so that what a
 // client does not read stops its sender soon.
 func served(t *testing.T, d *server.Server) *httptest.Server {
 	t.Helper()
@@ -111,7 +111,7 @@ func sends(t *testing.T, s *httptest.Server, raw string) net.Conn {
 // come, and the connection ends without it.
 func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
+	s := served(t, serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
 	for _, length := range []string{"Content-Length: 100", "Content-Length: 190000", "Transfer-Encoding: chunked", "Content-Length: 100\r\nExpect: 100-continue"} {
 		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -126,7 +126,7 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 // moment, whoever sends it.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
-	s := served(t, doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
+	s := served(t, serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
 	for _, head := range []string{"GET /look/1", "GET /healthz", "POST /nowhere", "POST /talk?a=b"} {
 		c := sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -143,7 +143,7 @@ func TestUnreadAnswers(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 8<<20)
 	begun, ended := make(chan int64, 1), make(chan error, 1)
 	var d *server.Server
-	d = doorOf(io.Discard, func(o *server.Options) { o.WriteTimeout = 200 * time.Millisecond }, server.Route{
+	d = serverOf(io.Discard, func(o *server.Options) { o.WriteTimeout = 200 * time.Millisecond }, server.Route{
 		Method: http.MethodPost, Path: "/long", MaxBody: fixed(1000),
 		Serve: func(c *gin.Context, _ server.Request) {
 			before := server.HeldBytes(d)
@@ -178,7 +178,7 @@ func TestUnreadAnswers(t *testing.T) {
 // TestSlowReaders: a client that takes its answer slowly, but does, is told all of it.
 func TestSlowReaders(t *testing.T) {
 	const length = 4 << 20
-	d := doorOf(io.Discard, func(o *server.Options) { o.WriteTimeout = time.Minute }, server.Route{
+	d := serverOf(io.Discard, func(o *server.Options) { o.WriteTimeout = time.Minute }, server.Route{
 		Method: http.MethodGet, Path: "/long",
 		Serve: func(c *gin.Context, _ server.Request) {
 			c.Data(http.StatusOK, "text/plain", bytes.Repeat([]byte("x"), length))
@@ -198,7 +198,7 @@ func TestSlowReaders(t *testing.T) {
 // until the end.
 func TestKeep(t *testing.T) {
 	var d *server.Server
-	d = doorOf(io.Discard, nil, server.Route{
+	d = serverOf(io.Discard, nil, server.Route{
 		Method: http.MethodPost, Path: "/keep", MaxBody: fixed(1000),
 		Serve: func(c *gin.Context, _ server.Request) {
 			server.KeepBody(c)
@@ -213,11 +213,11 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestFreeLane: what is answered to anybody takes no slot.
-func TestFreeLane(t *testing.T) {
+// TestFreePool: what is answered to anybody takes no slot.
+func TestFreePool(t *testing.T) {
 	inside := false
 	var d *server.Server
-	d = doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{
+	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{
 		Method: http.MethodGet, Path: "/health", Pool: server.Free, Public: true,
 		Serve: func(c *gin.Context, _ server.Request) {
 			inside = true

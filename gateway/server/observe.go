@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The keys of what a request carries with it.
+// The keys of values in the gin context of a request.
 const (
 	keyTrace   = "callgate.trace"
 	keyRefused = "callgate.refused"
@@ -30,7 +30,7 @@ func LogRefusal(c *gin.Context, refused *refusal.Error) {
 	}
 }
 
-// RetryAfter says in whole seconds when to come back, where the refusal is one
+// RetryAfter sets the header of that name, in whole seconds, if the refusal is one
 // that passes (RFC 9110, section 10.2.3).
 func RetryAfter(c *gin.Context, refused *refusal.Error) {
 	status := refused.Status()
@@ -60,8 +60,8 @@ func (s *Server) observe(c *gin.Context) {
 	c.Next()
 }
 
-// logRequest writes what happened to one request: nothing in it is a value of the
-// model, a credential, or a name that a caller chose.
+// logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
+// name that a caller chose.
 func (s *Server) logRequest(c *gin.Context, route string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	attributes := []slog.Attr{
@@ -92,9 +92,8 @@ func methodName(m string) string {
 	return "other"
 }
 
-// recoverPanic turns a panic into an answer. The log is told of what kind it was: its
-// value may hold what a caller sent. The caller is told nothing, and where it was
-// told a part already, the connection is cut.
+// recoverPanic turns a panic into a refusal. The log has the kind of the panic, not its value,
+// which may hold data of the caller. If the answer has begun, the connection is closed.
 func recoverPanic(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {

@@ -12,15 +12,14 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// AllowedOrigins says which web pages may ask, and by which names the gateway is reached. The
-// zero value is for a gateway that no page asks but those of this machine, where the
-// connection does not leave it. It holds whether callers need a credential or not: a
-// browser may have one of its own to send.
+// AllowedOrigins says which web pages may send requests, and by which names the gateway is
+// reached. The zero value allows pages of this machine alone, on connections that do not leave
+// it. It applies whether callers need a credential or not: a browser may send one by itself.
 type AllowedOrigins struct {
-	// Origins are those of web pages that may ask, as browsers write them.
+	// Origins are those of the allowed web pages, as browsers write them.
 	Origins []string
-	// Hosts are names of the gateway, in lower case and without a port. Without any,
-	// only connections that do not leave the machine are asked for a name.
+	// Hosts are names of the gateway, in lower case and without a port. Without any, the
+	// name is checked only on connections that do not leave the machine.
 	Hosts []string
 }
 

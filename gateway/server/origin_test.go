@@ -21,7 +21,7 @@ import (
 func TestPages(t *testing.T) {
 	acted := 0
 	open := func(pages server.AllowedOrigins) *httptest.Server {
-		d := doorOf(io.Discard, func(o *server.Options) { o.AllowedOrigins = pages },
+		d := serverOf(io.Discard, func(o *server.Options) { o.AllowedOrigins = pages },
 			server.Route{Method: http.MethodPost, Path: "/act", MaxBody: fixed(10), MediaTypes: []string{"text/plain"}, Serve: func(c *gin.Context, _ server.Request) {
 				acted++
 				c.Status(http.StatusOK)
@@ -88,7 +88,7 @@ func TestPages(t *testing.T) {
 // TestHosts: a request to another name than the gateway's is refused on every route, also
 // where it only reads. Health checks may use any name.
 func TestHosts(t *testing.T) {
-	d := doorOf(io.Discard, func(o *server.Options) {
+	d := serverOf(io.Discard, func(o *server.Options) {
 		o.AllowedOrigins = server.AllowedOrigins{Origins: []string{"http://intern.example:8080"}, Hosts: []string{"gateway.example", "192.0.2.1"}}
 	},
 		server.Route{Method: http.MethodGet, Path: "/look", Serve: echo},
@@ -138,7 +138,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s from elsewhere: %d, expected %d", host, got, want)
 		}
 	}
-	d = doorOf(io.Discard, nil, server.Route{Method: http.MethodGet, Path: "/look", Serve: echo})
+	d = serverOf(io.Discard, nil, server.Route{Method: http.MethodGet, Path: "/look", Serve: echo})
 	if got := ask(elsewhere, "/look", "evil.example"); got != 200 {
 		t.Errorf("from elsewhere, without names: %d", got)
 	}

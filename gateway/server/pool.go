@@ -9,25 +9,23 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Pool says with what else a route shares its bound. Of every bound one caller has at
-// most half.
+// Pool selects the bound that the requests of a route share. One caller has at most half of
+// each.
 type Pool int
 
 const (
 	// Calls are judged and executed. At most MaxInFlight of them are answered at
 	// the same time.
 	Calls Pool = iota
-	// Reserved is for what ends calls, or asks how they ended: it has a fifth of
-	// MaxInFlight, at least one, for itself, so that calls that saturate the
-	// gateway can still be completed and looked up. Where that is taken, it shares
-	// what calls leave free.
+	// Reserved is for requests that complete or look up calls. It has a fifth of
+	// MaxInFlight, at least one, for itself, so that calls that saturate the gateway can
+	// still be completed. If that is taken, it uses free slots of Calls.
 	Reserved
-	// Streams wait for a call to end. They do little, and for long: there are as
-	// many of them as calls, and they take nothing from the others. Their context
-	// ends when the door drains.
+	// Streams wait for a call to end. They last long and do little: as many of them as calls
+	// are allowed, in slots of their own. Their context ends when the server drains.
 	Streams
-	// Free is for what is answered at once, to anybody: it takes nothing that others
-	// need, so that nobody is kept out by those who ask for it.
+	// Free is for requests that are answered at once, to anybody. It has no bound and takes
+	// no slots of the others.
 	Free
 )
 
@@ -37,30 +35,29 @@ const reservedShare = 5
 // reservedOf is a fifth of a bound, at least one.
 func reservedOf(of int) int { return max(of/reservedShare, 1) }
 
-// pools are the slots of what is being answered.
+// pools hold the slots of requests in flight.
 type pools struct{ calls, reserved, streams *quota }
 
 func newPools(most int) pools {
 	return pools{calls: newQuota(int64(most)), reserved: newQuota(int64(reservedOf(most))), streams: newQuota(int64(most))}
 }
 
-// quotas are the slots that a lane may take, the first that is free before the
-// others.
-func (l pools) quotas(lane Pool) []*quota {
-	switch lane {
+// quotas returns the quotas that a pool may use, in the order of preference.
+func (p pools) quotas(pool Pool) []*quota {
+	switch pool {
 	case Reserved:
-		return []*quota{l.reserved, l.calls}
+		return []*quota{p.reserved, p.calls}
 	case Streams:
-		return []*quota{l.streams}
+		return []*quota{p.streams}
 	}
-	return []*quota{l.calls}
+	return []*quota{p.calls}
 }
 
-func (l pools) inFlight() int { return int(l.calls.used() + l.reserved.used() + l.streams.used()) }
+func (p pools) inFlight() int { return int(p.calls.used() + p.reserved.used() + p.streams.used()) }
 
-// limitInFlight refuses what comes while too many requests are being answered, or too many of
-// the same caller. A body that drips must not keep others out: requests count once
-// they are there.
+// limitInFlight refuses a request while too many are being answered, in all or of the same
+// caller. A request counts once its body has been read: a body that drips must not keep others
+// out.
 func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if r.Pool == Free {
@@ -87,9 +84,9 @@ func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
 	}
 }
 
-// acquire takes a slot of a lane; nil where none is free.
-func (l pools) acquire(lane Pool, who string) *slot {
-	for _, slots := range l.quotas(lane) {
+// acquire takes a slot of a pool, or returns nil if none is free.
+func (p pools) acquire(pool Pool, who string) *slot {
+	for _, slots := range p.quotas(pool) {
 		if slots.take(who, 1, 0) {
 			return &slot{slots}
 		}
@@ -97,13 +94,13 @@ func (l pools) acquire(lane Pool, who string) *slot {
 	return nil
 }
 
-// slot is where a request has its slot.
+// slot is the slot of one request.
 type slot struct{ quota *quota }
 
-// Park has a request of the lane Calls wait for something that its client brings by
-// another request. It waits in the lane Streams, so that it takes nothing from those
-// who bring it, and its context ends when the door drains; then it takes its turn among
-// calls again. A refusal says that there was no room to wait, or is no turn any more.
+// Park makes a request of the pool Calls wait for another request of its client. It waits in
+// the pool Streams, so that it takes no slot from that request, and its context ends when the
+// server drains. Then it queues for a slot of Calls again. The refusal says that there was no
+// room to wait, or no slot afterwards.
 func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
 	in, who := c.MustGet(keySlot).(*slot), c.GetString(keyClient)
 	if !s.pools.streams.take(who, 1, 0) {
@@ -125,7 +122,7 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 	return nil
 }
 
-// untilDrained is a context that ends when the door drains, too.
+// untilDrained returns a context that also ends when the server drains.
 func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -146,7 +143,7 @@ func (s *Server) extraBodyBytes(r Route) int64 {
 	return 0
 }
 
-// overloaded is the refusal for what is too much.
+// overloaded counts and returns the refusal of a request beyond a bound.
 func (s *Server) overloaded() *refusal.Error {
 	s.options.Metrics.Shed()
 	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")

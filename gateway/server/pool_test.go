@@ -19,21 +19,21 @@ import (
 // waiting is a route whose requests stay until they are let go.
 type waiting struct{ inside, leave chan struct{} }
 
-func (w waiting) route(path string, lane server.Pool) server.Route {
-	return server.Route{Method: http.MethodGet, Path: path, Pool: lane, Serve: func(*gin.Context, server.Request) {
+func (w waiting) route(path string, pool server.Pool) server.Route {
+	return server.Route{Method: http.MethodGet, Path: path, Pool: pool, Serve: func(*gin.Context, server.Request) {
 		w.inside <- struct{}{}
 		<-w.leave
 	}}
 }
 
-// TestLanes: how many of each lane are answered while others are saturated, and how
+// TestPools: how many of each pool are answered while others are saturated, and how
 // many of these one caller may have.
-func TestLanes(t *testing.T) {
+func TestPools(t *testing.T) {
 	for _, c := range []struct{ most, calls, reserved, streams int }{
 		{1, 1, 1, 1}, {4, 4, 1, 4}, {5, 5, 1, 5}, {10, 10, 2, 10}, {100, 100, 20, 100},
 	} {
 		w := waiting{make(chan struct{}), make(chan struct{})}
-		d := doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = c.most },
+		d := serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = c.most },
 			w.route("/call", server.Calls), w.route("/reserved", server.Reserved), w.route("/stream", server.Streams))
 		done := make(chan int)
 		entered := 0
@@ -81,7 +81,7 @@ func TestLanes(t *testing.T) {
 				t.Errorf("one that had entered: %d", status)
 			}
 		}
-		// The reserved lane takes what calls leave free, and calls never what is
+		// The reserved pool takes what calls leave free, and calls never what is
 		// reserved.
 		if reserved := fill("/reserved"); reserved != c.reserved+c.calls {
 			t.Errorf("of %d, without calls: %d reserved", c.most, reserved)
@@ -105,7 +105,7 @@ func TestHeldBytesAreReserved(t *testing.T) {
 	hold := w.route("/hold", server.Calls)
 	hold.Method, hold.MaxBody = http.MethodPost, fixed(1000)
 	end := server.Route{Method: http.MethodPost, Path: "/end", Pool: server.Reserved, Serve: echo, MaxBody: fixed(1000)}
-	d := doorOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200 }, hold, end)
+	d := serverOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200 }, hold, end)
 	send := func(who, path string, n int) int {
 		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json", "Authorization", "Bearer "+who).Code
 	}
@@ -145,7 +145,7 @@ func TestDrainEndsStreams(t *testing.T) {
 		<-c.Request.Context().Done()
 		c.String(http.StatusOK, "ended")
 	}}
-	d := doorOf(io.Discard, nil, w.route("/call", server.Calls), stream)
+	d := serverOf(io.Discard, nil, w.route("/call", server.Calls), stream)
 	type answer struct{ path, text, connection string }
 	answers := make(chan answer)
 	for _, path := range []string{"/call", "/stream"} {
@@ -174,7 +174,7 @@ func TestDrainEndsStreams(t *testing.T) {
 }
 
 // TestAside: what waits for its client takes nothing from calls, takes its turn again
-// when it has waited, and waits no longer than until the door drains.
+// when it has waited, and waits no longer than until the server drains.
 func TestAside(t *testing.T) {
 	waits, proceed := make(chan struct{}), make(chan struct{})
 	var d *server.Server
@@ -194,7 +194,7 @@ func TestAside(t *testing.T) {
 		c.String(http.StatusOK, said)
 	}}
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	d = doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 2 }, aside, w.route("/call", server.Calls))
+	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 2 }, aside, w.route("/call", server.Calls))
 	answers, calls := make(chan string, 8), make(chan int, 8)
 	begin := func(who string) {
 		go func() {
@@ -258,7 +258,7 @@ func TestEnds(t *testing.T) {
 	w := waiting{make(chan struct{}), make(chan struct{})}
 	route := w.route("/call", server.Calls)
 	route.Completes = func(a server.Request) bool { return a.User == "ends" }
-	d := doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 5 }, route)
+	d := serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 5 }, route)
 	answers := make(chan int, 8)
 	callers := 0
 	enter := func(user string) {
@@ -307,7 +307,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 		})
 		c.String(http.StatusOK, "%v", refused)
 	}}
-	d = doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", server.Calls))
+	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", server.Calls))
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/aside", nil).WithContext(ctx))
 	close(w.leave)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// quota is a bound that everybody shares: of slots, or of bytes. Nobody ever holds more
-// than half of it, whether others are there or not: what is held cannot be taken back,
-// so that a bound which one caller may fill has nothing left for the next.
+// quota is a bound of slots or of bytes that all callers share. No caller ever holds more than
+// half of it, even alone: slots cannot be taken back, and a caller that filled the bound would
+// leave nothing for the next.
 type quota struct {
 	mu        sync.Mutex
 	limit     int64
@@ -17,7 +17,7 @@ type quota struct {
 	waiting   []*waiter        // the first comes first
 }
 
-// waiter is who waits for a slot.
+// waiter is a request in the queue for a slot.
 type waiter struct {
 	client  string
 	granted chan struct{} // closed once it is theirs
@@ -25,11 +25,10 @@ type waiter struct {
 
 func newQuota(most int64) *quota { return &quota{limit: most, perClient: map[string]int64{}} }
 
-// half is what one caller may hold of a bound; of a bound of one that is all.
+// half returns how much one caller may hold of a bound: all of a bound of one.
 func half(most int64) int64 { return max(most/2, 1) }
 
-// take takes n for somebody, where the pool is larger by more than its bound. It takes
-// all or nothing.
+// take takes n for a client, all or nothing, as if the limit were larger by more.
 func (p *quota) take(who string, n, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +45,7 @@ func (p *quota) tryTake(who string, n, more int64) bool {
 	return true
 }
 
-// release gives back what somebody holds. Those who wait come before those who come.
+// release gives back n of a client, and grants free slots to waiters in their order.
 func (p *quota) release(who string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +62,8 @@ func (p *quota) release(who string, n int64) {
 	})
 }
 
-// wait takes one for somebody, as soon as it can be had. It is false where the context
-// ended before.
+// wait takes one for a client as soon as one is free. It returns false if the context ends
+// first.
 func (p *quota) wait(ctx context.Context, who string) bool {
 	p.mu.Lock()
 	if p.tryTake(who, 1, 0) {

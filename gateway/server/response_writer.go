@@ -7,16 +7,16 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// unreadBodyTimeout is how long is waited for a body that nobody here reads.
+// unreadBodyTimeout is how long net/http may wait for a body that is not read.
 const unreadBodyTimeout = 500 * time.Millisecond
 
 // chunkSize is how much of an answer its client must take within the time for that.
 const chunkSize = 256 << 10
 
-// responseWriter is what a request is answered with, on its way to the client. A client that
-// does not take it holds its slot no longer than Options.WriteTimeout: then the connection
-// is cut. A long answer has that time for each piece, and so has each event of a stream.
-// A face that sets deadlines of its own is left to it.
+// responseWriter bounds how long a client may take to read an answer. A client that does not
+// read holds its slot no longer than Options.WriteTimeout: then the connection is closed. A
+// long answer has that time for each chunk, and a stream for each event. A face that sets
+// deadlines itself overrides this.
 type responseWriter struct {
 	http.ResponseWriter
 	timeout       time.Duration
@@ -65,7 +65,7 @@ func (a *responseWriter) SetWriteDeadline(until time.Time) error {
 // Unwrap leads to the connection.
 func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// beforeWrite gives the client its time for what is written next.
+// beforeWrite sets the deadline of the next write.
 func (a *responseWriter) beforeWrite() {
 	if a.onBegin != nil {
 		begins := a.onBegin

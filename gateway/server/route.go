@@ -10,45 +10,45 @@ import (
 // Route is one path of a face.
 type Route struct {
 	Method, Path string
-	// Pool says with what else it shares its bound.
+	// Pool is the bound that its requests count in.
 	Pool Pool
-	// Completes tells whether a request of the lane Calls brings what a call waits for, and
-	// is no call itself: where calls have all the room of theirs, it takes what is
-	// Reserved. It must be quick; nil is none.
+	// Completes reports whether a request of the pool Calls completes a waiting call, as a
+	// callback or an answer does; such requests may use the Reserved slots if the pool is
+	// full. It must be quick; nil means none does.
 	Completes func(Request) bool
-	// Refuse writes a refusal as the face does, tells Note and RetryAfter of it,
-	// and aborts; nil is the door's.
+	// Refuse writes a refusal as the face does, calls LogRefusal and RetryAfter, and aborts;
+	// nil is that of Options.
 	Refuse func(*gin.Context, *refusal.Error)
-	// Public says that nobody need say who asks: a header Authorization is for somebody
-	// else, and not looked at. Of the bounds, such a request is counted as Whose says;
-	// a nil one, by its address.
+	// Public makes the route serve callers without a credential: a header Authorization is
+	// for another server, and dropped. The bounds count such a request by ClientKey; if that
+	// is nil, by its address.
 	Public    bool
 	ClientKey func(*gin.Context) string
-	// AnyScheme says that a header Authorization of another form than a credential's
-	// is none, and no fault by itself: whether one is needed, the kernel asks.
+	// AnyScheme makes a header Authorization of another scheme count as none instead of
+	// being refused; the kernel decides whether a credential is needed.
 	AnyScheme bool
-	// Admit refuses requests by their head, before their body is read; nil admits all.
-	// Where a route is Open it is asked before anything else is looked at, so that who
-	// is not admitted is told nothing but that.
+	// Admit refuses requests by their head, before their body is read; nil admits all. On a
+	// Public route it runs before any other check, so that a caller who is not admitted
+	// learns nothing else.
 	Admit func(*gin.Context) *refusal.Error
 	// Serve answers a request that was read.
 	Serve func(*gin.Context, Request)
-	// MaxBody is how long a body may be, at this moment; nil reads none.
+	// MaxBody returns how long a body may be now; nil reads none.
 	MaxBody func() int
-	// MediaTypes are the types that a body may be of, and Expected is what a refusal says
-	// of them; both absent: application/json.
+	// MediaTypes are the allowed types of a body, and ExpectedMedia is their name in a
+	// refusal; without them, application/json.
 	MediaTypes    []string
 	ExpectedMedia string
 	// RefuseOrigin writes the refusal of a request by its Origin or its Host, and aborts;
 	// nil is Refuse.
 	RefuseOrigin func(*gin.Context, *refusal.Error)
-	// ExtraHeaders are the headers of Callgate that mean something here beside those
-	// that say for whom, as net/http writes their names.
+	// ExtraHeaders are the headers of Callgate that the route reads beside those of the
+	// subject, as net/http writes their names.
 	ExtraHeaders []string
 }
 
-// Request is a request as it was read: who asks, and for whom as far as its head
-// says it.
+// Request is a request as it was read: its caller, the subject that its head names, and its
+// body.
 type Request struct {
 	gateway.Request
 	Body  []byte
@@ -76,9 +76,9 @@ func (s *Server) Mount(r Route) {
 	})
 }
 
-// receive reads the request. Who asks is settled before anything of its body is read,
-// on every route that is not Open. What the body holds counts until it is answered, or
-// until the answer begins; see Keep.
+// receive reads the request. On every route that is not Public the caller is identified before
+// anything of its body is read. The bytes of the body count until the answer begins; see
+// KeepBody.
 func (s *Server) receive(r Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if refused := s.options.AllowedOrigins.Check(c.Request); refused != nil {
@@ -108,8 +108,7 @@ func (s *Server) receive(r Route) gin.HandlerFunc {
 	}
 }
 
-// readHead reads the head of a request, and says who asks. A refusal that comes before
-// that is of the head alone.
+// readHead reads the head of a request and identifies the caller.
 func (s *Server) readHead(c *gin.Context, r Route, limit int) (request Request, refused *refusal.Error) {
 	if r.Public && r.Admit != nil {
 		refused = r.Admit(c)

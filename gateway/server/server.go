@@ -1,15 +1,14 @@
-// Package server is what every face over HTTP stands behind: it takes connections,
-// reads who asks and what for, bounds how much may be under way, and keeps a line
-// of every request. What a request means is its face's; so is how a refusal is
-// written.
+// Package server serves HTTP for every face: it reads the head and the body of a request,
+// identifies the caller, bounds the work in flight and logs each request. The face decides what
+// a request means and how a refusal is written.
 //
-//	GET /healthz  the process lives
-//	GET /readyz   it takes requests
+//	GET /healthz  the process runs
+//	GET /readyz   it accepts requests
 //
-// Every other path is a Route that a face mounts. Heads and bodies are read
-// strictly, and a header that says who asks, or for whom, must stand once. A
-// handler that breaks off is a refusal; where its answer had begun, the connection
-// is cut, so that nobody takes a part for the whole.
+// Every other path is a Route of a face. Heads and bodies are read strictly, and a header that
+// names the caller or its subject must not be repeated. A handler that panics becomes a refusal;
+// if its answer has begun, the connection is closed, so that no client takes a part for the
+// whole.
 package server
 
 import (
@@ -26,43 +25,40 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Metrics is told of requests. It must be safe for concurrent use.
+// Metrics counts requests. It must be safe for concurrent use.
 type Metrics interface {
 	Request(route string) (done func(status int))
 	Shed()
 }
 
-// Options are what a door works with.
+// Options configure a Server.
 type Options struct {
 	Metrics Metrics
 	Log     *slog.Logger
-	// Refuse writes what is refused at a path that no face has, and on routes that
-	// have no way of their own.
+	// Refuse writes refusals at unknown paths, and on routes without a Refuse of their own.
 	Refuse func(*gin.Context, *refusal.Error)
-	// Identify says who asks, by the head of a request, and notes that in the request:
-	// it is Kernel.Identify. The bounds are shared between those whom it names. Without
-	// it every request is refused, but for those of routes that are Open.
+	// Identify returns the name of the caller by the head of a request, and stores it in the
+	// request: it is Kernel.Identify. The bounds count by that name. Without it only Public
+	// routes are served.
 	Identify func(context.Context, *gateway.Request) (name string, err error)
-	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
+	// CheckReady returns why no caller can be admitted now, or nil. It may be nil itself.
 	CheckReady func() error
-	// AllowedOrigins are the web pages that may ask, and the names of the gateway.
+	// AllowedOrigins are the web pages that may send requests, and the names of the gateway.
 	AllowedOrigins AllowedOrigins
-	// MaxInFlight bounds how many requests are answered at the same time, by their
-	// Lane; beyond it, and beyond half of it for one caller, they are refused as
-	// overloaded. Health checks are not counted.
+	// MaxInFlight bounds how many requests are answered at the same time, by their Pool.
+	// Beyond it, and beyond half of it for one caller, they are refused as overloaded. Health
+	// checks are not counted.
 	MaxInFlight int
-	// MaxBodyBytes bounds the bytes of all bodies that are there, or on their way; 0 is
-	// 256 MiB. Beyond it, and beyond half of it for one caller, they are refused as
-	// overloaded.
+	// MaxBodyBytes bounds the bytes of all bodies that are held or being read; 0 is 256 MiB.
+	// Beyond it, and beyond half of it for one caller, requests are refused as overloaded.
 	MaxBodyBytes int64
 	// BodyTimeout bounds how long the body of a request may take to arrive; 0 is 30 s.
 	BodyTimeout time.Duration
-	// WriteTimeout bounds how long a client may take nothing of its answer; 0 is 30 s.
+	// WriteTimeout bounds how long a client may not read its answer; 0 is 30 s.
 	WriteTimeout time.Duration
 }
 
-// Server answers requests. It is safe for concurrent use once everything is
-// mounted.
+// Server answers requests. It is safe for concurrent use once every route is mounted.
 type Server struct {
 	options   Options
 	engine    *gin.Engine
@@ -81,7 +77,7 @@ const (
 	defaultWriteTimeout = 30 * time.Second
 )
 
-// New returns a door that leads nowhere yet.
+// New returns a server without routes.
 func New(options Options) *Server {
 	if options.MaxInFlight <= 0 {
 		options.MaxInFlight = defaultMaxInFlight
@@ -131,33 +127,31 @@ func New(options Options) *Server {
 	return s
 }
 
-// rejectAll refuses all requests: no function was given that identifies callers.
+// rejectAll refuses all requests: Options has no Identify.
 func rejectAll(context.Context, *gateway.Request) (string, error) {
-	return "", errors.New("the door was not told how to identify callers")
+	return "", errors.New("Options.Identify is not set")
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
-		// A body whose length its head did not state: whoever forwarded it may have
-		// seen another end of it, so nothing else is read from this connection
-		// (RFC 9112, section 6.1).
+		// The head does not state the length of the body. A proxy may have seen another end
+		// of it, so nothing else is read from this connection (RFC 9112, section 6.1).
 		w.Header().Set("Connection", "close")
 	}
 	if s.Draining() {
-		// Who is told so asks on a connection of its own next, and never on one that
-		// is closed while its request is on the way.
+		// Connection: close makes the client open a new connection for its next request,
+		// which is not closed while the request is on its way.
 		w.Header().Set("Connection", "close")
 	}
 	s.engine.ServeHTTP(&responseWriter{ResponseWriter: w, timeout: s.options.WriteTimeout, unreadBody: r.ContentLength != 0}, r)
 }
 
-// Drain makes the door say that it is not ready, for the time until it is shut
-// down. Requests are still answered, each as the last of its connection; those of
-// the lane Streams end.
+// Drain makes the server report that it is not ready, until it is shut down. Requests are
+// still answered, each as the last of its connection; those of the pool Streams end.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
-// Draining tells whether Drain was called.
+// Draining reports whether Drain was called.
 func (s *Server) Draining() bool {
 	select {
 	case <-s.draining:
@@ -167,7 +161,7 @@ func (s *Server) Draining() bool {
 	}
 }
 
-// InFlight is how many requests are being answered.
+// InFlight returns the number of requests being answered.
 func (s *Server) InFlight() int { return s.pools.inFlight() }
 
 func (s *Server) ready(c *gin.Context) {

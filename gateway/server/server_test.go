@@ -60,8 +60,8 @@ func byWord(_ context.Context, r *gateway.Request) (string, error) {
 	return r.Credential, nil
 }
 
-// doorOf is a door with a route of each kind.
-func doorOf(log io.Writer, change func(*server.Options), more ...server.Route) *server.Server {
+// serverOf is a server with a route of each kind.
+func serverOf(log io.Writer, change func(*server.Options), more ...server.Route) *server.Server {
 	o := server.Options{Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil)), Refuse: refuseAs("door"), Identify: byWord}
 	if change != nil {
 		change(&o)
@@ -88,7 +88,7 @@ func ask(d http.Handler, method, path string, body io.Reader, headers ...string)
 }
 
 func TestRoutes(t *testing.T) {
-	d := doorOf(io.Discard, nil)
+	d := serverOf(io.Discard, nil)
 	const jsonType, text = "application/json", "text/plain"
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -158,7 +158,7 @@ func TestOpenRoutesAdmitFirst(t *testing.T) {
 		}
 		return refusal.New(refusal.NotFound, "Nobody is here.")
 	}
-	d := doorOf(io.Discard, nil,
+	d := serverOf(io.Discard, nil,
 		server.Route{Method: http.MethodPost, Path: "/open/:name", Public: true, Admit: admit, MaxBody: fixed(10), Serve: echo},
 		server.Route{Method: http.MethodPost, Path: "/other/:name", Admit: admit, MaxBody: fixed(10), Serve: echo})
 	for path, headers := range map[string][]string{
@@ -181,7 +181,7 @@ func TestOpenRoutesAdmitFirst(t *testing.T) {
 // TestTrace: a good traceparent is continued, any other starts a new trace.
 func TestTrace(t *testing.T) {
 	var log bytes.Buffer
-	d := doorOf(&log, nil)
+	d := serverOf(&log, nil)
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	form := regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-0[01]$`)
 	seen := map[string]bool{}
@@ -214,7 +214,7 @@ func TestTrace(t *testing.T) {
 // TestCaller: a caller is an address, or an IPv6 network of 64 bits, and what it
 // proves itself with.
 func TestCaller(t *testing.T) {
-	d := doorOf(io.Discard, nil)
+	d := serverOf(io.Discard, nil)
 	for address, want := range map[string]string{
 		"192.0.2.1:1234": "192.0.2.1", "192.0.2.1:4321": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1", "192.0.2.1": "192.0.2.1",
 		"[2001:db8::1]:1": "2001:db8::/64", "[2001:db8:0:0:ffff::2]:2": "2001:db8::/64", "[2001:db8:0:1::1]:1": "2001:db8:0:1::/64", "[fe80::1%eth0]:1": "fe80::/64",
@@ -232,7 +232,7 @@ func TestCaller(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	d := doorOf(io.Discard, nil)
+	d := serverOf(io.Discard, nil)
 	ready := func() int { return ask(d, http.MethodGet, "/readyz", nil).Code }
 	if ready() != 200 || d.Draining() {
 		t.Error("not ready at first")
@@ -263,7 +263,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 // TestHeldBodies: bodies that have not ended count among those that are held, so
 // memory is bounded however many there are.
 func TestHeldBodies(t *testing.T) {
-	d := doorOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200_000 })
+	d := serverOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200_000 })
 	say := func(body io.Reader) *httptest.ResponseRecorder {
 		return ask(d, http.MethodPost, "/talk", body, "Content-Type", "application/json")
 	}
@@ -304,7 +304,7 @@ func TestHeldBodies(t *testing.T) {
 // TestInFlight: what is beyond the bound is refused, and health is not.
 func TestInFlight(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	d := doorOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{Method: http.MethodGet, Path: "/wait", Serve: func(*gin.Context, server.Request) {
+	d := serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 1 }, server.Route{Method: http.MethodGet, Path: "/wait", Serve: func(*gin.Context, server.Request) {
 		inside <- struct{}{}
 		<-leave
 	}})
@@ -328,7 +328,7 @@ func TestInFlight(t *testing.T) {
 // where it stood.
 func TestPanics(t *testing.T) {
 	var log bytes.Buffer
-	d := doorOf(&log, nil,
+	d := serverOf(&log, nil,
 		server.Route{Method: http.MethodGet, Path: "/before", Refuse: refuseAs("before"), Serve: func(*gin.Context, server.Request) { panic("secret") }},
 		server.Route{Method: http.MethodGet, Path: "/within", Serve: func(c *gin.Context, _ server.Request) {
 			c.String(http.StatusOK, "half")
@@ -377,7 +377,7 @@ func TestBodyTime(t *testing.T) {
 // once has not arrived in time.
 func bodyTime(t *testing.T, bodyTime time.Duration) bool {
 	left := make(chan bool, 1)
-	d := doorOf(io.Discard, func(o *server.Options) { o.BodyTimeout = bodyTime }, server.Route{Method: http.MethodPost, Path: "/long", MaxBody: fixed(100), Serve: func(c *gin.Context, _ server.Request) {
+	d := serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = bodyTime }, server.Route{Method: http.MethodPost, Path: "/long", MaxBody: fixed(100), Serve: func(c *gin.Context, _ server.Request) {
 		select {
 		case <-c.Request.Context().Done():
 			left <- true
@@ -435,7 +435,7 @@ func TestLine(t *testing.T) {
 		"broken":   {"GET", "/x", refusal.New(refusal.UpstreamUnavailable, "secret").WithCause(errors.New("the cause")), []string{`"level":"ERROR"`, `"status":200`, `"code":"upstream_unavailable","cause":"the cause"`}},
 	} {
 		var log bytes.Buffer
-		d := doorOf(&log, nil, server.Route{Method: http.MethodGet, Path: "/x", Serve: func(g *gin.Context, _ server.Request) {
+		d := serverOf(&log, nil, server.Route{Method: http.MethodGet, Path: "/x", Serve: func(g *gin.Context, _ server.Request) {
 			g.Header(server.HeaderCallID, "call_1")
 			g.String(http.StatusOK, "streamed")
 			server.LogRefusal(g, c.refused)

@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// trace is where a request stands in a trace (W3C Trace Context).
+// trace is the position of a request in a trace (W3C Trace Context).
 type trace struct {
 	id     string
 	parent string // the caller's span; empty where the trace begins here
@@ -32,7 +32,7 @@ func (t trace) responseHeader() string { return "00-" + t.id + "-" + randomHex(8
 // flags, which are two hexadecimal digits.
 func (t trace) sampled() bool { return strings.LastIndexAny(t.flags, "13579bdf") == 1 }
 
-// traceOf is the trace of a request that the door lets through.
+// traceOf returns the trace of a request.
 func traceOf(c *gin.Context) trace {
 	v, _ := c.Get(keyTrace)
 	t, _ := v.(trace)

@@ -1,5 +1,5 @@
 // Package facetest sets up what stands behind a face: a kernel without limits, a store
-// in memory, a journal that the test reads, and a door. Tests alone import it.
+// in memory, a journal that the test reads, and a server. Tests alone import it.
 package facetest
 
 import (
@@ -45,7 +45,7 @@ type Options struct {
 	Log    io.Writer // of one line at a time
 }
 
-// Fixture is what stands behind a face. The face is mounted on the door.
+// Fixture is everything behind a face. A test mounts its face on the Server.
 type Fixture struct {
 	*server.Server
 	Kernel  *gateway.Kernel
@@ -75,7 +75,7 @@ func New(t testing.TB, p Options) *Fixture {
 	return h
 }
 
-// NewServer is a door with nothing behind it, for a kernel that a test has made itself.
+// NewServer returns a server without routes, for a kernel that a test has made itself.
 func NewServer(k *gateway.Kernel) *server.Server { return newServer(slog.New(slog.DiscardHandler), k) }
 
 func newServer(log *slog.Logger, k *gateway.Kernel) *server.Server {
