@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// CallbackMessage is what is common to what a tool posts about a call that it has taken.
+// CallbackMessage identifies a message that a tool posts about a call that it has accepted.
 type CallbackMessage struct {
 	CallID string // that the address stands for
 	// ID and Group are the call and the thread that the message names.
@@ -37,12 +37,11 @@ type CallbackResult struct {
 // being taken in.
 const answerWait = 5 * time.Second
 
-// Complete ends a call with what its tool has posted. The first answer ends it; the
-// same again changes nothing and is no error. What names no call that waits is
-// not_found, whatever the reason. Another answer than the first is
-// idempotency_conflict. That, what comes too late, and what names another call or
-// thread than its address stands for, are written down. With any other refusal the
-// tool is to post the same again.
+// Complete ends a call with the answer of its tool. The first answer ends it; the same
+// answer again changes nothing and is no error. A message about a call that does not wait
+// is not_found, whatever the reason. A different second answer is idempotency_conflict.
+// Late answers, conflicting ones, and messages whose call or thread does not match their
+// address are recorded. After any other refusal the tool should post again.
 //
 // With nil the answer is durable.
 func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
@@ -85,7 +84,7 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 	}
 }
 
-// MaxCallbackBytes is the longest result of a tool that calls back, in bytes.
+// MaxCallbackBytes is the largest result of any tool that calls back, in bytes.
 func (k *Kernel) MaxCallbackBytes() int64 { return k.config.Load().maxCallbackBytes }
 
 // tooLate is why an answer is refused, for the operator.

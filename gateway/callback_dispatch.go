@@ -12,15 +12,14 @@ import (
 // runCallback is the type of tools that only take a call.
 const runCallback = "callback"
 
-// callsBack tells whether a call's tool only takes the call, and answers by calling
-// back.
+// callsBack tells whether the tool of a call only accepts the call, and sends its answer
+// later.
 func (c *call) callsBack() bool { return c.tool.Run().Type == runCallback }
 
-// dispatchCallback gives a call to a tool that calls back. That it waits, and until when,
-// is durable before its tool hears of it: an answer that comes before the tool has
-// acknowledged the call, or after this process has gone, finds a call that waits.
-// What the tool does not take ends at once. Whoever asked, and is there until ctx
-// ends, waits for the answer as long as the tool may take.
+// dispatchCallback sends a call to a tool that calls back. The call is stored as waiting
+// before it is sent, so that an answer finds it even if the answer comes before the
+// acknowledgement, or after this process has died. A call that the tool does not accept
+// ends at once. The caller waits for the answer until ctx ends or the tool's time is over.
 func (c *execution) dispatchCallback(ctx context.Context, start time.Time) Outcome {
 	acting := context.WithoutCancel(ctx)
 	until := start.Add(c.tool.Run().MaxAge)
@@ -40,8 +39,8 @@ func (c *execution) dispatchCallback(ctx context.Context, start time.Time) Outco
 	return o
 }
 
-// pendingOutcome is the outcome of a call that waits: until then whoever asked does too,
-// but no longer than its tool's timeout.
+// pendingOutcome is the outcome of a waiting call. The caller waits until then, but no
+// longer than the tool's timeout.
 func (c *execution) pendingOutcome(start, until time.Time) Outcome {
 	deadline := start.Add(c.tool.Run().Timeout)
 	if until.Before(deadline) {

@@ -7,8 +7,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// refusedUnlimited is said where there is nobody to ask for the limits.
-const refusedUnlimited = "The limits cannot be asked now, so nothing was executed. This cannot be mended by changing the call."
+// refusedUnlimited is the message where there is no limiter.
+const refusedUnlimited = "The rate limits cannot be checked now, so nothing was executed. Retry later; changing the call will not help."
 
 // charge is the stage rate: every limit that applies, and a concurrency slot, all
 // or none. The limits of a workspace and a project are charged only where the call may

@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// identifyCaller is the first step of the stage identity: the caller is known where that
-// is asked, is within its rate, and asks for an agent that it may stand for.
+// identifyCaller is the first step of the stage identity: the caller has a known
+// credential where one is required, is within its rate, and may act for the agent.
 func identifyCaller(ctx context.Context, c *call) error {
 	if c.mode != ModeCall && c.mode != ModeEnforce {
 		return errors.New("a judgement in no mode")
@@ -29,13 +29,13 @@ func identifyCaller(ctx context.Context, c *call) error {
 	}
 	agent := c.subject.Agent
 	if agent == "" && c.principal != nil {
-		return nil // of several agents none was named, which only a call needs
+		return nil // the caller has several agents and named none; only a call needs one
 	}
 	if !c.config.Agents[agent] {
-		return refusal.New(refusal.AgentUnknown, "This request is for an agent that nothing here names. Nothing was executed; the agent cannot mend this.")
+		return refusal.New(refusal.AgentUnknown, "Unknown agent. Nothing was executed; the operator must add it to the configuration.")
 	}
 	if p := c.principal; p != nil && !slices.Contains(p.Agents, agent) {
-		return refusal.New(refusal.AgentMismatch, "This request is for an agent that its caller does not stand for. Nothing was executed; the agent cannot mend this.")
+		return refusal.New(refusal.AgentMismatch, "The caller may not act for this agent. Nothing was executed; the operator must allow it.")
 	}
 	return nil
 }
@@ -59,11 +59,11 @@ func (c *judgement) chargeCaller(ctx context.Context) error {
 }
 
 func unknownCaller() error {
-	return refusal.New(refusal.Unauthenticated, "This needs a credential that is known here. Nothing was executed; the agent cannot mend this.")
+	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
 }
 
-// CheckOperator refuses a credential that is not one of an operator. Where nobody is asked
-// for a credential, nobody is an operator.
+// CheckOperator refuses a credential that is not an operator's. Where no credentials are
+// required, nobody is an operator.
 func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	p, err := k.config.Load().principal(credential)
 	switch {
@@ -80,8 +80,8 @@ func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 // caller names who asks: the principal, or else the address.
 func (c *judgement) caller() string { return callerName(c.principal, c.request.CallerAddress) }
 
-// principal is who a credential is of, where one is asked for. Where those who know
-// credentials panic, nobody is known.
+// principal returns the principal of a credential, where one is required. An
+// authenticator that panics knows nobody.
 func (s *Config) principal(credential string) (p *identity.Principal, err error) {
 	if s.Identity == nil {
 		return nil, nil
@@ -90,9 +90,9 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 	return s.Identity.Authenticate(credential), nil
 }
 
-// subject is for whom a request is judged. Without credentials the request is
-// believed, and the defaults stand in; with them, what the principal has only
-// one of stands in.
+// subject returns the agent, workspace and project of a request. Without credentials,
+// the defaults fill in what the request leaves out. With them, the principal does where
+// it has only one agent or project.
 func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if s.Identity == nil {
 		return request.Subject.or(s.Defaults)
@@ -110,19 +110,18 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	return request.Subject.or(only)
 }
 
-// checkAgentClaim is the second step: an agent that the model claims to be must be the
-// one that is bound, and a call must be for some agent. A claim never widens
-// anything.
+// checkAgentClaim is the second step: the agent that a model claims to be must be the
+// one of the request, and a call must have an agent. A claim grants nothing.
 func checkAgentClaim(_ context.Context, c *call) error {
 	if c.parsed.Kind == parser.Text {
 		return nil
 	}
 	if c.subject.Agent == "" {
-		return refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say for which of them this call is. Nothing was executed; the agent cannot mend this.")
+		return refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one. Nothing was executed; the request must name its agent.")
 	}
 	if c.config.AgentRequired && !c.statesAgent() {
 		if c.input.Native != nil {
-			return refusal.New(refusal.AgentRequired, "The request does not say which agent this call is for, and every call must here. Nothing was executed; the agent cannot mend this.")
+			return refusal.New(refusal.AgentRequired, "Every call must name its agent here, and this request does not. Nothing was executed; the request must name its agent.")
 		}
 		return refusal.New(refusal.AgentRequired, "The call does not say which agent it is for, and every call must here. Send the call again with your own agent's name as the member \"agent\", beside \"tool\".")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// clientLeft is said where nobody is there any more to read it.
+// clientLeft is the message for a client that has left; it is only logged.
 const clientLeft = "The client left before this request was done, so it was given up. Nothing was executed."
 
 // asCanceled makes err the refusal canceled where a part gave up because ctx, the

@@ -8,9 +8,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Constraints are what a request lets an answer be, beside what the configuration does.
-// They only narrow: the zero value rules nothing out. What they refuse is written
-// down as every refusal is.
+// Constraints restrict the answers to one request beyond the configuration. The zero value
+// restricts nothing. Their refusals are recorded as all others are.
 type Constraints struct {
 	// RefuseAll is what is wrong with an answer as a whole, beside what its parts say:
 	// each of its inputs is refused with it.
@@ -41,8 +40,8 @@ func (c *judgement) constraints() *Constraints {
 	return &c.admission.constraints
 }
 
-// refusedByConstraints says why an input that was read cannot be what it is: its kind, or the
-// answer that it is part of. A text that is refused is no text.
+// refusedByConstraints refuses an input that was read, because of its kind or because of
+// the whole answer. A refused text loses its kind, so that it is not released as text.
 func (c *call) refusedByConstraints() *refusal.Error {
 	refused := c.constraints().RefuseAll
 	if refused == nil && c.parsed.Kind == parser.Text {

@@ -8,8 +8,8 @@ import (
 )
 
 // Decision is the judgement on the inputs of one request. It is recorded
-// already. Execute or HandOver releases it, by its mode; whoever calls neither
-// must Release it.
+// already. Execute or HandOver releases it, by its mode; a caller of neither must
+// Release it.
 type Decision struct {
 	// Reports has one report for each input. Where one is refused, none of the
 	// calls may run.

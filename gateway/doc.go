@@ -1,5 +1,5 @@
 // Package gateway is the kernel: the one door through which every completion
-// goes, whatever face it came by. It holds the pipeline as one list of checks,
+// goes, whatever face it came by. It holds the pipeline as two lists of checks,
 // judges completions by it, and turns what the leaves say into refusals.
 //
 // A check can say no, and nothing else. What fails, panics or is missing
@@ -10,8 +10,8 @@
 // written down before. A conversation that is judged more than once is let in
 // once (Admit), and checked anew each time.
 //
-// What is executed here is kept in the store, from before its tool is called. So
-// each such call has one outcome, whoever ends it: Execute, Answer for a tool that
-// answers later, Tend for one that does not, and for what a process has left.
-// And its result enters its thread once.
+// A call that is executed here is in the store before its tool is called. So each has
+// exactly one outcome, given by Execute, by Complete for a tool that answers later, or by
+// the Reconciler for a call that expired or whose process died. Its result enters its
+// thread once.
 package gateway

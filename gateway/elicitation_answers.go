@@ -30,13 +30,13 @@ const (
 	answerKeyPrefix = "asked by "
 )
 
-// answersForTool is what goes to a tool that has asked: its own state, and the answers.
+// answersForTool is sent to a tool that has asked: its own state, and the answers.
 type answersForTool struct {
 	state   *string
 	answers map[string]json.RawMessage
 }
 
-// unanswered is what a call was asked and does not answer, with what it brings.
+// unanswered holds questions that a call was to answer and does not.
 type unanswered struct {
 	asked    *tool.InputRequired
 	dialogue *Dialogue

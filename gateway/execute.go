@@ -22,7 +22,7 @@ type Outcome struct {
 	// Result is the tool_result that the model reads, as one line of JSON; nil
 	// for a text, for a call that was handed over, and while the call is pending.
 	Result []byte
-	// Value is the same taken apart: whoever writes it in another form need not parse it.
+	// Value is the same result taken apart, for a face that writes it in another form.
 	Value wrapper.ToolResult
 	// Text is the completion, where it is text.
 	Text []byte
@@ -85,8 +85,8 @@ func (d *Decision) execute(ctx context.Context, executions []*execution) []Outco
 	return d.outcomes(first, func(i int) Outcome { return executions[i].execute(ctx) })
 }
 
-// consume says why a decision must not be acted on in a mode. Where nothing does,
-// it can be acted on by whoever asked, and by nobody else.
+// consume says why a decision must not be acted on in a mode. With nil the caller may act
+// on it, and nobody else can any more.
 func (d *Decision) consume(mode Mode) *refusal.Error {
 	if refused := d.Refusal(); refused != nil {
 		return refused
@@ -100,7 +100,8 @@ func (d *Decision) consume(mode Mode) *refusal.Error {
 	return nil
 }
 
-// outcomes are of a decision whose calls end so, unless it is refused first.
+// outcomes returns the outcome of each input: end gives those of the calls, unless first
+// refuses them all.
 func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Outcome {
 	outcomes := make([]Outcome, len(d.Reports))
 	for i, r := range d.Reports {
@@ -126,10 +127,10 @@ func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Out
 	return outcomes
 }
 
-// nothingDone is said where Callgate failed before anything was done.
+// nothingDone is the message where Callgate failed before anything was executed.
 const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
 
-// unknownState is said where Callgate failed in a way that it cannot name.
+// unknownState is the message where Callgate failed during the execution.
 const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
 
 // setResult sets what the model reads.
@@ -147,8 +148,7 @@ func refusedResult(r Report, refused *refusal.Error) wrapper.ToolResult {
 	return result
 }
 
-// execute dispatches one call, and sees to its one outcome. The caller is there
-// until ctx ends.
+// execute dispatches one call and returns its outcome. The caller waits until ctx ends.
 func (c *execution) execute(ctx context.Context) Outcome {
 	acting := context.WithoutCancel(ctx)
 	if err := c.markDispatched(acting); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// awaitEnd waits until a call that is pending has ended, for as long as its tool may
-// take and whoever asked is there. What has not ended by then stays pending.
+// awaitEnd waits until a pending call has ended, for as long as its tool may take and
+// the caller stays. A call that has not ended by then stays pending.
 func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outcome) {
 	o = pending
 	start := c.trace.start()
@@ -36,7 +36,7 @@ func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outc
 	return outcomeOf(call, c.input.Dialogue)
 }
 
-// outcomeOf is the outcome of a call that has ended, for a caller.
+// outcomeOf is the outcome of a stored call that has ended.
 func outcomeOf(call *storedCall, d *Dialogue) Outcome {
 	result := call.result()
 	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
@@ -45,7 +45,7 @@ func outcomeOf(call *storedCall, d *Dialogue) Outcome {
 	return o
 }
 
-// waitFor returns a principal's call once it is as it should be.
+// waitFor waits until fit accepts a call of the principal, and returns it.
 func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
 	for {
 		watch, err := k.watch(id)

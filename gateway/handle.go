@@ -15,12 +15,11 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Handle judges one completion and executes its call. With an idempotency key,
-// a call that the key has started before is not started again: its answer is
-// given, or why there is none yet. Refusals before dispatch are not kept. A call that
-// answers what its tool has asked goes by the key of what was asked alone, so that the
-// first answer stands. The id of a call is a key of that call, too, whether it was
-// begun with another or with none.
+// Handle judges one completion and executes its call. A call whose idempotency key was
+// used before is not started again: Handle returns the first outcome, or says that it is
+// not there yet. Refusals before dispatch are not stored. A call that answers the
+// questions of its tool has the questions' own key, whatever key the caller sends, so
+// that the first answer stands. The id of a call is always a key of that call, too.
 //
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
@@ -28,7 +27,8 @@ func (k *Kernel) Handle(ctx context.Context, request Request, key string) Outcom
 	return k.handle(ctx, k.open(request, ModeCall, nil), key)
 }
 
-// handle takes a decision that was opened to its end.
+// handle is Handle for a decision that was opened: identify, then idempotency, then
+// judge, then execute.
 func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	executions := d.executions()
 	c := executions[0]
@@ -40,7 +40,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 		return k.refuse(ctx, d)
 	}
 	if state := c.answerKey(); state != "" {
-		key = state // whatever key the caller gives: one answer counts
+		key = state // instead of the caller's key: only the first answer counts
 	}
 	if key != "" && len(d.calls) > 1 {
 		c.refused = refusal.New(refusal.BadRequest, "An idempotency key is for one call.")
@@ -56,7 +56,7 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 		if prior != nil {
 			return *prior
 		}
-		// What was not dispatched must not hold its key. What was, stays.
+		// A call that was not dispatched must not hold its key.
 		defer c.forget(ctx)
 	}
 	d.run(ctx, judge, false)
@@ -70,22 +70,22 @@ func (k *Kernel) handle(ctx context.Context, d *Decision, key string) Outcome {
 	return o
 }
 
-// nameTool reads a completion that is refused before it is judged, so that the
-// refusal names the tool where the completion does.
+// nameTool reads the tool of a completion that is refused before it is judged, so that
+// the refusal can name it.
 func (c *call) nameTool(ctx context.Context) {
 	if guarded(ctx, check{stage: refusal.Parse, run: readInput}, c) != nil || c.parsed.Kind != parser.Call {
 		c.parsed = parser.Result{}
 	}
 }
 
-// refuse ends a decision whose call is refused.
+// refuse records a decision whose call is refused, and returns its outcome.
 func (k *Kernel) refuse(ctx context.Context, d *Decision) Outcome {
 	d.recordRest(ctx)
 	return k.Execute(ctx, d.report())[0]
 }
 
-// claimKey notes the call of a key, and returns the outcome of the one that the key
-// has started before, or is the id of.
+// claimKey stores the call under its key. It returns the outcome of an earlier call that
+// has this key, or this id.
 func (k *Kernel) claimKey(ctx context.Context, c *execution, key string) (*Outcome, error) {
 	prior, err := c.priorByID(ctx, key)
 	if err == nil && prior == nil {
@@ -102,7 +102,7 @@ func (k *Kernel) claimKey(ctx context.Context, c *execution, key string) (*Outco
 	other := prior.Scope != c.storeScope() || prior.Digest != c.idempotencyDigest()
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
-		// One that is still judged may be refused, and then it has answered nothing.
+		// The first answer is still judged, and has answered nothing if it is refused.
 		return nil, refusal.New(refusal.CallInProgress, "An answer to what was asked is being taken in. Send this one again later.")
 	case answers && other:
 		return nil, refusal.New(refusal.IdempotencyConflict, "What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
@@ -120,11 +120,10 @@ func (k *Kernel) claimKey(ctx context.Context, c *execution, key string) (*Outco
 	return &o, nil
 }
 
-// priorByID is the call of the same principal whose id a key is, or nil. An id that no
-// call has is a key as any other: it is told with the first answer, so that nobody
-// has it of a call that could still become one.
+// priorByID returns the call of the same principal whose id is the key, or nil. An id
+// that no call has is an ordinary key.
 func (c *call) priorByID(ctx context.Context, key string) (*storedCall, error) {
-	// A face may put a word of its own before a key.
+	// A face may put a prefix and a space before a key.
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
 	}
@@ -142,20 +141,18 @@ func (c *call) priorByID(ctx context.Context, key string) (*storedCall, error) {
 }
 
 func refuseUnsaved(ctx context.Context, cause error) error {
-	refused := refusal.New(refusal.StoreUnavailable, "The call could not be kept, so nothing was executed. This cannot be mended by changing the call.")
+	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
 	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
-// refuseUnknown is refuseUnsaved for what executes nothing.
+// refuseUnknown is the refusal for a read that the store cannot answer.
 func refuseUnknown(ctx context.Context, cause error) error {
-	refused := refusal.New(refusal.StoreUnavailable, "What became of the call cannot be told now. Ask again later.")
+	refused := refusal.New(refusal.StoreUnavailable, "The state of the call cannot be read now. Ask again later.")
 	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
-// idempotencyDigest is the digest of what a key is for. Beside the completion it holds all
-// that the answer depends on and the scope does not: an agent must not be given
-// what another one was. What the call says to its tool beside the completion is part
-// of the input's digest.
+// idempotencyDigest hashes everything the result depends on that the key's scope does not
+// cover: one agent must not be given the result of another.
 func (c *call) idempotencyDigest() string {
 	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
 	if n := c.input.Native; n != nil {
@@ -170,12 +167,12 @@ func (c *call) idempotencyDigest() string {
 	return digest(asked)
 }
 
-// storeScope is whose call this is.
+// storeScope is the owner of the call: the principal, its workspace and its project.
 func (c *judgement) storeScope() store.Scope {
 	return store.Scope{Principal: principalName(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
 }
 
-// principalName names whose calls these are. Without credentials everybody is the same.
+// principalName names the owner of calls. Without credentials all callers are one owner.
 func principalName(p *identity.Principal) string {
 	if p == nil {
 		return ""
@@ -183,12 +180,12 @@ func principalName(p *identity.Principal) string {
 	return p.Name
 }
 
-// Lookup returns a principal's call by its id. A call that is not there, or
-// another principal's, is not_found. Nothing of the request but its credential
-// and its caller is looked at.
+// Lookup returns the status of a call of the principal. A call that does not exist, and
+// one of another principal, is not_found. Only the credential and the caller of the
+// request are checked.
 //
-// The result of a call that has ended is delivered by that: Delivered of the call
-// tells whether it was before.
+// Lookup marks the result of an ended call as delivered; Delivered tells whether it was
+// delivered before.
 func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (CallStatus, error) {
 	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
@@ -260,10 +257,10 @@ func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
 	return c.tools()
 }
 
-// tools are what the agent of a call may use where it acts.
+// tools lists the tools that the agent may use in its project.
 func (c *judgement) tools() ([]Tool, error) {
 	if c.subject.Agent == "" {
-		return nil, refusal.New(refusal.AgentRequired, "The caller stands for several agents and did not say which of them is meant.")
+		return nil, refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one.")
 	}
 	tools := []Tool{}
 	for _, entry := range c.config.Tools.Entries() {
@@ -281,8 +278,8 @@ func (c *judgement) tools() ([]Tool, error) {
 	return tools, nil
 }
 
-// mayShow tells whether the agent of a call may be shown a tool. It may use none in a
-// workspace or a project that is not its caller's, whatever others may there.
+// mayShow tells whether the agent may be shown a tool. In a workspace or a project that
+// is not its caller's it is shown none.
 func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 	if c.outsidePrincipal() {
 		return false, nil
@@ -291,7 +288,7 @@ func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 	return err == nil && ever && !c.kernel.quarantined(entry.Name()), err
 }
 
-// toolView is what the agent of a call is told of a tool.
+// toolView is the description of a tool for an agent.
 func (c *judgement) toolView(entry *registry.Entry) Tool {
 	wire, _ := c.config.openAINames.Wire(entry.Name())
 	id, _ := c.config.oxpNames.Wire(entry.Name())
@@ -303,7 +300,7 @@ func (c *judgement) toolView(entry *registry.Entry) Tool {
 	}
 }
 
-// admitRequest lets a request in that brings no completion.
+// admitRequest identifies the caller of a request that brings no completion.
 func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
 	request.Inputs = nil
 	d := k.open(request, ModeCall, admission)

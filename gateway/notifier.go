@@ -6,9 +6,9 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// notifier passes on to a caller what a tool says before it answers: one thing after the
-// other, and nothing once it was stopped. Whoever is told must be quick, and is told no
-// more of what they have panicked at. A nil one tells nothing.
+// notifier passes the progress and the logs of a tool on to the caller: one message at a
+// time, and none after stop. A function of the caller's that panics is not called again.
+// A nil notifier passes nothing on.
 type notifier struct {
 	mu sync.Mutex
 
@@ -21,7 +21,7 @@ type notifier struct {
 	logs  int
 }
 
-// notifier is nil where the caller is told nothing.
+// notifier is nil where the caller wants neither progress nor logs.
 func (d *Dialogue) notifier() *notifier {
 	if d == nil {
 		return nil
@@ -36,7 +36,7 @@ func (d *Dialogue) notifier() *notifier {
 	return t
 }
 
-// attach has a task tell what its caller wants to be told.
+// attach sets the functions of a task that its caller wants.
 func (t *notifier) attach(task *tool.Call) {
 	if t == nil {
 		return
@@ -51,15 +51,15 @@ func (t *notifier) attach(task *tool.Call) {
 	}
 }
 
-// delivered tells something, and says whether that came back: the call goes on, whoever hears
-// of it.
+// delivered calls a function of the caller's, and tells whether it returned without a
+// panic.
 func delivered(tell func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	tell()
 	return true
 }
 
-// stop waits until nobody is being told, and says that nobody is from now on.
+// stop waits for a running function to return; none is called afterwards.
 func (t *notifier) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

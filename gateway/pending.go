@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// markPending notes that the tool answers later. Where that cannot be noted yet it is
-// owed: until it is noted, the call looks like one that runs.
+// markPending stores that the tool answers later. If the store fails, that is tried again
+// in the background; until then the call looks like a running one.
 func (c *execution) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
 	until := output.Until
 	if until.IsZero() {
@@ -44,24 +44,23 @@ func (c *execution) storePending(ctx context.Context, until time.Time) error {
 	return tell(c.kernel.calls, func(s CallStore) error { return s.Defer(ctx, c.id, until) })
 }
 
-// notStored tells errors of a store that cannot be asked from those that say how a
-// call stands.
+// notStored tells whether an error is a failure of the store, not an answer about the call.
 func notStored(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrNotOwner)
 }
 
-// refuseNotWaiting is the refusal for what a tool says of a call that does not wait for it.
-// Why is for the operator alone.
+// refuseNotWaiting refuses a message of a tool about a call that does not wait for it. The
+// reason is for the operator alone.
 func refuseNotWaiting(why string) *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.").WithCause(errors.New(why))
 }
 
-// isExpired tells whether a call has waited for long enough.
+// isExpired tells whether the time of a waiting call is over.
 func (k *Kernel) isExpired(call *storedCall) bool {
 	return call.Step == store.Waiting && !k.deps.Now().Before(call.Until)
 }
 
-// expire ends a call whose tool has not answered in time, unless somebody does so.
+// expire ends a call whose tool has not answered in time, unless it is being ended already.
 func (k *Kernel) expire(ctx context.Context, call *storedCall) {
 	if c := k.restore(call); k.endings.begin(c) {
 		c.expire(ctx)
@@ -75,15 +74,16 @@ func (c *execution) expire(ctx context.Context) bool {
 	return !c.endedByOther && !o.Pending
 }
 
-// endings are calls that wait, and that are being ended here: each once at a time, so
-// that what asks for it again and again, while the store is away, leaves no more
-// than one behind. The zero value has none.
+// endings are the waiting calls that this process is ending. Each is ended by one
+// goroutine at a time, however often it is asked for while the store is away. The zero
+// value is empty.
 type endings struct {
 	mu   sync.Mutex
 	byID map[string]bool
 }
 
-// begin notes that a call is being ended, until that is told.
+// begin marks a call as being ended, until the store has confirmed it. It is false where
+// the call is marked already.
 func (e *endings) begin(c *execution) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *endings) begin(c *execution) bool {
 	return true
 }
 
-// pendingWrites are outcomes that are not written down yet.
+// pendingWrites counts the work in the background that must be done before a process ends.
 type pendingWrites struct {
 	mu    sync.Mutex
 	count int
@@ -110,10 +110,9 @@ type pendingWrites struct {
 	slots chan struct{} // holds a token for each decision whose handing over is owed
 }
 
-// writeOutcome writes an outcome down, and settles what that settles. The call has ended,
-// so it is owed: where the journal refuses, it is tried again until it is there.
-// Meanwhile the journal refuses new decisions too, so the debts are no more than
-// the calls in flight.
+// writeOutcome records an outcome, then calls settle. Where the journal fails, it is tried
+// again in the background until it succeeds. Meanwhile the journal refuses new decisions,
+// too, so that no more than the calls in flight can pile up.
 func (k *Kernel) writeOutcome(r audit.Record, settle func()) {
 	if k.write(context.Background(), r) != nil {
 		k.writeLater(settle, r)
@@ -122,8 +121,7 @@ func (k *Kernel) writeOutcome(r audit.Record, settle func()) {
 	settle()
 }
 
-// writeLater writes outcomes down beside the caller, in their order, and says when that
-// is done.
+// writeLater records outcomes in the background, in their order, then calls done.
 func (k *Kernel) writeLater(done func(), records ...audit.Record) {
 	k.pending.run(func() {
 		defer done()
@@ -135,7 +133,7 @@ func (k *Kernel) writeLater(done func(), records ...audit.Record) {
 	})
 }
 
-// run does beside the caller what must be done.
+// run does work in the background, for which Flush waits.
 func (d *pendingWrites) run(work func()) {
 	d.mu.Lock()
 	if d.count++; d.idle == nil {
@@ -153,8 +151,7 @@ func (d *pendingWrites) run(work func()) {
 	}()
 }
 
-// Flush waits until every outcome is written down. Its error says that some
-// are not, when ctx ends before.
+// Flush waits until every outcome is recorded. It returns an error if ctx ends first.
 func (k *Kernel) Flush(ctx context.Context) error {
 	k.pending.mu.Lock()
 	none := k.pending.idle

@@ -14,8 +14,8 @@ import (
 // store.
 const storeWait = 5 * time.Second
 
-// persist notes the calls of a decision before the first is dispatched. Where one
-// cannot be kept, none is, and all of them end here.
+// persist stores the calls of a decision before the first is dispatched: all, or none, and
+// then all of them end here.
 func (d *Decision) persist(ctx context.Context, executions []*execution) *refusal.Error {
 	bounded, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
@@ -37,7 +37,7 @@ func (d *Decision) persist(ctx context.Context, executions []*execution) *refusa
 	return nil
 }
 
-// persist notes one call that no key has started.
+// persist stores one call without an idempotency key.
 func (c *execution) persist(ctx context.Context) (err error) {
 	if c.answers != nil {
 		return errors.New("a call that answers a question has no key")
@@ -49,8 +49,7 @@ func (c *execution) persist(ctx context.Context) (err error) {
 	return err
 }
 
-// openInStore asks the store to keep the call, and returns the one that its key has
-// started before.
+// openInStore stores the call, or returns the earlier call that has its key.
 func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
 	start := c.trace.start()
 	call := store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
@@ -65,9 +64,9 @@ func (c *execution) openInStore(ctx context.Context, key string) (prior *storedC
 	return newStoredCall(*found), nil
 }
 
-// markDispatched makes it durable that the tool is about to be called. With an error it
-// must not be. A call that brings answers is kept as one that acts once, whatever its
-// tool does: its answers are not kept, and without them it is not the same call.
+// markDispatched stores durably that the tool is about to be called. With an error the tool
+// must not be called. A call that brings answers is stored with the effect once: its
+// answers are not stored, so it cannot be dispatched again.
 func (c *execution) markDispatched(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
@@ -90,14 +89,14 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	return nil
 }
 
-// forget forgets a call that is not dispatched. It has ended as one that was
-// refused, whether the store forgets it or not.
+// forget removes a call that is not dispatched. An error does not matter: the call has
+// ended as refused.
 func (c *execution) forget(ctx context.Context) {
 	if !c.opened {
 		return
 	}
 	c.opened = false
-	// Whoever asked may have left.
+	// The caller may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
 	_ = tell(c.kernel.calls, func(s CallStore) error { return s.Drop(ctx, c.id) })

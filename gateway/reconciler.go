@@ -9,88 +9,86 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Backlog is what the journal holds of the processes that wrote it before.
+// Backlog is what the journal holds of earlier processes.
 type Backlog struct {
 	// Open are the decisions of ModeCall that are tool calls and have no outcome.
 	Open []audit.Record
-	// Ended tells which of some calls have an outcome.
+	// Ended returns the ids of those calls that have an outcome.
 	Ended func(ids []string) (map[string]bool, error)
 }
 
-// ReconcileStats counts what became of calls that others have left, or that nobody has
-// answered.
+// ReconcileStats counts what one round has done.
 type ReconcileStats struct {
 	Unknown      int // ended as unknown
-	Redispatched int // were dispatched again
-	Recorded     int // had ended, and their outcome was not written down
+	Redispatched int // dispatched again
+	Recorded     int // had ended without a recorded outcome
 	Expired      int
-	// Err is why something could not be done, and is tried again; else nil.
+	// Err is why something failed; it is tried again in the next round.
 	Err error
 }
 
 const (
-	// reconcileInterval is how often the store is looked after.
+	// reconcileInterval is the time between two rounds.
 	reconcileInterval = time.Second
-	// sweepRounds is how many rounds there are to one sweep, which costs a sync.
+	// sweepRounds is the number of rounds for each sweep, which costs a sync.
 	sweepRounds = 10
-	// reconcileBatch is how many calls are asked for at once.
+	// reconcileBatch is how many calls are read at once.
 	reconcileBatch = 256
-	// maxEnding and maxRunning bound how many calls are ended, and run, at once.
+	// maxEnding and maxRunning bound how many calls are ended, and run, at the same time.
 	maxEnding  = 32
 	maxRunning = 8
-	// maxDispatches is how often a call is dispatched that nobody has survived.
+	// maxDispatches bounds how often a call is dispatched if each process dies with it.
 	maxDispatches = 3
 )
 
-// Reconciler looks after the store of a kernel.
+// Reconciler ends the calls that other processes have abandoned.
 type Reconciler struct {
 	kernel    *Kernel
 	store     RecoveryStore
 	report    func(ReconcileStats)
 	backlog   Backlog
 	rounds    int
-	starting  bool // what is left of the processes before is not all known yet
+	starting  bool // the calls of earlier processes are not all loaded yet
 	ended     []store.Call
 	abandoned []store.Call
-	// arguments are the digests, by call, of what the store does not keep of a call
-	// that has ended.
+	// arguments are the digests of the arguments by call: the store drops arguments when
+	// a call ends.
 	arguments map[string]string
 
 	endSlots, runSlots chan struct{}
 	started            sync.WaitGroup
 	stop, stopped      chan struct{}
-	cancel             context.CancelFunc // what has not begun is left to the next process
+	cancel             context.CancelFunc // leaves what has not started to the next process
 	mu                 sync.Mutex
 	stats              ReconcileStats
 }
 
-// Reconcile looks after the store until it is stopped: at once, and each second, it sees
-// to the calls that have no outcome and whose process has gone, to those whose
-// tool has not answered in time, and to what need not be kept any more. It is to
-// be begun before the kernel judges: decisions of past are of nobody who lives.
+// Reconcile starts a reconciler, which runs at once and then each second: it ends the
+// calls whose process has died and those whose tool has not answered in time, and deletes
+// old calls. Start it before the first Judge: the backlog holds decisions of processes
+// that no longer exist.
 //
-// What was dispatched once has perhaps acted, and ends as unknown. What is read or
-// idempotent is dispatched again, with the arguments that the store has, where
-// its tool is still the one that was judged: it then runs as its configuration is
-// now, without another slot of the limits. A decision without an outcome whose
-// call the store does not have was not dispatched, or the store was spared the
-// call: it ends as unknown too, so that every decision has its outcome.
+// A call with the effect once may have acted, and ends as unknown. A call with the effect
+// read or idempotent is dispatched again with the stored arguments, if its tool is still
+// the one that was judged. It runs under the current configuration and takes no slot of
+// the limits. A decision without an outcome whose call is not in the store ends as
+// unknown, too, so that every decision has an outcome.
 //
-// report is told of every round.
-func (k *Kernel) Reconcile(past Backlog, report func(ReconcileStats)) *Reconciler {
-	ctx, leave := context.WithCancel(context.Background())
+// report is called after every round.
+func (k *Kernel) Reconcile(backlog Backlog, report func(ReconcileStats)) *Reconciler {
+	ctx, cancel := context.WithCancel(context.Background())
 	t := &Reconciler{
-		kernel: k, store: k.deps.Store, report: report, backlog: past, starting: true, arguments: map[string]string{},
+		kernel: k, store: k.deps.Store, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
 		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
-		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: leave,
+		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel,
 	}
 	t.round(ctx)
 	go t.loop(ctx)
 	return t
 }
 
-// Stop ends a tender, once. It waits for what was begun until ctx ends; what runs
-// then is still waited for by Settle.
+// Stop stops the reconciler. It waits until ctx ends for the work that has started;
+// Flush waits for the rest.
 func (t *Reconciler) Stop(ctx context.Context) {
 	close(t.stop)
 	ended := make(chan struct{})
@@ -126,8 +124,7 @@ func (t *Reconciler) count(of func(*ReconcileStats)) {
 	of(&t.stats)
 }
 
-// round does what is to be done now. What the store, or the journal, cannot tell
-// yet is asked for again in the next one.
+// round does the work of one second. What fails is tried again in the next round.
 func (t *Reconciler) round(ctx context.Context) {
 	defer func() {
 		t.mu.Lock()
@@ -156,7 +153,7 @@ func (t *Reconciler) round(ctx context.Context) {
 	}
 }
 
-// noteError notes what could not be done.
+// noteError notes an error of the round.
 func (t *Reconciler) noteError(err error) {
 	if err != nil {
 		t.count(func(n *ReconcileStats) { n.Err = err })

@@ -20,8 +20,8 @@ type Journal interface {
 	Append(context.Context, audit.Record) error
 }
 
-// refusedUnrecorded is said where a decision cannot be written down.
-const refusedUnrecorded = "The decision could not be recorded, so nothing was executed. This cannot be mended by changing the call."
+// refusedUnrecorded is the message where a decision cannot be recorded.
+const refusedUnrecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
 
 // recordDecision is the stage log: the decision is durable before the call is executed
 // or handed over.
@@ -29,10 +29,9 @@ func recordDecision(ctx context.Context, c *call) error {
 	return c.appendDecision(ctx, audit.ToolCall, nil)
 }
 
-// recordRest writes down what the pipeline did not: texts, and what was refused. A
-// text whose record cannot be written is refused, and what came beside it too; a
-// refusal stays what it is. Requests that nobody was let in for are counted
-// elsewhere, not written down.
+// recordRest records what the pipeline did not: texts and refusals. A text that cannot be
+// recorded is refused, and so are the calls beside it; a refusal stays the same. Requests
+// without a known caller, or above its rate, are counted but not recorded.
 func (d *Decision) recordRest(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	if d.firstRefused() == nil {
@@ -51,19 +50,18 @@ func (d *Decision) recordRest(ctx context.Context) {
 		case text && c.refused != nil: // its record has just failed
 		case !c.recorded:
 			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
-				// It is refused already: that this could not be written down is for the
-				// journal to make known.
+				// The call is refused already; the journal reports its own failure.
 				_ = c.appendTraced(ctx, audit.Refused, refused)
 			}
 		case !text:
-			// Its decision stands in the journal, but another part of the same answer
-			// was refused: it ends here, and was never dispatched.
+			// The decision is recorded, but another part of the same answer was
+			// refused: the call ends here, without having been dispatched.
 			c.recordNotRun(refused)
 		}
 	}
 }
 
-// recordNotRun ends a call that was decided and not dispatched.
+// recordNotRun records the end of a call that was approved but not dispatched.
 func (c *call) recordNotRun(refused *refusal.Error) {
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
@@ -79,7 +77,7 @@ func (d *Decision) firstRefused() *refusal.Error {
 	return nil
 }
 
-// appendTraced is append as a step of the call's trace: the pipeline does not see it.
+// appendTraced is appendDecision as a step of the call's trace.
 func (c *call) appendTraced(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
 	start := c.trace.start()
 	err := c.appendDecision(ctx, verdict, refused)
@@ -87,7 +85,7 @@ func (c *call) appendTraced(ctx context.Context, verdict audit.Verdict, refused 
 	return err
 }
 
-// appendDecision writes the decision down, once.
+// appendDecision records the decision.
 func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
 	if c.kernel.deps.Journal == nil {
 		return refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(errors.New("there is no audit log"))
@@ -105,7 +103,7 @@ func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	return nil
 }
 
-// write appends a record, and tells how long that took.
+// write appends a record, and reports to the observer how long that took.
 func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 	before := k.deps.Now()
 	err := appendGuarded(ctx, k.deps.Journal, r)
@@ -115,7 +113,7 @@ func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 	return err
 }
 
-// appendGuarded asks the journal; where it panics, the record does not stand there.
+// appendGuarded appends a record; a journal that panics has not written it.
 func appendGuarded(ctx context.Context, j Journal, r audit.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,7 +123,7 @@ func appendGuarded(ctx context.Context, j Journal, r audit.Record) (err error) {
 	return j.Append(ctx, r)
 }
 
-// record is what the records of one call have in common.
+// record returns the members that all records of one call have.
 func (c *call) record(event audit.Event) audit.Record {
 	r := audit.Record{
 		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
@@ -148,11 +146,11 @@ func (c *call) record(event audit.Event) audit.Record {
 	return r
 }
 
-// maxRecordedName is how much of a name is written down that the model made up, in bytes. No
-// tool has one as long.
+// maxRecordedName bounds a name that a model made up, in bytes. No tool has such a long
+// name.
 const maxRecordedName = 1024
 
-// boundedName is what is written down of a name that a model wrote.
+// boundedName shortens a name that a model wrote.
 func boundedName(name string) string {
 	if len(name) <= maxRecordedName {
 		return name
@@ -160,9 +158,9 @@ func boundedName(name string) string {
 	return strings.ToValidUTF8(name[:maxRecordedName], "")
 }
 
-// addContent adds what the operator chose to keep, without secrets. What cannot be
-// redacted, since no tool is known that says what is secret, is kept only where
-// no tool has secrets.
+// addContent adds the content that the operator chose to record, without secrets. Where
+// the tool is unknown, nothing can be redacted: content is then recorded only if no tool
+// has secrets.
 func (c *call) addContent(r *audit.Record) {
 	keep := c.kernel.deps.RecordContent
 	if keep != audit.Arguments && keep != audit.Completion {
@@ -170,7 +168,7 @@ func (c *call) addContent(r *audit.Record) {
 	}
 	defer func() {
 		if recover() != nil {
-			r.Arguments, r.Completion = nil, "" // in doubt, nothing
+			r.Arguments, r.Completion = nil, ""
 		}
 	}()
 	raw, tool := c.parsed.Arguments, c.tool
@@ -179,7 +177,7 @@ func (c *call) addContent(r *audit.Record) {
 	}
 	redacted := raw != nil && tool != nil
 	if redacted {
-		// What cannot be redacted is hidden whole, which the result says.
+		// Redact hides arguments that it cannot read.
 		r.Arguments, _ = audit.Redact(raw, tool.Secret)
 	}
 	if keep != audit.Completion || c.input.Native != nil {
@@ -194,9 +192,8 @@ func (c *call) addContent(r *audit.Record) {
 	}
 }
 
-// inputDigest is the digest of what was judged: the completion, or the arguments of a
-// native call. Where the call brings a state or answers, it is of these too, so that
-// two answers to one question are told apart.
+// inputDigest hashes the completion, or the arguments of a native call, together with the
+// state and the answers that the call brings.
 func (c *call) inputDigest() string {
 	if c.digest != "" {
 		return c.digest

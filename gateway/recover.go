@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// resume sees to what others have left. Until all of that is known which was before
-// this process, nothing is done with any.
+// resume recovers calls abandoned by other processes. It does nothing until the whole
+// backlog is loaded.
 func (t *Reconciler) resume(ctx context.Context) error {
 	err := t.load(ctx)
 	if t.starting {
@@ -35,7 +35,7 @@ func (t *Reconciler) resume(ctx context.Context) error {
 	return errors.Join(err, t.endUndispatched(ctx))
 }
 
-// load asks for the calls that have been left.
+// load reads the calls that have been abandoned.
 func (t *Reconciler) load(ctx context.Context) error {
 	for t.starting {
 		calls, err := t.list(ctx, RecoveryStore.Unsettled)
@@ -55,9 +55,9 @@ func (t *Reconciler) load(ctx context.Context) error {
 	}
 }
 
-// dropRecorded puts aside what the journal holds the outcome of: a call that was dispatched
-// in the store, and then refused because that could not be confirmed in time. The
-// decisions that are left are those whose calls the store has not told.
+// dropRecorded drops the calls whose outcome is in the journal: those that the store has
+// dispatched, but could not confirm in time. In the backlog it leaves the decisions whose
+// calls the store has not returned.
 func (t *Reconciler) dropRecorded() error {
 	known := map[string]bool{}
 	var ids []string
@@ -89,7 +89,7 @@ func (t *Reconciler) dropRecorded() error {
 	return nil
 }
 
-// closeRecorded ends a call in the store whose outcome stands in the journal.
+// closeRecorded ends a call in the store whose outcome is in the journal already.
 func (t *Reconciler) closeRecorded(call store.Call) {
 	k := t.kernel
 	if call.Step == store.Ended {
@@ -114,7 +114,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	})
 }
 
-// recordEnded writes down the outcomes of calls that have ended.
+// recordEnded records the outcomes of calls that have ended.
 func (t *Reconciler) recordEnded() {
 	for i := range t.ended {
 		t.recordOutcome(newStoredCall(t.ended[i]), t.arguments[t.ended[i].ID])
@@ -122,8 +122,8 @@ func (t *Reconciler) recordEnded() {
 	t.ended, t.arguments = nil, nil
 }
 
-// recordOutcome writes down the outcome of a call that has ended. Its arguments are not
-// kept by then.
+// recordOutcome records the outcome of a call that has ended. The store has dropped its
+// arguments by then.
 func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
 	k := t.kernel
 	c := k.restore(call)
@@ -135,7 +135,7 @@ func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
-// storedOutcome is the outcome of a call as its answer tells it.
+// storedOutcome reads the outcome of a call from its stored answer.
 func storedOutcome(call *storedCall) (audit.Outcome, refusal.Stage, refusal.Code) {
 	refused := call.result().Refusal
 	switch {
@@ -147,7 +147,7 @@ func storedOutcome(call *storedCall) (audit.Outcome, refusal.Stage, refusal.Code
 	return auditOutcome(refused.Code), refused.Stage, refused.Code
 }
 
-// recoverCall sees to a call whose process has gone.
+// recoverCall ends a call whose process has died, or dispatches it again.
 func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a call that waits goes on waiting
@@ -161,8 +161,8 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	t.runLimited(ctx, t.runSlots, func() { t.redispatch(ctx, c, roots) })
 }
 
-// runLimited does something beside, when there is room. What is not begun when ctx ends
-// is left to the next process.
+// runLimited runs a function in the background once there is a slot. If ctx ends first,
+// the call is left to the next process.
 func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func()) {
 	t.started.Add(1)
 	t.kernel.pending.run(func() {
@@ -176,7 +176,7 @@ func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func
 	})
 }
 
-// endUnknown ends a call of which nobody knows what became.
+// endUnknown ends a call whose outcome is unknown.
 func (t *Reconciler) endUnknown(c *execution) {
 	c.finish(context.Background(), tool.Result{}, refuseLost(), c.started)
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
@@ -186,8 +186,8 @@ func refuseLost() error {
 	return refusal.New(refusal.OutcomeUnknown, "Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
 }
 
-// rerunnable says why a call must not be dispatched again, or what its tool is given
-// beside the arguments.
+// rerunnable returns the project in which a call can be dispatched again, or says why it
+// must not be.
 func (c *execution) rerunnable() (*policy.Project, error) {
 	switch {
 	case c.tool != nil && c.callsBack():
@@ -206,14 +206,14 @@ func (c *execution) rerunnable() (*policy.Project, error) {
 	return project, err
 }
 
-// argumentsValid tells whether the arguments are such as the tool asks for now.
+// argumentsValid tells whether the arguments still fit the schema of the tool.
 func (c *call) argumentsValid() bool {
 	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
 	arguments, ok := value.(map[string]any)
 	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
 }
 
-// redispatch dispatches a call once more.
+// redispatch dispatches a call again.
 func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
@@ -224,9 +224,9 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *poli
 		t.endUnknown(c)
 		return
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNotOwner):
-		return // another has seen to it
+		return // another process has ended it
 	case err != nil:
-		// Whether the attempt was counted is not known. It is not made.
+		// It is not known whether the attempt was counted, so it is not made.
 		t.endUnknown(c)
 		return
 	}
@@ -241,10 +241,9 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *poli
 	c.finish(ctx, output, err, start)
 }
 
-// endUndispatched sees to decisions whose calls the store does not have, or has without
-// having told so: what shares it may have taken an end in, and then this process's
-// end came before it was noted here. The outcomes of calls that others have ended
-// are theirs.
+// endUndispatched ends decisions whose calls are not in the store, or were not returned by
+// it: a replica sharing the store may have finished one before this process crashed. A
+// call that another process has finished is recorded by that process.
 func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 	k := t.kernel
 	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {

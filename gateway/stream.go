@@ -23,7 +23,7 @@ type Stream struct {
 }
 
 // Stream starts the judgement of a completion that will arrive in pieces. The
-// inputs of the request are not looked at. Whoever may not ask at all is
+// inputs of the request are not looked at. A caller that may not ask at all is
 // refused now, before a byte of text is released.
 func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
 	return k.stream(ctx, request, ModeCall, nil, false)

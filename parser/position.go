@@ -2,7 +2,7 @@ package parser
 
 import "strconv"
 
-// PlacePart is what of a place an offset is asked for.
+// PlacePart selects which offset of a JSON value to return.
 type PlacePart int
 
 const (
@@ -11,8 +11,8 @@ const (
 	Enclosing                  // the first byte of the object that holds the member, there or not
 )
 
-// Place is one place within a JSON value: the reference tokens of its JSON
-// Pointer, decoded, and the part that is meant.
+// Place is a position within a JSON value: the decoded tokens of its JSON Pointer, and
+// which of its offsets is wanted.
 type Place struct {
 	Path []string
 	Part PlacePart
