@@ -18,7 +18,7 @@ type Engine struct {
 // tools have changed; it may be nil.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
 	options.ReadSecret = configs.ReadSecret
-	t := &Engine{outbound: engine.NewOutbound(options)}
+	t := &Engine{outbound: engine.NewOutbound(options.Outbound())}
 	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)

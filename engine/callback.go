@@ -14,12 +14,19 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// callbacks runs tools that take a call, and answer it later by calling back. What
+// CallbackClient runs tools that take a call, and answer it later by calling back. What
 // an answer means is not of this package: a call that a tool has taken is pending.
-type callbacks struct {
+type CallbackClient struct {
 	out     *Outbound
 	address func(callID string, until time.Time) (string, error)
 	base    func(server string) string
+}
+
+// NewCallbackClient returns a client that sends its requests by out. callbackURL makes
+// the URL at which the answer of a call is accepted until a time; if it is nil, no
+// tool can call back. serverURL is the URL of a server by its name; nil knows none.
+func NewCallbackClient(out *Outbound, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string) *CallbackClient {
+	return &CallbackClient{out, callbackURL, serverURL}
 }
 
 // invocation is what such a tool is sent. The arguments stand before it, byte for
@@ -48,7 +55,7 @@ func (i invocation) encode(arguments []byte) ([]byte, error) {
 // Run sends a call to its tool, and waits for it to be taken: for the status alone.
 // Any but 200 says that it is not. A tool of which it is not known whether it has
 // the call may answer it, so the call is pending then too.
-func (c *callbacks) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (c *CallbackClient) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, refused := c.target(call)
 	if refused != nil {
 		return tool.Result{}, refused
@@ -60,7 +67,7 @@ func (c *callbacks) Run(ctx context.Context, call tool.Call) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
 	}
-	until := c.out.now().Add(call.Run.MaxAge)
+	until := c.out.Now().Add(call.Run.MaxAge)
 	address, err := c.address(call.ID, until)
 	if err != nil {
 		return tool.Result{}, Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
@@ -74,7 +81,7 @@ func (c *callbacks) Run(ctx context.Context, call tool.Call) (tool.Result, error
 		return tool.Result{}, Internal("an invocation cannot be encoded")
 	}
 	perhaps := false // it has the call
-	result, refused := withRetries(ctx, call, c.out.breakers.forCall(call), func() (tool.Result, *Failure) {
+	result, refused := c.out.Run(ctx, call, func() (tool.Result, *Failure) {
 		f, lost := c.attempt(ctx, call, target, authorization, body)
 		perhaps = perhaps || lost
 		return tool.Result{}, f
@@ -86,7 +93,7 @@ func (c *callbacks) Run(ctx context.Context, call tool.Call) (tool.Result, error
 	return result, nil
 }
 
-func (c *callbacks) target(call tool.Call) (*url.URL, *refusal.Error) {
+func (c *CallbackClient) target(call tool.Call) (*url.URL, *refusal.Error) {
 	target, err := url.Parse(call.Run.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
 		return nil, Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
@@ -96,10 +103,10 @@ func (c *callbacks) target(call tool.Call) (*url.URL, *refusal.Error) {
 
 // attempt sends a call once. lost says that it was sent, and that nobody has said
 // whether it was taken.
-func (c *callbacks) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *Failure, lost bool) {
+func (c *CallbackClient) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *Failure, lost bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
 	if err != nil {
-		return &Failure{refusal: Unavailable("no request can be made of %s", call.Tool)}, false
+		return UnsentFailure(Unavailable("no request can be made of %s", call.Tool)), false
 	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	request.ContentLength = int64(len(body))
@@ -118,7 +125,7 @@ func (c *callbacks) attempt(ctx context.Context, call tool.Call, target *url.URL
 		return FinalFailure(Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
 			WithCause(fmt.Errorf("%s answered with HTTP status %d, and takes a call with 200 alone", call.Tool, code))), false
 	case code < 500:
-		return FinalFailure(statusRefusal(call, code)), false // whatever it is, it is not to be sent again
+		return FinalFailure(Status(call, code)), false // whatever it is, it is not to be sent again
 	default:
 		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
 	}

@@ -11,17 +11,10 @@ import (
 	"strings"
 )
 
-// Cancel tells the server of a call that nobody waits for its answer any more: once,
-// and whatever it says. Servers of other types than callback are told nothing.
-func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
-	if c, ok := e.transports[call.Run.Type].(*callbacks); ok && call.Run.Type == "callback" {
-		c.cancel(ctx, call)
-	}
-}
-
-// cancel is sent to the one server that has the call: others are not told of threads
-// that they have no part in.
-func (c *callbacks) cancel(ctx context.Context, call tool.Call) {
+// Cancel tells the server of a call, once, that nobody waits for its answer any more,
+// and ignores its response. Only the server that has the call is told: others have no
+// part in its thread.
+func (c *CallbackClient) Cancel(ctx context.Context, call tool.Call) {
 	at, err := c.notificationURL(call, "/cancel_tool_call")
 	if err != nil {
 		return
@@ -49,7 +42,7 @@ func (c *callbacks) cancel(ctx context.Context, call tool.Call) {
 
 // notificationURL is where a notification goes: below the server, or where a tool stands by
 // itself, beside its endpoint.
-func (c *callbacks) notificationURL(call tool.Call, path string) (string, error) {
+func (c *CallbackClient) notificationURL(call tool.Call, path string) (string, error) {
 	base := ""
 	if call.Run.Server != "" && c.base != nil {
 		base = c.base(call.Run.Server)

@@ -28,7 +28,7 @@ var operationName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // Discover reads the toolset of a server, which stands at one place, and judges it
 // whole: a fault in one tool is one of all, and none is loaded then. What it says
 // beside names, descriptions and schemas is for people, and is not looked at.
-func (c *callbacks) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
+func (c *CallbackClient) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	base, err := url.Parse(s.URL)
 	if err != nil || base.Host == "" || base.User != nil || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, Reason("its URL is not an absolute http or https URL without user info")
@@ -51,7 +51,7 @@ func (c *callbacks) Discover(ctx context.Context, s tool.Server) ([]tool.Definit
 }
 
 // toolset fetches it.
-func (c *callbacks) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]byte, error) {
+func (c *CallbackClient) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]byte, error) {
 	authorization, err := c.out.Credential(s.Credential)
 	if err != nil {
 		return nil, err

@@ -17,9 +17,13 @@ import (
 // All of them are bounded by the size of what they read, not by a clock.
 type demo func(ctx context.Context, call tool.Call, given arguments) (any, *refusal.Error)
 
-func newDemos(now func() time.Time) map[string]demo {
+// DemoTools are the built-in tools by their names. Any other name echoes its arguments.
+type DemoTools map[string]demo
+
+// NewDemoTools returns the built-in tools.
+func NewDemoTools(now func() time.Time) DemoTools {
 	library := newSearchIndex(demoCorpus())
-	return map[string]demo{
+	return DemoTools{
 		"web.search":    library.search,
 		"files.read":    readFile,
 		"math.evaluate": evaluate,
@@ -37,8 +41,9 @@ func echo(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) 
 	}{call.Arguments}, nil
 }
 
-func (e *Engine) runDemo(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
-	run := e.demos[call.Tool]
+// Run runs a built-in tool.
+func (t DemoTools) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
+	run := t[call.Tool]
 	if run == nil {
 		run = echo
 	}

@@ -37,6 +37,13 @@ type Options struct {
 	ServerURL func(server string) string
 }
 
+// Outbound are the options of a client for a transport's own requests.
+func (o Options) Outbound() OutboundOptions {
+	return OutboundOptions{
+		Now: o.Now, Resolver: o.Resolver, Certificates: o.Certificates, Interfaces: o.Interfaces, OnBreaker: o.OnBreaker, ReadSecret: o.ReadSecret,
+	}
+}
+
 const (
 	defaultTimeout     = 10 * time.Second
 	defaultResultBytes = 1 << 20
@@ -44,52 +51,46 @@ const (
 
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
-	now      func() time.Time
-	pool     *pool
-	breakers *breakers
-	demos    map[string]demo
-	secret   func(place string) (string, error) // may be nil
-	// transports run what this package does not.
-	transports map[string]Transport
+	out        *Outbound
+	http       *HTTPClient
+	demo       DemoTools
+	oxp        *OXPClient
+	callback   *CallbackClient
+	transports map[string]Transport // by the type of their tools
 }
 
-// New returns an engine. Close it to give up its idle connections.
+// New returns an engine. Close it to close its idle connections.
 func New(options Options) *Engine {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	if options.Interfaces == nil {
-		options.Interfaces = net.InterfaceAddrs
-	}
+	out := NewOutbound(options.Outbound())
 	e := &Engine{
-		now:      options.Now,
-		pool:     newPool(options),
-		breakers: newBreakers(options.OnBreaker),
-		demos:    newDemos(options.Now),
-		secret:   options.ReadSecret,
-
-		transports: map[string]Transport{},
+		out:      out,
+		http:     NewHTTPClient(out),
+		demo:     NewDemoTools(options.Now),
+		oxp:      NewOXPClient(out),
+		callback: NewCallbackClient(out, options.CallbackURL, options.ServerURL),
 	}
-	e.transports["callback"] = &callbacks{&Outbound{e.now, e.pool, e.breakers, options.ReadSecret}, options.CallbackURL, options.ServerURL}
-	e.transports["oxp"] = &oxp{&Outbound{e.now, e.pool, e.breakers, options.ReadSecret}}
+	e.transports = map[string]Transport{"callback": e.callback, "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
 	return e
 }
 
-// Close closes idle connections. Calls in flight go on, and the engine can
-// still be used.
+// Close closes idle connections. Calls in flight continue, and the engine stays
+// usable.
 func (e *Engine) Close() {
 	if e != nil {
-		e.pool.closeIdle()
+		e.out.Close()
 	}
 }
 
-// OpenBreakers is of how many tools the breaker is not closed.
+// OpenBreakers counts the tools whose breaker is open.
 func (e *Engine) OpenBreakers() int {
 	if e == nil {
 		return 0
 	}
-	return e.breakers.countOpen()
+	return e.out.OpenBreakers()
 }
 
 // Run runs a call and returns what the tool gave, or a *refusal.Error. It
@@ -128,9 +129,9 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	}
 	switch call.Run.Type {
 	case "http":
-		return e.runHTTP(ctx, call)
+		return e.http.Run(ctx, call)
 	case "demo":
-		return e.runDemo(ctx, call)
+		return e.demo.Run(ctx, call)
 	case "client":
 		return tool.Result{}, refusal.New(refusal.ToolUnavailable,
 			"This tool is run by the application and cannot be run here; continue without it.").
@@ -142,4 +143,31 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	}
 	result, err := t.Run(ctx, call)
 	return result, refusal.From(refusal.Execute, err)
+}
+
+// Authorization asks the server of a tool for the state of an authorization, at the
+// address of its challenge: pending, completed or failed. Its error is a
+// *refusal.Error.
+func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Internal(safe.PanicError(p).Error())
+		}
+	}()
+	client, ok := e.transports["oxp"].(*OXPClient)
+	if !ok {
+		return "", NoAuthorization()
+	}
+	if run.Timeout <= 0 {
+		run.Timeout = defaultTimeout
+	}
+	return client.Authorization(ctx, run, address)
+}
+
+// Cancel tells the server of a callback tool that nobody waits for the answer of a call
+// any more. Servers of other types are told nothing.
+func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
+	if c, ok := e.transports[call.Run.Type].(*CallbackClient); ok && call.Run.Type == "callback" {
+		c.Cancel(ctx, call)
+	}
 }

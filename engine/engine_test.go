@@ -18,9 +18,9 @@ import (
 
 func TestPanicsAreContained(t *testing.T) {
 	e := New(Options{})
-	e.demos["panics"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { panic("SECRET value") }
-	e.demos["indexes"] = func(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) { return call.Roots[3], nil }
-	e.demos["unencodable"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { return func() {}, nil }
+	e.demo["panics"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { panic("SECRET value") }
+	e.demo["indexes"] = func(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) { return call.Roots[3], nil }
+	e.demo["unencodable"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { return func() {}, nil }
 	for _, name := range []string{"panics", "indexes", "unencodable"} {
 		_, err := e.Run(t.Context(), tool.Call{Tool: name, Arguments: []byte(`{}`), Run: tool.Run{Type: "demo"}})
 		var refused *refusal.Error
@@ -68,7 +68,7 @@ func TestMessages(t *testing.T) {
 		ResultTooLarge(call), ResultTooLarge(read), InvalidResult(call, "x"), InvalidResult(read, "x"),
 	}
 	for code := 100; code < 600; code++ {
-		all = append(all, statusRefusal(call, code), statusRefusal(read, code))
+		all = append(all, Status(call, code), Status(read, code))
 	}
 	for _, refused := range all {
 		m := refused.Message
@@ -82,7 +82,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestPoolIsBounded(t *testing.T) {
-	p := newPool(Options{Interfaces: nowhere})
+	p := newPool(OutboundOptions{Interfaces: nowhere})
 	at := func(n int) *url.URL {
 		u, err := url.Parse(fmt.Sprintf("http://127.0.0.1:%d/a", n))
 		if err != nil {

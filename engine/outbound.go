@@ -1,14 +1,20 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -23,9 +29,26 @@ type Outbound struct {
 	secrets  func(place string) (string, error)
 }
 
-// NewOutbound returns one of its own connections and breakers. Close it to give up
-// its idle connections.
-func NewOutbound(options Options) *Outbound {
+// OutboundOptions are what outbound requests need. The zero value is usable and the
+// strictest.
+type OutboundOptions struct {
+	Now      func() time.Time // nil is time.Now
+	Resolver *net.Resolver    // nil is the system's
+	// Certificates that may sign for https servers; nil is the system's pool.
+	Certificates *x509.CertPool
+	// Interfaces lists this host's own addresses, which are never public; nil is
+	// net.InterfaceAddrs. If it fails, no address is public.
+	Interfaces func() ([]net.Addr, error)
+	// OnBreaker receives events of the tools' breakers; nil ignores them. It must not
+	// block, and must be safe for concurrent use.
+	OnBreaker func(BreakerEvent)
+	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
+	ReadSecret func(place string) (string, error)
+}
+
+// NewOutbound returns a client with its own connections and breakers. Close it to
+// close idle connections.
+func NewOutbound(options OutboundOptions) *Outbound {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -34,6 +57,9 @@ func NewOutbound(options Options) *Outbound {
 	}
 	return &Outbound{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
 }
+
+// Now is the time by the client's clock.
+func (o *Outbound) Now() time.Time { return o.now() }
 
 // Close closes idle connections. Requests in flight go on.
 func (o *Outbound) Close() { o.pool.closeIdle() }
@@ -45,6 +71,12 @@ func (o *Outbound) OpenBreakers() int { return o.breakers.countOpen() }
 // breaker of its tool lets them through.
 func (o *Outbound) Run(ctx context.Context, call tool.Call, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
+}
+
+// CheckAddresses reports a list of addresses that is invalid.
+func (o *Outbound) CheckAddresses(addresses []string) error {
+	_, err := newAddressPolicy(addresses, o.pool.resolver, o.pool.interfaces)
+	return err
 }
 
 // Send sends one request to an address that is allowed. It follows no redirect,
@@ -79,29 +111,40 @@ func (o *Outbound) Secret(place string) (string, error) {
 	return o.secrets(place)
 }
 
-// StatusFailure judges an answer of another status than 2xx, with its Retry-After.
-func (o *Outbound) StatusFailure(call tool.Call, code int, after string) *Failure {
-	return &Failure{refusal: statusRefusal(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
+// credential is the header for a credential, as it stands at its place now; without a
+// place it is empty. No error holds any of it.
+func credential(secrets func(place string) (string, error), place string) (string, error) {
+	if place == "" {
+		return "", nil
+	}
+	if secrets == nil {
+		return "", errors.New("it asks for a credential, and there are none here")
+	}
+	secret, err := secrets(place)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("its credential cannot be read: %w", err)
+	case secret == "" || !ascii.IsVisible(secret):
+		return "", errors.New("its credential is empty, or holds what no bearer's token does")
+	}
+	return "Bearer " + secret, nil
 }
 
-// FinalFailure is the failure of a server that was reached and answered for itself, so
-// that another attempt would end alike.
-func FinalFailure(refused *refusal.Error) *Failure {
-	return &Failure{refusal: refused, health: healthOK}
+// Origin is the scheme and host of a URL.
+func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host }
+
+// DescribeError says what went wrong on the wire in words of our own: errors of the
+// HTTP client quote what the peer sent.
+func DescribeError(err error) string {
+	var (
+		reason  Reason
+		blocked *blockedError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		return blocked.reason
+	case errors.As(err, &reason):
+		return string(reason)
+	}
+	return cmp.Or(netx.Describe(err), "what came back could not be understood")
 }
-
-// RetryableFailure is the failure of a call that its server has not taken. Another attempt
-// may end otherwise, and it tells nothing of the server's health.
-func RetryableFailure(refused *refusal.Error) *Failure {
-	return &Failure{refusal: refused, retry: true}
-}
-
-// UnsentFailure is the failure of a call of which nothing could be sent, and of which
-// another attempt would end alike.
-func UnsentFailure(refused *refusal.Error) *Failure { return &Failure{refusal: refused} }
-
-// Reason is an error whose text is of our own making, so that an operator can be
-// told it.
-type Reason string
-
-func (r Reason) Error() string { return string(r) }

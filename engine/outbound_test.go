@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/engine"
 )
 
-func newOutbound(t testing.TB, options engine.Options) *engine.Outbound {
+func newOutbound(t testing.TB, options engine.OutboundOptions) *engine.Outbound {
 	t.Helper()
 	o := engine.NewOutbound(options)
 	t.Cleanup(o.Close)
@@ -42,7 +42,7 @@ func TestOutboundHosts(t *testing.T) {
 		"loopback.example.test": {{"127.0.0.1"}},
 		"mixed.example.test":    {{"127.0.0.1", "10.0.0.1", "169.254.169.254"}},
 	}}
-	o := newOutbound(t, engine.Options{Resolver: n.resolver(t)})
+	o := newOutbound(t, engine.OutboundOptions{Resolver: n.resolver(t)})
 	for _, row := range rows(t, "hosts.txt", 2) {
 		for _, once := range []bool{false, true} {
 			if body, sent, err := get(t, o, "http://"+row[1]+":"+c.port()+"/", nil, once); err == nil || sent {
@@ -63,7 +63,7 @@ func TestOutboundRebinding(t *testing.T) {
 	c := newCanary(t)
 	allowed := newServerAt(t, "127.0.0.2:"+c.port())
 	n := &names{answers: map[string][][]string{"tool.example.test": {{"127.0.0.2"}, {"127.0.0.1"}}}}
-	o := newOutbound(t, engine.Options{Resolver: n.resolver(t)})
+	o := newOutbound(t, engine.OutboundOptions{Resolver: n.resolver(t)})
 	addresses := []string{"127.0.0.2/32"}
 	if body, _, err := get(t, o, "http://tool.example.test:"+c.port()+"/", addresses, true); body != "allowed" || err != nil {
 		t.Fatalf("the first answer: %q, %v", body, err)
@@ -88,7 +88,7 @@ func TestOutboundOnce(t *testing.T) {
 		}
 		say(page, "Content-Length: 2\r\n\r\nhi")(conn)
 	})
-	o := newOutbound(t, engine.Options{})
+	o := newOutbound(t, engine.OutboundOptions{})
 	for range 3 {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, w.url, strings.NewReader("{}"))
 		if err != nil {

@@ -33,9 +33,12 @@ const (
 	maxOXPDepth      = 500      // as deep as a result may nest
 )
 
-// oxp runs tools of servers of the Open eXecution Protocol 1.0, with flat bodies
+// OXPClient runs tools of servers of the Open eXecution Protocol 1.0, with flat bodies
 // and the version in a header.
-type oxp struct{ out *Outbound }
+type OXPClient struct{ out *Outbound }
+
+// NewOXPClient returns a client that sends its requests by out.
+func NewOXPClient(out *Outbound) *OXPClient { return &OXPClient{out} }
 
 // oxpRequest is the body of a call. The input stands before it, byte for byte as
 // it was judged.
@@ -64,7 +67,7 @@ func (r oxpRequest) encode(input []byte) ([]byte, error) {
 // Run sends a call. It has the call's id, so that a server that has it already does
 // not run it again. Where the tool itself has said that it failed and may be tried
 // again, that is another call to its server: the same id would get the same answer.
-func (o *oxp) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (o *OXPClient) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, err := oxpEndpoint(call.Run.URL, "tools", "call")
 	if err != nil {
 		return tool.Result{}, Unavailable("%s: %w", call.Tool, err)
@@ -85,7 +88,7 @@ func (o *oxp) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	rounds := 1
 	var challenges []tool.Challenge
-	result, refused := withRetries(ctx, call, o.out.breakers.forCall(call), func() (tool.Result, *Failure) {
+	result, refused := o.out.Run(ctx, call, func() (tool.Result, *Failure) {
 		if rounds > 1 {
 			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
@@ -119,7 +122,7 @@ type oxpAnswer struct {
 }
 
 // attempt sends a call once and reads the answer.
-func (o *oxp) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *Failure) {
+func (o *OXPClient) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *Failure) {
 	body, err := asked.encode(call.Arguments)
 	if err != nil {
 		return oxpAnswer{}, UnsentFailure(Internal("a call cannot be encoded"))
@@ -201,7 +204,7 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*F
 	}
 	said, err := readServerError(came)
 	if err != nil {
-		return FinalFailure(statusRefusal(call, code)), nil
+		return FinalFailure(Status(call, code)), nil
 	}
 	if said.developer != "" {
 		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)

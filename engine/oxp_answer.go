@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
@@ -16,11 +15,11 @@ import (
 )
 
 const (
-	maxQuoteBytes     = 2 << 10 // of one text of a server's that goes on
 	maxChallenges     = 8
 	maxChallengeBytes = 2 << 10 // of an address
 	maxChallengeID    = 128
 	maxParameters     = 16
+	maxParameterText  = 2 << 10   // of what a server says of all parameters
 	maxRetryHint      = time.Hour // a tool that asks for more does not say when
 )
 
@@ -108,14 +107,14 @@ func toolError(call tool.Call, said any) (*Failure, bool) {
 	if developer != "" {
 		cause = fmt.Errorf("%w, and to developers %s", cause, Quote(developer))
 	}
-	f := FinalFailure(refused.WithCause(cause))
-	if retry && Retryable(call.Effect) {
-		f.retry, f.retryAfter = true, after
-		if after > 0 && after <= maxRetryHint {
-			f.refusal.RetryAfterMS = after.Milliseconds()
-		}
+	refused = refused.WithCause(cause)
+	if !retry || !Retryable(call.Effect) {
+		return FinalFailure(refused), true
 	}
-	return f, true
+	if after > 0 && after <= maxRetryHint {
+		refused.RetryAfterMS = after.Milliseconds()
+	}
+	return RetryAfterFailure(refused, after), true
 }
 
 // readRetryDelay reads a whole number of milliseconds; absent, it is none.
@@ -148,19 +147,6 @@ func (t *textMembers) text(name string, required bool) string {
 	s, ok := v.(string)
 	t.wrong = t.wrong || !ok
 	return s
-}
-
-// Quote is a text of a server's as it goes on: bounded, between quotes that it
-// cannot end, and with nothing in it that does not show.
-func Quote(s string) string {
-	if len(s) > maxQuoteBytes {
-		cut := maxQuoteBytes
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strconv.Quote(s)
 }
 
 // serverError is what a server answers that did not run the tool, as it may go on.
@@ -213,7 +199,7 @@ func parameterErrors(v any) string {
 	var b strings.Builder
 	for _, name := range names[:min(len(names), maxParameters)] {
 		why, ok := object[name].(string)
-		if ok && b.Len() < maxQuoteBytes {
+		if ok && b.Len() < maxParameterText {
 			fmt.Fprintf(&b, " %.200q: %.200q.", name, why)
 		}
 	}

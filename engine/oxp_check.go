@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -24,21 +23,12 @@ const (
 // says and the protocol does not know is no end, so it is pending. It is asked
 // only where that is on the very server of the tool, so that nothing which a server
 // says leads anywhere else. The error is a *refusal.Error.
-func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = Internal(safe.PanicError(p).Error())
-		}
-	}()
-	o, ok := e.transports["oxp"].(*oxp)
+func (o *OXPClient) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	base, bad := url.Parse(run.URL)
-	if !ok || run.Type != "oxp" || bad != nil || !sameOrigin(base, address) {
-		return "", noAuthorization()
+	if run.Type != "oxp" || bad != nil || !sameOrigin(base, address) {
+		return "", NoAuthorization()
 	}
 	target, _ := url.Parse(address) // it has been, just now
-	if run.Timeout <= 0 {
-		run.Timeout = defaultTimeout
-	}
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout)
 	defer cancel()
 	body, err := o.get(ctx, target, run.Credential, run.Addresses, maxCheckBytes)
@@ -65,7 +55,7 @@ func sameOrigin(server *url.URL, address string) bool {
 	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && Origin(u) == Origin(server) && u.User == nil
 }
 
-// noAuthorization refuses to ask about an authorization.
-func noAuthorization() *refusal.Error {
+// NoAuthorization refuses to ask about an authorization.
+func NoAuthorization() *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no authorization that could be asked about here.")
 }

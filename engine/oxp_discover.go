@@ -33,7 +33,7 @@ var definitionMembers = []string{"id", "name", "description", "version", "input_
 
 // Discover lists the tools of a server, all or none: a list with one definition
 // that is none is no list.
-func (o *oxp) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
+func (o *OXPClient) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	body, err := o.list(ctx, s)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func readDefinitions(body []byte) ([]tool.Definition, error) {
 }
 
 // list fetches it.
-func (o *oxp) list(ctx context.Context, s tool.Server) ([]byte, error) {
+func (o *OXPClient) list(ctx context.Context, s tool.Server) ([]byte, error) {
 	target, err := oxpEndpoint(s.URL, "tools")
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (o *oxp) list(ctx context.Context, s tool.Server) ([]byte, error) {
 
 // get fetches what is JSON. Its error is for the operator, and an *InvalidListError
 // where there is an answer that cannot be used.
-func (o *oxp) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
+func (o *OXPClient) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
 	authorization, err := o.out.Credential(credential)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ type pooled struct {
 	used uint64
 }
 
-func newPool(options Options) *pool {
+func newPool(options OutboundOptions) *pool {
 	return &pool{
 		resolver:     options.Resolver,
 		certificates: options.Certificates,

@@ -1,16 +1,19 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"unicode/utf8"
 
-	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
+
+// maxQuoteBytes bounds one text of a server that is passed on.
+const maxQuoteBytes = 2 << 10
 
 // Every refusal of the engine is built here. The messages are for the model and
 // name nothing but an HTTP status. The causes are for the operator and hold
@@ -71,8 +74,8 @@ func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
 	return Unavailable("%s: the call was stopped before it was dispatched", call.Tool)
 }
 
-// statusRefusal is an answer other than 2xx.
-func statusRefusal(call tool.Call, code int) *refusal.Error {
+// Status is an answer other than 2xx.
+func Status(call tool.Call, code int) *refusal.Error {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	switch {
 	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
@@ -89,18 +92,24 @@ func statusRefusal(call tool.Call, code int) *refusal.Error {
 	}
 }
 
-// DescribeError says what went wrong on the wire in words of our own: errors of the
-// HTTP client quote what the peer sent.
-func DescribeError(err error) string {
-	var (
-		reason  Reason
-		blocked *blockedError
-	)
-	switch {
-	case errors.As(err, &blocked):
-		return blocked.reason
-	case errors.As(err, &reason):
-		return string(reason)
+// Retryable tells whether calls of this effect may be tried again.
+func Retryable(effect string) bool { return effect == "read" || effect == "idempotent" }
+
+// Quote is a text of a server's as it goes on: bounded, between quotes that it
+// cannot end, and with nothing in it that does not show.
+func Quote(s string) string {
+	if len(s) > maxQuoteBytes {
+		cut := maxQuoteBytes
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
 	}
-	return cmp.Or(netx.Describe(err), "what came back could not be understood")
+	return strconv.Quote(s)
 }
+
+// Reason is an error whose text is of our own making, so that an operator can be
+// told it.
+type Reason string
+
+func (r Reason) Error() string { return string(r) }

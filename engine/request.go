@@ -3,13 +3,11 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 
-	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -100,23 +98,4 @@ func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http
 		}
 	}
 	return request, err
-}
-
-// credential is the header for a credential, as it stands at its place now; without a
-// place it is empty. No error holds any of it.
-func credential(secrets func(place string) (string, error), place string) (string, error) {
-	if place == "" {
-		return "", nil
-	}
-	if secrets == nil {
-		return "", errors.New("it asks for a credential, and there are none here")
-	}
-	secret, err := secrets(place)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("its credential cannot be read: %w", err)
-	case secret == "" || !ascii.IsVisible(secret):
-		return "", errors.New("its credential is empty, or holds what no bearer's token does")
-	}
-	return "Bearer " + secret, nil
 }

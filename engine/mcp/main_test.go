@@ -53,7 +53,7 @@ type house struct {
 
 func newHouse(t testing.TB, options engine.Options, changed func(string)) *house {
 	t.Helper()
-	h := &house{outbound: engine.NewOutbound(options)}
+	h := &house{outbound: engine.NewOutbound(options.Outbound())}
 	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": h.client}
 	h.Engine = engine.New(options)

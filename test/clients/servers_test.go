@@ -46,7 +46,7 @@ func TestServers(t *testing.T) {
 
 func uses(t *testing.T, server tool.Server) {
 	server.Name, server.Type, server.Timeout = "sample", "mcp", time.Minute
-	outbound := engine.NewOutbound(engine.Options{})
+	outbound := engine.NewOutbound(engine.OutboundOptions{})
 	defer outbound.Close()
 	client := mcp.New(mcp.Options{Version: "1", Outbound: outbound})
 	defer client.Close()
