@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxFailures = 10              // attempts in a row that open a breaker
-	openTime    = 2 * time.Second // from then until one attempt is let through
+	MaxFailures = 10              // attempts in a row that open a breaker
+	OpenTime    = 2 * time.Second // from then until one attempt is let through
 	maxBreakers = 4096            // beyond this many tools, the one used longest ago is begun anew
 	forgetTime  = 10 * time.Minute
 )
@@ -103,8 +103,8 @@ func newBreaker(s breakerKey, tell func(BreakerEvent)) *breaker {
 	b := &breaker{breakerKey: s, notify: tell}
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:  1,
-		Timeout:      openTime,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= maxFailures },
+		Timeout:      OpenTime,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= MaxFailures },
 		IsSuccessful: func(err error) bool { return err == nil },
 		IsExcluded:   func(err error) bool { return errors.Is(err, errUnknown) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {

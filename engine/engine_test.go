@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -16,19 +15,29 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
+// broken is a transport that panics, each time otherwise.
+type broken struct{ panics func(call tool.Call) }
+
+func (b broken) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+	b.panics(call)
+	return tool.Result{}, nil
+}
+
+func (b broken) Discover(context.Context, tool.Server) ([]tool.Definition, error) { return nil, nil }
+
 func TestPanicsAreContained(t *testing.T) {
-	e := New(Options{})
-	e.demo["panics"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { panic("SECRET value") }
-	e.demo["indexes"] = func(_ context.Context, call tool.Call, _ arguments) (any, *refusal.Error) { return call.Roots[3], nil }
-	e.demo["unencodable"] = func(context.Context, tool.Call, arguments) (any, *refusal.Error) { return func() {}, nil }
-	for _, name := range []string{"panics", "indexes", "unencodable"} {
-		_, err := e.Run(t.Context(), tool.Call{Tool: name, Arguments: []byte(`{}`), Run: tool.Run{Type: "demo"}})
+	e := New(Options{Transports: map[string]Transport{
+		"panics":  broken{func(tool.Call) { panic("SECRET value") }},
+		"indexes": broken{func(call tool.Call) { _ = call.Roots[3] }},
+	}})
+	for _, kind := range []string{"panics", "indexes"} {
+		_, err := e.Run(t.Context(), tool.Call{Tool: "x", Arguments: []byte(`{}`), Run: tool.Run{Type: kind}})
 		var refused *refusal.Error
 		if !errors.As(err, &refused) || refused.Code != refusal.Internal || refused.Stage != refusal.Execute {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v", kind, err)
 		}
 		if strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), "goroutine") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 	if _, err := e.Run(nil, tool.Call{Tool: "x", Arguments: []byte(`{}`), Run: tool.Run{Type: "demo"}}); err == nil { //nolint:staticcheck // that it is nil is the test
@@ -54,63 +63,6 @@ func TestPanicAfterDispatch(t *testing.T) {
 		var refused *refusal.Error
 		if !errors.As(err, &refused) || refused.Code != want || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: got %v", effect, err)
-		}
-	}
-}
-
-// Every message for the model is a sentence that holds no internals.
-func TestMessages(t *testing.T) {
-	call := tool.Call{Tool: "sample", Run: tool.Run{Timeout: time.Second, MaxResultBytes: 1}}
-	read := call
-	read.Effect = "read"
-	all := []*refusal.Error{
-		Unavailable("x"), TimedOut("x"), OutcomeUnknown("x"), AddressBlocked("x"), Internal("x"),
-		ResultTooLarge(call), ResultTooLarge(read), InvalidResult(call, "x"), InvalidResult(read, "x"),
-	}
-	for code := 100; code < 600; code++ {
-		all = append(all, Status(call, code), Status(read, code))
-	}
-	for _, refused := range all {
-		m := refused.Message
-		if !strings.HasSuffix(m, ".") || strings.Count(m, ".") != 1 || strings.Contains(m, "sample") || strings.Contains(m, "://") || refused.Cause == nil {
-			t.Errorf("%s: %q, cause %v", refused.Code, m, refused.Cause)
-		}
-		if refused.Retryable() {
-			t.Errorf("%s is retryable", refused.Code)
-		}
-	}
-}
-
-func TestPoolIsBounded(t *testing.T) {
-	p := newPool(OutboundOptions{Interfaces: nowhere})
-	at := func(n int) *url.URL {
-		u, err := url.Parse(fmt.Sprintf("http://127.0.0.1:%d/a", n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
-	}
-	first, err := p.transport(at(1), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 3 * maxTransports {
-		if _, err := p.transport(at(n+2), nil, false); err != nil {
-			t.Fatal(err)
-		}
-		if again, _ := p.transport(at(1), nil, false); again != first {
-			t.Fatalf("after %d others, the one in use was dropped", n+1)
-		}
-	}
-	if len(p.transports) != maxTransports {
-		t.Errorf("%d transports, want %d", len(p.transports), maxTransports)
-	}
-	for _, other := range []struct {
-		addresses []string
-		fresh     bool
-	}{{nil, true}, {[]string{"127.0.0.1"}, false}, {[]string{"127.0.0.1", "::1"}, false}} {
-		if shared, _ := p.transport(at(1), other.addresses, other.fresh); shared == first {
-			t.Errorf("%+v shares connections", other)
 		}
 	}
 }
