@@ -4,13 +4,14 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/tool"
 )
 
 // Engine is the engine with the transport for tools of MCP servers.
 type Engine struct {
 	*engine.Engine
-	outbound *engine.Outbound
+	outbound *outbound.Client
 	mcp      *mcp.Client
 }
 
@@ -18,7 +19,7 @@ type Engine struct {
 // tools have changed; it may be nil.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
 	options.ReadSecret = configs.ReadSecret
-	t := &Engine{outbound: engine.NewOutbound(options.Outbound())}
+	t := &Engine{outbound: outbound.New(options.Outbound())}
 	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)

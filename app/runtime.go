@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
@@ -157,7 +158,7 @@ func unpackDemo(c *configs.Config) error {
 		return nil
 	}
 	for _, root := range c.Workspaces[c.Defaults.Workspace].Projects[c.Defaults.Project].Roots {
-		if err := engine.UnpackProject(root); err != nil {
+		if err := demo.UnpackProject(root); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,12 @@ import (
 	"net"
 	"time"
 
+	"github.com/callgate/callgate/engine/callback"
+	"github.com/callgate/callgate/engine/demo"
+	"github.com/callgate/callgate/engine/httptool"
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/engine/oxp"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -25,7 +31,7 @@ type Options struct {
 	Interfaces func() ([]net.Addr, error)
 	// OnBreaker is told of the tools' breakers; nil is nobody. It must be quick, and
 	// safe for concurrent use.
-	OnBreaker func(BreakerEvent)
+	OnBreaker func(outbound.BreakerEvent)
 	// Transports run the types that the engine does not run itself.
 	Transports map[string]Transport
 	// ReadSecret reads what stands at env:NAME or file:PATH; nil has no secrets.
@@ -38,8 +44,8 @@ type Options struct {
 }
 
 // Outbound are the options of a client for a transport's own requests.
-func (o Options) Outbound() OutboundOptions {
-	return OutboundOptions{
+func (o Options) Outbound() outbound.Options {
+	return outbound.Options{
 		Now: o.Now, Resolver: o.Resolver, Certificates: o.Certificates, Interfaces: o.Interfaces, OnBreaker: o.OnBreaker, ReadSecret: o.ReadSecret,
 	}
 }
@@ -51,11 +57,11 @@ const (
 
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
-	out        *Outbound
-	http       *HTTPClient
-	demo       DemoTools
-	oxp        *OXPClient
-	callback   *CallbackClient
+	out        *outbound.Client
+	http       *httptool.Client
+	demo       demo.Tools
+	oxp        *oxp.Client
+	callback   *callback.Client
 	transports map[string]Transport // by the type of their tools
 }
 
@@ -64,13 +70,13 @@ func New(options Options) *Engine {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	out := NewOutbound(options.Outbound())
+	out := outbound.New(options.Outbound())
 	e := &Engine{
 		out:      out,
-		http:     NewHTTPClient(out),
-		demo:     NewDemoTools(options.Now),
-		oxp:      NewOXPClient(out),
-		callback: NewCallbackClient(out, options.CallbackURL, options.ServerURL),
+		http:     httptool.New(out),
+		demo:     demo.New(options.Now),
+		oxp:      oxp.New(out),
+		callback: callback.New(out, options.CallbackURL, options.ServerURL),
 	}
 	e.transports = map[string]Transport{"callback": e.callback, "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
@@ -98,7 +104,7 @@ func (e *Engine) OpenBreakers() int {
 // that goes away must not end it once the call was dispatched.
 func (e *Engine) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if e == nil {
-		return tool.Result{}, Unavailable("there is no engine")
+		return tool.Result{}, refuse.Unavailable("there is no engine")
 	}
 	result, refused := e.run(ctx, call)
 	if refused != nil {
@@ -110,11 +116,11 @@ func (e *Engine) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, refused *refusal.Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			refused = Internal(safe.PanicError(p).Error())
+			refused = refuse.Internal(safe.PanicError(p).Error())
 		}
 	}()
 	if len(call.Arguments) == 0 {
-		return tool.Result{}, Internal("the call has no arguments, so nothing was judged")
+		return tool.Result{}, refuse.Internal("the call has no arguments, so nothing was judged")
 	}
 	if call.Run.Timeout <= 0 {
 		call.Run.Timeout = defaultTimeout
@@ -125,7 +131,7 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	ctx, cancel := context.WithTimeout(ctx, call.Run.Timeout)
 	defer cancel()
 	if ctx.Err() != nil {
-		return tool.Result{}, Stopped(ctx, call)
+		return tool.Result{}, refuse.Stopped(ctx, call)
 	}
 	switch call.Run.Type {
 	case "http":
@@ -139,7 +145,7 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	}
 	t := e.transports[call.Run.Type]
 	if t == nil {
-		return tool.Result{}, Unavailable("%s has a type that this engine does not run", call.Tool)
+		return tool.Result{}, refuse.Unavailable("%s has a type that this engine does not run", call.Tool)
 	}
 	result, err := t.Run(ctx, call)
 	return result, refusal.From(refusal.Execute, err)
@@ -151,12 +157,12 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = Internal(safe.PanicError(p).Error())
+			err = refuse.Internal(safe.PanicError(p).Error())
 		}
 	}()
-	client, ok := e.transports["oxp"].(*OXPClient)
+	client, ok := e.transports["oxp"].(*oxp.Client)
 	if !ok {
-		return "", NoAuthorization()
+		return "", oxp.NoAuthorization()
 	}
 	if run.Timeout <= 0 {
 		run.Timeout = defaultTimeout
@@ -167,7 +173,7 @@ func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string
 // Cancel tells the server of a callback tool that nobody waits for the answer of a call
 // any more. Servers of other types are told nothing.
 func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
-	if c, ok := e.transports[call.Run.Type].(*CallbackClient); ok && call.Run.Type == "callback" {
+	if c, ok := e.transports[call.Run.Type].(*callback.Client); ok && call.Run.Type == "callback" {
 		c.Cancel(ctx, call)
 	}
 }

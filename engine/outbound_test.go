@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/outbound"
 )
 
-func newOutbound(t testing.TB, options engine.OutboundOptions) *engine.Outbound {
+func newOutbound(t testing.TB, options outbound.Options) *outbound.Client {
 	t.Helper()
-	o := engine.NewOutbound(options)
+	o := outbound.New(options)
 	t.Cleanup(o.Close)
 	return o
 }
 
 // get sends a request, and returns what was answered.
-func get(t testing.TB, o *engine.Outbound, url string, addresses []string, once bool) (body string, sent bool, err error) {
+func get(t testing.TB, o *outbound.Client, url string, addresses []string, once bool) (body string, sent bool, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestOutboundHosts(t *testing.T) {
 		"loopback.example.test": {{"127.0.0.1"}},
 		"mixed.example.test":    {{"127.0.0.1", "10.0.0.1", "169.254.169.254"}},
 	}}
-	o := newOutbound(t, engine.OutboundOptions{Resolver: n.resolver(t)})
+	o := newOutbound(t, outbound.Options{Resolver: n.resolver(t)})
 	for _, row := range rows(t, "hosts.txt", 2) {
 		for _, once := range []bool{false, true} {
 			if body, sent, err := get(t, o, "http://"+row[1]+":"+c.port()+"/", nil, once); err == nil || sent {
@@ -63,14 +63,14 @@ func TestOutboundRebinding(t *testing.T) {
 	c := newCanary(t)
 	allowed := newServerAt(t, "127.0.0.2:"+c.port())
 	n := &names{answers: map[string][][]string{"tool.example.test": {{"127.0.0.2"}, {"127.0.0.1"}}}}
-	o := newOutbound(t, engine.OutboundOptions{Resolver: n.resolver(t)})
+	o := newOutbound(t, outbound.Options{Resolver: n.resolver(t)})
 	addresses := []string{"127.0.0.2/32"}
 	if body, _, err := get(t, o, "http://tool.example.test:"+c.port()+"/", addresses, true); body != "allowed" || err != nil {
 		t.Fatalf("the first answer: %q, %v", body, err)
 	}
 	for range 3 {
 		_, sent, err := get(t, o, "http://tool.example.test:"+c.port()+"/", addresses, true)
-		if err == nil || sent || !strings.Contains(engine.DescribeError(err), "not among the tool's addresses") {
+		if err == nil || sent || !strings.Contains(outbound.DescribeError(err), "not among the tool's addresses") {
 			t.Errorf("after rebinding: sent %v, %v", sent, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestOutboundOnce(t *testing.T) {
 		}
 		say(page, "Content-Length: 2\r\n\r\nhi")(conn)
 	})
-	o := newOutbound(t, engine.OutboundOptions{})
+	o := newOutbound(t, outbound.Options{})
 	for range 3 {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, w.url, strings.NewReader("{}"))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/demo"
 )
 
 // contents are the files below a folder, by their paths from there.
@@ -40,7 +41,7 @@ func TestUnpack(t *testing.T) {
 	var racing sync.WaitGroup
 	for range 8 {
 		racing.Go(func() {
-			if err := engine.UnpackProject(dir); err != nil {
+			if err := demo.UnpackProject(dir); err != nil {
 				t.Error(err)
 			}
 		})
@@ -70,7 +71,7 @@ func TestUnpackKeepsWhatIsThere(t *testing.T) {
 	if err := os.Symlink("elsewhere", filepath.Join(dir, "notes.md")); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.UnpackProject(dir); err != nil {
+	if err := demo.UnpackProject(dir); err != nil {
 		t.Fatal(err)
 	}
 	// The second time nothing is written, so that a folder may be read only.
@@ -78,7 +79,7 @@ func TestUnpackKeepsWhatIsThere(t *testing.T) {
 	if err := os.Chtimes(dir, long, long); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.UnpackProject(dir); err != nil {
+	if err := demo.UnpackProject(dir); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.ModTime().Equal(long) {
@@ -90,7 +91,7 @@ func TestUnpackKeepsWhatIsThere(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "elsewhere")); err == nil {
 		t.Error("a symbolic link was written through")
 	}
-	if err := engine.UnpackProject(filepath.Join(mine, "below")); err == nil || !strings.Contains(err.Error(), "README.md") {
+	if err := demo.UnpackProject(filepath.Join(mine, "below")); err == nil || !strings.Contains(err.Error(), "README.md") {
 		t.Errorf("below a file: got %v", err)
 	}
 }

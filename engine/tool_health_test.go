@@ -14,25 +14,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
-// events gathers what breakers tell.
-type events struct {
+// breakerEvents gathers what breakers tell.
+type breakerEvents struct {
 	mu   sync.Mutex
-	all  []BreakerEvent
-	kind []BreakerKind
+	all  []outbound.BreakerEvent
+	kind []outbound.BreakerKind
 }
 
-func (e *events) add(event BreakerEvent) {
+func (e *breakerEvents) add(event outbound.BreakerEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, event)
 	e.kind = append(e.kind, event.Kind)
 }
 
-func (e *events) kinds() []BreakerKind {
+func (e *breakerEvents) kinds() []outbound.BreakerKind {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.kind)
@@ -102,10 +104,10 @@ func TestToolAway(t *testing.T) {
 			if c.change != nil {
 				c.change(&call)
 			}
-			var told *events
+			var told *breakerEvents
 			var e *Engine
 			for e == nil {
-				told = &events{}
+				told = &breakerEvents{}
 				e = New(Options{OnBreaker: told.add})
 				if !toolAway(t, e, server, call, c.once, c.change != nil) {
 					e.Close()
@@ -114,7 +116,7 @@ func TestToolAway(t *testing.T) {
 				}
 			}
 			defer e.Close()
-			if got := told.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerRefused, BreakerRefused, BreakerRefused, BreakerRefused, BreakerRefused}) {
+			if got := told.kinds(); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused}) {
 				t.Errorf("told of %v", got)
 			}
 
@@ -140,7 +142,7 @@ func toolAway(t *testing.T, e *Engine, server *bench, call tool.Call, once refus
 	t.Helper()
 	server.hits.Store(0)
 	var began time.Time
-	for n := range MaxFailures {
+	for n := range outbound.MaxFailures {
 		began = time.Now()
 		result, err := e.Run(t.Context(), call)
 		if hangs && server.hits.Load() <= int64(n) && call.Run.Timeout < time.Minute {
@@ -165,7 +167,7 @@ func toolAway(t *testing.T, e *Engine, server *bench, call tool.Call, once refus
 	call.Run.Timeout += time.Second // it is the same tool for all that
 	refused(call)
 	asked := server.hits.Load() - hits
-	if time.Since(began) >= OpenTime && call.Run.Timeout < time.Minute {
+	if time.Since(began) >= outbound.OpenTime && call.Run.Timeout < time.Minute {
 		return false
 	}
 	if open != 1 || asked != 0 || wrong != nil {
@@ -189,10 +191,10 @@ func TestToolWell(t *testing.T) {
 		"too large a result":     {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 101)) }, nil, refusal.ResultTooLarge},
 		"an address not allowed": {nil, func(c *tool.Call) { c.Run.Addresses = nil }, refusal.AddressBlocked},
 	} {
-		var told events
+		var told breakerEvents
 		server := newBench(t, c.answer)
 		e := New(Options{OnBreaker: told.add})
-		for range 3 * MaxFailures {
+		for range 3 * outbound.MaxFailures {
 			call := server.call("once")
 			if c.change != nil {
 				c.change(&call)
@@ -214,7 +216,7 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 	server := newBench(t, func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() })
 	e := New(Options{})
 	defer e.Close()
-	for range MaxFailures + 1 {
+	for range outbound.MaxFailures + 1 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		if result, err := e.Run(ctx, server.call("once")); codeOf(err) != refusal.OutcomeUnknown || result.Attempts != 1 {
@@ -229,10 +231,10 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 // TestToolReturns: one probe finds that the tool is back, and then all pass.
 func TestToolReturns(t *testing.T) {
 	server := newBench(t, hangUp)
-	var told events
+	var told breakerEvents
 	e := New(Options{OnBreaker: told.add})
 	defer e.Close()
-	for range MaxFailures {
+	for range outbound.MaxFailures {
 		e.Run(t.Context(), server.call("once"))
 	}
 	release, arrived := make(chan struct{}), make(chan struct{}, 100)
@@ -275,7 +277,7 @@ func TestToolReturns(t *testing.T) {
 	if _, err := e.Run(t.Context(), server.call("once")); err != nil || e.OpenBreakers() != 0 {
 		t.Errorf("after its return: %v, %d open", err, e.OpenBreakers())
 	}
-	if got := slices.DeleteFunc(told.kinds(), func(k BreakerKind) bool { return k == BreakerRefused }); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
+	if got := slices.DeleteFunc(told.kinds(), func(k outbound.BreakerKind) bool { return k == outbound.BreakerRefused }); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerClosed}) {
 		t.Errorf("told of %v", got)
 	}
 }
@@ -286,13 +288,13 @@ func TestOpensInBetween(t *testing.T) {
 	server := newBench(t, answering(503))
 	e := New(Options{})
 	defer e.Close()
-	for range MaxFailures - 1 {
+	for range outbound.MaxFailures - 1 {
 		if _, err := e.Run(t.Context(), server.call("once")); codeOf(err) != refusal.OutcomeUnknown {
 			t.Fatal(err)
 		}
 	}
 	result, err := e.Run(t.Context(), server.call("read"))
-	if codeOf(err) != refusal.ToolUnavailable || !strings.Contains(err.Error(), "HTTP status 503") || result.Attempts != 1 || server.hits.Load() != MaxFailures {
+	if codeOf(err) != refusal.ToolUnavailable || !strings.Contains(err.Error(), "HTTP status 503") || result.Attempts != 1 || server.hits.Load() != outbound.MaxFailures {
 		t.Errorf("%v after %d attempts, %d hits", err, result.Attempts, server.hits.Load())
 	}
 }
@@ -308,9 +310,9 @@ func TestEveryAnswerIsOneForTheBreaker(t *testing.T) {
 	} {
 		server := newBench(t, hangUp)
 		e := New(Options{})
-		for n := range 2*MaxFailures - 1 {
+		for n := range 2*outbound.MaxFailures - 1 {
 			now := http.HandlerFunc(hangUp)
-			if n == MaxFailures-1 {
+			if n == outbound.MaxFailures-1 {
 				now = answer
 			}
 			server.answer.Store(&now)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -19,7 +19,7 @@ type Options struct {
 	// Version is that of the gateway, which servers are told.
 	Version string
 	// Outbound is what servers are reached with; nil reaches none.
-	Outbound *engine.Outbound
+	Outbound *outbound.Client
 	// ToolsChanged is told the name of a server that says its tools have changed, at most
 	// once a second for each; nil is nobody. It must be quick.
 	ToolsChanged func(server string)

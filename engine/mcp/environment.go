@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/outbound"
 )
 
 // inherited are the variables of the gateway's environment that a program is given.
@@ -33,7 +33,7 @@ func isSecretReference(value string) bool {
 
 // resolveVariables are a program's own, with what stands at their places now, in the order of
 // their names. No error holds any of it.
-func resolveVariables(out *engine.Outbound, env map[string]string) ([]string, error) {
+func resolveVariables(out *outbound.Client, env map[string]string) ([]string, error) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := env[name]

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/sse"
 )
 
 // errTooLarge is more than an answer may have.
-const errTooLarge engine.Reason = "it sent more than is allowed"
+const errTooLarge refuse.Reason = "it sent more than is allowed"
 
 // limitedReader reads at most left bytes, and then fails.
 type limitedReader struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
@@ -51,7 +51,7 @@ func readHeaderBindings(schema json.RawMessage) ([]headerBinding, error) {
 		return nil, w.err
 	}
 	if w.countKeyword(schema) != len(w.found) {
-		return nil, engine.Reason(wire.SchemaHeader + " stands where no argument can be found by it")
+		return nil, refuse.Reason(wire.SchemaHeader + " stands where no argument can be found by it")
 	}
 	return w.found, nil
 }
@@ -82,11 +82,11 @@ func (w *schemaWalk) bind(mark, kind json.RawMessage, path []string) {
 	var header string
 	switch {
 	case !optionalString(mark, &header) || !wire.IsToken(header):
-		w.err = engine.Reason(wire.SchemaHeader + " is not the name of a header")
+		w.err = refuse.Reason(wire.SchemaHeader + " is not the name of a header")
 	case !isString(kind, "string") && !isString(kind, "integer") && !isString(kind, "boolean"):
-		w.err = engine.Reason(wire.SchemaHeader + " stands beside a type that is not string, integer or boolean")
+		w.err = refuse.Reason(wire.SchemaHeader + " stands beside a type that is not string, integer or boolean")
 	case slices.ContainsFunc(w.found, func(b headerBinding) bool { return strings.EqualFold(b.header, header) }):
-		w.err = engine.Reason(wire.SchemaHeader + " names the same header twice")
+		w.err = refuse.Reason(wire.SchemaHeader + " names the same header twice")
 	default:
 		w.found = append(w.found, headerBinding{path, header})
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -56,7 +56,7 @@ func encodeAnswers(call tool.Call) ([]byte, error) {
 		before := `,"inputResponses":{`
 		for _, name := range sortedNames(call.Answers) {
 			if err := checkStrict(call.Answers[name]); err != nil {
-				return nil, engine.Reason("an answer is not strict JSON")
+				return nil, refuse.Reason("an answer is not strict JSON")
 			}
 			b.WriteString(before)
 			b.Write(quoteJSON(name))
@@ -84,13 +84,13 @@ func quoteJSON(s string) []byte {
 // was not judged. A state without any is from a server that wants to be called again.
 func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*tool.InputRequired, *refusal.Error) {
 	if !isOnlyInputRequired(members) {
-		return nil, engine.InvalidResult(call, "its result asks for more, and is one as well")
+		return nil, refuse.InvalidResult(call, "its result asks for more, and is one as well")
 	}
 	asked, size := &tool.InputRequired{}, 0
 	if state := nonNull(members["requestState"]); state != nil {
 		asked.State = new(string)
 		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
-			return nil, engine.InvalidResult(call, "it asks for more with a state that cannot be kept")
+			return nil, refuse.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
 		size += len(*asked.State)
 	}
@@ -98,17 +98,17 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	all, ok := object(requests)
 	switch {
 	case requests != nil && !ok, requests == nil && asked.State == nil:
-		return nil, engine.InvalidResult(call, "it asks for more, and does not say what")
+		return nil, refuse.InvalidResult(call, "it asks for more, and does not say what")
 	case len(all) == 0 && asked.State == nil:
 		return nil, unsupported(call, "it asks nothing, and wants to be called again")
 	case len(all) > maxQuestions:
-		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
+		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
 	}
 	for _, name := range sortedNames(all) {
 		q, ok := readQuestion(name, all[name])
 		switch {
 		case !ok:
-			return nil, engine.InvalidResult(call, "it asks a question that cannot be read")
+			return nil, refuse.InvalidResult(call, "it asks a question that cannot be read")
 		case q.Kind == "" || !slices.Contains(call.Asks, q.Kind):
 			return nil, unsupported(call, "it asks a question that it was not offered to ask")
 		}
@@ -116,9 +116,9 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 		asked.Questions = append(asked.Questions, q)
 	}
 	if size > maxInputRequired {
-		return nil, engine.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
+		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
-	return asked, engine.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
+	return asked, refuse.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
 }
 

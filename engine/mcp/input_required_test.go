@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -363,7 +364,7 @@ func TestMCP20StatesAlone(t *testing.T) {
 func TestServersThatAskAreWell(t *testing.T) {
 	f := newFake(t, false, answering(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}`))
 	opened := 0
-	h := newHouse(t, engine.Options{OnBreaker: func(engine.BreakerEvent) { opened++ }}, nil)
+	h := newHouse(t, engine.Options{OnBreaker: func(outbound.BreakerEvent) { opened++ }}, nil)
 	for range 25 {
 		k := call(f.url, "echo", "once")
 		k.Asks = []string{"roots"}

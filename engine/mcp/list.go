@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
@@ -45,7 +45,7 @@ func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
 
 // unreadableList is a list that cannot be used.
 func unreadableList(format string, args ...any) error {
-	return &tool.InvalidListError{Err: engine.Reason(fmt.Sprintf(format, args...))}
+	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(format, args...))}
 }
 
 // forget makes the SDK forget the lists, of which it was shown nothing.
@@ -72,7 +72,7 @@ func (l *toolList) page(ctx context.Context, s *session, cursor string) (string,
 	a := e.response.Load()
 	switch {
 	case a == nil && ctx.Err() != nil:
-		return "", engine.Reason("it did not list its tools in time")
+		return "", refuse.Reason("it did not list its tools in time")
 	case a == nil:
 		return "", endCause(s.connection, err)
 	case a.tooLarge, a.invalid != "":

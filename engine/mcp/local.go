@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
@@ -162,7 +162,7 @@ func (l *local) ping(heard uint64) {
 	silent := l.linesRead == heard
 	l.mu.Unlock()
 	if silent {
-		l.fail(engine.Reason("its program did not say anything any longer"))
+		l.fail(refuse.Reason("its program did not say anything any longer"))
 	}
 }
 
@@ -196,7 +196,7 @@ func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 	}
 	if err != nil {
 		if n > 0 || ctx.Err() == nil {
-			l.fail(engine.Reason("its program does not read what it is sent"))
+			l.fail(refuse.Reason("its program does not read what it is sent"))
 		}
 		return err
 	}
@@ -207,14 +207,14 @@ func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 func (l *local) listen() {
 	defer func() {
 		if p := recover(); p != nil {
-			l.fail(engine.Reason(safe.PanicError(p).Error()))
+			l.fail(refuse.Reason(safe.PanicError(p).Error()))
 		}
 	}()
 	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)
 	for {
 		line, g, err := l.readLine(lines)
 		if err != nil {
-			var said engine.Reason
+			var said refuse.Reason
 			if errors.As(err, &said) {
 				l.fail(&tool.InvalidListError{Err: said})
 			} else {

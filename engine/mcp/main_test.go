@@ -16,6 +16,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -48,12 +49,12 @@ var loopback = []string{"127.0.0.1/32"}
 type house struct {
 	*engine.Engine
 	client   *mcp.Client
-	outbound *engine.Outbound
+	outbound *outbound.Client
 }
 
 func newHouse(t testing.TB, options engine.Options, changed func(string)) *house {
 	t.Helper()
-	h := &house{outbound: engine.NewOutbound(options.Outbound())}
+	h := &house{outbound: outbound.New(options.Outbound())}
 	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": h.client}
 	h.Engine = engine.New(options)

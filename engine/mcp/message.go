@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -33,9 +33,9 @@ type rpcError struct {
 
 // What is wrong with a message; none of it is the server's.
 const (
-	errNotJSON    engine.Reason = "it sent something that is not strict JSON"
-	errTooDeep    engine.Reason = "it sent JSON that nests too deep"
-	errNotMessage engine.Reason = "it sent something that is not a message of JSON-RPC"
+	errNotJSON    refuse.Reason = "it sent something that is not strict JSON"
+	errTooDeep    refuse.Reason = "it sent JSON that nests too deep"
+	errNotMessage refuse.Reason = "it sent something that is not a message of JSON-RPC"
 )
 
 // readMessage reads one message, and nothing beside it.

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 )
 
 // exitGrace is how long a program has to end by itself, and again after it was asked.
@@ -54,7 +54,7 @@ func startProgram(p endpoint) (_ *program, err error) {
 	ownProcessGroup(c)
 	if err := c.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, engine.Reason("its program was not found")
+			return nil, refuse.Reason("its program was not found")
 		}
 		return nil, err
 	}

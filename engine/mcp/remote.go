@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/mcp/wire"
@@ -40,7 +40,7 @@ type remote struct {
 
 func newRemote(l *sharedSession) (*remote, error) {
 	if l.client.options.Outbound == nil {
-		return nil, engine.Reason("nothing is reached by URL here")
+		return nil, refuse.Reason("nothing is reached by URL here")
 	}
 	r := &remote{client: l.client, endpoint: l.endpoint, incoming: make(chan jsonrpc.Message)}
 	r.ctx, r.cancel = context.WithCancel(l.client.ctx)
@@ -169,7 +169,7 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	}
 	status := r.post(ctx, request)
 	if status < 200 || status > 299 {
-		return engine.Reason("it did not take a notification")
+		return refuse.Reason("it did not take a notification")
 	}
 	if r.mu.Lock(); request.Method == wire.NoticeInitialized && r.announcesChanges && r.client.options.ToolsChanged != nil && r.endpoint.server != "" {
 		r.client.spawn(func() { r.watchChanges(nil) })
@@ -215,7 +215,7 @@ func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *roundTrip) (*ht
 func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.endpoint.target.String(), nil)
 	if err != nil {
-		return nil, engine.Reason("no request can be made of its URL")
+		return nil, refuse.Reason("no request can be made of its URL")
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "callgate")
@@ -227,7 +227,7 @@ func (r *remote) request(ctx context.Context, method string) (*http.Request, err
 	}
 	token, err := r.client.options.Outbound.Credential(r.endpoint.credential)
 	if err != nil {
-		return nil, engine.Reason(err.Error())
+		return nil, refuse.Reason(err.Error())
 	}
 	if token != "" {
 		request.Header.Set("Authorization", token)
@@ -254,6 +254,6 @@ func (r *remote) closeSession() {
 // recoverTo keeps a panic from goroutines of the SDK, where it would end the process.
 func recoverTo(err *error) {
 	if p := recover(); p != nil {
-		*err = engine.Reason(safe.PanicError(p).Error())
+		*err = refuse.Reason(safe.PanicError(p).Error())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -22,30 +22,30 @@ func maxWireBytes(limit int64) int64 { return 4*limit + maxEnvelope }
 func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error) {
 	members, ok := object(raw)
 	if !ok {
-		return tool.Result{}, engine.InvalidResult(call, "its result is not an object")
+		return tool.Result{}, refuse.InvalidResult(call, "its result is not an object")
 	}
 	if !isComplete(members) {
 		return incompleteResult(call, members)
 	}
 	blocks, ok := array(members["content"])
 	if !ok {
-		return tool.Result{}, engine.InvalidResult(call, "its result has no content")
+		return tool.Result{}, refuse.InvalidResult(call, "its result has no content")
 	}
 	contents := make([]content, len(blocks))
 	for i, b := range blocks {
 		if contents[i], ok = readContent(b); !ok {
-			return tool.Result{}, engine.InvalidResult(call, "its result has a block of content that cannot be read")
+			return tool.Result{}, refuse.InvalidResult(call, "its result has a block of content that cannot be read")
 		}
 	}
 	switch failed := members["isError"]; {
 	case string(failed) == "true":
 		return tool.Result{}, toolFailure(call, joinText(contents), "the tool says that it failed")
 	case failed != nil && string(failed) != "false":
-		return tool.Result{}, engine.InvalidResult(call, "its result does not say whether it is an error")
+		return tool.Result{}, refuse.InvalidResult(call, "its result does not say whether it is an error")
 	}
 	result := bodyOf(call, members["content"], nonNull(members["structuredContent"]), contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
-		return tool.Result{}, engine.ResultTooLarge(call)
+		return tool.Result{}, refuse.ResultTooLarge(call)
 	}
 	return result, nil
 }
@@ -80,9 +80,9 @@ func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []conte
 func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
-		message += " It says: " + engine.Quote(words)
+		message += " It says: " + refuse.Quote(words)
 	}
-	return engine.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
+	return refuse.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
 
 // incompleteResult is a result that is none yet.
@@ -101,6 +101,6 @@ func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.
 
 // unsupported is a result with which nothing can be done here.
 func unsupported(call tool.Call, cause string) *refusal.Error {
-	return engine.Failed("The tool asks for something that is not supported here; continue without it.").
+	return refuse.Failed("The tool asks for something that is not supported here; continue without it.").
 		WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
@@ -84,7 +84,7 @@ func (e *roundTrip) encode(m jsonrpc.Message) ([]byte, error) {
 	return bytes.Join([][]byte{before, behind}, e.arguments), nil
 }
 
-const errNotEncoded engine.Reason = "the request could not be written"
+const errNotEncoded refuse.Reason = "the request could not be written"
 
 type roundTripKey struct{}
 

@@ -7,7 +7,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
@@ -19,17 +20,17 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	p, err := endpointOfRun(call.Run)
 	switch {
 	case err != nil:
-		return tool.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	case call.Run.Tool == "":
-		return tool.Result{}, engine.Unavailable("%s does not say which tool of its server it is", call.Tool)
+		return tool.Result{}, refuse.Unavailable("%s does not say which tool of its server it is", call.Tool)
 	case c.options.Outbound == nil:
-		return tool.Result{}, engine.Unavailable("%s: there is nothing to reach it with", call.Tool)
+		return tool.Result{}, refuse.Unavailable("%s: there is nothing to reach it with", call.Tool)
 	}
 	if p.variables, err = resolveVariables(c.options.Outbound, p.env); err != nil {
-		return tool.Result{}, engine.Unavailable("%s: %w", call.Tool, err)
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	to := newListener(call)
-	result, refused := c.options.Outbound.Run(ctx, call, func() (tool.Result, *engine.Failure) {
+	result, refused := c.options.Outbound.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
 		// Asked for at each attempt: a link that was idle for long may be gone by then.
 		l := c.acquire(p)
 		defer c.release(l)
@@ -42,17 +43,17 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // attempt sends the call once.
-func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, to *listener) (result tool.Result, f *engine.Failure) {
-	e := &roundTrip{limit: maxWireBytes(call.Run.MaxResultBytes), once: !engine.Retryable(call.Effect), listener: to}
+func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, to *listener) (result tool.Result, f *outbound.Failure) {
+	e := &roundTrip{limit: maxWireBytes(call.Run.MaxResultBytes), once: !refuse.Retryable(call.Effect), listener: to}
 	e.token, e.level = to.begin()
 	defer to.end()
 	defer func() {
 		if p := recover(); p != nil {
-			result, f = tool.Result{}, engine.ConnectionFailure(ctx, call, "its server", engine.Reason(safe.PanicError(p).Error()), e.sent.Load())
+			result, f = tool.Result{}, outbound.ConnectionFailure(ctx, call, "its server", refuse.Reason(safe.PanicError(p).Error()), e.sent.Load())
 		}
 	}()
 	if l == nil {
-		return result, engine.UnsentFailure(engine.Unavailable("%s: %w", call.Tool, errClosed))
+		return result, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, errClosed))
 	}
 	s, f := l.readySession(ctx, call)
 	if f != nil {
@@ -63,7 +64,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	}
 	params, refused := s.request(call, e)
 	if refused != nil {
-		return result, engine.UnsentFailure(refused)
+		return result, outbound.UnsentFailure(refused)
 	}
 	_, err := s.CallTool(e.withContext(ctx), params)
 	a := e.response.Load()
@@ -79,35 +80,35 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 }
 
 // errNoResponse is a request that ended without an answer.
-const errNoResponse engine.Reason = "the request ended without an answer"
+const errNoResponse refuse.Reason = "the request ended without an answer"
 
 // outcome says what an answer means for the call.
-func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, e *roundTrip, a *reply) (tool.Result, *engine.Failure) {
+func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, e *roundTrip, a *reply) (tool.Result, *outbound.Failure) {
 	switch {
 	case a.err != nil:
-		return tool.Result{}, engine.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
+		return tool.Result{}, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
 	case a.tooLarge:
-		return tool.Result{}, engine.FinalFailure(engine.ResultTooLarge(call))
+		return tool.Result{}, outbound.FinalFailure(refuse.ResultTooLarge(call))
 	case a.invalid != "":
-		return tool.Result{}, engine.FinalFailure(engine.InvalidResult(call, a.invalid))
+		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(call, a.invalid))
 	case a.sessionGone:
 		l.drop(s)
 		s.disconnect()
-		return tool.Result{}, engine.RetryableFailure(engine.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
+		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
 	case a.rpcError != nil:
-		return tool.Result{}, engine.FinalFailure(rpcRefusal(call, a.rpcError))
+		return tool.Result{}, outbound.FinalFailure(rpcRefusal(call, a.rpcError))
 	case a.status != 0:
 		return tool.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.retryAfter)
 	}
 	result, refused := resultOf(call, a.result)
 	if refused != nil {
-		return result, engine.FinalFailure(refused)
+		return result, outbound.FinalFailure(refused)
 	}
 	return result, nil
 }
 
 // readySession is a session that the server still knows.
-func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*session, *engine.Failure) {
+func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*session, *outbound.Failure) {
 	for range 2 {
 		s, err := l.get(ctx)
 		if err != nil {
@@ -117,38 +118,38 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 		case err == nil:
 			return s, nil
 		case !errors.Is(err, errSessionGone):
-			return nil, engine.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
+			return nil, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 		}
 		l.drop(s)
 		s.disconnect()
 	}
-	return nil, engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
+	return nil, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 }
 
 // openFailure is a call for which no session could be opened. Nothing of it was sent.
-func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err error) *engine.Failure {
+func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err error) *outbound.Failure {
 	switch {
 	case ctx.Err() == nil && errors.Is(err, errBackingOff):
-		return engine.RetryableFailure(engine.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), err))
+		return outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), err))
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		err = engine.Reason("it did not answer when a session was opened")
+		err = refuse.Reason("it did not answer when a session was opened")
 	}
-	return engine.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
+	return outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 }
 
 // request is what a call is sent as.
 func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
 	if !s.acceptsAnswers() && (call.State != nil || len(call.Answers) > 0) {
-		return nil, engine.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
+		return nil, refuse.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
 			WithCause(fmt.Errorf("%s: its server speaks an older revision than the one in which it asked", call.Tool))
 	}
 	var err error
 	if e.headers, err = s.headerParams(call); err != nil {
-		return nil, engine.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
+		return nil, refuse.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
 	}
 	answers, err := encodeAnswers(call)
 	if err != nil {
-		return nil, engine.Unavailable("%s: %w", call.Tool, err)
+		return nil, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.embedArguments(call.Arguments, answers)}
 	if e.token != "" {

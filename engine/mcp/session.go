@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
@@ -101,7 +101,7 @@ func (l *sharedSession) dial() (connection, error) {
 
 // openError says why a session did not begin.
 func openError(ctx context.Context, c connection, a *reply, err error) error {
-	var said engine.Reason
+	var said refuse.Reason
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -112,7 +112,7 @@ func openError(ctx context.Context, c connection, a *reply, err error) error {
 		if errors.As(err, &said) {
 			return said
 		}
-		return engine.Reason("it could not agree on a version of the protocol")
+		return refuse.Reason("it could not agree on a version of the protocol")
 	}
 	return a.asError()
 }
@@ -125,17 +125,17 @@ func (a *reply) asError() error {
 	case a.tooLarge:
 		return errTooLarge
 	case a.rpcError != nil:
-		return engine.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
+		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
 	case a.sessionGone:
 		return errSessionGone
 	case a.status != 0:
-		return engine.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
+		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
 	}
-	return engine.Reason(a.invalid)
+	return refuse.Reason(a.invalid)
 }
 
 // errSessionGone is a session that the server has forgotten.
-const errSessionGone engine.Reason = "it has ended the session"
+const errSessionGone refuse.Reason = "it has ended the session"
 
 // ready asks a server that may have forgotten a session that was quiet whether it
 // still knows it, so that no call is lost to it.

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -41,10 +42,10 @@ type pendingOpen struct {
 }
 
 // errBackingOff is a server that is given time after it failed.
-const errBackingOff engine.Reason = "it has failed lately and is given some time"
+const errBackingOff refuse.Reason = "it has failed lately and is given some time"
 
 // errClosed is a link whose client, or whose server's entry, is gone.
-const errClosed engine.Reason = "the gateway has ended the session"
+const errClosed refuse.Reason = "the gateway has ended the session"
 
 func (l *sharedSession) touch()                       { l.used.Store(time.Now().UnixNano()) }
 func (l *sharedSession) lastUse() time.Time           { return time.Unix(0, l.used.Load()) }
@@ -118,7 +119,7 @@ func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = nil, engine.Reason(safe.PanicError(p).Error())
+			s, err = nil, refuse.Reason(safe.PanicError(p).Error())
 		}
 	}()
 	return newSession(ctx, l)
@@ -170,5 +171,5 @@ func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"
 	}
-	return engine.DescribeError(err)
+	return outbound.DescribeError(err)
 }

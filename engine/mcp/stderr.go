@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/engine/internal/refuse"
 )
 
 // errProgramEnded is a program that went away.
-const errProgramEnded engine.Reason = "its program ended"
+const errProgramEnded refuse.Reason = "its program ended"
 
 // maxStderr bounds what is kept of what a program writes to its standard error.
 const maxStderr = 2 << 10
@@ -67,5 +67,5 @@ func (c *stderrTail) exitError() error {
 	if said == "" {
 		return errProgramEnded
 	}
-	return errProgramEnded + engine.Reason("; it wrote last: "+strconv.QuoteToASCII(said))
+	return errProgramEnded + refuse.Reason("; it wrote last: "+strconv.QuoteToASCII(said))
 }

@@ -199,7 +199,7 @@ func serve(t *testing.T, program, mode, model string) string {
 		}
 		write(t, dir, file, string(data))
 	}
-	if err := os.CopyFS(filepath.Join(dir, "projects/alpha"), os.DirFS("../../engine/project")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "projects/alpha"), os.DirFS("../../engine/demo/project")); err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")

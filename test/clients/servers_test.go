@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -46,7 +47,7 @@ func TestServers(t *testing.T) {
 
 func uses(t *testing.T, server tool.Server) {
 	server.Name, server.Type, server.Timeout = "sample", "mcp", time.Minute
-	outbound := engine.NewOutbound(engine.OutboundOptions{})
+	outbound := outbound.New(outbound.Options{})
 	defer outbound.Close()
 	client := mcp.New(mcp.Options{Version: "1", Outbound: outbound})
 	defer client.Close()

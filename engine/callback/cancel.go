@@ -1,0 +1,62 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"github.com/callgate/callgate/tool"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Cancel tells the server of a call, once, that nobody waits for its answer any more,
+// and ignores its response. Only the server that has the call is told: others have no
+// part in its thread.
+func (c *Client) Cancel(ctx context.Context, call tool.Call) {
+	at, err := c.notificationURL(call, "/cancel_tool_call")
+	if err != nil {
+		return
+	}
+	body, err := json.Marshal(map[string]string{"thread_id": call.Thread, "tool_call_id": call.ID})
+	if err != nil {
+		return
+	}
+	authorization, err := c.out.Credential(call.Run.Credential)
+	if err != nil {
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
+	if err != nil {
+		return
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.ContentLength = int64(len(body))
+	request.Header = callbackHeader(authorization)
+	request.Header.Set("Content-Type", "application/json")
+	if response, _, err := c.out.Send(request, call.Run.Addresses, true); err == nil {
+		_ = response.Body.Close() // which says nothing that matters
+	}
+}
+
+// notificationURL is where a notification goes: below the server, or where a tool stands by
+// itself, beside its endpoint.
+func (c *Client) notificationURL(call tool.Call, path string) (string, error) {
+	base := ""
+	if call.Run.Server != "" && c.base != nil {
+		base = c.base(call.Run.Server)
+	}
+	if base == "" {
+		base = call.Run.URL
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	if base == call.Run.URL {
+		u.Path = u.Path[:strings.LastIndexByte("/"+u.Path, '/')]
+	}
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+path, "", "", ""
+	return u.String(), nil
+}

@@ -1,0 +1,142 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Client runs tools that take a call, and answer it later by calling back. What
+// an answer means is not of this package: a call that a tool has taken is pending.
+type Client struct {
+	out     *outbound.Client
+	address func(callID string, until time.Time) (string, error)
+	base    func(server string) string
+}
+
+// New returns a client that sends its requests by out. callbackURL makes
+// the URL at which the answer of a call is accepted until a time; if it is nil, no
+// tool can call back. serverURL is the URL of a server by its name; nil knows none.
+func New(out *outbound.Client, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string) *Client {
+	return &Client{out, callbackURL, serverURL}
+}
+
+// invocation is what such a tool is sent. The arguments stand before it, byte for
+// byte as they were judged.
+type invocation struct {
+	Operation string   `json:"operation"`
+	ID        string   `json:"id"`
+	Callback  string   `json:"callback_url"`
+	Group     string   `json:"group_id"`
+	Ancestors []string `json:"thread_ancestors,omitempty"` // a thread of its own has none
+	User      string   `json:"user_id,omitempty"`
+}
+
+// encode splices the arguments in: an encoder would write them anew.
+func (i invocation) encode(arguments []byte) ([]byte, error) {
+	var rest bytes.Buffer
+	e := json.NewEncoder(&rest)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(i); err != nil {
+		return nil, err
+	}
+	body := append([]byte(`{"arguments":`), arguments...)
+	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
+}
+
+// Run sends a call to its tool, and waits for it to be taken: for the status alone.
+// Any but 200 says that it is not. A tool of which it is not known whether it has
+// the call may answer it, so the call is pending then too.
+func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	target, refused := c.target(call)
+	if refused != nil {
+		return tool.Result{}, refused
+	}
+	if c.address == nil {
+		return tool.Result{}, refuse.Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
+	}
+	authorization, err := c.out.Credential(call.Run.Credential)
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
+	}
+	until := c.out.Now().Add(call.Run.MaxAge)
+	address, err := c.address(call.ID, until)
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
+	}
+	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: call.ID, User: call.User}
+	if call.Thread != "" {
+		sent.Group, sent.Ancestors = call.Thread, call.Ancestors
+	}
+	body, err := sent.encode(call.Arguments)
+	if err != nil {
+		return tool.Result{}, refuse.Internal("an invocation cannot be encoded")
+	}
+	perhaps := false // it has the call
+	result, refused := c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
+		f, lost := c.attempt(ctx, call, target, authorization, body)
+		perhaps = perhaps || lost
+		return tool.Result{}, f
+	})
+	if refused != nil && !perhaps {
+		return result, refused
+	}
+	result.Pending, result.Until = true, until
+	return result, nil
+}
+
+func (c *Client) target(call tool.Call) (*url.URL, *refusal.Error) {
+	target, err := url.Parse(call.Run.URL)
+	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
+		return nil, refuse.Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
+	}
+	return target, nil
+}
+
+// attempt sends a call once. lost says that it was sent, and that nobody has said
+// whether it was taken.
+func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *outbound.Failure, lost bool) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
+	if err != nil {
+		return outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool)), false
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.ContentLength = int64(len(body))
+	request.Header = callbackHeader(authorization)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Callgate-Call-Id", call.ID)
+	response, stood, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
+	if err != nil {
+		return outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, stood), stood
+	}
+	defer response.Body.Close() // which is not read
+	switch code := response.StatusCode; {
+	case code == http.StatusOK:
+		return nil, false
+	case code < 300:
+		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
+			WithCause(fmt.Errorf("%s answered with HTTP status %d, and takes a call with 200 alone", call.Tool, code))), false
+	case code < 500:
+		return outbound.FinalFailure(refuse.Status(call, code)), false // whatever it is, it is not to be sent again
+	default:
+		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
+	}
+}
+
+func callbackHeader(authorization string) http.Header {
+	h := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
+	if authorization != "" {
+		h.Set("Authorization", authorization)
+	}
+	return h
+}

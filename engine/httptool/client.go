@@ -1,0 +1,76 @@
+package httptool
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Client runs tools of the type http. It is safe for concurrent use.
+type Client struct{ out *outbound.Client }
+
+// New returns a client that sends its requests by out.
+func New(out *outbound.Client) *Client { return &Client{out} }
+
+// Run sends the request of a call, as often as its effect allows.
+func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
+	target, err := url.Parse(call.Run.URL)
+	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
+		return tool.Result{}, refuse.Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
+	}
+	sent, refused := newRequestTemplate(target, call)
+	if refused != nil {
+		return tool.Result{}, refused
+	}
+	if sent.authorization, err = c.out.Credential(call.Run.Credential); err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
+	}
+	if err := c.out.CheckAddresses(call.Run.Addresses); err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
+	}
+	return c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) { return c.attempt(ctx, sent, call) })
+}
+
+// attempt sends the call once and reads the response.
+func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.Call) (result tool.Result, f *outbound.Failure) {
+	dispatched := false
+	defer func() {
+		if p := recover(); p != nil {
+			if what := safe.PanicError(p).Error(); dispatched && !refuse.Retryable(call.Effect) {
+				f = outbound.UnsentFailure(refuse.OutcomeUnknown("%s: %s", call.Tool, what))
+			} else {
+				f = outbound.UnsentFailure(refuse.Internal(what))
+			}
+		}
+	}()
+	request, err := sent.newRequest(ctx, call)
+	if err != nil {
+		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
+	}
+	dispatched = true // until Send says otherwise: it may panic half-way
+	response, dispatched, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect) || sent.emptyBody())
+	if err != nil {
+		return tool.Result{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(sent.target), err, dispatched)
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return tool.Result{}, c.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
+	}
+	if sent.method == http.MethodHead {
+		return tool.Result{}, nil // the response to HEAD has no body, whatever its headers say
+	}
+	result, refused, err := outbound.ReadResult(response, call)
+	switch {
+	case err != nil:
+		return tool.Result{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(sent.target), err, true)
+	case refused != nil:
+		return tool.Result{}, outbound.FinalFailure(refused)
+	}
+	return result, nil
+}

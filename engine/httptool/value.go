@@ -1,0 +1,89 @@
+package httptool
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// primitive reads what can stand outside of JSON: a string, a number digit by digit, a
+// boolean, a list of them. null gives none.
+func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
+	if len(raw) > 0 && raw[0] == '[' {
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			return nil, true, "it cannot be read"
+		}
+		for _, item := range items {
+			if item[0] == '[' || item[0] == 'n' {
+				return nil, true, "an item of its list is a list or null"
+			}
+			one, _, problem := primitive(item)
+			if problem != "" {
+				return nil, true, problem
+			}
+			all = append(all, one...)
+		}
+		return all, true, ""
+	}
+	switch {
+	case len(raw) == 0 || raw[0] == '{':
+		return nil, false, "an object has no form outside of JSON"
+	case raw[0] == '"':
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, false, "it cannot be read"
+		}
+		return []string{s}, false, ""
+	case raw[0] == 'n':
+		return nil, false, ""
+	}
+	return []string{string(raw)}, false, ""
+}
+
+// What a server takes for a dot, a slash or a semicolon if it decodes once too often.
+var (
+	escapedDot       = regexp.MustCompile(`(?i)%(25)*2e`)
+	escapedSlash     = regexp.MustCompile(`(?i)[/\\]|%(25)*(2f|5c)`)
+	escapedSemicolon = regexp.MustCompile(`(?i)%(25)*3b`)
+)
+
+// pathProblem says why a value of a path may not stand there: it would be another path,
+// at the latest where somebody decodes it. Many servers do so before they look which
+// of their resources is meant, so that an escaped slash is one to them; and some
+// leave away what stands behind a semicolon.
+func pathProblem(values []string) string {
+	for _, v := range values {
+		switch {
+		case v == "":
+			return "a part of a path cannot be empty"
+		case strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7F }):
+			return "a part of a path cannot hold control characters"
+		case escapedSlash.MatchString(v):
+			return "a part of a path cannot hold a slash or a backslash, escaped or not"
+		}
+		plain := escapedSemicolon.ReplaceAllString(escapedDot.ReplaceAllString(v, "."), ";")
+		if part, _, _ := strings.Cut(plain, ";"); part == "." || part == ".." {
+			return "a part of a path cannot be . or .."
+		}
+	}
+	return ""
+}
+
+// escape writes everything but RFC 3986's unreserved characters as %XX, in paths
+// and queries alike: every reader undoes it, and none finds structure in it.
+func escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,117 @@
+package refuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// maxQuoteBytes bounds one text of a server that is passed on.
+const maxQuoteBytes = 2 << 10
+
+// Unavailable refuses a call whose tool cannot be reached.
+func Unavailable(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.ToolUnavailable,
+		"The tool could not be reached; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
+}
+
+// TimedOut refuses a call whose tool did not respond in time.
+func TimedOut(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.ToolTimeout,
+		"The tool did not answer in time; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
+}
+
+// OutcomeUnknown refuses a call that may have been carried out.
+func OutcomeUnknown(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.OutcomeUnknown,
+		"It is not known whether the tool carried this out; find out before asking for it again.").WithCause(fmt.Errorf(format, args...))
+}
+
+// AddressBlocked refuses a call whose tool is at an address that is not allowed.
+func AddressBlocked(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.AddressBlocked,
+		"The tool is at an address that may not be connected to; continue without it.").WithCause(fmt.Errorf(format, args...))
+}
+
+// ResultTooLarge refuses a result that is larger than the tool allows.
+func ResultTooLarge(call tool.Call) *refusal.Error {
+	message := "The tool's result is larger than allowed; ask for less."
+	if !Retryable(call.Effect) {
+		message = "The tool ran, but its result is larger than allowed; do not ask for the same again."
+	}
+	return refusal.New(refusal.ResultTooLarge, message).
+		WithCause(fmt.Errorf("%s gave more than %d bytes", call.Tool, call.Run.MaxResultBytes))
+}
+
+// InvalidResult refuses a result that cannot be passed on. what is for the operator, and holds
+// no text of the tool.
+func InvalidResult(call tool.Call, what string) *refusal.Error {
+	message := "The tool answered in a form that cannot be passed on; continue without its result."
+	if !Retryable(call.Effect) {
+		message = "The tool ran, but answered in a form that cannot be passed on; do not ask for the same again."
+	}
+	return refusal.New(refusal.InvalidResult, message).WithCause(fmt.Errorf("%s: %s", call.Tool, what))
+}
+
+// Failed refuses a call whose tool was reached and said no. The message is for the model.
+func Failed(message string) *refusal.Error { return refusal.New(refusal.ToolFailed, message) }
+
+// Internal refuses a call because of a fault of the engine.
+func Internal(what string) *refusal.Error {
+	return refusal.At(refusal.Execute, refusal.Internal,
+		"Callgate could not run this tool; continue without it.").WithCause(errors.New(what))
+}
+
+// Stopped refuses a call that ended before it was dispatched.
+func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return TimedOut("%s was not reached within %s", call.Tool, call.Run.Timeout)
+	}
+	return Unavailable("%s: the call was stopped before it was dispatched", call.Tool)
+}
+
+// Status refuses a call that got a response other than 2xx.
+func Status(call tool.Call, code int) *refusal.Error {
+	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
+	switch {
+	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
+		if !Retryable(call.Effect) {
+			return OutcomeUnknown("%w", cause)
+		}
+		return Unavailable("%w", cause)
+	case code >= 300 && code < 400:
+		return Failed(fmt.Sprintf("The tool answered with a redirect (HTTP status %d), which is not followed; continue without it.", code)).WithCause(cause)
+	case code >= 400 && code < 500:
+		return Failed(fmt.Sprintf("The tool refused the call with HTTP status %d; check the arguments before calling it again.", code)).WithCause(cause)
+	default:
+		return Failed(fmt.Sprintf("The tool failed with HTTP status %d; continue without it or try again later.", code)).WithCause(cause)
+	}
+}
+
+// Retryable tells whether calls of this effect may be tried again.
+func Retryable(effect string) bool { return effect == "read" || effect == "idempotent" }
+
+// Quote is a text of a server's as it goes on: bounded, between quotes that it
+// cannot end, and with nothing in it that does not show.
+func Quote(s string) string {
+	if len(s) > maxQuoteBytes {
+		cut := maxQuoteBytes
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// Reason is an error whose text is of our own making, so that an operator can be
+// told it.
+type Reason string
+
+func (r Reason) Error() string { return string(r) }

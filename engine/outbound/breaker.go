@@ -1,0 +1,221 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/callgate/callgate/tool"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	MaxFailures = 10              // attempts in a row that open a breaker
+	OpenTime    = 2 * time.Second // from then until one attempt is let through
+	maxBreakers = 4096            // beyond this many tools, the one used longest ago is begun anew
+	forgetTime  = 10 * time.Minute
+)
+
+// health is what one attempt tells of the server of a tool.
+type health int
+
+const (
+	healthUnknown health = iota // nothing: what went wrong was not its doing
+	healthOK                    // it was reached, and answered for itself
+	healthFailed                // it could not be reached, did not answer, or said that it fails
+)
+
+// The errors by which a breaker is told.
+var (
+	errFailed  = errors.New("the tool's server is away")
+	errUnknown = errors.New("nothing is known of the tool's server")
+)
+
+// healthOfError judges the server of a tool by an attempt that ended without an answer.
+func healthOfError(ctx context.Context, err error) health {
+	var (
+		b     *blockedError
+		errno syscall.Errno
+	)
+	switch {
+	case errors.As(err, &b), errors.Is(ctx.Err(), context.Canceled):
+		return healthUnknown
+	case errors.As(err, &errno) && isLocalShortage(errno):
+		return healthUnknown
+	}
+	return healthFailed
+}
+
+// isLocalShortage tells whether this host lacked something that a connection needs.
+func isLocalShortage(errno syscall.Errno) bool {
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
+		return true
+	}
+	return false
+}
+
+// healthOfStatus judges the server of a tool by the status of its answer.
+func healthOfStatus(status int) health {
+	if status >= http.StatusInternalServerError {
+		return healthFailed
+	}
+	return healthOK
+}
+
+// BreakerEvent is what an operator may want to know of a tool's breaker.
+type BreakerEvent struct {
+	Kind          BreakerKind
+	Tool, Version string
+	Cause         error // of the attempt that opened it
+}
+
+// BreakerKind is what happened.
+type BreakerKind string
+
+// The kinds of events. A breaker whose one attempt fails stays open, which is no
+// event.
+const (
+	BreakerOpened  BreakerKind = "opened"
+	BreakerClosed  BreakerKind = "closed"
+	BreakerRefused BreakerKind = "refused" // a call, of which nothing was sent
+)
+
+// breakerKey is what a breaker is of. A tool that is run elsewhere after a reload
+// has another one.
+type breakerKey struct{ tool, version, url, addresses string }
+
+// breaker keeps calls from a server that does not answer.
+type breaker struct {
+	breakerKey
+	circuit    *gobreaker.TwoStepCircuitBreaker[struct{}]
+	notify     func(BreakerEvent)
+	transition atomic.Pointer[BreakerKind] // not told of yet
+	lastUsed   time.Time                   // under the lock of all
+}
+
+func newBreaker(s breakerKey, tell func(BreakerEvent)) *breaker {
+	b := &breaker{breakerKey: s, notify: tell}
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:  1,
+		Timeout:      OpenTime,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= MaxFailures },
+		IsSuccessful: func(err error) bool { return err == nil },
+		IsExcluded:   func(err error) bool { return errors.Is(err, errUnknown) },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			// Its lock is held here, so that others are told afterwards.
+			switch kind := BreakerOpened; {
+			case to == gobreaker.StateClosed:
+				kind = BreakerClosed
+				b.transition.Store(&kind)
+			case from == gobreaker.StateClosed:
+				b.transition.Store(&kind)
+			}
+		},
+	})
+	return b
+}
+
+// attempt makes an attempt, unless the breaker is open: then nothing is tried.
+func (b *breaker) attempt(attempt func() (tool.Result, *Failure)) (result tool.Result, f *Failure, tried bool) {
+	done, err := b.circuit.Allow()
+	if err != nil {
+		return tool.Result{}, nil, false
+	}
+	// An attempt that does not return would hold the place of the next probe.
+	ended := errUnknown
+	defer func() { done(ended); b.reportTransition(f) }()
+	result, f = attempt()
+	switch {
+	case f == nil || f.health == healthOK:
+		ended = nil
+	case f.health == healthFailed:
+		ended = errFailed
+	}
+	return result, f, true
+}
+
+// reportTransition tells of a change, with the fault that may have brought it.
+func (b *breaker) reportTransition(f *Failure) {
+	kind := b.transition.Swap(nil)
+	if kind == nil || b.notify == nil {
+		return
+	}
+	e := BreakerEvent{Kind: *kind, Tool: b.tool, Version: b.version}
+	if f != nil {
+		e.Cause = f.refusal.Cause
+	}
+	b.notify(e)
+}
+
+// reportRefused tells of a call that was kept from the server.
+func (b *breaker) reportRefused() {
+	if b.notify != nil {
+		b.notify(BreakerEvent{Kind: BreakerRefused, Tool: b.tool, Version: b.version})
+	}
+}
+
+// breakers holds one breaker for each tool. It is safe for concurrent use.
+type breakers struct {
+	notify func(BreakerEvent)
+
+	mu  sync.Mutex
+	all map[breakerKey]*breaker
+}
+
+func newBreakers(tell func(BreakerEvent)) *breakers {
+	return &breakers{notify: tell, all: map[breakerKey]*breaker{}}
+}
+
+// forCall returns the breaker of a call's tool.
+func (bs *breakers) forCall(call tool.Call) *breaker {
+	s := breakerKey{call.Tool, call.Version, call.Run.URL, strings.Join(call.Run.Addresses, " ")}
+	if s.url == "" {
+		s.url = strings.Join(call.Run.Command, " ")
+	}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b, ok := bs.all[s]
+	if !ok {
+		if len(bs.all) >= maxBreakers {
+			bs.evict()
+		}
+		b = newBreaker(s, bs.notify)
+		bs.all[s] = b
+	}
+	b.lastUsed = time.Now()
+	return b
+}
+
+// evict drops the breaker used longest ago.
+func (bs *breakers) evict() {
+	var oldest *breaker
+	for _, b := range bs.all {
+		if oldest == nil || b.lastUsed.Before(oldest.lastUsed) {
+			oldest = b
+		}
+	}
+	delete(bs.all, oldest.breakerKey)
+}
+
+// countOpen counts the breakers that are not closed, of tools in use: one that nobody
+// has called for long, as one that is no longer configured, is forgotten.
+func (bs *breakers) countOpen() int {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	n := 0
+	for s, b := range bs.all {
+		switch {
+		case time.Since(b.lastUsed) > forgetTime:
+			delete(bs.all, s)
+		case b.circuit.State() != gobreaker.StateClosed:
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+package outbound
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Client is what a Transport reaches its servers with: by the rules of this
+// package's own requests, and with its words for what went wrong. It is safe for
+// concurrent use.
+type Client struct {
+	now      func() time.Time
+	pool     *pool
+	breakers *breakers
+	secrets  func(place string) (string, error)
+}
+
+// Options are what outbound requests need. The zero value is usable and the
+// strictest.
+type Options struct {
+	Now      func() time.Time // nil is time.Now
+	Resolver *net.Resolver    // nil is the system's
+	// Certificates that may sign for https servers; nil is the system's pool.
+	Certificates *x509.CertPool
+	// Interfaces lists this host's own addresses, which are never public; nil is
+	// net.InterfaceAddrs. If it fails, no address is public.
+	Interfaces func() ([]net.Addr, error)
+	// OnBreaker receives events of the tools' breakers; nil ignores them. It must not
+	// block, and must be safe for concurrent use.
+	OnBreaker func(BreakerEvent)
+	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
+	ReadSecret func(place string) (string, error)
+}
+
+// New returns a client with its own connections and breakers. Close it to
+// close idle connections.
+func New(options Options) *Client {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Interfaces == nil {
+		options.Interfaces = net.InterfaceAddrs
+	}
+	return &Client{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
+}
+
+// Now is the time by the client's clock.
+func (o *Client) Now() time.Time { return o.now() }
+
+// Close closes idle connections. Requests in flight go on.
+func (o *Client) Close() { o.pool.closeIdle() }
+
+// OpenBreakers is of how many tools the breaker is not closed.
+func (o *Client) OpenBreakers() int { return o.breakers.countOpen() }
+
+// Run makes the attempts of a call, as many as its effect allows, where the
+// breaker of its tool lets them through.
+func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
+	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
+}
+
+// CheckAddresses reports a list of addresses that is invalid.
+func (o *Client) CheckAddresses(addresses []string) error {
+	_, err := newAddressPolicy(addresses, o.pool.resolver, o.pool.interfaces)
+	return err
+}
+
+// Send sends one request to an address that is allowed. It follows no redirect,
+// keeps no cookie and asks no proxy. With once, the request has a connection of its
+// own and is not repeated. sent tells whether it may have reached the server, where
+// there is no response, too.
+func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
+	transport, err := o.pool.transport(request.URL, addresses, once)
+	if err != nil {
+		return nil, false, err
+	}
+	var dispatched atomic.Bool
+	request = request.WithContext(httptrace.WithClientTrace(
+		context.WithValue(request.Context(), dispatchedKey{}, &dispatched),
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }},
+	))
+	// With it the transport could send the body again by itself.
+	request.GetBody = nil
+	response, err = transport.RoundTrip(request)
+	return response, dispatched.Load(), err
+}
+
+// Credential is the header for a credential, as it stands at its place now. No error
+// holds any of it.
+func (o *Client) Credential(place string) (string, error) { return credential(o.secrets, place) }
+
+// Secret is what stands at a place now. No error holds any of it.
+func (o *Client) Secret(place string) (string, error) {
+	if o.secrets == nil {
+		return "", errors.New("there are no secrets here")
+	}
+	return o.secrets(place)
+}
+
+// credential is the header for a credential, as it stands at its place now; without a
+// place it is empty. No error holds any of it.
+func credential(secrets func(place string) (string, error), place string) (string, error) {
+	if place == "" {
+		return "", nil
+	}
+	if secrets == nil {
+		return "", errors.New("it asks for a credential, and there are none here")
+	}
+	secret, err := secrets(place)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("its credential cannot be read: %w", err)
+	case secret == "" || !ascii.IsVisible(secret):
+		return "", errors.New("its credential is empty, or holds what no bearer's token does")
+	}
+	return "Bearer " + secret, nil
+}
+
+// Origin is the scheme and host of a URL.
+func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host }
+
+// DescribeError says what went wrong on the wire in words of our own: errors of the
+// HTTP client quote what the peer sent.
+func DescribeError(err error) string {
+	var (
+		reason  refuse.Reason
+		blocked *blockedError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		return blocked.reason
+	case errors.As(err, &reason):
+		return string(reason)
+	}
+	return cmp.Or(netx.Describe(err), "what came back could not be understood")
+}

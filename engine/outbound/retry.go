@@ -1,0 +1,88 @@
+package outbound
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+const (
+	maxAttempts   = 3
+	firstPause    = 100 * time.Millisecond
+	longestPause  = time.Second
+	maxRetryAfter = 2 * time.Second // a tool that asks for more is not waited for
+)
+
+// withRetries makes the attempts of a call, where its breaker lets them through. Where it
+// does not, the fault of the attempt before stays the one that is told.
+func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
+	var (
+		result   tool.Result
+		last     *Failure
+		attempts int
+	)
+	try := func() (tried bool) {
+		r, f, tried := breaker.attempt(attempt)
+		switch {
+		case tried:
+			attempts++
+			result, last = r, f
+		case attempts == 0:
+			breaker.reportRefused()
+			last = &Failure{refusal: refuse.Unavailable("%s has not answered lately: its breaker is open, so nothing was sent", call.Tool)}
+		}
+		return tried
+	}
+	if refuse.Retryable(call.Effect) {
+		retryLoop(ctx, try, func() *Failure { return last })
+	} else {
+		try()
+	}
+	result.Attempts = attempts
+	if last != nil {
+		return result, last.refusal
+	}
+	return result, nil
+}
+
+// retryLoop tries until an attempt gives a result, or no other one would, or may be
+// made. last is the fault of the one before.
+func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
+	deadline, _ := ctx.Deadline()
+	// What Retry returns is not needed: the last attempt has said everything.
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
+		tried, last := try(), last()
+		switch {
+		case last == nil:
+			return struct{}{}, nil
+		case !tried, !last.retry, last.retryAfter > maxRetryAfter:
+			return struct{}{}, backoff.Permanent(last)
+		case last.retryAfter > 0:
+			return struct{}{}, &backoff.RetryAfterError{Duration: last.retryAfter}
+		default:
+			return struct{}{}, last
+		}
+	},
+		backoff.WithBackOff(&backoff.ExponentialBackOff{
+			InitialInterval: firstPause, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: longestPause,
+		}),
+		backoff.WithMaxTries(maxAttempts),
+		backoff.WithMaxElapsedTime(time.Until(deadline)),
+	)
+}
+
+// retryAfter returns the wait of a Retry-After header: 0 if there is none or it is invalid, and
+// at least the first pause otherwise.
+func retryAfter(now func() time.Time, header string) time.Duration {
+	wait, ok := netx.RetryAfter(header, now())
+	if !ok {
+		return 0
+	}
+	return max(wait, firstPause)
+}

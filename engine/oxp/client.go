@@ -1,0 +1,234 @@
+package oxp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// oxpVersion is the version of the Open eXecution Protocol that is spoken, and
+// oxpMajor that of every answer that is understood.
+const (
+	oxpVersion = "1.0"
+	oxpMajor   = "1"
+)
+
+// exactID is the id of a tool in exactly one version. An id without one would let
+// the server choose what is run.
+var exactID = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
+
+const (
+	maxEnvelopeBytes = 64 << 10 // of an answer, beside the value
+	maxOXPDepth      = 500      // as deep as a result may nest
+)
+
+// Client runs tools of servers of the Open eXecution Protocol 1.0, with flat bodies
+// and the version in a header.
+type Client struct{ out *outbound.Client }
+
+// New returns a client that sends its requests by out.
+func New(out *outbound.Client) *Client { return &Client{out} }
+
+// oxpRequest is the body of a call. The input stands before it, byte for byte as
+// it was judged.
+type oxpRequest struct {
+	CallID  string      `json:"call_id"`
+	ToolID  string      `json:"tool_id"`
+	Context *oxpContext `json:"context,omitempty"`
+}
+
+type oxpContext struct {
+	User string `json:"user_id"`
+}
+
+// encode splices the input in: an encoder would write it anew.
+func (r oxpRequest) encode(input []byte) ([]byte, error) {
+	var rest bytes.Buffer
+	e := json.NewEncoder(&rest)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	body := append([]byte(`{"input":`), input...)
+	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
+}
+
+// Run sends a call. It has the call's id, so that a server that has it already does
+// not run it again. Where the tool itself has said that it failed and may be tried
+// again, that is another call to its server: the same id would get the same answer.
+func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	target, err := oxpEndpoint(call.Run.URL, "tools", "call")
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
+	}
+	if !exactID.MatchString(call.Run.Tool) {
+		return tool.Result{}, refuse.Unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
+	}
+	authorization, err := o.out.Credential(call.Run.Credential)
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
+	}
+	if call.ID == "" {
+		call.ID = rand.Text()
+	}
+	asked := oxpRequest{CallID: call.ID, ToolID: call.Run.Tool}
+	if call.User != "" {
+		asked.Context = &oxpContext{call.User}
+	}
+	rounds := 1
+	var challenges []tool.Challenge
+	result, refused := o.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
+		if rounds > 1 {
+			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
+		}
+		answer, f := o.attempt(ctx, call, target, authorization, asked)
+		challenges = answer.challenges
+		if answer.failed {
+			rounds++
+		}
+		return answer.result, f
+	})
+	if refused != nil {
+		return tool.Result{Attempts: result.Attempts, Challenges: challenges}, refused
+	}
+	return result, nil
+}
+
+// oxpEndpoint is a path of a server.
+func oxpEndpoint(base string, path ...string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, refuse.Reason("its URL is not an absolute http or https URL without user info")
+	}
+	return u.JoinPath(path...), nil
+}
+
+// oxpAnswer is what one attempt gave.
+type oxpAnswer struct {
+	result     tool.Result
+	challenges []tool.Challenge
+	failed     bool // the tool ran, and says that it failed
+}
+
+// attempt sends a call once and reads the answer.
+func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *outbound.Failure) {
+	body, err := asked.encode(call.Arguments)
+	if err != nil {
+		return oxpAnswer{}, outbound.UnsentFailure(refuse.Internal("a call cannot be encoded"))
+	}
+	request, err := newOXPRequest(ctx, target, authorization)
+	if err != nil {
+		return oxpAnswer{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
+	}
+	request.Method = http.MethodPost
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.ContentLength = int64(len(body))
+	request.Header.Set("Content-Type", "application/json")
+	response, sent, err := o.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
+	if err != nil {
+		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, sent)
+	}
+	defer response.Body.Close()
+	bounded := call
+	switch response.StatusCode {
+	case http.StatusOK:
+		bounded.Run.MaxResultBytes += maxEnvelopeBytes
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity:
+		bounded.Run.MaxResultBytes = maxEnvelopeBytes
+	default:
+		return oxpAnswer{}, o.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
+	}
+	came, refused, err := outbound.ReadResult(response, bounded)
+	if response.StatusCode != http.StatusOK {
+		// The server has said no before it ran anything, whatever else it says.
+		f, challenges := oxpRefusal(call, target, response.StatusCode, came)
+		return oxpAnswer{challenges: challenges}, f
+	}
+	switch {
+	case err != nil:
+		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, true)
+	case refused != nil:
+		return oxpAnswer{}, outbound.FinalFailure(refused)
+	case !came.JSON:
+		return oxpAnswer{}, outbound.FinalFailure(refuse.InvalidResult(call, "it did not answer with application/json"))
+	case !compatibleVersion(response.Header):
+		return oxpAnswer{}, outbound.FinalFailure(refuse.InvalidResult(call, "it answered in another version of the protocol"))
+	}
+	return readOXPResponse(call, asked.CallID, came.Body)
+}
+
+// newOXPRequest is a request as every one is begun.
+func newOXPRequest(ctx context.Context, target *url.URL, authorization string) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{
+		"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"},
+		"Oxp-Version": {oxpVersion},
+	}
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	return request, nil
+}
+
+// compatibleVersion tells whether an answer is in the version that is understood here. One
+// that does not say is taken to be: older servers do not.
+func compatibleVersion(header http.Header) bool {
+	values := header.Values("OXP-Version")
+	if len(values) == 0 {
+		return true
+	}
+	major, _, _ := strings.Cut(values[0], ".")
+	return len(values) == 1 && major == oxpMajor
+}
+
+// oxpRefusal says of a call that its server did not run why that is. Such an answer
+// is read as far as it can be.
+func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*outbound.Failure, []tool.Challenge) {
+	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
+	if code == http.StatusUnauthorized {
+		return outbound.FinalFailure(refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
+	}
+	said, err := readServerError(came)
+	if err != nil {
+		return outbound.FinalFailure(refuse.Status(call, code)), nil
+	}
+	if said.developer != "" {
+		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)
+	}
+	var refused *refusal.Error
+	switch {
+	case code == http.StatusUnprocessableEntity:
+		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
+	case len(said.challenges) > 0:
+		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
+	case said.dropped:
+		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
+		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
+	case said.user:
+		refused = refuse.Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
+	default:
+		refused = refuse.Failed("The tool's server did not run the tool. It says: " + said.message)
+	}
+	for i := range said.challenges {
+		if c := &said.challenges[i]; !sameOrigin(target, c.CheckURL) {
+			c.CheckURL = ""
+		}
+	}
+	return outbound.FinalFailure(refused.WithCause(cause)), said.challenges
+}

@@ -1,0 +1,235 @@
+package oxp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/engine/internal/jsonobject"
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
+)
+
+const (
+	maxListBytes = 8 << 20
+	maxListTools = 1024
+	maxListDepth = 200
+)
+
+// The grammars of a definition.
+var (
+	toolID      = regexp.MustCompile(`^([A-Za-z0-9_]+\.[A-Za-z0-9_]+)(?:@([0-9]+|[0-9]+\.[0-9]+\.[0-9]+))?$`)
+	toolName    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	toolVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
+)
+
+// definitionMembers are those of a ToolDefinition, which is closed.
+var definitionMembers = []string{"id", "name", "description", "version", "input_schema", "output_schema", "requirements"}
+
+// Discover lists the tools of a server, all or none: a list with one definition
+// that is none is no list.
+func (o *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
+	body, err := o.list(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readDefinitions(body)
+	if err != nil {
+		return nil, &tool.InvalidListError{Err: err}
+	}
+	return found, nil
+}
+
+// readDefinitions reads the whole list.
+func readDefinitions(body []byte) ([]tool.Definition, error) {
+	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
+		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
+	}
+	object, err := jsonobject.Members(body)
+	if err != nil {
+		return nil, refuse.Reason("its list of tools is no object")
+	}
+	var items []json.RawMessage
+	if raw, there := object["items"]; !there || raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
+		return nil, refuse.Reason("its list of tools has no items that are a list")
+	}
+	if len(items) > maxListTools {
+		return nil, fmt.Errorf("it lists %d tools; expected at most %d", len(items), maxListTools)
+	}
+	found := make([]tool.Definition, 0, len(items))
+	ids, versions := map[string]bool{}, map[string]bool{}
+	for i, item := range items {
+		d, id, err := readDefinition(item)
+		if err != nil {
+			return nil, fmt.Errorf("tool %d of its list: %w", i+1, err)
+		}
+		exact := d.Name + "@" + d.Version
+		if ids[id] || versions[exact] {
+			return nil, fmt.Errorf("tool %d of its list has the id of one before it", i+1)
+		}
+		ids[id], versions[exact] = true, true
+		found = append(found, d)
+	}
+	return found, nil
+}
+
+// list fetches it.
+func (o *Client) list(ctx context.Context, s tool.Server) ([]byte, error) {
+	target, err := oxpEndpoint(s.URL, "tools")
+	if err != nil {
+		return nil, err
+	}
+	body, err := o.get(ctx, target, s.Credential, s.Addresses, maxListBytes)
+	if err != nil {
+		return nil, fmt.Errorf("its list of tools cannot be fetched from %s: %w", outbound.Origin(target), err)
+	}
+	return body, nil
+}
+
+// get fetches what is JSON. Its error is for the operator, and an *InvalidListError
+// where there is an answer that cannot be used.
+func (o *Client) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
+	authorization, err := o.out.Credential(credential)
+	if err != nil {
+		return nil, err
+	}
+	request, err := newOXPRequest(ctx, target, authorization)
+	if err != nil {
+		return nil, refuse.Reason("no request can be made of its URL")
+	}
+	response, _, err := o.out.Send(request, addresses, false)
+	if err != nil {
+		return nil, refuse.Reason(outbound.DescribeError(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
+	}
+	if !compatibleVersion(response.Header) {
+		return nil, &tool.InvalidListError{Err: refuse.Reason("it answers in another version of the protocol")}
+	}
+	came, refused, err := outbound.ReadResult(response, tool.Call{Tool: "it", Run: tool.Run{MaxResultBytes: limit}})
+	switch {
+	case err != nil:
+		return nil, refuse.Reason(outbound.DescribeError(err))
+	case refused != nil:
+		return nil, &tool.InvalidListError{Err: refused.Cause}
+	case !came.JSON:
+		return nil, &tool.InvalidListError{Err: refuse.Reason("it does not answer with application/json")}
+	}
+	return came.Body, nil
+}
+
+// readDefinition reads one item, whose JSON is strict already.
+func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
+	raw, err := jsonobject.Members(item)
+	if err != nil {
+		return d, "", errors.New("found no object")
+	}
+	for name := range raw {
+		if !slices.Contains(definitionMembers, name) {
+			return d, "", fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name), strings.Join(definitionMembers, ", "))
+		}
+	}
+	texts := map[string]string{}
+	for _, name := range definitionMembers[:4] {
+		var text *string
+		if value, there := raw[name]; !there || json.Unmarshal(value, &text) != nil || text == nil {
+			return d, "", fmt.Errorf("found no %s that is a string", name)
+		}
+		texts[name] = *text
+	}
+	parts := toolID.FindStringSubmatch(texts["id"])
+	switch {
+	case parts == nil:
+		return d, "", errors.New("found an id that is not Toolkit.Tool, with @x or @x.y.z behind it or not")
+	case !toolName.MatchString(texts["name"]):
+		return d, "", errors.New("found a name that is not 1 to 64 letters, digits, _ and -")
+	case !toolVersion.MatchString(texts["version"]):
+		return d, "", errors.New("found a version that is not x.y.z")
+	}
+	if stated := parts[2]; stated != "" && stated != texts["version"] && stated+".0.0" != texts["version"] {
+		return d, "", errors.New("found an id of another version than its own")
+	}
+	d = tool.Definition{Name: parts[1], Version: texts["version"], Title: texts["name"], Description: texts["description"]}
+	if d.InputSchema, err = objectMember(raw, "input_schema"); err != nil {
+		return d, "", err
+	}
+	if value, there := raw["output_schema"]; there && value[0] == 'n' {
+		d.OutputSchema = json.RawMessage(`{"type":"null"}`) // it gives nothing
+	} else if d.OutputSchema, err = objectMember(raw, "output_schema"); err != nil {
+		return d, "", err
+	}
+	requirements, err := objectMember(raw, "requirements")
+	if err != nil {
+		return d, "", err
+	}
+	d.Unusable, err = unmetRequirements(requirements)
+	return d, texts["id"], err
+}
+
+// objectMember is a member that is an object, or nil.
+func objectMember(raw map[string]json.RawMessage, name string) (json.RawMessage, error) {
+	value, there := raw[name]
+	if there && value[0] != '{' {
+		return nil, fmt.Errorf("found %s that is no object", name)
+	}
+	return value, nil
+}
+
+// unmetRequirements says which requirements of a tool cannot be met. Who the call is for is
+// told where it is known, and what a person has to authorize is asked for by the
+// server itself; its secrets are nobody's here.
+func unmetRequirements(requirements json.RawMessage) (string, error) {
+	if requirements == nil {
+		return "", nil
+	}
+	value, err := parser.ReadValue(requirements, maxListDepth)
+	if err != nil {
+		return "", err
+	}
+	object, _ := value.(map[string]any) // it begins as one
+	secrets, err := objectList(object, "secrets")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range secrets {
+		if _, ok := s["id"].(string); !ok {
+			return "", errors.New("found a secret without an id among its requirements")
+		}
+	}
+	if _, err := objectList(object, "authorization"); err != nil {
+		return "", err
+	}
+	if _, flag := object["user_id"].(bool); object["user_id"] != nil && !flag {
+		return "", errors.New("found a requirement of a user that is no boolean")
+	}
+	if len(secrets) > 0 {
+		return fmt.Sprintf("it needs %d secrets with each call, which Callgate does not have; give them to its server", len(secrets)), nil
+	}
+	return "", nil
+}
+
+// objectList is a member that is a list of objects, or nil.
+func objectList(object map[string]any, name string) ([]map[string]any, error) {
+	value, there := object[name]
+	list, ok := value.([]any)
+	all := make([]map[string]any, 0, len(list))
+	for _, item := range list {
+		one, isObject := item.(map[string]any)
+		ok = ok && isObject
+		all = append(all, one)
+	}
+	if there && !ok {
+		return nil, fmt.Errorf("found %s among its requirements that is no list of objects", name)
+	}
+	return all, nil
+}

@@ -1,0 +1,229 @@
+package oxp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/engine/internal/jsonobject"
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/weburl"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
+)
+
+const (
+	maxChallenges     = 8
+	maxChallengeBytes = 2 << 10 // of an address
+	maxChallengeID    = 128
+	maxParameters     = 16
+	maxParameterText  = 2 << 10   // of what a server says of all parameters
+	maxRetryHint      = time.Hour // a tool that asks for more does not say when
+)
+
+// readOXPResponse reads the answer of a tool that ran: a closed object that is the answer
+// to this very call, and either a success or a failure.
+func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbound.Failure) {
+	wrong := func(what string) (oxpAnswer, *outbound.Failure) {
+		return oxpAnswer{}, outbound.FinalFailure(refuse.InvalidResult(call, what))
+	}
+	value, err := parser.ReadValue(body, maxOXPDepth)
+	if err != nil {
+		return wrong("its answer is not strict JSON")
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return wrong("its answer is no object")
+	}
+	for name := range object {
+		if !slices.Contains([]string{"call_id", "success", "duration", "value", "error"}, name) {
+			return wrong("its answer has a member that the protocol does not know")
+		}
+	}
+	if _, number := object["duration"].(json.Number); object["duration"] != nil && !number {
+		return wrong("the duration of its answer is no number")
+	}
+	success, ok := object["success"].(bool)
+	if !ok {
+		return wrong("its answer does not say whether it is a success")
+	}
+	if answered, ok := object["call_id"].(string); !ok || answered != id {
+		return wrong("its answer is not to this call")
+	}
+	_, hasValue := object["value"]
+	said, hasError := object["error"]
+	switch {
+	case success && hasError:
+		return wrong("its answer is a success with an error")
+	case !success && hasValue:
+		return wrong("its answer is a failure with a value")
+	case !success:
+		f, ok := toolError(call, said)
+		if !ok {
+			return wrong("the error of its answer is not one of the protocol")
+		}
+		return oxpAnswer{failed: true}, f
+	}
+	raw := json.RawMessage("null")
+	if hasValue {
+		members, err := jsonobject.Members(body)
+		if err != nil {
+			return wrong("its answer is not strict JSON")
+		}
+		raw = members["value"]
+	}
+	if int64(len(raw)) > call.Run.MaxResultBytes {
+		return oxpAnswer{}, outbound.FinalFailure(refuse.ResultTooLarge(call))
+	}
+	return oxpAnswer{result: tool.Result{Body: raw, JSON: true}}, nil
+}
+
+// toolError is the failure of a tool that ran. Its message, and what it would add to
+// a prompt, are for the model, and what it says to developers for the operator.
+// When to try again is listened to where that does no harm.
+func toolError(call tool.Call, said any) (*outbound.Failure, bool) {
+	object, ok := said.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	t := textMembers{object: object}
+	message := t.text("message", true)
+	developer := t.text("developer_message", false)
+	more := t.text("additional_prompt_content", false)
+	retry, stated := object["can_retry"].(bool)
+	if _, there := object["can_retry"]; there && !stated {
+		t.wrong = true
+	}
+	after, ok := readRetryDelay(object["retry_after_ms"])
+	if t.wrong || !ok {
+		return nil, false
+	}
+	words := "The tool ran and failed. It says: " + refuse.Quote(message)
+	if more != "" {
+		words += " It adds: " + refuse.Quote(more)
+	}
+	refused := refuse.Failed(words)
+	cause := fmt.Errorf("%s ran and says that it failed", call.Tool)
+	if developer != "" {
+		cause = fmt.Errorf("%w, and to developers %s", cause, refuse.Quote(developer))
+	}
+	refused = refused.WithCause(cause)
+	if !retry || !refuse.Retryable(call.Effect) {
+		return outbound.FinalFailure(refused), true
+	}
+	if after > 0 && after <= maxRetryHint {
+		refused.RetryAfterMS = after.Milliseconds()
+	}
+	return outbound.RetryAfterFailure(refused, after), true
+}
+
+// readRetryDelay reads a whole number of milliseconds; absent, it is none.
+func readRetryDelay(v any) (time.Duration, bool) {
+	if v == nil {
+		return 0, true
+	}
+	number, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(number.String(), 10, 64)
+	if errors.Is(err, strconv.ErrRange) && ms > 0 || ms > time.Hour.Milliseconds()*24*365 {
+		return 24 * 365 * time.Hour, true
+	}
+	return time.Duration(ms) * time.Millisecond, err == nil && ms >= 0
+}
+
+// textMembers reads the texts of an object. One that is wrong makes all so.
+type textMembers struct {
+	object map[string]any
+	wrong  bool
+}
+
+func (t *textMembers) text(name string, required bool) string {
+	v, there := t.object[name]
+	if !there && !required || v == nil && !required {
+		return ""
+	}
+	s, ok := v.(string)
+	t.wrong = t.wrong || !ok
+	return s
+}
+
+// serverError is what a server answers that did not run the tool, as it may go on.
+type serverError struct {
+	message, developer, parameters string // between quotes; the last two may be empty
+	challenges                     []tool.Challenge
+	dropped                        bool // there were challenges that cannot go on
+	user                           bool // it must be told for whom the call is
+}
+
+var errNotServerError = errors.New("not an error of the protocol")
+
+// readServerError reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
+func readServerError(came tool.Result) (serverError, error) {
+	value, err := parser.ReadValue(came.Body, maxOXPDepth)
+	object, ok := value.(map[string]any)
+	if err != nil || !ok || !came.JSON {
+		return serverError{}, errNotServerError
+	}
+	t := textMembers{object: object}
+	s := serverError{message: refuse.Quote(t.text("message", true))}
+	if d := t.text("developer_message", false); d != "" {
+		s.developer = refuse.Quote(d)
+	}
+	if t.wrong {
+		return serverError{}, errNotServerError
+	}
+	s.parameters = parameterErrors(object["parameter_errors"])
+	missing, _ := object["missing_requirements"].(map[string]any)
+	s.user, _ = missing["user_id"].(bool)
+	list, _ := missing["authorization"].([]any)
+	for _, item := range list {
+		if c, ok := readChallenge(item); ok && len(s.challenges) < maxChallenges {
+			s.challenges = append(s.challenges, c)
+		} else {
+			s.dropped = true
+		}
+	}
+	return s, nil
+}
+
+// parameterErrors says what a server has against each argument.
+func parameterErrors(v any) string {
+	object, _ := v.(map[string]any)
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names[:min(len(names), maxParameters)] {
+		why, ok := object[name].(string)
+		if ok && b.Len() < maxParameterText {
+			fmt.Fprintf(&b, " %.200q: %.200q.", name, why)
+		}
+	}
+	return b.String()
+}
+
+// readChallenge reads one. What a person is sent to must be what it seems; what is asked
+// is looked at by whoever asks.
+func readChallenge(item any) (tool.Challenge, bool) {
+	object, _ := item.(map[string]any)
+	t := textMembers{object: object}
+	c := tool.Challenge{ID: t.text("id", true), URL: t.text("url", true), CheckURL: t.text("check_url", false)}
+	if t.wrong || len(c.ID) > maxChallengeID || len(c.URL) > maxChallengeBytes || !weburl.IsPublic(c.URL) {
+		return tool.Challenge{}, false
+	}
+	for name := range object {
+		if name != "id" && name != "url" && name != "check_url" {
+			return tool.Challenge{}, false
+		}
+	}
+	return c, true
+}
