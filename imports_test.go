@@ -135,3 +135,17 @@ func TestImportTable(t *testing.T) {
 		}
 	}
 }
+
+// TestDesignNamesEveryPackage: docs/design.md says of every package what it holds. A
+// package below an internal folder of another is that one's own matter.
+func TestDesignNamesEveryPackage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "design.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range table {
+		if !strings.Contains(folder, "/internal/") && !strings.Contains(string(page), "`"+folder+"`") {
+			t.Errorf("docs/design.md does not say what %s holds", folder)
+		}
+	}
+}
