@@ -62,16 +62,16 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
 	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate
 
-callbacks: ## N (100000) calls whose tool calls back in good and bad manners: every good answer enters once, and nothing else
+callbacks: ## N (100000) calls of callback tools that answer validly and invalidly: every valid answer is recorded once, and nothing else
 	$(AS_IN_USE) CALLGATE_CALLBACKS=$(or $(N),100000) $(GO) test -count=1 -v -run '^TestCallbacks$$' -timeout 60m ./cmd/callgate
 
-overload: ## three times what the gateway can do, for OVERLOAD (60s): what is shed and accepted, in figures
+overload: ## three times the gateway's capacity, for OVERLOAD (60s): rejected and accepted requests, in figures
 	$(AS_IN_USE) CALLGATE_OVERLOAD=$(or $(OVERLOAD),60s) $(GO) test -count=1 -v -run '^TestThreeTimesCapacity$$' -timeout 60m ./cmd/callgate
 
 drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
 	$(AS_IN_USE) CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
 
-hostile: ## strangers with long, slow and unread requests, and a tenant that takes all that it can: what they cost, in figures
+hostile: ## unauthenticated clients with long, slow and unread requests, and a tenant that takes all it can: their cost, in figures
 	$(AS_IN_USE) CALLGATE_HOSTILE=1 $(GO) test -count=1 -v -run '^TestNobodyKnown$$|^TestOneTenantLeavesTheOtherItsHalf$$' -timeout 60m ./cmd/callgate
 
 soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay flat
