@@ -72,7 +72,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server/framing":     {},
 	"internal/ascii":             {},
 	"mcp/wire":                   {own: []string{"internal/ascii"}},
-	"internal/strictjson":        {},
+	"internal/strictjson":        {foreign: []string{"github.com/go-json-experiment/json"}},
 	"internal/ports":             {},
 	"internal/weburl":            {own: []string{"internal/ascii"}},
 	"internal/leaks":             {foreign: []string{"go.uber.org/goleak"}},

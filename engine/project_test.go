@@ -33,7 +33,7 @@ func contents(t testing.TB, dir string) map[string]string {
 }
 
 func TestUnpack(t *testing.T) {
-	want := contents(t, "project")
+	want := contents(t, "demo/project")
 	if len(want) < 3 {
 		t.Fatalf("the bundled project holds %d files", len(want))
 	}
