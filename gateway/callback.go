@@ -65,7 +65,7 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 			}
 			continue
 		}
-		subscribed := a.Subscribed && k.events.begin(call, k.deps.Now())
+		subscribed := a.Subscribed && k.events.Begin(call.feed(), k.deps.Now())
 		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
 		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
 		switch {
@@ -75,7 +75,7 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 			}
 		case o.Pending:
 			if subscribed {
-				k.events.close(call.ID)
+				k.events.Close(call.ID)
 			}
 			return refuseUnknown(ctx, errors.New("the store did not take the answer in"))
 		default:

@@ -44,7 +44,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (CallSt
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
 			return CallStatus{}, refuseUnknown(ctx, err)
 		}
-		k.events.close(call.ID)
+		k.events.Close(call.ID)
 	case call.Step == store.Waiting:
 		if err := k.cancelCall(context.WithoutCancel(ctx), call); err != nil {
 			return CallStatus{}, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
@@ -69,4 +70,12 @@ func canonical(raw []byte) []byte {
 		return raw
 	}
 	return b
+}
+
+// notifier is nil where the caller wants neither progress nor logs.
+func (d *Dialogue) notifier() *events.Notifier {
+	if d == nil {
+		return nil
+	}
+	return events.NewNotifier(d.Progress, d.Log, d.LogLevel)
 }

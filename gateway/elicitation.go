@@ -30,7 +30,7 @@ const (
 func (c *execution) runTool(ctx context.Context) (tool.Result, error) {
 	d := c.input.Dialogue
 	if c.notifier = d.notifier(); c.notifier != nil {
-		defer c.notifier.stop()
+		defer c.notifier.Stop()
 	}
 	output, err := c.runEngine(ctx)
 	if output.InputRequired == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(output.InputRequired.Questions) == 0 {

@@ -256,7 +256,7 @@ func (c *execution) runEngine(ctx context.Context) (tool.Result, error) {
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
 		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.allowedQuestions(),
 	}
-	c.notifier.attach(&task)
+	c.notifier.Attach(&task)
 	if c.answers != nil {
 		task.State, task.Answers = c.answers.state, c.answers.answers
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -8,14 +9,14 @@ import (
 // dispatch, to its one outcome.
 type execution struct {
 	*call
-	opened        bool        // the store has it, as one that was not dispatched
-	stored        *storedCall // what the store has of it, where this is all that is known
-	priorAttempts int         // how often it was dispatched before
-	expired       bool        // its tool has not answered by the time that it had promised to
-	endedByOther  bool        // another has ended it before
-	metadata      Metadata    // kept of its end beside the result
-	onEnded       func()      // is called once the store has said how it ended; may be nil
-	notifier      *notifier   // who hears of its progress and its logs; nil where nobody does
+	opened        bool             // the store has it, as one that was not dispatched
+	stored        *storedCall      // what the store has of it, where this is all that is known
+	priorAttempts int              // how often it was dispatched before
+	expired       bool             // its tool has not answered by the time that it had promised to
+	endedByOther  bool             // another has ended it before
+	metadata      Metadata         // kept of its end beside the result
+	onEnded       func()           // is called once the store has said how it ended; may be nil
+	notifier      *events.Notifier // who hears of its progress and its logs; nil where nobody does
 }
 
 // executions are those of the calls of a decision, in their order. A text has one too,

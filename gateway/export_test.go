@@ -9,43 +9,6 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// HearEvents hears events of active subscriptions, then each of so many that have
-// ended, and tells what is known of then.
-func HearEvents(active, ended int) (known, ofActive int) {
-	f := eventHub{byCall: map[string]*feed{}}
-	for i := range active {
-		id := fmt.Sprint("active ", i)
-		f.byCall[id] = &feed{}
-		f.remember(id, "x")
-	}
-	for i := range ended {
-		f.remember(fmt.Sprint("ended ", i), "x")
-	}
-	for id := range f.byCall {
-		if f.seen(id, "x") {
-			ofActive++
-		}
-	}
-	return len(f.digests), ofActive
-}
-
-// BeginFeeds begins so many subscriptions for one principal after the other, each in a
-// thread of its own, and tells how many each of them has got.
-func BeginFeeds(each int, principals ...string) (got []int) {
-	var f eventHub
-	for _, principal := range principals {
-		n := 0
-		for i := range each {
-			id := fmt.Sprint(principal, " ", i)
-			if f.begin(newStoredCall(store.Call{ID: id, Scope: store.Scope{Principal: principal}}), time.Time{}) {
-				n++
-			}
-		}
-		got = append(got, n)
-	}
-	return got
-}
-
 // NoteDisputes notes something once of each of so many calls, then as much of the first
 // as is told to be written down, and tells that and of how many calls it is counted.
 func NoteDisputes(calls int) (written, counted int) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -52,7 +53,7 @@ type Kernel struct {
 	endings    endings
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    disputeCounter
-	events      eventHub
+	events      events.Hub
 	cancelSlots chan struct{} // holds a token for each tool that is being told
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -21,8 +22,8 @@ type Metadata struct {
 	Subscribed bool `json:"subscribed,omitempty"`
 	// LastEventDigest is the digest of the event that ended the subscription, and LastEvent that
 	// event: a client that follows the call later is told it from here.
-	LastEventDigest string `json:"last,omitempty"`
-	LastEvent       *Event `json:"last_event,omitempty"`
+	LastEventDigest string        `json:"last,omitempty"`
+	LastEvent       *events.Event `json:"last_event,omitempty"`
 	// Wrapped says that the tool's own answer stands in the result as its member value.
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are what a person has to do before such a call can pass.

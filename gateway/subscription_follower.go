@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -20,9 +21,9 @@ const rereadInterval = time.Second
 // the store alone, so that no follower misses that event: not one who came after it,
 // nor one at another gateway, nor one whose gateway was not told that it was stored.
 //
-// The channel ends with the subscription, or where the follower is too far behind; stop
-// is to be called at the end.
-func (f *Follower) Events(status CallStatus) (events <-chan Event, stop func(), err error) {
+// The channel ends with the subscription, or where the follower is too far behind. The
+// caller must call the function at the end.
+func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error) {
 	if !status.Ended || status.stored == nil {
 		return nil, func() {}, nil
 	}
@@ -32,12 +33,12 @@ func (f *Follower) Events(status CallStatus) (events <-chan Event, stop func(), 
 	}
 	call := status.stored
 	// First register, then read: what ends the subscription from here on is seen.
-	feed, leave := k.events.subscribe(call, k.deps.Now())
+	feed, leave := k.events.Subscribe(call.feed(), k.deps.Now())
 	if feed == nil {
 		return nil, func() {}, refuseFollow(context.Background(), store.ErrFull)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &subscriber{kernel: k, id: call.ID, feed: feed, events: make(chan Event)}
+	s := &subscriber{kernel: k, id: call.ID, feed: feed, events: make(chan events.Event)}
 	changed, unwatch, err := s.watch()
 	if err == nil {
 		err = s.refresh(ctx)
@@ -60,26 +61,26 @@ func (f *Follower) Events(status CallStatus) (events <-chan Event, stop func(), 
 
 // lastEvent is the channel of a subscription that has ended; nil where no event ended
 // it.
-func (k *Kernel) lastEvent(meta Metadata) <-chan Event {
+func (k *Kernel) lastEvent(meta Metadata) <-chan events.Event {
 	if meta.LastEvent == nil {
 		return nil
 	}
-	events := make(chan Event, 1)
-	events <- *meta.LastEvent
-	close(events)
-	return events
+	last := make(chan events.Event, 1)
+	last <- *meta.LastEvent
+	close(last)
+	return last
 }
 
 // subscriber is one follower of one subscription.
 type subscriber struct {
 	kernel *Kernel
 	id     string
-	feed   <-chan Event // nil once it has been closed
-	events chan Event
+	feed   <-chan events.Event // nil once it has been closed
+	events chan events.Event
 	// ended tells that the store has no such subscription any more; last is the event
 	// that ended it, if one did.
 	ended bool
-	last  *Event
+	last  *events.Event
 }
 
 // watch returns a channel that is closed when the store has something new about the
@@ -107,7 +108,7 @@ func (s *subscriber) refresh(ctx context.Context) error {
 	if err == nil {
 		s.last = call.meta.LastEvent
 	}
-	s.kernel.events.close(s.id)
+	s.kernel.events.Close(s.id)
 	return nil
 }
 
@@ -187,7 +188,7 @@ func (s *subscriber) drain(ctx context.Context) {
 	}
 }
 
-func (s *subscriber) send(ctx context.Context, e Event) bool {
+func (s *subscriber) send(ctx context.Context, e events.Event) bool {
 	select {
 	case s.events <- e:
 		return true

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/callback"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
@@ -268,7 +269,7 @@ func TestTIR02Malformed(t *testing.T) {
 		c.result("content", []any{map[string]any{"type": "image", "data": "AAAA"}}),
 		c.message("oauth"), c.message("oauth", "auth_url", 7), c.message("oauth", "auth_url", ""),
 		c.message("subscription_event"), c.message("subscription_event", "text", 7), c.message("subscription_event", "text", "x", "final", "yes"),
-		c.message("subscription_event", "text", strings.Repeat("x", gateway.MaxEventBytes+1)),
+		c.message("subscription_event", "text", strings.Repeat("x", events.MaxEventBytes+1)),
 		c.result("text", json.RawMessage(strings.Repeat("[", 100)+strings.Repeat("]", 100))),
 	}
 	for _, body := range bodies {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/events"
 )
 
 // subscribed is a call that has ended, and whose tool tells of events.
@@ -54,7 +55,7 @@ func (w *world) read(c waiting) (*gateway.Follower, gateway.CallStatus) {
 }
 
 // events asks for the events of a call that was read.
-func (w *world) events(f *gateway.Follower, call gateway.CallStatus) <-chan gateway.Event {
+func (w *world) events(f *gateway.Follower, call gateway.CallStatus) <-chan events.Event {
 	w.t.Helper()
 	events, stop, err := f.Events(call)
 	if err != nil {
@@ -65,16 +66,16 @@ func (w *world) events(f *gateway.Follower, call gateway.CallStatus) <-chan gate
 }
 
 // texts are those of all events until their end, of which the last is to be final.
-func (w *world) texts(events <-chan gateway.Event) (texts []string) {
+func (w *world) texts(from <-chan events.Event) (texts []string) {
 	w.t.Helper()
-	if events == nil {
+	if from == nil {
 		return nil
 	}
-	var last gateway.Event
+	var last events.Event
 	over := time.After(time.Minute)
 	for {
 		select {
-		case e, open := <-events:
+		case e, open := <-from:
 			if !open {
 				if len(texts) > 0 && !last.Final {
 					w.t.Errorf("%q ends without a last event", texts)
@@ -89,7 +90,7 @@ func (w *world) texts(events <-chan gateway.Event) (texts []string) {
 	}
 }
 
-func (w *world) tells(events <-chan gateway.Event, want ...string) {
+func (w *world) tells(events <-chan events.Event, want ...string) {
 	w.t.Helper()
 	if got := w.texts(events); !slices.Equal(got, want) {
 		w.t.Errorf("told %q, expected %q", got, want)
@@ -248,7 +249,7 @@ func TestSubscriptionOfTheQuickerAnswer(t *testing.T) {
 	w := newWorld(t)
 	other := w.again()
 	c := w.begin("later.do", "t")
-	var events <-chan gateway.Event
+	var events <-chan events.Event
 	w.calls.once("before Finish", func() {
 		at := c
 		at.w = other

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
@@ -322,12 +323,12 @@ func segment(object map[string]any) any {
 }
 
 // event reads a subscription_event.
-func (r *reader) event() gateway.Event {
+func (r *reader) event() events.Event {
 	text, isText := r.object["text"].(string)
-	if !isText || len(text) > gateway.MaxEventBytes {
-		r.fail("text is missing, no string, or longer than %d bytes", gateway.MaxEventBytes)
+	if !isText || len(text) > events.MaxEventBytes {
+		r.fail("text is missing, no string, or longer than %d bytes", events.MaxEventBytes)
 	}
-	return gateway.Event{Text: text, Associative: r.flag("associative"), Final: r.flag("final")}
+	return events.Event{Text: text, Associative: r.flag("associative"), Final: r.flag("final")}
 }
 
 // authorization reads where a person must go.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -17,10 +18,10 @@ const (
 
 // badLevel is the fault of something that is no level of logs.
 func badLevel(name string) *rpcError {
-	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(gateway.LogLevels(), ", "))
+	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(events.LogLevels(), ", "))
 }
 
-func isLevel(v any) bool { return slices.Contains(gateway.LogLevels(), stringOf(v)) }
+func isLevel(v any) bool { return slices.Contains(events.LogLevels(), stringOf(v)) }
 
 // setLevel remembers from which level on a client of before 2026-07-28 is told what its
 // tools log.

@@ -1,4 +1,4 @@
-package gateway
+package events
 
 import (
 	"slices"
@@ -26,7 +26,7 @@ func severity(level string) int { return slices.Index(LogLevels(), level) }
 
 // logged passes on what is a log of the level that is asked for, or above; anything else is
 // dropped.
-func (t *notifier) logged(l tool.Log) {
+func (t *Notifier) logged(l tool.Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.log == nil || t.logs >= maxLogs || severity(l.Level) < t.level || len(l.Data) > maxLog {

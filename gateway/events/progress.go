@@ -1,4 +1,4 @@
-package gateway
+package events
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 const maxProgress = 1 << 10
 
 // progressed passes on what is progress, more each time; anything else is dropped.
-func (t *notifier) progressed(p tool.Progress) {
+func (t *Notifier) progressed(p tool.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.progress == nil || math.IsNaN(p.Done) || math.IsInf(p.Done, 0) || t.began && p.Done <= t.last {

@@ -1,4 +1,4 @@
-package gateway
+package events
 
 import (
 	"sync"
@@ -6,10 +6,10 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// notifier passes the progress and the logs of a tool on to the caller: one message at a
-// time, and none after stop. A function of the caller's that panics is not called again.
+// Notifier passes the progress and the logs of a tool on to the caller: one message at a
+// time, and none after Stop. A function of the caller's that panics is not called again.
 // A nil notifier passes nothing on.
-type notifier struct {
+type Notifier struct {
 	mu sync.Mutex
 
 	progress func(tool.Progress) // nil once nobody is told
@@ -21,14 +21,12 @@ type notifier struct {
 	logs  int
 }
 
-// notifier is nil where the caller wants neither progress nor logs.
-func (d *Dialogue) notifier() *notifier {
-	if d == nil {
-		return nil
-	}
-	t := &notifier{progress: d.Progress, level: severity(d.LogLevel)}
+// NewNotifier returns a notifier for the functions of a caller. It is nil where the caller
+// wants neither progress nor logs; a level that is none of LogLevels wants no logs.
+func NewNotifier(progress func(tool.Progress), log func(tool.Log), level string) *Notifier {
+	t := &Notifier{progress: progress, level: severity(level)}
 	if t.level >= 0 {
-		t.log = d.Log
+		t.log = log
 	}
 	if t.progress == nil && t.log == nil {
 		return nil
@@ -36,8 +34,8 @@ func (d *Dialogue) notifier() *notifier {
 	return t
 }
 
-// attach sets the functions of a task that its caller wants.
-func (t *notifier) attach(task *tool.Call) {
+// Attach sets the functions of a task that its caller wants.
+func (t *Notifier) Attach(task *tool.Call) {
 	if t == nil {
 		return
 	}
@@ -59,8 +57,8 @@ func delivered(tell func()) (ok bool) {
 	return true
 }
 
-// stop waits for a running function to return; none is called afterwards.
-func (t *notifier) stop() {
+// Stop waits for a running function to return; none is called afterwards.
+func (t *Notifier) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.progress, t.log = nil, nil

@@ -1,0 +1,35 @@
+// Package events passes on what a tool says beside the result of a call: its progress and
+// its logs while it runs (Notifier), and the events of a subscription after it has ended
+// (Hub). All of it is bounded, and text in it hides nothing. A slow or broken receiver
+// never holds up a call or another receiver.
+package events
+
+// Event is sent by a tool after the call that subscribed to it has ended. It is for the
+// application: no model reads it here.
+type Event struct {
+	Text string `json:"text"`
+	// Associative says that the tool means it for the thread of the call itself.
+	Associative bool `json:"associative"`
+	Final       bool `json:"final"`
+}
+
+const (
+	// maxSubscriptions bounds the active subscriptions of one thread, maxFeeds those of
+	// this process and maxFeedsPerPrincipal those of one principal, which names its own
+	// threads.
+	maxSubscriptions     = 16
+	maxFeeds             = 1024
+	maxFeedsPerPrincipal = maxFeeds / 4
+	// keptEvents and keptBytes bound the latest events of one subscription that are
+	// kept for who follows it later.
+	keptEvents = 16
+	keptBytes  = 64 << 10
+	// MaxEventBytes bounds the text of an event, in bytes.
+	MaxEventBytes = 32 << 10
+	// maxBehind is how many events a follower may be behind before it is dropped.
+	maxBehind = 64
+	// maxDigests is how many of the latest events of one subscription are recognised, and
+	// maxDigestLists of how many subscriptions.
+	maxDigests     = 64
+	maxDigestLists = 2 * maxFeeds
+)
