@@ -71,7 +71,7 @@ func (k *Kernel) newAttempt() string { return k.deps.Node + "/" + rand.Text() }
 
 // endedHere tells whether a call was ended by a process that writes this journal.
 func (k *Kernel) endedHere(call *storedCall) bool {
-	return call.Step == store.Ended && k.deps.Node != "" && strings.HasPrefix(call.FinishedBy(), k.deps.Node+"/")
+	return call.Step == store.Ended && k.deps.Node != "" && strings.HasPrefix(call.FinishedBy, k.deps.Node+"/")
 }
 
 // tryFinish asks the store once to end a call. Where it has said how that stands, it

@@ -83,7 +83,7 @@ const (
 	Ended      Step = "ended"
 )
 
-func (s Step) rank() int {
+func (s Step) Rank() int {
 	switch s {
 	case Opened:
 		return 1
@@ -129,11 +129,9 @@ type Call struct {
 	// has any.
 	Metadata []byte
 
-	attempt string // the attempt that finished it
+	// FinishedBy is the attempt that has ended the call.
+	FinishedBy string
 }
-
-// FinishedBy returns the attempt that has ended the call.
-func (c *Call) FinishedBy() string { return c.attempt }
 
 // Task is all that a process needs which did not judge the call: to dispatch it
 // again, and to record its outcome.

@@ -23,8 +23,8 @@ const (
 )
 
 var (
-	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
-	errCorruptRecord = errors.New("a record fails its checksum: the file was changed or damaged")
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	ErrCorrupt = errors.New("a record fails its checksum: the file was changed or damaged")
 )
 
 // fieldCodec is one pass over the fields of a call: it writes them to out, or reads
@@ -95,7 +95,7 @@ func (f *fieldCodec) count(c *int) {
 
 func (f *fieldCodec) call(c *Call) {
 	state, step := string(c.State), string(c.Step)
-	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.attempt} {
+	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.FinishedBy} {
 		f.text(s)
 	}
 	f.task(&c.Task)
@@ -127,47 +127,47 @@ func appendChecksum(f fieldCodec) []byte {
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
 	if len(b) < 5 || b[0] < codecVersion || b[0] > callVersion {
-		return fieldCodec{}, errCorruptRecord
+		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
-		return fieldCodec{}, errCorruptRecord
+		return fieldCodec{}, ErrCorrupt
 	}
 	return fieldCodec{reading: true, in: body[1:], version: b[0]}, nil
 }
 
-func encodeCall(c Call) []byte {
+func EncodeCall(c Call) []byte {
 	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
 	f.call(&c)
 	return appendChecksum(f)
 }
 
-func decodeCall(b []byte) (c Call, err error) {
+func DecodeCall(b []byte) (c Call, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {
 		return c, err
 	}
 	f.call(&c)
-	if f.bad || len(f.in) > 0 || c.Step.rank() == 0 {
-		return Call{}, errCorruptRecord
+	if f.bad || len(f.in) > 0 || c.Step.Rank() == 0 {
+		return Call{}, ErrCorrupt
 	}
 	return c, nil
 }
 
-func encodeTask(t Task) []byte {
+func EncodeTask(t Task) []byte {
 	f := fieldCodec{out: []byte{codecVersion}}
 	f.task(&t)
 	return appendChecksum(f)
 }
 
-func decodeTask(b []byte) (t Task, err error) {
+func DecodeTask(b []byte) (t Task, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {
 		return t, err
 	}
 	f.task(&t)
 	if f.bad || len(f.in) > 0 {
-		return Task{}, errCorruptRecord
+		return Task{}, ErrCorrupt
 	}
 	return t, nil
 }

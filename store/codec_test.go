@@ -11,7 +11,7 @@ func sample() Call {
 	return Call{
 		ID: "1", Scope: Scope{"p", "w", "q"}, Key: "k", Digest: "d", State: Unknown, Step: Ended, Owner: "o", Attempts: 3,
 		Task:   Task{"tool", "1.0.0", "Analyst", "once", []byte(`{"a":1}`), "caller", "request", "trace", "thread", "input", "config"},
-		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, Metadata: []byte("n"), attempt: "a",
+		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, Metadata: []byte("n"), FinishedBy: "a",
 		Answer: Answer{Status: 200},
 	}
 }
@@ -27,7 +27,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 			}
 		}
 	}
-	if got, err := decodeCall(encodeCall(c)); err != nil || !reflect.DeepEqual(got, c) {
+	if got, err := DecodeCall(EncodeCall(c)); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	flat := []string{"id", "1"}
@@ -42,36 +42,36 @@ func TestRecordOfVersion1(t *testing.T) {
 	c.Metadata = nil
 	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
-	if got, err := decodeCall(appendChecksum(f)); err != nil || !reflect.DeepEqual(got, c) {
+	if got, err := DecodeCall(appendChecksum(f)); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestNoByteOfARecordMayChange(t *testing.T) {
-	whole := encodeCall(sample())
+	whole := EncodeCall(sample())
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 4
-		if _, err := decodeCall(b); err == nil {
+		if _, err := DecodeCall(b); err == nil {
 			t.Errorf("byte %d was changed, and nobody saw it", i)
 		}
-		if _, err := decodeCall(whole[:i]); err == nil {
+		if _, err := DecodeCall(whole[:i]); err == nil {
 			t.Errorf("cut at %d, and nobody saw it", i)
 		}
 	}
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add(encodeCall(sample()))
-	f.Add(encodeTask(sample().Task))
+	f.Add(EncodeCall(sample()))
+	f.Add(EncodeTask(sample().Task))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sealed := appendChecksum(fieldCodec{out: bytes.Clone(b)})
 		for _, in := range [][]byte{b, sealed} {
-			c, err := decodeCall(in)
+			c, err := DecodeCall(in)
 			if err != nil {
 				continue
 			}
-			again, err := decodeCall(encodeCall(c))
+			again, err := DecodeCall(EncodeCall(c))
 			if err != nil || !reflect.DeepEqual(again, c) {
 				t.Errorf("%+v became %+v, %v", c, again, err)
 			}

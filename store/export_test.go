@@ -6,7 +6,7 @@ import (
 )
 
 // NewMemoryOf is NewMemory with bounds.
-func NewMemoryOf(now func() time.Time, bounds Bounds) *Memory { return newMemory(now, bounds) }
+func NewMemoryOf(now func() time.Time, bounds Bounds) *Memory { return NewBoundedMemory(now, bounds) }
 
 // Before makes a File call f before each commit.
 func (o FileOptions) Before(f func() error) FileOptions {

@@ -37,9 +37,6 @@ const FileName = "store.db"
 const (
 	defaultWait = 225 * time.Millisecond
 	lockWait    = time.Second
-	// The bounds of a File, by default.
-	fileCalls = 1_000_000
-	fileBytes = 4 << 30
 	// evictBatch bounds how many calls one transaction evicts.
 	evictBatch = 128
 )
@@ -67,7 +64,7 @@ type File struct {
 	identity string
 	epoch    string
 	writer   *writer
-	watchers watchers
+	watchers Watchers
 	closing  sync.Once
 
 	brief *Memory // of calls that are kept in memory alone; nil: there are none
@@ -77,8 +74,8 @@ type File struct {
 	moving [256]sync.RWMutex
 
 	mu          sync.Mutex
-	quota       quota
-	opened      openedCalls
+	quota       Quota
+	opened      OpenedCalls
 	unrecovered []string // calls without an outcome of the processes before, not yet recovered
 	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
@@ -95,14 +92,14 @@ func OpenFile(dir string, options FileOptions) (*File, error) {
 		return nil, err
 	}
 	f := &File{
-		now: options.Now, epoch: rand.Text(), opened: openedCalls{},
-		quota: newQuota(options.Bounds.withDefaults(fileCalls, fileBytes)),
+		now: options.Now, epoch: rand.Text(), opened: OpenedCalls{},
+		quota: NewQuota(options.Bounds.WithDefaults(DurableCalls, DurableBytes)),
 	}
 	if f.now == nil {
 		f.now = time.Now
 	}
 	if options.UnkeyedInMemory {
-		f.brief = newMemory(f.now, options.Bounds)
+		f.brief = NewBoundedMemory(f.now, options.Bounds)
 	}
 	w := &writer{
 		db: db, wait: options.Wait, beforeCommit: options.beforeCommit, evict: f.evict,
@@ -191,7 +188,7 @@ func (f *File) scan(tx *bbolt.Tx) error {
 	f.identity = string(about.Get(identityKey))
 	var err error
 	if f.writer.sequence, err = readNumber(about.Get(sequenceKey)); err == nil && f.identity == "" {
-		err = errCorruptRecord
+		err = ErrCorrupt
 	}
 	return err
 }
@@ -206,9 +203,9 @@ func (f *File) scanRow(t *tables, table, key []byte) error {
 			return err
 		}
 		if c.Key != "" && t.holder(c.Scope, c.Key) != c.ID {
-			return errCorruptRecord
+			return ErrCorrupt
 		}
-		f.quota.update(c.Scope.Principal, nil, c.footprint())
+		f.quota.Update(c.Scope.Principal, nil, c.Footprint())
 		if c.Step != Ended {
 			f.unrecovered = append(f.unrecovered, c.ID)
 		}
@@ -247,7 +244,7 @@ func (f *File) view(read func(*tables) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = unavailable(errCorruptRecord)
+			err = Unavailable(ErrCorrupt)
 		}
 	}()
 	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })

@@ -14,7 +14,7 @@ import (
 // ended and are swept, or until they wait, and then move to the file.
 
 // inMemory reports whether a call is kept in memory alone.
-func (f *File) inMemory(id string) bool { return f.brief != nil && f.brief.has(id) }
+func (f *File) inMemory(id string) bool { return f.brief != nil && f.brief.Has(id) }
 
 // pin keeps a call where it is, in memory or in the file, until unpin is called.
 func (f *File) pin(id string) (inMemory bool, unpin func()) {
@@ -23,7 +23,7 @@ func (f *File) pin(id string) (inMemory bool, unpin func()) {
 	}
 	lock := f.lockOf(id)
 	lock.RLock()
-	return f.brief.has(id), lock.RUnlock
+	return f.brief.Has(id), lock.RUnlock
 }
 
 func (f *File) lockOf(id string) *sync.RWMutex {
@@ -40,7 +40,7 @@ func (f *File) moveToFile(ctx context.Context, id string, until time.Time) error
 	defer lock.Unlock()
 	call, err := f.brief.Find(ctx, id)
 	if err == nil {
-		err = call.requireStep(Dispatched)
+		err = call.RequireStep(Dispatched)
 	}
 	if err != nil {
 		return err
@@ -56,6 +56,6 @@ func (f *File) moveToFile(ctx context.Context, id string, until time.Time) error
 	if err := f.deferUntil(ctx, id, until); err != nil {
 		return err
 	}
-	f.brief.forget(id)
+	f.brief.Forget(id)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 // Open records a call that is about to be judged. Where its key has already started
 // a call, Open returns that call and records nothing.
 func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
-	if f.brief != nil && (call.Key == "" || f.brief.has(call.ID)) {
+	if f.brief != nil && (call.Key == "" || f.brief.Has(call.ID)) {
 		return f.brief.Open(ctx, call)
 	}
 	return f.open(call)
@@ -18,16 +18,16 @@ func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
 // open is Open for a call that is kept in the file.
 func (f *File) open(call Call) (prior *Call, err error) {
 	if call.ID == "" {
-		return nil, errNoID
+		return nil, ErrNoID
 	}
 	if err := f.writer.ready(); err != nil {
-		return nil, unavailable(err)
+		return nil, Unavailable(err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if held := f.opened.holder(call); held != nil {
+	if held := f.opened.Holder(call); held != nil {
 		if held.ID == call.ID {
-			return nil, held.reopen(call)
+			return nil, held.Reopen(call)
 		}
 		found := *held
 		return &found, nil
@@ -37,12 +37,12 @@ func (f *File) open(call Call) (prior *Call, err error) {
 	if prior != nil || err != nil {
 		return prior, err
 	}
-	if err := f.quota.admit(call.Scope.Principal); err != nil {
+	if err := f.quota.Admit(call.Scope.Principal); err != nil {
 		return nil, err
 	}
-	c := newOpenedCall(call, f.now())
-	f.opened.add(&c)
-	f.quota.update(c.Scope.Principal, nil, c.footprint())
+	c := NewOpened(call, f.now())
+	f.opened.Add(&c)
+	f.quota.Update(c.Scope.Principal, nil, c.Footprint())
 	return nil, nil
 }
 
@@ -51,7 +51,7 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 	err = f.view(func(t *tables) error {
 		if same, err := t.load(call.ID); !errors.Is(err, ErrNotFound) {
 			if err == nil {
-				err = same.reopen(call)
+				err = same.Reopen(call)
 			}
 			return err
 		}
@@ -64,9 +64,9 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 		}
 		c, err := t.load(id)
 		if err != nil {
-			return unavailable(errCorruptRecord) // a key that refers to nothing is not free
+			return Unavailable(ErrCorrupt) // a key that refers to nothing is not free
 		}
-		if !c.outlived(f.now()) {
+		if !c.Outlived(f.now()) {
 			prior = &c
 		}
 		return nil
@@ -85,15 +85,15 @@ func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 // dispatch is Dispatch for a call that is kept in the file.
 func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 	f.mu.Lock()
-	held := f.opened.byID[id]
+	held := f.opened.Get(id)
 	if held == nil {
 		f.mu.Unlock()
 		return f.dispatchError(id)
 	}
 	c := *held
 	f.mu.Unlock()
-	before := c.footprint()
-	if err := c.dispatch(task, f.epoch); err != nil {
+	before := c.Footprint()
+	if err := c.Dispatch(task, f.epoch); err != nil {
 		return err
 	}
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
@@ -114,10 +114,10 @@ func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.opened.remove(id) == nil { // it was dropped meanwhile
+			if f.opened.Remove(id) == nil { // it was dropped meanwhile
 				before = nil
 			}
-			f.quota.update(c.Scope.Principal, before, c.footprint())
+			f.quota.Update(c.Scope.Principal, before, c.Footprint())
 		}, nil
 	}, f.deletion(id))
 }
@@ -130,7 +130,7 @@ func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
 		return nil, nil
 	}
 	old, err := t.load(id)
-	if err != nil || !old.outlived(f.now()) {
+	if err != nil || !old.Outlived(f.now()) {
 		return nil, errors.Join(ErrNotOwner, err)
 	}
 	return &old, nil
@@ -140,7 +140,7 @@ func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
 func (f *File) subtract(c *Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.quota.update(c.Scope.Principal, c.footprint(), nil)
+	f.quota.Update(c.Scope.Principal, c.Footprint(), nil)
 }
 
 // dispatchError returns why a call that is not opened cannot be dispatched.
@@ -149,7 +149,7 @@ func (f *File) dispatchError(id string) error {
 	if err != nil {
 		return err
 	}
-	return c.requireStep(Opened)
+	return c.RequireStep(Opened)
 }
 
 func (f *File) load(id string) (c Call, err error) {
@@ -175,7 +175,7 @@ func (f *File) deletion(id string) mutation {
 // update makes a transition of a call that was dispatched.
 func (f *File) update(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
 	if f.isOpened(id) {
-		return errTooEarly
+		return ErrTooEarly
 	}
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		c, err := t.load(id)
@@ -191,7 +191,7 @@ func (f *File) update(ctx context.Context, id string, transition func(*Call) (un
 		return func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.quota.update(c.Scope.Principal, was.footprint(), c.footprint())
+			f.quota.Update(c.Scope.Principal, was.Footprint(), c.Footprint())
 		}, nil
 	}, nil)
 }
@@ -199,7 +199,7 @@ func (f *File) update(ctx context.Context, id string, transition func(*Call) (un
 func (f *File) isOpened(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.opened.byID[id] != nil
+	return f.opened.Get(id) != nil
 }
 
 // Redispatch records that the tool of a dispatched call is about to be called once
@@ -212,7 +212,7 @@ func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err erro
 	}
 	result := make(chan int, 1)
 	err = f.update(ctx, id, func(c *Call) (bool, error) {
-		err := c.redispatch()
+		err := c.Redispatch()
 		result <- c.Attempts
 		return false, err
 	})
@@ -230,11 +230,11 @@ func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 	return f.deferUntil(ctx, id, until)
 }
 
-// deferUntil is Defer for a call that is kept in the file.
+// Defer is Defer for a call that is kept in the file.
 func (f *File) deferUntil(ctx context.Context, id string, until time.Time) error {
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return false, c.deferUntil(until) })
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return false, c.Defer(until) })
 	if err == nil {
-		f.watchers.notify(id)
+		f.watchers.Notify(id)
 	}
 	return err
 }
@@ -249,7 +249,7 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 	}
 	result := make(chan Call, 1)
 	err := f.update(ctx, id, func(c *Call) (bool, error) {
-		before, err := c.finish(ending, f.now())
+		before, err := c.Finish(ending, f.now())
 		result <- *c
 		return before, err
 	})
@@ -257,7 +257,7 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 		return Call{}, err
 	}
 	if err == nil {
-		f.watchers.notify(id)
+		f.watchers.Notify(id)
 	}
 	return <-result, err
 }
@@ -271,9 +271,9 @@ func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []
 	if inMemory {
 		return f.brief.SetMetadata(ctx, id, at, was, note)
 	}
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, was, note) })
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.SetMetadata(at, was, note) })
 	if err == nil {
-		f.watchers.notify(id)
+		f.watchers.Notify(id)
 	}
 	return err
 }
@@ -304,14 +304,14 @@ func (f *File) Drop(ctx context.Context, id string) error {
 func (f *File) drop(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c := f.opened.remove(id); c != nil {
-		f.quota.update(c.Scope.Principal, c.footprint(), nil)
+	if c := f.opened.Remove(id); c != nil {
+		f.quota.Update(c.Scope.Principal, c.Footprint(), nil)
 	}
 }
 
 // Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (f *File) Get(ctx context.Context, id, principal string) (Call, error) {
-	return owned(f.Find(ctx, id))(principal)
+	return OwnedBy(f.Find(ctx, id))(principal)
 }
 
 // Find returns a call of any principal.
@@ -327,14 +327,14 @@ func (f *File) Find(ctx context.Context, id string) (Call, error) {
 // find is Find for a call that is not kept in memory alone.
 func (f *File) find(id string) (Call, error) {
 	f.mu.Lock()
-	held := f.opened.byID[id]
+	held := f.opened.Get(id)
 	if held != nil {
 		defer f.mu.Unlock()
 		return *held, nil
 	}
 	f.mu.Unlock()
 	c, err := f.load(id)
-	if err == nil && c.outlived(f.now()) {
+	if err == nil && c.Outlived(f.now()) {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -351,13 +351,13 @@ func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) 
 	if inMemory {
 		return f.brief.Deliver(ctx, id, principal)
 	}
-	c, err := owned(f.find(id))(principal)
+	c, err := OwnedBy(f.find(id))(principal)
 	if err != nil || c.Delivered {
 		return false, err
 	}
 	result := make(chan bool, 1)
 	err = f.update(ctx, id, func(c *Call) (bool, error) {
-		first, err := c.deliver()
+		first, err := c.Deliver()
 		result <- first
 		return !first, err
 	})

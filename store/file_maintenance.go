@@ -12,7 +12,7 @@ func (f *File) Watch(id string) (*Watch, error) {
 	if inMemory {
 		return f.brief.Watch(id)
 	}
-	return f.watchers.add(id)
+	return f.watchers.Add(id)
 }
 
 // Recover returns at most limit calls without an outcome of the processes that had
@@ -56,7 +56,7 @@ func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 		for _, id := range t.upTo(dueTable, nil, f.now(), limit) {
 			c, err := t.load(id)
 			if err != nil {
-				return unavailable(err)
+				return Unavailable(err)
 			}
 			due = append(due, c)
 		}
@@ -88,11 +88,11 @@ func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 func (f *File) evict(t *tables) (func(), error) {
 	f.mu.Lock()
 	var ids []string
-	if f.quota.total.overflows(f.quota.bounds) {
+	if f.quota.Overflows() {
 		ids = t.upTo(evictableTable, nil, f.now(), evictBatch)
 	} else {
-		for principal := range f.quota.overShare {
-			ids = append(ids, t.upTo(evictableByPrincipalTable, principalHash(principal), f.now(), evictBatch)...)
+		for principal := range f.quota.Overflowing() {
+			ids = append(ids, t.upTo(evictableByPrincipalTable, PrincipalHash(principal), f.now(), evictBatch)...)
 		}
 	}
 	f.mu.Unlock()

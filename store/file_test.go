@@ -25,7 +25,7 @@ import (
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()
 	f := openFile(t, dir, store.FileOptions{})
-	newOpenedCall(t, f, newCall("opened", "k0"))
+	opened(t, f, newCall("opened", "k0"))
 	dispatched(t, f, newCall("dispatched", "k1"), read)
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
 	must(t, f.Defer(ctx, id, time.Now()))
@@ -58,7 +58,7 @@ func TestRecover(t *testing.T) {
 	if n, err := f.Redispatch(ctx, "dispatched"); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	newOpenedCall(t, f, newCall("new", "k0")) // what was only opened is gone
+	opened(t, f, newCall("new", "k0")) // what was only opened is gone
 	for i := 1; i < 5; i++ {
 		if prior, err := f.Open(ctx, newCall(fmt.Sprint("new", i), fmt.Sprint("k", i))); prior == nil || err != nil {
 			t.Errorf("k%d starts a second call, %v", i, err)
@@ -122,7 +122,7 @@ func TestBlockedDisk(t *testing.T) {
 		return nil
 	}))
 	ended(t, f, newCall("first", "first"))
-	id := newOpenedCall(t, f, newCall("1", "k"))
+	id := opened(t, f, newCall("1", "k"))
 	held := make(chan struct{})
 	block.Store(&held)
 	release := sync.OnceFunc(func() { block.Store(nil); close(held) })
@@ -168,7 +168,7 @@ func TestBlockedDisk(t *testing.T) {
 // What was not begun when its caller left is never written.
 func TestCallersLeave(t *testing.T) {
 	f := openFile(t, t.TempDir(), store.FileOptions{})
-	id := newOpenedCall(t, f, newCall("1", "k"))
+	id := opened(t, f, newCall("1", "k"))
 	gone, cancel := canceled()
 	defer cancel()
 	for range 20 {
@@ -190,7 +190,7 @@ func TestFailedSync(t *testing.T) {
 		return nil
 	}))
 	ended(t, f, newCall("0", "k0"))
-	id := newOpenedCall(t, f, newCall("1", "k1"))
+	id := opened(t, f, newCall("1", "k1"))
 	fail.Store(true)
 	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
 	fail.Store(false)
@@ -259,7 +259,7 @@ func TestFullDisk(t *testing.T) {
 	var failed error
 	n := 0
 	for ; n < 50 && failed == nil; n++ {
-		id := newOpenedCall(t, f, newCall(fmt.Sprint("big", n), fmt.Sprint("big", n)))
+		id := opened(t, f, newCall(fmt.Sprint("big", n), fmt.Sprint("big", n)))
 		failed = f.Dispatch(ctx, id, big)
 	}
 	if !errors.Is(failed, store.ErrUnavailable) || !errors.Is(failed, syscall.ENOSPC) {
@@ -404,7 +404,7 @@ func TestWhatIsNoFile(t *testing.T) {
 
 func TestClosedFile(t *testing.T) {
 	f := openFile(t, t.TempDir(), store.FileOptions{})
-	id := newOpenedCall(t, f, newCall("1", "k"))
+	id := opened(t, f, newCall("1", "k"))
 	must(t, f.Close())
 	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)
 	if _, err := f.Open(ctx, newCall("2", "k2")); err == nil {

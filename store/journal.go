@@ -7,17 +7,29 @@ import (
 	"time"
 )
 
-// A File is also the journal of a process that shares its calls through Redis: it
-// holds the calls that the process has dispatched and finished, as Redis had them.
+// Journal is a File that a process keeps beside calls that it shares through Redis:
+// it holds the calls that the process has dispatched and finished, as Redis had them.
 // Redis decides; the journal is read when Redis has lost its data.
+type Journal struct{ *File }
 
-// record writes a call as it is, and returns once that is durable.
-func (f *File) record(ctx context.Context, c Call) error {
+// Owner names this process and its journal: the identity of the file, a slash, and a
+// name of the process.
+func (f Journal) Owner() string { return f.identity + "/" + f.epoch }
+
+// RecordLater is Record that does not wait; a crash may lose it.
+func (f Journal) RecordLater(c Call) { f.writer.applyLater(f.recording(c)) }
+
+// DeleteLater removes a call, whatever its step, and does not wait; a crash may lose
+// that.
+func (f Journal) DeleteLater(id string) { f.writer.applyLater(f.deletion(id)) }
+
+// Record writes a call as it is, and returns once that is durable.
+func (f Journal) Record(ctx context.Context, c Call) error {
 	return f.writer.apply(ctx, f.recording(c), nil)
 }
 
 // recording is the mutation that writes a call, unless the file has a later step.
-func (f *File) recording(c Call) mutation {
+func (f Journal) recording(c Call) mutation {
 	return func(t *tables) (func(), error) {
 		was, err := t.load(c.ID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -27,35 +39,35 @@ func (f *File) recording(c Call) mutation {
 		switch {
 		case err != nil:
 			before = nil
-		case was.Step.rank() > c.Step.rank(), was.Step == Ended:
+		case was.Step.Rank() > c.Step.Rank(), was.Step == Ended:
 			return nil, nil
 		}
 		t.save(before, &c)
 		return func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			var w *footprint
+			var w *Footprint
 			if before != nil {
-				w = before.footprint()
+				w = before.Footprint()
 			}
-			f.quota.update(c.Scope.Principal, w, c.footprint())
+			f.quota.Update(c.Scope.Principal, w, c.Footprint())
 		}, nil
 	}
 }
 
-// recordMetadata replaces the metadata of a call, if this journal has it. Redis has
+// RecordMetadata replaces the metadata of a call, if this journal has it. Redis has
 // decided, so the metadata that the journal has are not compared.
-func (f *File) recordMetadata(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.setMetadata(at, c.Metadata, note) })
-	if errors.Is(err, ErrNotFound) || errors.Is(err, errTooEarly) {
+func (f Journal) RecordMetadata(ctx context.Context, id string, at Step, note []byte) error {
+	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.SetMetadata(at, c.Metadata, note) })
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTooEarly) {
 		return nil
 	}
 	return err
 }
 
-// recordSettled is Settle. It also removes a call without a key whose answer was
+// RecordSettled is Settle. It also removes a call without a key whose answer was
 // handed over, unless another journal holds an earlier step of it.
-func (f *File) recordSettled(id string) {
+func (f Journal) RecordSettled(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err == nil && c.Delivered && f.disposable(&c) {
@@ -67,9 +79,9 @@ func (f *File) recordSettled(id string) {
 	})
 }
 
-// recordDelivered records that a result was handed to its thread. It removes a call
+// RecordDelivered records that a result was handed to its thread. It removes a call
 // without a key that is settled.
-func (f *File) recordDelivered(id string) {
+func (f Journal) RecordDelivered(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil || c.Step != Ended {
@@ -88,13 +100,13 @@ func (f *File) recordDelivered(id string) {
 
 // disposable reports whether a call can be removed once nobody waits for it: it has
 // no key to come back with, and it was dispatched by a process with this journal.
-func (f *File) disposable(c *Call) bool {
-	return c.evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
+func (f Journal) disposable(c *Call) bool {
+	return c.Evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
 }
 
-// unfinished returns at most limit calls without an outcome, in the order of their
+// Unfinished returns at most limit calls without an outcome, in the order of their
 // ids.
-func (f *File) unfinished(after string, limit int) (calls []Call, err error) {
+func (f Journal) Unfinished(after string, limit int) (calls []Call, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(openTable).Cursor()
 		for k, _ := c.Seek([]byte(after)); k != nil && len(calls) < limit; k, _ = c.Next() {
@@ -103,7 +115,7 @@ func (f *File) unfinished(after string, limit int) (calls []Call, err error) {
 			}
 			call, err := t.load(string(k))
 			if err != nil {
-				return unavailable(err)
+				return Unavailable(err)
 			}
 			calls = append(calls, call)
 		}
@@ -112,8 +124,8 @@ func (f *File) unfinished(after string, limit int) (calls []Call, err error) {
 	return calls, err
 }
 
-// page returns calls in the order of their ids, to be restored after a loss.
-func (f *File) page(after string, limit int, now time.Time) (calls []Call, last string, err error) {
+// Page returns calls in the order of their ids, to be restored after a loss.
+func (f Journal) Page(after string, limit int, now time.Time) (calls []Call, last string, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(callsTable).Cursor()
 		for k, _ := c.Seek([]byte(after)); k != nil && len(calls) < limit; k, _ = c.Next() {
@@ -123,9 +135,9 @@ func (f *File) page(after string, limit int, now time.Time) (calls []Call, last 
 			last = string(k)
 			call, err := t.load(last)
 			if err != nil {
-				return unavailable(err)
+				return Unavailable(err)
 			}
-			if !call.outlived(now) {
+			if !call.Outlived(now) {
 				calls = append(calls, call)
 			}
 		}
@@ -139,7 +151,7 @@ func (f *File) page(after string, limit int, now time.Time) (calls []Call, last 
 
 func epochName(key string) []byte { return []byte("epoch " + key) }
 
-func (f *File) restoredEpoch(key string) (epoch string, err error) {
+func (f Journal) RestoredEpoch(key string) (epoch string, err error) {
 	err = f.view(func(t *tables) error {
 		epoch = string(t.tx.Bucket(metaTable).Get(epochName(key)))
 		return nil
@@ -147,7 +159,7 @@ func (f *File) restoredEpoch(key string) (epoch string, err error) {
 	return epoch, err
 }
 
-func (f *File) recordEpoch(ctx context.Context, key, epoch string) error {
+func (f Journal) RecordEpoch(ctx context.Context, key, epoch string) error {
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		t.put(metaTable, epochName(key), []byte(epoch))
 		return nil, nil

@@ -95,7 +95,7 @@ func (r *Redis) handshake(ctx context.Context, l *conn) error {
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
-		known, err := r.journal.restoredEpoch(p.epochKey)
+		known, err := r.journal.RestoredEpoch(p.epochKey)
 		if err != nil {
 			return err
 		}
@@ -154,13 +154,13 @@ func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) err
 	r.restores.Add(1)
 	for i := range l.partitions {
 		if p := &l.partitions[i]; p.epoch == "" {
-			if code, _, err := r.eval(ctx, p, 0, beginRestoreScript, []any{r.journal.identity, attempt}); err != nil || code != "ok" {
+			if code, _, err := r.eval(ctx, p, 0, beginRestoreScript, []any{r.journal.Identity(), attempt}); err != nil || code != "ok" {
 				return cmp.Or(err, errForeignReply)
 			}
 		}
 	}
 	for after := ""; ; {
-		calls, last, err := r.journal.page(after, restoreBatch, r.now())
+		calls, last, err := r.journal.Page(after, restoreBatch, r.now())
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) err
 // restoreCall restores a call of the journal, unless Redis has a later step of it.
 func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
 	key, principal := keyAndPrincipalHash(c)
-	args := append([]any{c.ID, key, principal, c.size(), c.Step.rank()}, journalFields(c)...)
+	args := append([]any{c.ID, key, principal, c.Size(), c.Step.Rank()}, journalFields(c)...)
 	code, _, err := r.eval(ctx, p, 0, restoreScript, args)
 	if err == nil && code != "ok" {
 		err = errForeignReply
@@ -196,7 +196,7 @@ func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
 // restored.
 func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
 	journals := max(1, r.options.Journals)
-	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.identity, journals, r.hooks.lease.Milliseconds(), attempt})
+	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.hooks.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:
 		return err
@@ -210,7 +210,7 @@ func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) er
 		return errForeignReply
 	}
 	p.epoch = said[0]
-	return r.journal.recordEpoch(ctx, p.epochKey, p.epoch)
+	return r.journal.RecordEpoch(ctx, p.epochKey, p.epoch)
 }
 
 // withoutCredentials replaces an error that may name a credential.
@@ -263,7 +263,7 @@ func (r *Redis) pollWatched() {
 	if err != nil {
 		return
 	}
-	for ids := r.watchers.ids(); len(ids) > 0; {
+	for ids := r.watchers.IDs(); len(ids) > 0; {
 		some := ids[:min(len(ids), watchBatch)]
 		ids = ids[len(some):]
 		args := make([]any, len(some))
@@ -279,7 +279,7 @@ func (r *Redis) pollWatched() {
 				// Whether the metadata have changed is not known here: a call with
 				// metadata notifies its watchers each time.
 				if s, noted := strings.CutSuffix(step, " noted"); noted || Step(s) == Ended {
-					r.watchers.notify(some[i])
+					r.watchers.Notify(some[i])
 				}
 			}
 		}

@@ -11,10 +11,10 @@ import (
 // recover. It is safe for concurrent use.
 type Memory struct {
 	now      func() time.Time
-	watchers watchers
+	watchers Watchers
 
 	mu          sync.Mutex
-	quota       quota
+	quota       Quota
 	byID        map[string]*entry
 	byKey       map[scopedKey]*entry
 	waiting     map[string]*entry
@@ -40,11 +40,11 @@ const (
 )
 
 // NewMemory returns an empty store.
-func NewMemory(now func() time.Time) *Memory { return newMemory(now, Bounds{}) }
+func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Bounds{}) }
 
-func newMemory(now func() time.Time, bounds Bounds) *Memory {
+func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	return &Memory{
-		now: now, quota: newQuota(bounds.withDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},
+		now: now, quota: NewQuota(bounds.WithDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},
 		waiting: map[string]*entry{}, ended: list.New(), evictable: list.New(), evictableOf: map[string]*list.List{},
 	}
 }
@@ -53,36 +53,36 @@ func newMemory(now func() time.Time, bounds Bounds) *Memory {
 // a call, Open returns that call and records nothing.
 func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 	if call.ID == "" {
-		return nil, errNoID
+		return nil, ErrNoID
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sweep(sweepBatch)
 	if k := m.byKey[scopedKey{call.Scope, call.Key}]; call.Key != "" && k != nil && k.call.ID != call.ID {
-		if !k.call.outlived(m.now()) {
+		if !k.call.Outlived(m.now()) {
 			found := k.call
 			return &found, nil
 		}
 		m.remove(k)
 	}
 	if k := m.byID[call.ID]; k != nil {
-		return nil, k.call.reopen(call)
+		return nil, k.call.Reopen(call)
 	}
-	if err := m.quota.admit(call.Scope.Principal); err != nil {
+	if err := m.quota.Admit(call.Scope.Principal); err != nil {
 		return nil, err
 	}
-	k := &entry{call: newOpenedCall(call, m.now())}
+	k := &entry{call: NewOpened(call, m.now())}
 	m.byID[call.ID] = k
 	if call.Key != "" {
 		m.byKey[scopedKey{call.Scope, call.Key}] = k
 	}
-	m.quota.update(call.Scope.Principal, nil, k.call.footprint())
+	m.quota.Update(call.Scope.Principal, nil, k.call.Footprint())
 	m.makeRoom(call.Scope.Principal)
 	return nil, nil
 }
 
-// newOpenedCall returns a call at its first step.
-func newOpenedCall(c Call, now time.Time) Call {
+// NewOpened returns a call at its first step.
+func NewOpened(c Call, now time.Time) Call {
 	return Call{ID: c.ID, Scope: c.Scope, Key: c.Key, Digest: c.Digest, State: Pending, Step: Opened, Opened: now}
 }
 
@@ -94,25 +94,25 @@ func (m *Memory) change(id string, transition func(*entry) error) error {
 	if k == nil {
 		return ErrNotFound
 	}
-	before := k.call.footprint()
+	before := k.call.Footprint()
 	if err := transition(k); err != nil {
 		return err
 	}
-	m.quota.update(k.call.Scope.Principal, before, k.call.footprint())
+	m.quota.Update(k.call.Scope.Principal, before, k.call.Footprint())
 	m.makeRoom(k.call.Scope.Principal)
 	return nil
 }
 
 // Dispatch records that the tool of an opened call is about to be called.
 func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
-	return m.change(id, func(k *entry) error { return k.call.dispatch(task, "") })
+	return m.change(id, func(k *entry) error { return k.call.Dispatch(task, "") })
 }
 
 // Redispatch records that the tool of a dispatched call is about to be called once
 // more, and returns the number of this attempt. It refuses calls whose effect is once.
 func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err error) {
 	err = m.change(id, func(k *entry) error {
-		err := k.call.redispatch()
+		err := k.call.Redispatch()
 		attempt = k.call.Attempts
 		return err
 	})
@@ -122,14 +122,14 @@ func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err erro
 // Defer records that the tool answers later, and until when the call waits.
 func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 	err := m.change(id, func(k *entry) error {
-		err := k.call.deferUntil(until)
+		err := k.call.Defer(until)
 		if err == nil {
 			m.waiting[id] = k
 		}
 		return err
 	})
 	if err == nil {
-		m.watchers.notify(id)
+		m.watchers.Notify(id)
 	}
 	return err
 }
@@ -138,14 +138,14 @@ func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
 // as another attempt has finished it.
 func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call, err error) {
 	err = m.change(id, func(k *entry) error {
-		before, err := k.call.finish(ending, m.now())
+		before, err := k.call.Finish(ending, m.now())
 		call = k.call
 		if err != nil || before {
 			return err
 		}
 		delete(m.waiting, id)
 		k.ended = m.ended.PushBack(k)
-		if k.call.evictable() {
+		if k.call.Evictable() {
 			of := m.evictableOf[k.call.Scope.Principal]
 			if of == nil {
 				of = list.New()
@@ -156,7 +156,7 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 		return nil
 	})
 	if err == nil {
-		m.watchers.notify(id)
+		m.watchers.Notify(id)
 	}
 	return call, err
 }
@@ -166,11 +166,11 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 // writers that have read the same metadata, one replaces them.
 func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []byte) error {
 	err := m.change(id, func(k *entry) error {
-		_, err := k.call.setMetadata(at, was, note)
+		_, err := k.call.SetMetadata(at, was, note)
 		return err
 	})
 	if err == nil {
-		m.watchers.notify(id)
+		m.watchers.Notify(id)
 	}
 	return err
 }
@@ -191,11 +191,11 @@ func (m *Memory) Drop(_ context.Context, id string) error {
 
 // Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (m *Memory) Get(ctx context.Context, id, principal string) (Call, error) {
-	return owned(m.Find(ctx, id))(principal)
+	return OwnedBy(m.Find(ctx, id))(principal)
 }
 
-// owned returns a call if it belongs to the principal, else ErrNotFound.
-func owned(c Call, err error) func(principal string) (Call, error) {
+// OwnedBy returns a call if it belongs to the principal, else ErrNotFound.
+func OwnedBy(c Call, err error) func(principal string) (Call, error) {
 	return func(principal string) (Call, error) {
 		switch {
 		case err != nil:
@@ -212,7 +212,7 @@ func (m *Memory) Find(_ context.Context, id string) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.byID[id]
-	if k == nil || k.call.outlived(m.now()) {
+	if k == nil || k.call.Outlived(m.now()) {
 		return Call{}, ErrNotFound
 	}
 	return k.call, nil
@@ -225,14 +225,14 @@ func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, e
 		if k.call.Scope.Principal != principal {
 			return ErrNotFound
 		}
-		first, err = k.call.deliver()
+		first, err = k.call.Deliver()
 		return err
 	})
 	return first, err
 }
 
 // Watch returns a watch for the next change of a call.
-func (m *Memory) Watch(id string) (*Watch, error) { return m.watchers.add(id) }
+func (m *Memory) Watch(id string) (*Watch, error) { return m.watchers.Add(id) }
 
 // Recover returns none: no call outlives the process.
 func (*Memory) Recover(context.Context, int) ([]Call, error) { return nil, nil }
@@ -266,7 +266,7 @@ func (m *Memory) Sweep(_ context.Context, limit int) (swept int, err error) {
 
 func (m *Memory) sweep(limit int) (swept int) {
 	now := m.now()
-	for e := m.ended.Front(); e != nil && swept < limit && e.Value.(*entry).call.outlived(now); e = m.ended.Front() {
+	for e := m.ended.Front(); e != nil && swept < limit && e.Value.(*entry).call.Outlived(now); e = m.ended.Front() {
 		m.remove(e.Value.(*entry))
 		swept++
 	}
@@ -275,10 +275,10 @@ func (m *Memory) sweep(limit int) (swept int) {
 
 // makeRoom evicts calls until the bounds hold: the principal's own first.
 func (m *Memory) makeRoom(principal string) {
-	for m.quota.overShare[principal] {
+	for m.quota.PrincipalOverflows(principal) {
 		m.remove(m.evictableOf[principal].Front().Value.(*entry))
 	}
-	for m.quota.total.overflows(m.quota.bounds) {
+	for m.quota.Overflows() {
 		m.remove(m.evictable.Front().Value.(*entry))
 	}
 }
@@ -299,22 +299,22 @@ func (m *Memory) remove(k *entry) {
 			delete(m.evictableOf, k.call.Scope.Principal)
 		}
 	}
-	m.quota.update(k.call.Scope.Principal, k.call.footprint(), nil)
+	m.quota.Update(k.call.Scope.Principal, k.call.Footprint(), nil)
 }
 
-// has reports whether the call is kept here.
-func (m *Memory) has(id string) bool {
+// Has reports whether the call is kept here.
+func (m *Memory) Has(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.byID[id] != nil
 }
 
-// forget removes a call, whatever its step, and notifies those who watch it.
-func (m *Memory) forget(id string) {
+// Forget removes a call, whatever its step, and notifies those who watch it.
+func (m *Memory) Forget(id string) {
 	m.mu.Lock()
 	if k := m.byID[id]; k != nil {
 		m.remove(k)
 	}
 	m.mu.Unlock()
-	m.watchers.notify(id)
+	m.watchers.Notify(id)
 }

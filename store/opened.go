@@ -1,13 +1,13 @@
 package store
 
-// openedCalls are the calls that a process keeps in memory until they are dispatched.
-type openedCalls struct {
+// OpenedCalls are the calls that a process keeps in memory until they are dispatched.
+type OpenedCalls struct {
 	byID  map[string]*Call
 	byKey map[scopedKey]*Call
 }
 
-// holder returns the call that has the id or the key of c.
-func (o *openedCalls) holder(c Call) *Call {
+// Holder returns the call that has the id or the key of c.
+func (o *OpenedCalls) Holder(c Call) *Call {
 	if held := o.byID[c.ID]; held != nil {
 		return held
 	}
@@ -17,7 +17,14 @@ func (o *openedCalls) holder(c Call) *Call {
 	return o.byKey[scopedKey{c.Scope, c.Key}]
 }
 
-func (o *openedCalls) add(c *Call) {
+// Get returns a call by its id; nil if it is not there.
+func (o *OpenedCalls) Get(id string) *Call { return o.byID[id] }
+
+// Len is the number of calls.
+func (o *OpenedCalls) Len() int { return len(o.byID) }
+
+// Add adds a call.
+func (o *OpenedCalls) Add(c *Call) {
 	if o.byID == nil {
 		o.byID, o.byKey = map[string]*Call{}, map[scopedKey]*Call{}
 	}
@@ -27,8 +34,8 @@ func (o *openedCalls) add(c *Call) {
 	}
 }
 
-// remove removes a call and returns it; nil if it was not there.
-func (o *openedCalls) remove(id string) *Call {
+// Remove removes a call and returns it; nil if it was not there.
+func (o *OpenedCalls) Remove(id string) *Call {
 	c := o.byID[id]
 	if c == nil {
 		return nil

@@ -59,5 +59,5 @@ func (r *Redis) isKnown(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, mine := r.running[id]
-	return mine || r.opening[id] || r.opened.byID[id] != nil
+	return mine || r.opening[id] || r.opened.Get(id) != nil
 }

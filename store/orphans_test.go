@@ -96,7 +96,7 @@ func TestWhatComesBack(t *testing.T) {
 	defer c.Close()
 
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
-	newOpenedCall(t, g, newCall("opened", "k1"))
+	opened(t, g, newCall("opened", "k1"))
 	before := stateOf(t, c, o.Prefix)
 	must(t, g.Drop(ctx, "opened"))
 	before.again(t, c, o.Prefix)

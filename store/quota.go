@@ -1,5 +1,10 @@
 package store
 
+import (
+	"iter"
+	"maps"
+)
+
 // Bounds are how much a store keeps. A field that is 0 has the store's default.
 type Bounds struct {
 	Calls int
@@ -10,8 +15,14 @@ type Bounds struct {
 
 const defaultPrincipalPercent = 25
 
-// withDefaults replaces fields that are not set.
-func (b Bounds) withDefaults(calls int, bytes int64) Bounds {
+// The default bounds of stores that outlive their process.
+const (
+	DurableCalls = 1_000_000
+	DurableBytes = 4 << 30
+)
+
+// WithDefaults replaces fields that are not set.
+func (b Bounds) WithDefaults(calls int, bytes int64) Bounds {
 	if b.Calls <= 0 {
 		b.Calls = calls
 	}
@@ -24,8 +35,8 @@ func (b Bounds) withDefaults(calls int, bytes int64) Bounds {
 	return b
 }
 
-// perPrincipal are the bounds of one principal: at least one call.
-func (b Bounds) perPrincipal() Bounds {
+// PerPrincipal are the bounds of one principal: at least one call.
+func (b Bounds) PerPrincipal() Bounds {
 	return Bounds{Calls: max(1, b.Calls*b.PrincipalPercent/100), Bytes: max(1, b.Bytes/100*int64(b.PrincipalPercent))}
 }
 
@@ -53,8 +64,8 @@ func (l usage) overflows(b Bounds) bool {
 	return l.evictable.calls > 0 && (l.total.calls > b.Calls || l.total.bytes > b.Bytes)
 }
 
-// quota counts what is kept, in all and for each principal that has calls.
-type quota struct {
+// Quota counts what is kept, in all and for each principal that has calls.
+type Quota struct {
 	bounds      Bounds
 	total       usage
 	byPrincipal map[string]usage
@@ -63,20 +74,20 @@ type quota struct {
 	overShare map[string]bool
 }
 
-func newQuota(b Bounds) quota {
-	return quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
+func NewQuota(b Bounds) Quota {
+	return Quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
 }
 
-// admit returns ErrFull where there is no room for another call of a principal.
-func (t *quota) admit(principal string) error {
-	if t.total.full(t.bounds) || t.byPrincipal[principal].full(t.bounds.perPrincipal()) {
+// Admit returns ErrFull where there is no room for another call of a principal.
+func (t *Quota) Admit(principal string) error {
+	if t.total.full(t.bounds) || t.byPrincipal[principal].full(t.bounds.PerPrincipal()) {
 		return ErrFull
 	}
 	return nil
 }
 
-// update counts a call that was before and is after; nil stands for no call.
-func (t *quota) update(principal string, before, after *footprint) {
+// Update counts a call that was before and is after; nil stands for no call.
+func (t *Quota) Update(principal string, before, after *Footprint) {
 	l := t.byPrincipal[principal]
 	for _, of := range []*usage{&l, &t.total} {
 		if before != nil {
@@ -91,22 +102,32 @@ func (t *quota) update(principal string, before, after *footprint) {
 	if t.byPrincipal[principal] = l; l.total.calls == 0 {
 		delete(t.byPrincipal, principal)
 	}
-	if t.overShare[principal] = true; !l.overflows(t.bounds.perPrincipal()) {
+	if t.overShare[principal] = true; !l.overflows(t.bounds.PerPrincipal()) {
 		delete(t.overShare, principal)
 	}
 }
 
-// footprint is what one call takes up.
-type footprint struct {
+// Overflows reports whether more is kept than the bounds say, and some of it may be
+// evicted.
+func (t *Quota) Overflows() bool { return t.total.overflows(t.bounds) }
+
+// PrincipalOverflows is overflows for the share of one principal.
+func (t *Quota) PrincipalOverflows(principal string) bool { return t.overShare[principal] }
+
+// Overflowing are the principals for which PrincipalOverflows is true.
+func (t *Quota) Overflowing() iter.Seq[string] { return maps.Keys(t.overShare) }
+
+// Footprint is what one call takes up.
+type Footprint struct {
 	bytes     int64
 	evictable bool
 }
 
-func (c *Call) footprint() *footprint { return &footprint{c.size(), c.evictable()} }
+func (c *Call) Footprint() *Footprint { return &Footprint{c.Size(), c.Evictable()} }
 
-func (w *footprint) amount() amount { return amount{1, w.bytes} }
+func (w *Footprint) amount() amount { return amount{1, w.bytes} }
 
-func (w *footprint) evictableAmount() amount {
+func (w *Footprint) evictableAmount() amount {
 	if !w.evictable {
 		return amount{}
 	}

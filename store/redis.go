@@ -89,10 +89,10 @@ type Redis struct {
 	options  RedisOptions
 	prefix   string
 	hooks    testHooks
-	journal  *File
+	journal  Journal
 	owner    string
 	bounds   [4]any
-	watchers watchers
+	watchers Watchers
 
 	state atomic.Pointer[connState]
 	// restores counts how often this process has begun to restore its journal.
@@ -103,7 +103,7 @@ type Redis struct {
 	group    sync.WaitGroup
 
 	mu              sync.Mutex
-	opened          openedCalls
+	opened          OpenedCalls
 	opening         map[string]bool   // ids of calls that are being opened in Redis
 	running         map[string]string // principals of the calls that this process runs, by id
 	retractions     []retraction
@@ -132,14 +132,14 @@ func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, e
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	b := options.Bounds.withDefaults(fileCalls, fileBytes)
+	b := options.Bounds.WithDefaults(DurableCalls, DurableBytes)
 	if len(options.Cluster) > 0 {
 		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
 	}
 	r := &Redis{
-		options: options, prefix: options.KeyPrefix(), hooks: s, journal: options.Journal,
-		owner:  options.Journal.identity + "/" + options.Journal.epoch,
-		bounds: [4]any{b.Calls, b.Bytes, b.perPrincipal().Calls, b.perPrincipal().Bytes},
+		options: options, prefix: options.KeyPrefix(), hooks: s, journal: Journal{options.Journal},
+		owner:  Journal{options.Journal}.Owner(),
+		bounds: [4]any{b.Calls, b.Bytes, b.PerPrincipal().Calls, b.PerPrincipal().Bytes},
 		lost:   make(chan struct{}, 1), opening: map[string]bool{}, running: map[string]string{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -165,10 +165,7 @@ func (r *Redis) Ready() (ready bool, cause error) {
 	if p.conn == nil {
 		return false, p.cause
 	}
-	if err := r.journal.writer.ready(); err != nil {
-		return false, err
-	}
-	return true, nil
+	return r.journal.Ready()
 }
 
 // Close ends the store and its journal. Other processes take over the calls that it
@@ -191,7 +188,7 @@ func (l *conn) partitionOf(principal string) int {
 
 // refusals are the codes with which scripts refuse.
 var refusals = map[string]error{
-	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": errTooEarly, "changed": ErrConflict,
+	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": ErrTooEarly, "changed": ErrConflict,
 }
 
 var (
@@ -217,7 +214,7 @@ func (r *Redis) run(ctx context.Context, principal string, s *redis.Script, args
 func (r *Redis) connection() (*conn, error) {
 	p := r.state.Load()
 	if p.conn == nil {
-		return nil, unavailable(p.cause)
+		return nil, Unavailable(p.cause)
 	}
 	return p.conn, nil
 }
@@ -250,7 +247,7 @@ func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s 
 	if !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !isOverload(err) && caller.Err() == nil {
 		r.disconnect(l, err)
 	}
-	return nil, unavailable(err)
+	return nil, Unavailable(err)
 }
 
 // isOverload reports whether an error reply of Redis says nothing about its data.

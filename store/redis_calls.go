@@ -12,22 +12,22 @@ import (
 // a call, Open returns that call and records nothing.
 func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	if call.ID == "" {
-		return nil, errNoID
+		return nil, ErrNoID
 	}
 	if ready, cause := r.Ready(); !ready {
-		return nil, unavailable(cause)
+		return nil, Unavailable(cause)
 	}
-	c := newOpenedCall(call, r.now())
+	c := NewOpened(call, r.now())
 	r.mu.Lock()
-	held, crowded := r.opened.holder(call), len(r.opened.byID) >= maxOpened
+	held, crowded := r.opened.Holder(call), r.opened.Len() >= maxOpened
 	if held == nil && !crowded && call.Key == "" {
 		// Without a key there is nothing to claim before the call is dispatched.
-		r.opened.add(&c)
+		r.opened.Add(&c)
 	}
 	r.mu.Unlock()
 	switch {
 	case held != nil && held.ID == call.ID:
-		return nil, held.reopen(call)
+		return nil, held.Reopen(call)
 	case held != nil:
 		found := *held
 		return &found, nil
@@ -50,11 +50,11 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 		defer r.mu.Unlock()
 		delete(r.opening, c.ID)
 		if claimed {
-			r.opened.add(c)
+			r.opened.Add(c)
 		}
 	}()
 	key, principal := keyAndPrincipalHash(c)
-	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), c.size()}, r.bounds[:]...)
+	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), c.Size()}, r.bounds[:]...)
 	said, err := r.run(ctx, c.Scope.Principal, openScript, append(args, identityFields(c)...)...)
 	switch {
 	case errors.Is(err, ErrUnavailable):
@@ -65,7 +65,7 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 	case len(said) > 0:
 		found, err := parseCall(said[:len(said)-1])
 		if err != nil || found.Scope != c.Scope || found.Key != c.Key {
-			return nil, unavailable(errForeignReply)
+			return nil, Unavailable(errForeignReply)
 		}
 		return &found, nil
 	}
@@ -87,41 +87,41 @@ func (r *Redis) retractLater(o retraction) {
 // Redis and in the journal.
 func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	r.mu.Lock()
-	held := r.opened.byID[id]
+	held := r.opened.Get(id)
 	if held == nil {
 		r.mu.Unlock()
 		c, err := r.Find(ctx, id)
 		if err != nil {
 			return err
 		}
-		return c.requireStep(Opened)
+		return c.RequireStep(Opened)
 	}
 	c := *held
 	r.mu.Unlock()
-	size := c.size()
-	if err := c.dispatch(task, r.owner); err != nil {
+	size := c.Size()
+	if err := c.Dispatch(task, r.owner); err != nil {
 		return err
 	}
 	readings := r.restores.Load()
 	noted := make(chan error, 1)
-	go func() { noted <- r.journal.record(ctx, c) }()
+	go func() { noted <- r.journal.Record(ctx, c) }()
 	nonce := rand.Text()
 	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-noted)
 	if err == nil && r.restores.Load() != readings {
 		// Redis has lost data since. The journal was perhaps read before the call was
 		// in it: then Redis has lost the call and its key.
-		err = unavailable(errRestoredMeanwhile)
+		err = Unavailable(errRestoredMeanwhile)
 	}
 	if err != nil {
 		if errors.Is(err, ErrUnavailable) {
 			r.retractLater(retraction{c.ID, c.Scope.Principal, nonce})
 		}
-		r.journal.writer.applyLater(r.journal.deletion(id))
+		r.journal.DeleteLater(id)
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.opened.remove(id)
+	r.opened.Remove(id)
 	r.running[id] = c.Scope.Principal
 	return nil
 }
@@ -134,7 +134,7 @@ func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce st
 	}
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), size}, r.bounds[:]...)
-	args = append(args, nonce, c.Task.size())
+	args = append(args, nonce, c.Task.Size())
 	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
 	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
 	return err
@@ -144,11 +144,11 @@ func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce st
 func (r *Redis) principalOf(ctx context.Context, id string) (principal string, err error) {
 	r.mu.Lock()
 	principal, known := r.running[id]
-	early := r.opened.byID[id] != nil
+	early := r.opened.Get(id) != nil
 	r.mu.Unlock()
 	switch {
 	case early:
-		return "", errTooEarly
+		return "", ErrTooEarly
 	case known:
 		return principal, nil
 	}
@@ -177,7 +177,7 @@ func parseCount(said []string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, unavailable(errForeignReply)
+	return 0, Unavailable(errForeignReply)
 }
 
 // parseReply reads the reply of a transition, which is the call with the id.
@@ -187,7 +187,7 @@ func (r *Redis) parseReply(id string, said []string, err error) (Call, error) {
 	}
 	c, bad := parseCall(said)
 	if bad != nil || c.ID != id {
-		return Call{}, unavailable(errForeignReply)
+		return Call{}, Unavailable(errForeignReply)
 	}
 	return c, err
 }
@@ -203,14 +203,14 @@ func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.watchers.notify(id)
-	return r.journal.record(ctx, c)
+	r.watchers.Notify(id)
+	return r.journal.Record(ctx, c)
 }
 
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
 func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
-	if _, err := (&Call{Step: Dispatched}).finish(ending, time.Time{}); err != nil {
+	if _, err := (&Call{Step: Dispatched}).Finish(ending, time.Time{}); err != nil {
 		return Call{}, err
 	}
 	principal, err := r.principalOf(ctx, id)
@@ -231,13 +231,13 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	if err != nil && !errors.Is(err, ErrEnded) {
 		return Call{}, err
 	}
-	if noted := r.journal.record(ctx, c); noted != nil && err == nil {
+	if noted := r.journal.Record(ctx, c); noted != nil && err == nil {
 		return Call{}, noted
 	}
 	r.mu.Lock()
 	delete(r.running, id)
 	r.mu.Unlock()
-	r.watchers.notify(id)
+	r.watchers.Notify(id)
 	return c, err
 }
 
@@ -248,10 +248,10 @@ func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending)
 	if err != nil {
 		return Call{}, err
 	}
-	if _, err := c.finish(ending, r.now()); err != nil {
+	if _, err := c.Finish(ending, r.now()); err != nil {
 		return c, err
 	}
-	if err := r.journal.record(ctx, c); err != nil {
+	if err := r.journal.Record(ctx, c); err != nil {
 		return Call{}, err
 	}
 	l, err := r.connection()
@@ -259,7 +259,7 @@ func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending)
 		return Call{}, err
 	}
 	if err := r.restoreCall(ctx, &l.partitions[l.partitionOf(c.Scope.Principal)], &c); err != nil {
-		return Call{}, unavailable(err)
+		return Call{}, Unavailable(err)
 	}
 	return c, nil
 }
@@ -268,8 +268,8 @@ func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending)
 // If the metadata are neither was nor the new ones, it returns ErrConflict: of two
 // writers that have read the same metadata, one replaces them.
 func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
-	if at.rank() < Waiting.rank() {
-		return errTooEarly
+	if at.Rank() < Waiting.Rank() {
+		return ErrTooEarly
 	}
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
@@ -279,19 +279,19 @@ func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note [
 	if _, err := r.parseReply(id, said, err); err != nil {
 		return err
 	}
-	r.watchers.notify(id)
-	return r.journal.recordMetadata(ctx, id, at, note)
+	r.watchers.Notify(id)
+	return r.journal.RecordMetadata(ctx, id, at, note)
 }
 
 // Settle records that the outcome of a call is in the audit log. A crash may lose
 // that.
-func (r *Redis) Settle(id string) { r.journal.recordSettled(id) }
+func (r *Redis) Settle(id string) { r.journal.RecordSettled(id) }
 
 // Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
 func (r *Redis) Drop(ctx context.Context, id string) error {
 	r.mu.Lock()
-	c := r.opened.remove(id)
+	c := r.opened.Remove(id)
 	r.mu.Unlock()
 	if c == nil || c.Key == "" {
 		return nil
@@ -305,7 +305,7 @@ func (r *Redis) Drop(ctx context.Context, id string) error {
 
 // Get returns a call of a principal; for a call of another principal, ErrNotFound.
 func (r *Redis) Get(ctx context.Context, id, principal string) (Call, error) {
-	return owned(r.get(ctx, id, principal))(principal)
+	return OwnedBy(r.get(ctx, id, principal))(principal)
 }
 
 func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
@@ -320,7 +320,7 @@ func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
 func (r *Redis) openedCall(id string) (Call, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held := r.opened.byID[id]; held != nil {
+	if held := r.opened.Get(id); held != nil {
 		return *held, true
 	}
 	return Call{}, false
@@ -352,7 +352,7 @@ func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
 // reports whether that is the first time.
 func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error) {
 	if _, early := r.openedCall(id); early {
-		return false, errTooEarly
+		return false, ErrTooEarly
 	}
 	said, err := r.run(ctx, principal, deliverScript, id, principal, rand.Text())
 	if err != nil {
@@ -360,11 +360,11 @@ func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error)
 	}
 	n, err := parseCount(said)
 	if n == 1 && err == nil {
-		r.journal.recordDelivered(id)
+		r.journal.RecordDelivered(id)
 	}
 	return n == 1, err
 }
 
 // Watch returns a watch for the next change of a call. Changes by another process
 // are seen within a second.
-func (r *Redis) Watch(id string) (*Watch, error) { return r.watchers.add(id) }
+func (r *Redis) Watch(id string) (*Watch, error) { return r.watchers.Add(id) }

@@ -20,18 +20,18 @@ func identityFields(c *Call) []any {
 func taskFields(t Task) []any {
 	arguments, effect := t.Arguments, t.Effect
 	t.Arguments = nil
-	return []any{"task", encodeTask(t), "effect", effect, "arguments", arguments}
+	return []any{"task", EncodeTask(t), "effect", effect, "arguments", arguments}
 }
 
 // journalFields are all fields of a call, as a journal restores them.
 func journalFields(c *Call) []any {
 	f := append(identityFields(c), taskFields(c.Task)...)
 	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
-	if c.Step.rank() >= Waiting.rank() {
+	if c.Step.Rank() >= Waiting.Rank() {
 		f = append(f, "until", unixMilli(c.Until))
 	}
 	if c.Step == Ended {
-		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.attempt)
+		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.FinishedBy)
 	}
 	if c.Delivered {
 		f = append(f, "delivered", "journal")
@@ -53,9 +53,9 @@ func unixMilli(t time.Time) int64 {
 // within keys in Redis. A call without a key has no name for it.
 func keyAndPrincipalHash(c *Call) (key, principal string) {
 	if c.Key != "" {
-		key = hex.EncodeToString(keyHash(c.Scope, c.Key))
+		key = hex.EncodeToString(KeyHash(c.Scope, c.Key))
 	}
-	return key, hex.EncodeToString(principalHash(c.Scope.Principal))
+	return key, hex.EncodeToString(PrincipalHash(c.Scope.Principal))
 }
 
 // hasField reports whether a call in Redis has a field.
@@ -94,11 +94,11 @@ func parseCall(flat []string) (c Call, err error) {
 	}
 	c = Call{
 		ID: f["id"], Scope: Scope{f["principal"], f["workspace"], f["project"]}, Key: f["key"], Digest: f["digest"],
-		State: Pending, Step: Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), attempt: f["attempt"],
+		State: Pending, Step: Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), FinishedBy: f["attempt"],
 		Opened: instant("opened"), Until: instant("until"), Ended: instant("ended"), Delivered: f["delivered"] != "",
 	}
-	if c.Step.rank() > Opened.rank() {
-		if c.Task, err = decodeTask([]byte(f["task"])); err != nil {
+	if c.Step.Rank() > Opened.Rank() {
+		if c.Task, err = DecodeTask([]byte(f["task"])); err != nil {
 			return Call{}, errForeignReply
 		}
 		if f["arguments"] != "" {
@@ -113,7 +113,7 @@ func parseCall(flat []string) (c Call, err error) {
 		bad = bad || c.State != Done && c.State != Unknown || c.Ended.IsZero()
 	}
 	key, principal := keyAndPrincipalHash(&c)
-	if bad || c.ID == "" || c.Step.rank() == 0 || f["k"] != key || f["p"] != principal {
+	if bad || c.ID == "" || c.Step.Rank() == 0 || f["k"] != key || f["p"] != principal {
 		return Call{}, errForeignReply
 	}
 	return c, nil

@@ -18,7 +18,7 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 	r.mu.Unlock()
 	whole := true
 	for i := range l.partitions {
-		said, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.identity+"/", max(0, limit))
+		said, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.Identity()+"/", max(0, limit))
 		if err != nil {
 			return calls, err
 		}
@@ -67,7 +67,7 @@ func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []
 		if c.Owner != r.owner || !hasField(said, "taken") || c.Step == Ended || !r.adopt(&c) {
 			continue
 		}
-		r.journal.writer.applyLater(r.journal.recording(c))
+		r.journal.RecordLater(c)
 		calls = append(calls, c)
 	}
 	return calls, true, nil
@@ -77,7 +77,7 @@ func (r *Redis) isRunning(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, mine := r.running[id]
-	return mine || r.opened.byID[id] != nil
+	return mine || r.opened.Get(id) != nil
 }
 
 // adopt makes a call this process's own; it reports false if it already was.
@@ -153,7 +153,7 @@ func (r *Redis) reconcile(ctx context.Context, limit int) error {
 	r.mu.Lock()
 	from := r.reconcileCursor
 	r.mu.Unlock()
-	calls, err := r.journal.unfinished(from, limit)
+	calls, err := r.journal.Unfinished(from, limit)
 	if err != nil {
 		return err
 	}
@@ -171,11 +171,11 @@ func (r *Redis) reconcile(ctx context.Context, limit int) error {
 		}
 		switch {
 		case errors.Is(err, ErrNotFound):
-			r.journal.writer.applyLater(r.journal.deletion(c.ID))
+			r.journal.DeleteLater(c.ID)
 		case err != nil:
 			return err
-		case now.Step.rank() > c.Step.rank():
-			r.journal.writer.applyLater(r.journal.recording(now))
+		case now.Step.Rank() > c.Step.Rank():
+			r.journal.RecordLater(now)
 		}
 	}
 	r.mu.Lock()

@@ -153,11 +153,11 @@ func TestALostClaim(t *testing.T) {
 	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	c := s.Client()
 	defer c.Close()
-	newOpenedCall(t, g, newCall("1", "k"))
+	opened(t, g, newCall("1", "k"))
 	keys, err := c.Keys(ctx, "*key:*").Result()
 	must(t, err)
 	must(t, c.Del(ctx, keys...).Err())
-	newOpenedCall(t, other, newCall("2", "k"))
+	opened(t, other, newCall("2", "k"))
 	refused(t, g.Dispatch(ctx, "1", once), store.ErrNotOwner)
 	must(t, other.Dispatch(ctx, "2", once))
 }
@@ -353,7 +353,7 @@ func TestFailoverOfSentinel(t *testing.T) {
 	var kept []string
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		newOpenedCall(t, g, newCall(id, "key "+id))
+		opened(t, g, newCall(id, "key "+id))
 		if err := g.Dispatch(ctx, id, once); err == nil {
 			kept = append(kept, id)
 		}
@@ -383,8 +383,8 @@ func TestRedisLies(t *testing.T) {
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
 	g := join(t, o, testHooks{})
-	id := newOpenedCall(t, g, newCall("1", ""))
-	newOpenedCall(t, join(t, store.RedisOptions{Options: redisconn.Options{URL: at(s.Address()).URL, Prefix: o.Prefix}}, testHooks{}), newCall("other", "k"))
+	id := opened(t, g, newCall("1", ""))
+	opened(t, join(t, store.RedisOptions{Options: redisconn.Options{URL: at(s.Address()).URL, Prefix: o.Prefix}}, testHooks{}), newCall("other", "k"))
 	lies := map[string]func([]byte) []byte{
 		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
 		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },

@@ -131,7 +131,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 	c := s.Client()
 	defer c.Close()
 
-	newOpenedCall(t, g, newCall("1", "k"))
+	opened(t, g, newCall("1", "k"))
 	armed.Store(true)
 	dispatch := make(chan error, 1)
 	go func() { dispatch <- g.Dispatch(ctx, "1", once) }()

@@ -119,8 +119,8 @@ func ending(attempt, result string) store.Ending {
 	return store.Ending{State: store.Done, Answer: store.Answer{Result: []byte(result), Status: 200}, Attempt: attempt}
 }
 
-// newOpenedCall opens a call that no other has the key of.
-func newOpenedCall(t testing.TB, s calls, c store.Call) string {
+// opened opens a call that no other has the key of.
+func opened(t testing.TB, s calls, c store.Call) string {
 	t.Helper()
 	if prior, err := s.Open(ctx, c); prior != nil || err != nil {
 		t.Fatalf("open %s: %+v, %v", c.ID, prior, err)
@@ -130,7 +130,7 @@ func newOpenedCall(t testing.TB, s calls, c store.Call) string {
 
 func dispatched(t testing.TB, s calls, c store.Call, task store.Task) string {
 	t.Helper()
-	id := newOpenedCall(t, s, c)
+	id := opened(t, s, c)
 	must(t, s.Dispatch(ctx, id, task))
 	return id
 }
@@ -186,7 +186,7 @@ func TestOneKeyOneCall(t *testing.T) {
 		for i, other := range []store.Scope{{"x", "w", "q"}, {"p", "x", "q"}, {"p", "w", "x"}, {"p", "wq", ""}} {
 			c := newCall(fmt.Sprint("other", i), "k")
 			c.Scope = other
-			newOpenedCall(t, s, c)
+			opened(t, s, c)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestDigests(t *testing.T) {
 					t.Errorf("%s, with the key %q: %+v, %v", at, key, got, err)
 				}
 			}
-			newOpenedCall(t, s, newCall(id, key))
+			opened(t, s, newCall(id, key))
 			asked(store.Opened)
 			must(t, s.Dispatch(ctx, id, once))
 			asked(store.Dispatched)
@@ -254,8 +254,8 @@ func TestDigests(t *testing.T) {
 
 func TestLifeOfACall(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
-		id := newOpenedCall(t, s, newCall("1", "k"))
-		newOpenedCall(t, s, newCall("1", "k")) // the same again
+		id := opened(t, s, newCall("1", "k"))
+		opened(t, s, newCall("1", "k")) // the same again
 		if got, err := s.Get(ctx, id, "p"); err != nil || got.State != store.Pending || got.Step != store.Opened {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -323,14 +323,14 @@ func TestLifeOfACall(t *testing.T) {
 func TestDropFreesTheKey(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		for i := range 3 {
-			id := newOpenedCall(t, s, newCall(fmt.Sprint(i), "k"))
+			id := opened(t, s, newCall(fmt.Sprint(i), "k"))
 			must(t, s.Drop(ctx, id))
 			must(t, s.Drop(ctx, id))
 			if err := s.Dispatch(ctx, id, once); err == nil {
 				t.Error("dispatched what was dropped")
 			}
 		}
-		newOpenedCall(t, s, newCall("last", "k"))
+		opened(t, s, newCall("last", "k"))
 	})
 }
 
@@ -513,8 +513,8 @@ func TestFull(t *testing.T) {
 		}
 		_, err := s.Get(ctx, "free5", "p")
 		refused(t, err, store.ErrNotFound)
-		newOpenedCall(t, s, newCall("last", "last"))
-		newOpenedCall(t, s, newCall("least", "least"))
+		opened(t, s, newCall("last", "last"))
+		opened(t, s, newCall("least", "least"))
 		// The pending call may be kept apart from those of keys, or count among them.
 		if _, err = s.Open(ctx, newCall("most", "most")); err == nil {
 			_, err = s.Open(ctx, newCall("more", "more"))
@@ -524,7 +524,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("a full store does not answer: %v", err)
 		}
 		must(t, s.Drop(ctx, "last"))
-		newOpenedCall(t, s, newCall("more", "more"))
+		opened(t, s, newCall("more", "more"))
 	})
 }
 
@@ -582,7 +582,7 @@ func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
 		if n != 5 {
 			t.Errorf("one of twenty has %d calls, want a quarter", n)
 		}
-		newOpenedCall(t, s, of("quiet", "still", "k"))
+		opened(t, s, of("quiet", "still", "k"))
 	})
 }
 
@@ -613,7 +613,7 @@ func TestCallsNeedAnID(t *testing.T) {
 		if _, err := s.Open(ctx, store.Call{}); err == nil {
 			t.Error("opened a call without an id")
 		}
-		id := newOpenedCall(t, s, newCall("1", ""))
+		id := opened(t, s, newCall("1", ""))
 		if _, err := s.Open(ctx, newCall(id, "k")); err == nil {
 			t.Error("opened two calls with one id")
 		}

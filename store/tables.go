@@ -54,13 +54,13 @@ func (t *tables) load(id string) (Call, error) {
 	if record == nil {
 		return Call{}, ErrNotFound
 	}
-	c, err := decodeCall(record)
+	c, err := DecodeCall(record)
 	if err != nil || c.ID != id {
-		return Call{}, unavailable(errCorruptRecord)
+		return Call{}, Unavailable(ErrCorrupt)
 	}
 	if c.Step == Ended {
 		if c.Answer.Result, err = readAnswer(t.tx.Bucket(answersTable).Get([]byte(id))); err != nil {
-			return Call{}, unavailable(err)
+			return Call{}, Unavailable(err)
 		}
 	}
 	return c, nil
@@ -68,14 +68,14 @@ func (t *tables) load(id string) (Call, error) {
 
 func readAnswer(b []byte) ([]byte, error) {
 	if len(b) < 4 || crc32.Checksum(b[:len(b)-4], castagnoli) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
-		return nil, errCorruptRecord
+		return nil, ErrCorrupt
 	}
 	return append([]byte(nil), b[:len(b)-4]...), nil
 }
 
 // holder returns the id of the call that a key has started.
 func (t *tables) holder(scope Scope, key string) string {
-	return string(t.tx.Bucket(keysTable).Get(keyHash(scope, key)))
+	return string(t.tx.Bucket(keysTable).Get(KeyHash(scope, key)))
 }
 
 // save writes a call in place of before; nil: it is new.
@@ -90,7 +90,7 @@ func (t *tables) save(before *Call, after *Call) {
 		t.put(row.table, row.key, nil)
 	}
 	if before == nil && after.Key != "" {
-		t.put(keysTable, keyHash(after.Scope, after.Key), id)
+		t.put(keysTable, KeyHash(after.Scope, after.Key), id)
 	}
 	if after.Step == Ended && (before == nil || before.Step != Ended) {
 		result := after.Answer.Result
@@ -98,7 +98,7 @@ func (t *tables) save(before *Call, after *Call) {
 		t.put(answersTable, id, sealed)
 		t.put(unsettledTable, id, nil)
 	}
-	t.put(callsTable, id, encodeCall(*after))
+	t.put(callsTable, id, EncodeCall(*after))
 }
 
 // remove removes a call.
@@ -108,7 +108,7 @@ func (t *tables) remove(c *Call) {
 		t.delete(row.table, row.key)
 	}
 	if c.Key != "" && t.holder(c.Scope, c.Key) == c.ID {
-		t.delete(keysTable, keyHash(c.Scope, c.Key))
+		t.delete(keysTable, KeyHash(c.Scope, c.Key))
 	}
 	t.delete(answersTable, id)
 	t.delete(unsettledTable, id)
@@ -129,8 +129,8 @@ func (c *Call) rows() (rows []row) {
 	case Ended:
 		rows = append(rows, row{endedTable, timeKey(nil, c.Ended, c.ID)})
 	}
-	if c.evictable() {
-		rows = append(rows, row{evictableTable, timeKey(nil, c.Ended, c.ID)}, row{evictableByPrincipalTable, timeKey(principalHash(c.Scope.Principal), c.Ended, c.ID)})
+	if c.Evictable() {
+		rows = append(rows, row{evictableTable, timeKey(nil, c.Ended, c.ID)}, row{evictableByPrincipalTable, timeKey(PrincipalHash(c.Scope.Principal), c.Ended, c.ID)})
 	}
 	return rows
 }
@@ -155,11 +155,11 @@ func (t *tables) upTo(table, prefix []byte, until time.Time, limit int) (ids []s
 	return ids
 }
 
-func keyHash(scope Scope, key string) []byte {
+func KeyHash(scope Scope, key string) []byte {
 	return digestOf(scope.Principal, scope.Workspace, scope.Project, key)
 }
 
-func principalHash(principal string) []byte { return digestOf(principal)[:16] }
+func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
 
 // digestOf is a digest of texts; different lists of texts have different digests.
 func digestOf(texts ...string) []byte {
@@ -170,4 +170,4 @@ func digestOf(texts ...string) []byte {
 	return h.Sum(nil)
 }
 
-func unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }
+func Unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }

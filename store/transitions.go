@@ -10,9 +10,9 @@ import (
 // The transitions, as Memory and File make them; the scripts in Redis are equivalent.
 // A transition that is refused leaves the call unchanged.
 
-// dispatch takes an opened call to the step at which its tool may act.
-func (c *Call) dispatch(task Task, owner string) error {
-	if err := c.requireStep(Opened); err != nil {
+// Dispatch takes an opened call to the step at which its tool may act.
+func (c *Call) Dispatch(task Task, owner string) error {
+	if err := c.RequireStep(Opened); err != nil {
 		return err
 	}
 	if err := task.validate(); err != nil {
@@ -22,9 +22,9 @@ func (c *Call) dispatch(task Task, owner string) error {
 	return nil
 }
 
-// redispatch counts another attempt of a call that may be dispatched twice.
-func (c *Call) redispatch() error {
-	if err := c.requireStep(Dispatched); err != nil {
+// Redispatch counts another attempt of a call that may be dispatched twice.
+func (c *Call) Redispatch() error {
+	if err := c.RequireStep(Dispatched); err != nil {
 		return err
 	}
 	if !c.Task.repeatable() {
@@ -34,38 +34,38 @@ func (c *Call) redispatch() error {
 	return nil
 }
 
-func (c *Call) deferUntil(until time.Time) error {
-	if err := c.requireStep(Dispatched); err != nil {
+func (c *Call) Defer(until time.Time) error {
+	if err := c.RequireStep(Dispatched); err != nil {
 		return err
 	}
 	c.Step, c.Until = Waiting, until
 	return nil
 }
 
-// finish ends a call. before reports that the same attempt has already ended it.
-func (c *Call) finish(e Ending, now time.Time) (before bool, err error) {
+// Finish ends a call. before reports that the same attempt has already ended it.
+func (c *Call) Finish(e Ending, now time.Time) (before bool, err error) {
 	switch {
 	case e.State != Done && e.State != Unknown || e.Attempt == "":
 		return false, errInvalidEnding
-	case c.Step == Ended && c.attempt == e.Attempt:
+	case c.Step == Ended && c.FinishedBy == e.Attempt:
 		return true, nil
 	case c.Step == Ended:
 		return false, ErrEnded
 	case c.Step == Opened:
-		return false, errTooEarly
+		return false, ErrTooEarly
 	}
-	c.Step, c.State, c.Answer, c.attempt, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
+	c.Step, c.State, c.Answer, c.FinishedBy, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
 	c.Delivered, c.Task.Arguments, c.Metadata = e.Deliver, nil, e.Metadata
 	return false, nil
 }
 
-// setMetadata replaces the metadata was. same reports that the call already had the
-// new ones; if it has others, setMetadata returns ErrConflict.
-func (c *Call) setMetadata(at Step, was, note []byte) (same bool, err error) {
-	if at.rank() < Waiting.rank() {
-		return false, errTooEarly
+// SetMetadata replaces the metadata was. same reports that the call already had the
+// new ones; if it has others, SetMetadata returns ErrConflict.
+func (c *Call) SetMetadata(at Step, was, note []byte) (same bool, err error) {
+	if at.Rank() < Waiting.Rank() {
+		return false, ErrTooEarly
 	}
-	if err := c.requireStep(at); err != nil {
+	if err := c.RequireStep(at); err != nil {
 		return false, err
 	}
 	same = bytes.Equal(c.Metadata, note)
@@ -76,10 +76,10 @@ func (c *Call) setMetadata(at Step, was, note []byte) (same bool, err error) {
 	return same, nil
 }
 
-// deliver reports whether this is the first time.
-func (c *Call) deliver() (first bool, err error) {
+// Deliver reports whether this is the first time.
+func (c *Call) Deliver() (first bool, err error) {
 	if c.Step != Ended {
-		return false, errTooEarly
+		return false, ErrTooEarly
 	}
 	first = !c.Delivered
 	c.Delivered = true
@@ -88,31 +88,31 @@ func (c *Call) deliver() (first bool, err error) {
 
 var (
 	errInvalidEnding = errors.New("store: an ending needs a final state and an attempt")
-	errTooEarly      = errors.New("store: the call has not reached that step")
-	errNoID          = errors.New("store: a call needs an id")
+	ErrTooEarly      = errors.New("store: the call has not reached that step")
+	ErrNoID          = errors.New("store: a call needs an id")
 	errDuplicateID   = errors.New("store: another call has this id")
 )
 
-// reopen answers Open for an id that exists already: it may be the same request,
+// Reopen answers Open for an id that exists already: it may be the same request,
 // sent again.
-func (c *Call) reopen(again Call) error {
+func (c *Call) Reopen(again Call) error {
 	if c.Key != again.Key || c.Scope != again.Scope || c.Digest != again.Digest {
 		return errDuplicateID
 	}
-	return c.requireStep(Opened)
+	return c.RequireStep(Opened)
 }
 
-// requireStep returns an error unless the call is at the step.
-func (c *Call) requireStep(step Step) error {
+// RequireStep returns an error unless the call is at the step.
+func (c *Call) RequireStep(step Step) error {
 	switch {
 	case c.Step == step:
 		return nil
 	case c.Step == Ended:
 		return ErrEnded
-	case c.Step.rank() > step.rank():
+	case c.Step.Rank() > step.Rank():
 		return ErrDispatched
 	}
-	return errTooEarly
+	return ErrTooEarly
 }
 
 func (t *Task) validate() error {
@@ -126,18 +126,18 @@ func (t *Task) validate() error {
 // repeatable reports whether a task may be dispatched twice.
 func (t *Task) repeatable() bool { return t.Effect == "read" || t.Effect == "idempotent" }
 
-func (t *Task) size() int64 {
+func (t *Task) Size() int64 {
 	return int64(len(t.Tool) + len(t.Version) + len(t.Agent) + len(t.Effect) + len(t.Arguments) +
 		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Input) + len(t.Config))
 }
 
-// size is the number of bytes that a call counts for.
-func (c *Call) size() int64 {
-	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
+// Size is the number of bytes that a call counts for.
+func (c *Call) Size() int64 {
+	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.Size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
 }
 
-// evictable reports whether a call may be removed to make room.
-func (c *Call) evictable() bool { return c.Step == Ended && c.Key == "" }
+// Evictable reports whether a call may be removed to make room.
+func (c *Call) Evictable() bool { return c.Step == Ended && c.Key == "" }
 
-// outlived reports whether a call has been kept for Retention.
-func (c *Call) outlived(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }
+// Outlived reports whether a call has been kept for Retention.
+func (c *Call) Outlived(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }

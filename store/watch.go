@@ -8,7 +8,7 @@ type Watch struct {
 	// Changed is closed when the call is finished, begins to wait, or gets other
 	// metadata.
 	Changed  <-chan struct{}
-	watchers *watchers
+	watchers *Watchers
 	id       string
 	changed  chan struct{}
 }
@@ -19,14 +19,14 @@ func (w *Watch) Stop() { w.watchers.remove(w) }
 // maxWatches bounds how many watches there are at once.
 const maxWatches = 16_384
 
-// watchers are the watches of a store. The zero value is ready to use.
-type watchers struct {
+// Watchers are the watches of a store. The zero value is ready to use.
+type Watchers struct {
 	mu   sync.Mutex
 	byID map[string]map[*Watch]bool
 	n    int
 }
 
-func (s *watchers) add(id string) (*Watch, error) {
+func (s *Watchers) Add(id string) (*Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.n >= maxWatches {
@@ -45,7 +45,7 @@ func (s *watchers) add(id string) (*Watch, error) {
 	return w, nil
 }
 
-func (s *watchers) remove(w *Watch) {
+func (s *Watchers) remove(w *Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.byID[w.id][w] {
@@ -57,8 +57,8 @@ func (s *watchers) remove(w *Watch) {
 	}
 }
 
-// notify wakes everybody who watches a call.
-func (s *watchers) notify(id string) {
+// Notify wakes everybody who watches a call.
+func (s *Watchers) Notify(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.byID[id] {
@@ -68,8 +68,8 @@ func (s *watchers) notify(id string) {
 	delete(s.byID, id)
 }
 
-// ids returns the ids of the calls that are watched.
-func (s *watchers) ids() []string {
+// IDs returns the ids of the calls that are watched.
+func (s *Watchers) IDs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]string, 0, len(s.byID))

@@ -75,15 +75,15 @@ var (
 // apply makes a mutation durable, or returns an error within the writer's wait.
 func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	if err := w.ready(); err != nil {
-		return unavailable(err)
+		return Unavailable(err)
 	}
 	j := &job{run: run, undo: undo, done: make(chan struct{})}
 	select {
 	case <-w.stop:
-		return unavailable(errClosed)
+		return Unavailable(errClosed)
 	case w.jobs <- j:
 	default:
-		return unavailable(errQueueFull)
+		return Unavailable(errQueueFull)
 	}
 	timer := time.NewTimer(w.wait)
 	defer timer.Stop()
@@ -99,9 +99,9 @@ func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	}
 	switch {
 	case j.state.CompareAndSwap(queued, abandoned):
-		return unavailable(cause)
+		return Unavailable(cause)
 	case j.state.CompareAndSwap(taken, abandoned):
-		return unavailable(errors.Join(cause, errUncertain))
+		return Unavailable(errors.Join(cause, errUncertain))
 	}
 	<-j.done
 	return j.err
@@ -186,7 +186,7 @@ func (w *writer) write(batch []*job, lazy []mutation) {
 	w.startedAt.Store(0)
 	for _, j := range taking {
 		if err != nil {
-			j.err, j.after = unavailable(err), nil
+			j.err, j.after = Unavailable(err), nil
 		}
 		if j.after != nil {
 			j.after()
