@@ -8,7 +8,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // callStore is where calls are stored, in a file or on Redis.
@@ -22,7 +23,7 @@ type callStore struct {
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
 // Redis opens even while Redis is unreachable; it refuses calls until it is there.
 func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
-	file, err := store.OpenFile(c.DataDir, store.FileOptions{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
+	file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
 		return callStore{}, fmt.Errorf("store: %w", err)
 	}
@@ -31,8 +32,8 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 	}
 	redis, err := redisOptions(c.Redis)
 	if err == nil {
-		var shared *store.Redis
-		shared, err = store.NewRedis(ctx, store.RedisOptions{
+		var shared *redisstore.Store
+		shared, err = redisstore.New(ctx, redisstore.Options{
 			Options: redis,
 			Journal: file, Journals: c.Store.Journals, Acknowledged: c.Store.Acknowledged, Wait: wait,
 			OnChange: func(ready bool, cause error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -29,7 +30,7 @@ func (h holders) Authenticate(credential string) *identity.Principal {
 func stores(t *testing.T, test func(*testing.T, gateway.Store)) {
 	t.Run("memory", func(t *testing.T) { test(t, store.NewMemory(time.Now)) })
 	t.Run("file", func(t *testing.T) {
-		f, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: time.Minute, Now: time.Now})
+		f, err := boltstore.Open(t.TempDir(), boltstore.Options{Wait: time.Minute, Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -49,13 +50,13 @@ func (j *journal) outcomes(id string) (outcomes []audit.Record) {
 // node is a gateway on the files of a folder, without limits.
 type node struct {
 	*gateway.Kernel
-	store *store.File
+	store *boltstore.Store
 	now   func() time.Time
 }
 
 func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.Engine, now func() time.Time) *node {
 	t.Helper()
-	f, err := store.OpenFile(dir, store.FileOptions{Wait: time.Minute, Now: now})
+	f, err := boltstore.Open(dir, boltstore.Options{Wait: time.Minute, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -184,3 +185,6 @@ var (
 	// ErrUnavailable says that the store cannot be relied on at the moment.
 	ErrUnavailable = errors.New("store: unavailable")
 )
+
+// Unavailable wraps a cause, for the operator, in ErrUnavailable.
+func Unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // The test binary is also the processes that are killed, and that race.
@@ -26,7 +27,7 @@ const (
 // child is a process of its own. What it prints was confirmed before.
 func child(part string) int {
 	dir, name := os.Getenv(folderEnv), os.Getenv(nameEnv)
-	f, err := store.OpenFile(dir, store.FileOptions{Wait: patient})
+	f, err := boltstore.Open(dir, boltstore.Options{Wait: patient})
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -35,7 +36,7 @@ func child(part string) int {
 		write(f, name, nil)
 		return 1
 	}
-	r, err := store.NewRedisOf(ctx, store.RedisOptions{
+	r, err := newRedis(ctx, redisstore.Options{
 		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Journal: f,
 	}, nil, 0, false)
 	if err != nil {
@@ -129,7 +130,7 @@ type spawned struct {
 	lines chan [2]string
 }
 
-func spawn(t testing.TB, part, dir, name string, o store.RedisOptions, before ...string) *spawned {
+func spawn(t testing.TB, part, dir, name string, o redisstore.Options, before ...string) *spawned {
 	t.Helper()
 	command := append(before, os.Args[0], "-test.run=^$")
 	cmd := exec.Command(command[0], command[1:]...)

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 )
 
 // TestUnkeyedInMemoryKeepsKeyedAndWaiting opens the file anew, as after a crash: it
 // holds the calls with keys and those that wait, and no others.
 func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 	dir := t.TempDir()
-	s := openFile(t, dir, store.FileOptions{UnkeyedInMemory: true})
+	s := openFile(t, dir, boltstore.Options{UnkeyedInMemory: true})
 	for _, id := range []string{"plain", "waiting", "late"} {
 		dispatched(t, s, newCall(id, ""), once)
 	}
@@ -32,7 +33,7 @@ func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 	}
 	must(t, s.Close())
 
-	s = openFile(t, dir, store.FileOptions{UnkeyedInMemory: true})
+	s = openFile(t, dir, boltstore.Options{UnkeyedInMemory: true})
 	left, err := s.Recover(ctx, 10)
 	must(t, err)
 	found := map[string]store.Step{}
@@ -50,7 +51,7 @@ func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 // TestUnkeyedInMemoryNotifiesWatchers: a watch is notified when its call begins to
 // wait and moves to the file, and when it has ended there.
 func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
-	s := openFile(t, t.TempDir(), store.FileOptions{UnkeyedInMemory: true})
+	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
 	dispatched(t, s, newCall("1", ""), once)
 	for _, step := range []func(){
 		func() { must(t, s.Defer(ctx, "1", time.Now().Add(time.Hour))) },

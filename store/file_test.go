@@ -19,12 +19,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // A process that comes after another finds what that left, each call once.
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()
-	f := openFile(t, dir, store.FileOptions{})
+	f := openFile(t, dir, boltstore.Options{})
 	opened(t, f, newCall("opened", "k0"))
 	dispatched(t, f, newCall("dispatched", "k1"), read)
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
@@ -36,7 +38,7 @@ func TestRecover(t *testing.T) {
 		t.Errorf("its own calls: %+v, %v", calls, err)
 	}
 	must(t, f.Close())
-	f = openFile(t, dir, store.FileOptions{})
+	f = openFile(t, dir, boltstore.Options{})
 	steps := map[string]store.Step{}
 	for {
 		calls, err := f.Recover(ctx, 1)
@@ -74,7 +76,7 @@ func TestKilledWriter(t *testing.T) {
 	dir := t.TempDir()
 	all := map[string]string{}
 	for round := range 4 {
-		s := spawn(t, "file", dir, fmt.Sprint(round), store.RedisOptions{})
+		s := spawn(t, "file", dir, fmt.Sprint(round), redisstore.Options{})
 		for before := len(all); len(all) < before+3; {
 			line, ok := <-s.lines
 			if !ok || line[0] == "error" {
@@ -88,7 +90,7 @@ func TestKilledWriter(t *testing.T) {
 			all[id] = step
 		}
 		_ = s.cmd.Wait()
-		f := openFile(t, dir, store.FileOptions{})
+		f := openFile(t, dir, boltstore.Options{})
 		rank := map[string]int{"dispatched": 1, "waiting": 2, "ended": 3}
 		for id, step := range all {
 			c, err := f.Get(ctx, id, "p")
@@ -114,7 +116,7 @@ func TestKilledWriter(t *testing.T) {
 func TestBlockedDisk(t *testing.T) {
 	var block atomic.Pointer[chan struct{}]
 	var entered atomic.Bool
-	f := openFile(t, t.TempDir(), store.FileOptions{Wait: 2 * time.Second}.Before(func() error {
+	f := openFile(t, t.TempDir(), beforeCommit(boltstore.Options{Wait: 2 * time.Second}, func() error {
 		if c := block.Load(); c != nil {
 			entered.Store(true)
 			<-*c
@@ -167,7 +169,7 @@ func TestBlockedDisk(t *testing.T) {
 
 // What was not begun when its caller left is never written.
 func TestCallersLeave(t *testing.T) {
-	f := openFile(t, t.TempDir(), store.FileOptions{})
+	f := openFile(t, t.TempDir(), boltstore.Options{})
 	id := opened(t, f, newCall("1", "k"))
 	gone, cancel := canceled()
 	defer cancel()
@@ -183,7 +185,7 @@ func TestCallersLeave(t *testing.T) {
 func TestFailedSync(t *testing.T) {
 	dir := t.TempDir()
 	var fail atomic.Bool
-	f := openFile(t, dir, store.FileOptions{}.Before(func() error {
+	f := openFile(t, dir, beforeCommit(boltstore.Options{}, func() error {
 		if fail.Load() {
 			return syscall.EIO
 		}
@@ -198,7 +200,7 @@ func TestFailedSync(t *testing.T) {
 	_, err := f.Open(ctx, newCall("2", "k2"))
 	refused(t, err, store.ErrUnavailable)
 	must(t, f.Close())
-	f = openFile(t, dir, store.FileOptions{})
+	f = openFile(t, dir, boltstore.Options{})
 	dispatched(t, f, newCall("1", "k1"), once)
 	if prior, err := f.Open(ctx, newCall("2", "k0")); prior == nil || err != nil {
 		t.Errorf("lost: %v", err)
@@ -212,8 +214,8 @@ func TestFailedSyncOfTheKernel(t *testing.T) {
 		t.Skip("strace is not installed")
 	}
 	dir := t.TempDir()
-	openFile(t, dir, store.FileOptions{}).Close()
-	s := spawn(t, "file", dir, "child", store.RedisOptions{}, strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=20+")
+	openFile(t, dir, boltstore.Options{}).Close()
+	s := spawn(t, "file", dir, "child", redisstore.Options{}, strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=20+")
 	known := map[string]bool{}
 	last := ""
 	for line := range s.lines {
@@ -229,7 +231,7 @@ func TestFailedSyncOfTheKernel(t *testing.T) {
 	if !strings.Contains(last, "not trusted") && !strings.Contains(last, "input/output error") {
 		t.Errorf("got %q", last)
 	}
-	f := openFile(t, dir, store.FileOptions{})
+	f := openFile(t, dir, boltstore.Options{})
 	for id := range known {
 		if _, err := f.Get(ctx, id, "p"); err != nil {
 			t.Errorf("%s: %v", id, err)
@@ -250,7 +252,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	f := openFile(t, dir, store.FileOptions{})
+	f := openFile(t, dir, boltstore.Options{})
 	ballast := filepath.Join(dir, "ballast")
 	ended(t, f, newCall("0", "k0"))
 	must(t, os.WriteFile(ballast, make([]byte, 700<<10), 0o600))
@@ -273,7 +275,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	must(t, f.Dispatch(ctx, fmt.Sprint("big", n-1), big))
 	must(t, f.Close())
-	f = openFile(t, dir, store.FileOptions{})
+	f = openFile(t, dir, boltstore.Options{})
 	if calls, err := f.Recover(ctx, 100); len(calls) != n || err != nil {
 		t.Errorf("%d calls of %d, %v", len(calls), n, err)
 	}
@@ -281,8 +283,8 @@ func TestFullDisk(t *testing.T) {
 
 func TestOneProcessHasTheFile(t *testing.T) {
 	dir := t.TempDir()
-	openFile(t, dir, store.FileOptions{})
-	if _, err := store.OpenFile(dir, store.FileOptions{}); err == nil || !strings.Contains(err.Error(), "in use") {
+	openFile(t, dir, boltstore.Options{})
+	if _, err := boltstore.Open(dir, boltstore.Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -298,13 +300,13 @@ func TestOneProcessHasTheFile(t *testing.T) {
 // tells.
 func TestDamagedFile(t *testing.T) {
 	dir := t.TempDir()
-	f := openFile(t, dir, store.FileOptions{})
+	f := openFile(t, dir, boltstore.Options{})
 	const n = 200
 	for i := range n {
 		ended(t, f, newCall(fmt.Sprint("call", i), fmt.Sprint("key", i)))
 	}
 	must(t, f.Close())
-	path := filepath.Join(dir, store.FileName)
+	path := filepath.Join(dir, boltstore.FileName)
 	rows := rowsOf(t, path, "calls", "answers", "keys")
 	whole, err := os.ReadFile(path)
 	must(t, err)
@@ -329,10 +331,10 @@ func TestDamagedFile(t *testing.T) {
 		}
 		damages[fmt.Sprint("flips at ", at)] = b
 	}
-	opened := func(content []byte) (*store.File, error) {
+	opened := func(content []byte) (*boltstore.Store, error) {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, store.FileName), content, 0o600))
-		return store.OpenFile(dir, store.FileOptions{Wait: patient})
+		must(t, os.WriteFile(filepath.Join(dir, boltstore.FileName), content, 0o600))
+		return boltstore.Open(dir, boltstore.Options{Wait: patient})
 	}
 	for name, content := range found {
 		if f, err := opened(content); err == nil {
@@ -391,19 +393,19 @@ func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "elsewhere")
 	must(t, os.WriteFile(target, nil, 0o600))
-	if err := os.Symlink(target, filepath.Join(dir, store.FileName)); err != nil {
+	if err := os.Symlink(target, filepath.Join(dir, boltstore.FileName)); err != nil {
 		t.Skip("no links here")
 	}
-	if _, err := store.OpenFile(dir, store.FileOptions{}); err == nil {
+	if _, err := boltstore.Open(dir, boltstore.Options{}); err == nil {
 		t.Error("followed a link")
 	}
-	if _, err := store.OpenFile(filepath.Join(dir, "absent"), store.FileOptions{}); err == nil {
+	if _, err := boltstore.Open(filepath.Join(dir, "absent"), boltstore.Options{}); err == nil {
 		t.Error("opened a store in a folder that is not there")
 	}
 }
 
 func TestClosedFile(t *testing.T) {
-	f := openFile(t, t.TempDir(), store.FileOptions{})
+	f := openFile(t, t.TempDir(), boltstore.Options{})
 	id := opened(t, f, newCall("1", "k"))
 	must(t, f.Close())
 	refused(t, f.Dispatch(ctx, id, once), store.ErrUnavailable)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/redistest"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 )
 
 // A store that is closed leaves nothing running.
@@ -15,7 +15,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	s := redistest.Start(t)
 	before := goleak.IgnoreCurrent()
 	for range 3 {
-		f, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: patient})
+		f, err := boltstore.Open(t.TempDir(), boltstore.Options{Wait: patient})
 		must(t, err)
 		ended(t, f, newCall("1", "k"))
 		must(t, f.Close())

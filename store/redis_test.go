@@ -18,6 +18,8 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // claimed tells whether a key has started a call, and fails if that cannot be
@@ -348,7 +350,7 @@ func TestFailoverOfSentinel(t *testing.T) {
 			t.Fatalf("%v, %v", replicas, err)
 		}
 	}
-	o := store.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix()}, Acknowledged: 1}
+	o := redisstore.Options{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix()}, Acknowledged: 1}
 	g := join(t, o, testHooks{})
 	var kept []string
 	for i := range 20 {
@@ -384,7 +386,7 @@ func TestRedisLies(t *testing.T) {
 	o := at(p.Address())
 	g := join(t, o, testHooks{})
 	id := opened(t, g, newCall("1", ""))
-	opened(t, join(t, store.RedisOptions{Options: redisconn.Options{URL: at(s.Address()).URL, Prefix: o.Prefix}}, testHooks{}), newCall("other", "k"))
+	opened(t, join(t, redisstore.Options{Options: redisconn.Options{URL: at(s.Address()).URL, Prefix: o.Prefix}}, testHooks{}), newCall("other", "k"))
 	lies := map[string]func([]byte) []byte{
 		"ok":     func([]byte) []byte { return []byte("+OK\r\n") },
 		"nil":    func([]byte) []byte { return []byte("$-1\r\n") },
@@ -452,9 +454,9 @@ func TestUnfitRedis(t *testing.T) {
 	defer c.Close()
 	must(t, c.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err())
 	must(t, c.ConfigSet(ctx, "requirepass", "secret-of-redis").Err())
-	journal := func() *store.File { return openFile(t, t.TempDir(), store.FileOptions{}) }
+	journal := func() *boltstore.Store { return openFile(t, t.TempDir(), boltstore.Options{}) }
 	url := func(u string) func() string { return func() string { return u } }
-	for name, o := range map[string]store.RedisOptions{
+	for name, o := range map[string]redisstore.Options{
 		"eviction":   {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Journal: journal()},
 		"no journal": {Options: redisconn.Options{URL: url("redis://" + s.Address())}},
 		"two":        {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Journal: journal()},
@@ -464,7 +466,7 @@ func TestUnfitRedis(t *testing.T) {
 		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Journal: journal()},
 		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Acknowledged: -1, Journal: journal()},
 	} {
-		r, err := store.NewRedis(ctx, o)
+		r, err := redisstore.New(ctx, o)
 		if err == nil {
 			r.Close()
 			t.Errorf("%s: taken", name)
@@ -472,7 +474,7 @@ func TestUnfitRedis(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := store.NewRedis(ctx, store.RedisOptions{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Journal: journal()})
+	r, err := redisstore.New(ctx, redisstore.Options{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Journal: journal()})
 	must(t, err)
 	defer r.Close()
 	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {
@@ -520,14 +522,14 @@ func TestFinishedElsewhere(t *testing.T) {
 		}
 	}
 	must(t, a.Close())
-	f := openFile(t, a.journal, store.FileOptions{})
+	f := openFile(t, a.journal, boltstore.Options{})
 	if got, err := f.Find(ctx, second); err != nil || got.Step != store.Ended {
 		t.Errorf("the journal has %+v, %v", got, err)
 	}
 }
 
 // crash starts a process that dispatches, and kills it.
-func crash(t *testing.T, dir string, o store.RedisOptions) (steps map[string]string, unfinished int) {
+func crash(t *testing.T, dir string, o redisstore.Options) (steps map[string]string, unfinished int) {
 	t.Helper()
 	s := spawn(t, "redis", dir, "crashed", o)
 	steps = map[string]string{}

@@ -13,6 +13,8 @@ import (
 	"github.com/callgate/callgate/internal/lossy"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // within waits until something holds.
@@ -26,7 +28,7 @@ func within(t testing.TB, what string, holds func() bool) {
 }
 
 // holds tells whether Redis has a key of the first part.
-func holds(c *redis.Client, o store.RedisOptions, key string) bool {
+func holds(c *redis.Client, o redisstore.Options, key string) bool {
 	n, err := c.Exists(ctx, o.Prefix+"{store/0}:"+key).Result()
 	return err == nil && n == 1
 }
@@ -114,7 +116,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 	o := at(s.Address())
 	var armed atomic.Bool
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	journal, err := store.OpenFile(t.TempDir(), store.FileOptions{Wait: patient}.Before(func() error {
+	journal, err := boltstore.Open(t.TempDir(), beforeCommit(boltstore.Options{Wait: patient}, func() error {
 		if armed.CompareAndSwap(true, false) {
 			close(reached)
 			<-goOn
@@ -123,10 +125,10 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 	}))
 	must(t, err)
 	o.Journal = journal
-	r, err := store.NewRedisOf(ctx, o, nil, 0, false)
+	r, err := newRedis(ctx, o, nil, 0, false)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	g := &gateway{Redis: r}
+	g := &gateway{Store: r}
 	g.wait(t, true)
 	c := s.Client()
 	defer c.Close()

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/callgate/callgate/internal/lossy"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/internal/testhooks"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // gateway is one process's share of a store on Redis.
 type gateway struct {
-	*store.Redis
+	*redisstore.Store
 	journal string // the folder
 }
 
@@ -30,26 +33,26 @@ type testHooks struct {
 	lease time.Duration
 }
 
-func at(address string) store.RedisOptions {
-	return store.RedisOptions{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}}
+func at(address string) redisstore.Options {
+	return redisstore.Options{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}}
 }
 
 // join opens a store that is ready, with a journal of its own.
-func join(t testing.TB, o store.RedisOptions, s testHooks) *gateway {
+func join(t testing.TB, o redisstore.Options, s testHooks) *gateway {
 	t.Helper()
 	g := joining(t, t.TempDir(), o, s)
 	g.wait(t, true)
 	return g
 }
 
-func joining(t testing.TB, dir string, o store.RedisOptions, s testHooks) *gateway {
+func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gateway {
 	t.Helper()
-	journal, err := store.OpenFile(dir, store.FileOptions{Wait: patient, Now: s.now})
+	journal, err := boltstore.Open(dir, boltstore.Options{Wait: patient, Now: s.now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Journal = journal
-	r, err := store.NewRedisOf(ctx, o, s.now, s.lease, !redistest.Installed())
+	r, err := newRedis(ctx, o, s.now, s.lease, !redistest.Installed())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +60,24 @@ func joining(t testing.TB, dir string, o store.RedisOptions, s testHooks) *gatew
 	return &gateway{r, dir}
 }
 
+// newRedis opens a store with a clock in place of Redis' own, unless it is nil, and
+// another lease; fake says that the server is a fake of Redis. It waits ten times as
+// long as in use: a machine that is busy with other tests is not what is tested.
+func newRedis(ctx context.Context, o redisstore.Options, now func() time.Time, lease time.Duration, fake bool) (*redisstore.Store, error) {
+	o.Hooks = testhooks.Redis{Now: now, Lease: lease, Fake: fake}
+	o.Wait = 2250 * time.Millisecond
+	return redisstore.New(ctx, o)
+}
+
+// beforeCommit makes a file call f before each commit.
+func beforeCommit(o boltstore.Options, f func() error) boltstore.Options {
+	o.Hooks.BeforeCommit = f
+	return o
+}
+
 // divided is a server and two gateways of one store: g reaches it through a proxy, the
 // other, whose options these are, as it is.
-func divided(t testing.TB) (s *redistest.Server, p *lossy.Proxy, o store.RedisOptions, g, other *gateway) {
+func divided(t testing.TB) (s *redistest.Server, p *lossy.Proxy, o redisstore.Options, g, other *gateway) {
 	t.Helper()
 	s = redistest.Start(t)
 	p = lossy.New(t, s.Address())

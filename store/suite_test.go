@@ -12,6 +12,8 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 var ctx = context.Background()
@@ -38,45 +40,45 @@ type calls interface {
 
 var (
 	_ calls = (*store.Memory)(nil)
-	_ calls = (*store.File)(nil)
-	_ calls = (*store.Redis)(nil)
+	_ calls = (*boltstore.Store)(nil)
+	_ calls = (*redisstore.Store)(nil)
 )
 
 type backend func(testing.TB, func() time.Time, store.Bounds) calls
 
 var backends = map[string]backend{
-	"memory": func(_ testing.TB, now func() time.Time, b store.Bounds) calls { return store.NewMemoryOf(now, b) },
+	"memory": func(_ testing.TB, now func() time.Time, b store.Bounds) calls { return store.NewBoundedMemory(now, b) },
 	"file": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		return openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b})
+		return openFile(t, t.TempDir(), boltstore.Options{Now: now, Bounds: b})
 	},
 	"unkeyed in memory": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
-		return openFile(t, t.TempDir(), store.FileOptions{Now: now, Bounds: b, UnkeyedInMemory: true})
+		return openFile(t, t.TempDir(), boltstore.Options{Now: now, Bounds: b, UnkeyedInMemory: true})
 	},
 	"redis": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		o := at(redistest.Shared(t))
 		o.Bounds = b
-		return join(t, o, testHooks{now: now}).Redis
+		return join(t, o, testHooks{now: now}).Store
 	},
 	"cluster": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		nodes := redistest.Cluster(t)
 		b.Calls, b.Bytes = b.Calls*16, b.Bytes*16 // it has so many parts
-		return join(t, store.RedisOptions{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Redis
+		return join(t, redisstore.Options{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Store
 	},
 	"sentinel": func(t testing.TB, now func() time.Time, b store.Bounds) calls {
 		address := redistest.Sentinel(t)
-		return join(t, store.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{address}}, Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Redis
+		return join(t, redisstore.Options{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{address}}, Prefix: redistest.Prefix()}, Bounds: b}, testHooks{now: now}).Store
 	},
 }
 
 // patient is how long a test waits for the disk: it is not what is tested.
 const patient = 30 * time.Second
 
-func openFile(t testing.TB, dir string, o store.FileOptions) *store.File {
+func openFile(t testing.TB, dir string, o boltstore.Options) *boltstore.Store {
 	t.Helper()
 	if o.Wait == 0 {
 		o.Wait = patient
 	}
-	f, err := store.OpenFile(dir, o)
+	f, err := boltstore.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

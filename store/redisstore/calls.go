@@ -1,4 +1,4 @@
-package store
+package redisstore
 
 import (
 	"context"
@@ -6,18 +6,20 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/callgate/callgate/store"
 )
 
 // Open records a call that is about to be judged. Where its key has already started
 // a call, Open returns that call and records nothing.
-func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
+func (r *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
 	if call.ID == "" {
-		return nil, ErrNoID
+		return nil, store.ErrNoID
 	}
 	if ready, cause := r.Ready(); !ready {
-		return nil, Unavailable(cause)
+		return nil, store.Unavailable(cause)
 	}
-	c := NewOpened(call, r.now())
+	c := store.NewOpened(call, r.now())
 	r.mu.Lock()
 	held, crowded := r.opened.Holder(call), r.opened.Len() >= maxOpened
 	if held == nil && !crowded && call.Key == "" {
@@ -32,7 +34,7 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 		found := *held
 		return &found, nil
 	case crowded:
-		return nil, ErrFull
+		return nil, store.ErrFull
 	case call.Key == "":
 		return nil, nil
 	}
@@ -40,7 +42,7 @@ func (r *Redis) Open(ctx context.Context, call Call) (prior *Call, err error) {
 }
 
 // claimKey opens a call with a key in Redis.
-func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) {
+func (r *Store) claimKey(ctx context.Context, c *store.Call) (prior *store.Call, err error) {
 	r.mu.Lock()
 	r.opening[c.ID] = true
 	r.mu.Unlock()
@@ -54,10 +56,10 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 		}
 	}()
 	key, principal := keyAndPrincipalHash(c)
-	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), c.Size()}, r.bounds[:]...)
+	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), c.Size()}, r.bounds[:]...)
 	said, err := r.run(ctx, c.Scope.Principal, openScript, append(args, identityFields(c)...)...)
 	switch {
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, store.ErrUnavailable):
 		r.retractLater(retraction{c.ID, c.Scope.Principal, ""})
 		return nil, err
 	case err != nil:
@@ -65,7 +67,7 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 	case len(said) > 0:
 		found, err := parseCall(said[:len(said)-1])
 		if err != nil || found.Scope != c.Scope || found.Key != c.Key {
-			return nil, Unavailable(errForeignReply)
+			return nil, store.Unavailable(errForeignReply)
 		}
 		return &found, nil
 	}
@@ -75,7 +77,7 @@ func (r *Redis) claimKey(ctx context.Context, c *Call) (prior *Call, err error) 
 
 // retractLater takes a call back once Redis answers. Above the bound, calls are left
 // for other processes to take over when this one has ended.
-func (r *Redis) retractLater(o retraction) {
+func (r *Store) retractLater(o retraction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.retractions) < maxRetractions {
@@ -85,7 +87,7 @@ func (r *Redis) retractLater(o retraction) {
 
 // Dispatch records that the tool of an opened call is about to be called, in
 // Redis and in the journal.
-func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
+func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
 	r.mu.Lock()
 	held := r.opened.Get(id)
 	if held == nil {
@@ -94,7 +96,7 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 		if err != nil {
 			return err
 		}
-		return c.RequireStep(Opened)
+		return c.RequireStep(store.Opened)
 	}
 	c := *held
 	r.mu.Unlock()
@@ -110,10 +112,10 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 	if err == nil && r.restores.Load() != readings {
 		// Redis has lost data since. The journal was perhaps read before the call was
 		// in it: then Redis has lost the call and its key.
-		err = Unavailable(errRestoredMeanwhile)
+		err = store.Unavailable(errRestoredMeanwhile)
 	}
 	if err != nil {
-		if errors.Is(err, ErrUnavailable) {
+		if errors.Is(err, store.ErrUnavailable) {
 			r.retractLater(retraction{c.ID, c.Scope.Principal, nonce})
 		}
 		r.journal.DeleteLater(id)
@@ -127,13 +129,13 @@ func (r *Redis) Dispatch(ctx context.Context, id string, task Task) error {
 }
 
 // claimDispatch records a dispatch in Redis.
-func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce string) error {
+func (r *Store) claimDispatch(ctx context.Context, c *store.Call, size int64, nonce string) error {
 	l, err := r.connection()
 	if err != nil {
 		return err
 	}
 	key, principal := keyAndPrincipalHash(c)
-	args := append([]any{c.ID, key, principal, r.owner, r.hooks.lease.Milliseconds(), size}, r.bounds[:]...)
+	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), size}, r.bounds[:]...)
 	args = append(args, nonce, c.Task.Size())
 	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
 	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
@@ -141,14 +143,14 @@ func (r *Redis) claimDispatch(ctx context.Context, c *Call, size int64, nonce st
 }
 
 // principalOf returns the principal of a call.
-func (r *Redis) principalOf(ctx context.Context, id string) (principal string, err error) {
+func (r *Store) principalOf(ctx context.Context, id string) (principal string, err error) {
 	r.mu.Lock()
 	principal, known := r.running[id]
 	early := r.opened.Get(id) != nil
 	r.mu.Unlock()
 	switch {
 	case early:
-		return "", ErrTooEarly
+		return "", store.ErrTooEarly
 	case known:
 		return principal, nil
 	}
@@ -158,7 +160,7 @@ func (r *Redis) principalOf(ctx context.Context, id string) (principal string, e
 
 // Redispatch records that the tool of a dispatched call is about to be called once
 // more, and returns the number of this attempt. It refuses calls whose effect is once.
-func (r *Redis) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+func (r *Store) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return 0, err
@@ -177,23 +179,23 @@ func parseCount(said []string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, Unavailable(errForeignReply)
+	return 0, store.Unavailable(errForeignReply)
 }
 
 // parseReply reads the reply of a transition, which is the call with the id.
-func (r *Redis) parseReply(id string, said []string, err error) (Call, error) {
-	if err != nil && !errors.Is(err, ErrEnded) || len(said) == 0 {
-		return Call{}, err
+func (r *Store) parseReply(id string, said []string, err error) (store.Call, error) {
+	if err != nil && !errors.Is(err, store.ErrEnded) || len(said) == 0 {
+		return store.Call{}, err
 	}
 	c, bad := parseCall(said)
 	if bad != nil || c.ID != id {
-		return Call{}, Unavailable(errForeignReply)
+		return store.Call{}, store.Unavailable(errForeignReply)
 	}
 	return c, err
 }
 
 // Defer records that the tool answers later, and until when the call waits.
-func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
+func (r *Store) Defer(ctx context.Context, id string, until time.Time) error {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return err
@@ -209,13 +211,13 @@ func (r *Redis) Defer(ctx context.Context, id string, until time.Time) error {
 
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
-func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
-	if _, err := (&Call{Step: Dispatched}).Finish(ending, time.Time{}); err != nil {
-		return Call{}, err
+func (r *Store) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	if _, err := (&store.Call{Step: store.Dispatched}).Finish(ending, time.Time{}); err != nil {
+		return store.Call{}, err
 	}
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
 	delivered := ""
 	if ending.Deliver {
@@ -225,14 +227,14 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 	args = append(args, ending.Metadata)
 	said, err := r.run(ctx, principal, finishScript, args...)
 	c, err := r.parseReply(id, said, err)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		c, err = r.finishFromJournal(ctx, id, ending)
 	}
-	if err != nil && !errors.Is(err, ErrEnded) {
-		return Call{}, err
+	if err != nil && !errors.Is(err, store.ErrEnded) {
+		return store.Call{}, err
 	}
 	if noted := r.journal.Record(ctx, c); noted != nil && err == nil {
-		return Call{}, noted
+		return store.Call{}, noted
 	}
 	r.mu.Lock()
 	delete(r.running, id)
@@ -243,23 +245,23 @@ func (r *Redis) Finish(ctx context.Context, id string, ending Ending) (Call, err
 
 // finishFromJournal ends a call that the journal has and Redis has lost. It ends the
 // call in the journal first: else the next loss would restore it as running.
-func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending) (Call, error) {
+func (r *Store) finishFromJournal(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
 	c, err := r.journal.Find(ctx, id)
 	if err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
 	if _, err := c.Finish(ending, r.now()); err != nil {
 		return c, err
 	}
 	if err := r.journal.Record(ctx, c); err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
 	l, err := r.connection()
 	if err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
 	if err := r.restoreCall(ctx, &l.partitions[l.partitionOf(c.Scope.Principal)], &c); err != nil {
-		return Call{}, Unavailable(err)
+		return store.Call{}, store.Unavailable(err)
 	}
 	return c, nil
 }
@@ -267,9 +269,9 @@ func (r *Redis) finishFromJournal(ctx context.Context, id string, ending Ending)
 // SetMetadata replaces the metadata of a call that waits or has ended, as at says.
 // If the metadata are neither was nor the new ones, it returns ErrConflict: of two
 // writers that have read the same metadata, one replaces them.
-func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
-	if at.Rank() < Waiting.Rank() {
-		return ErrTooEarly
+func (r *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
+	if at.Rank() < store.Waiting.Rank() {
+		return store.ErrTooEarly
 	}
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
@@ -285,11 +287,11 @@ func (r *Redis) SetMetadata(ctx context.Context, id string, at Step, was, note [
 
 // Settle records that the outcome of a call is in the audit log. A crash may lose
 // that.
-func (r *Redis) Settle(id string) { r.journal.RecordSettled(id) }
+func (r *Store) Settle(id string) { r.journal.RecordSettled(id) }
 
 // Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
-func (r *Redis) Drop(ctx context.Context, id string) error {
+func (r *Store) Drop(ctx context.Context, id string) error {
 	r.mu.Lock()
 	c := r.opened.Remove(id)
 	r.mu.Unlock()
@@ -304,11 +306,11 @@ func (r *Redis) Drop(ctx context.Context, id string) error {
 }
 
 // Get returns a call of a principal; for a call of another principal, ErrNotFound.
-func (r *Redis) Get(ctx context.Context, id, principal string) (Call, error) {
-	return OwnedBy(r.get(ctx, id, principal))(principal)
+func (r *Store) Get(ctx context.Context, id, principal string) (store.Call, error) {
+	return store.OwnedBy(r.get(ctx, id, principal))(principal)
 }
 
-func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
+func (r *Store) get(ctx context.Context, id, principal string) (store.Call, error) {
 	if c, ok := r.openedCall(id); ok {
 		return c, nil
 	}
@@ -317,42 +319,42 @@ func (r *Redis) get(ctx context.Context, id, principal string) (Call, error) {
 }
 
 // openedCall returns a call that this process keeps in memory.
-func (r *Redis) openedCall(id string) (Call, bool) {
+func (r *Store) openedCall(id string) (store.Call, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held := r.opened.Get(id); held != nil {
 		return *held, true
 	}
-	return Call{}, false
+	return store.Call{}, false
 }
 
 // Find returns a call of any principal. On a cluster it asks each partition until
 // the call is found.
-func (r *Redis) Find(ctx context.Context, id string) (Call, error) {
+func (r *Store) Find(ctx context.Context, id string) (store.Call, error) {
 	if c, ok := r.openedCall(id); ok {
 		return c, nil
 	}
 	l, err := r.connection()
 	if err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.hooks.timeouts.decision)
+	ctx, cancel := context.WithTimeout(ctx, r.timeouts.decision)
 	defer cancel()
 	for i := range l.partitions {
 		said, err := r.runAt(ctx, l, i, 0, getScript, id)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		return r.parseReply(id, said, err)
 	}
-	return Call{}, ErrNotFound
+	return store.Call{}, store.ErrNotFound
 }
 
 // Deliver records that the result of a principal's call is handed to its thread, and
 // reports whether that is the first time.
-func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error) {
+func (r *Store) Deliver(ctx context.Context, id, principal string) (bool, error) {
 	if _, early := r.openedCall(id); early {
-		return false, ErrTooEarly
+		return false, store.ErrTooEarly
 	}
 	said, err := r.run(ctx, principal, deliverScript, id, principal, rand.Text())
 	if err != nil {
@@ -367,4 +369,4 @@ func (r *Redis) Deliver(ctx context.Context, id, principal string) (bool, error)
 
 // Watch returns a watch for the next change of a call. Changes by another process
 // are seen within a second.
-func (r *Redis) Watch(id string) (*Watch, error) { return r.watchers.Add(id) }
+func (r *Store) Watch(id string) (*store.Watch, error) { return r.watchers.Add(id) }

@@ -1,14 +1,17 @@
-package store
+package boltstore
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // Open records a call that is about to be judged. Where its key has already started
 // a call, Open returns that call and records nothing.
-func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
+func (f *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
 	if f.brief != nil && (call.Key == "" || f.brief.Has(call.ID)) {
 		return f.brief.Open(ctx, call)
 	}
@@ -16,12 +19,12 @@ func (f *File) Open(ctx context.Context, call Call) (prior *Call, err error) {
 }
 
 // open is Open for a call that is kept in the file.
-func (f *File) open(call Call) (prior *Call, err error) {
+func (f *Store) open(call store.Call) (prior *store.Call, err error) {
 	if call.ID == "" {
-		return nil, ErrNoID
+		return nil, store.ErrNoID
 	}
 	if err := f.writer.ready(); err != nil {
-		return nil, Unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,16 +43,16 @@ func (f *File) open(call Call) (prior *Call, err error) {
 	if err := f.quota.Admit(call.Scope.Principal); err != nil {
 		return nil, err
 	}
-	c := NewOpened(call, f.now())
+	c := store.NewOpened(call, f.now())
 	f.opened.Add(&c)
 	f.quota.Update(c.Scope.Principal, nil, c.Footprint())
 	return nil, nil
 }
 
 // findPrior returns the call in the file that has the same key.
-func (f *File) findPrior(call Call) (prior *Call, err error) {
+func (f *Store) findPrior(call store.Call) (prior *store.Call, err error) {
 	err = f.view(func(t *tables) error {
-		if same, err := t.load(call.ID); !errors.Is(err, ErrNotFound) {
+		if same, err := t.load(call.ID); !errors.Is(err, store.ErrNotFound) {
 			if err == nil {
 				err = same.Reopen(call)
 			}
@@ -64,7 +67,7 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 		}
 		c, err := t.load(id)
 		if err != nil {
-			return Unavailable(ErrCorrupt) // a key that refers to nothing is not free
+			return store.Unavailable(codec.ErrCorrupt) // a key that refers to nothing is not free
 		}
 		if !c.Outlived(f.now()) {
 			prior = &c
@@ -75,7 +78,7 @@ func (f *File) findPrior(call Call) (prior *Call, err error) {
 }
 
 // Dispatch records that the tool of an opened call is about to be called.
-func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
+func (f *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
 	if f.inMemory(id) {
 		return f.brief.Dispatch(ctx, id, task)
 	}
@@ -83,7 +86,7 @@ func (f *File) Dispatch(ctx context.Context, id string, task Task) error {
 }
 
 // dispatch is Dispatch for a call that is kept in the file.
-func (f *File) dispatch(ctx context.Context, id string, task Task) error {
+func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error {
 	f.mu.Lock()
 	held := f.opened.Get(id)
 	if held == nil {
@@ -97,8 +100,8 @@ func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 		return err
 	}
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
-		if _, err := t.load(id); !errors.Is(err, ErrNotFound) {
-			return nil, errors.Join(ErrDispatched, err)
+		if _, err := t.load(id); !errors.Is(err, store.ErrNotFound) {
+			return nil, errors.Join(store.ErrDispatched, err)
 		}
 		old, err := f.expiredHolder(t, &c)
 		if err != nil {
@@ -124,35 +127,35 @@ func (f *File) dispatch(ctx context.Context, id string, task Task) error {
 
 // expiredHolder returns the outlived call that holds the key of c; nil if there is
 // none. If the holder is not outlived, c has lost its key: ErrNotOwner.
-func (f *File) expiredHolder(t *tables, c *Call) (*Call, error) {
+func (f *Store) expiredHolder(t *tables, c *store.Call) (*store.Call, error) {
 	id := t.holder(c.Scope, c.Key)
 	if c.Key == "" || id == "" {
 		return nil, nil
 	}
 	old, err := t.load(id)
 	if err != nil || !old.Outlived(f.now()) {
-		return nil, errors.Join(ErrNotOwner, err)
+		return nil, errors.Join(store.ErrNotOwner, err)
 	}
 	return &old, nil
 }
 
 // subtract removes a call from the quota.
-func (f *File) subtract(c *Call) {
+func (f *Store) subtract(c *store.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.quota.Update(c.Scope.Principal, c.Footprint(), nil)
 }
 
 // dispatchError returns why a call that is not opened cannot be dispatched.
-func (f *File) dispatchError(id string) error {
+func (f *Store) dispatchError(id string) error {
 	c, err := f.load(id)
 	if err != nil {
 		return err
 	}
-	return c.RequireStep(Opened)
+	return c.RequireStep(store.Opened)
 }
 
-func (f *File) load(id string) (c Call, err error) {
+func (f *Store) load(id string) (c store.Call, err error) {
 	err = f.view(func(t *tables) error {
 		c, err = t.load(id)
 		return err
@@ -161,7 +164,7 @@ func (f *File) load(id string) (c Call, err error) {
 }
 
 // deletion is the mutation that removes a call, whatever its step.
-func (f *File) deletion(id string) mutation {
+func (f *Store) deletion(id string) mutation {
 	return func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err != nil {
@@ -173,9 +176,9 @@ func (f *File) deletion(id string) mutation {
 }
 
 // update makes a transition of a call that was dispatched.
-func (f *File) update(ctx context.Context, id string, transition func(*Call) (unchanged bool, err error)) error {
+func (f *Store) update(ctx context.Context, id string, transition func(*store.Call) (unchanged bool, err error)) error {
 	if f.isOpened(id) {
-		return ErrTooEarly
+		return store.ErrTooEarly
 	}
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		c, err := t.load(id)
@@ -196,7 +199,7 @@ func (f *File) update(ctx context.Context, id string, transition func(*Call) (un
 	}, nil)
 }
 
-func (f *File) isOpened(id string) bool {
+func (f *Store) isOpened(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opened.Get(id) != nil
@@ -204,14 +207,14 @@ func (f *File) isOpened(id string) bool {
 
 // Redispatch records that the tool of a dispatched call is about to be called once
 // more, and returns the number of this attempt. It refuses calls whose effect is once.
-func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+func (f *Store) Redispatch(ctx context.Context, id string) (attempt int, err error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
 		return f.brief.Redispatch(ctx, id)
 	}
 	result := make(chan int, 1)
-	err = f.update(ctx, id, func(c *Call) (bool, error) {
+	err = f.update(ctx, id, func(c *store.Call) (bool, error) {
 		err := c.Redispatch()
 		result <- c.Attempts
 		return false, err
@@ -223,7 +226,7 @@ func (f *File) Redispatch(ctx context.Context, id string) (attempt int, err erro
 }
 
 // Defer records that the tool answers later, and until when the call waits.
-func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
+func (f *Store) Defer(ctx context.Context, id string, until time.Time) error {
 	if f.inMemory(id) {
 		return f.moveToFile(ctx, id, until)
 	}
@@ -231,8 +234,8 @@ func (f *File) Defer(ctx context.Context, id string, until time.Time) error {
 }
 
 // Defer is Defer for a call that is kept in the file.
-func (f *File) deferUntil(ctx context.Context, id string, until time.Time) error {
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return false, c.Defer(until) })
+func (f *Store) deferUntil(ctx context.Context, id string, until time.Time) error {
+	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return false, c.Defer(until) })
 	if err == nil {
 		f.watchers.Notify(id)
 	}
@@ -241,20 +244,20 @@ func (f *File) deferUntil(ctx context.Context, id string, until time.Time) error
 
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
-func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, error) {
+func (f *Store) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
 		return f.brief.Finish(ctx, id, ending)
 	}
-	result := make(chan Call, 1)
-	err := f.update(ctx, id, func(c *Call) (bool, error) {
+	result := make(chan store.Call, 1)
+	err := f.update(ctx, id, func(c *store.Call) (bool, error) {
 		before, err := c.Finish(ending, f.now())
 		result <- *c
 		return before, err
 	})
-	if err != nil && !errors.Is(err, ErrEnded) {
-		return Call{}, err
+	if err != nil && !errors.Is(err, store.ErrEnded) {
+		return store.Call{}, err
 	}
 	if err == nil {
 		f.watchers.Notify(id)
@@ -265,13 +268,13 @@ func (f *File) Finish(ctx context.Context, id string, ending Ending) (Call, erro
 // SetMetadata replaces the metadata of a call that waits or has ended, as at says.
 // If the metadata are neither was nor the new ones, it returns ErrConflict: of two
 // writers that have read the same metadata, one replaces them.
-func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []byte) error {
+func (f *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
 		return f.brief.SetMetadata(ctx, id, at, was, note)
 	}
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.SetMetadata(at, was, note) })
+	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return c.SetMetadata(at, was, note) })
 	if err == nil {
 		f.watchers.Notify(id)
 	}
@@ -280,7 +283,7 @@ func (f *File) SetMetadata(ctx context.Context, id string, at Step, was, note []
 
 // Settle records that the outcome of a call is in the audit log. A crash may lose
 // that.
-func (f *File) Settle(id string) {
+func (f *Store) Settle(id string) {
 	if f.inMemory(id) {
 		return
 	}
@@ -292,7 +295,7 @@ func (f *File) Settle(id string) {
 
 // Drop removes a call that was not dispatched; its key is free again. Other calls
 // stay.
-func (f *File) Drop(ctx context.Context, id string) error {
+func (f *Store) Drop(ctx context.Context, id string) error {
 	if f.inMemory(id) {
 		return f.brief.Drop(ctx, id)
 	}
@@ -301,7 +304,7 @@ func (f *File) Drop(ctx context.Context, id string) error {
 }
 
 // drop is Drop for a call that is not kept in memory alone.
-func (f *File) drop(id string) {
+func (f *Store) drop(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.opened.Remove(id); c != nil {
@@ -310,12 +313,12 @@ func (f *File) drop(id string) {
 }
 
 // Get returns a call of a principal; for a call of another principal, ErrNotFound.
-func (f *File) Get(ctx context.Context, id, principal string) (Call, error) {
-	return OwnedBy(f.Find(ctx, id))(principal)
+func (f *Store) Get(ctx context.Context, id, principal string) (store.Call, error) {
+	return store.OwnedBy(f.Find(ctx, id))(principal)
 }
 
 // Find returns a call of any principal.
-func (f *File) Find(ctx context.Context, id string) (Call, error) {
+func (f *Store) Find(ctx context.Context, id string) (store.Call, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
@@ -325,7 +328,7 @@ func (f *File) Find(ctx context.Context, id string) (Call, error) {
 }
 
 // find is Find for a call that is not kept in memory alone.
-func (f *File) find(id string) (Call, error) {
+func (f *Store) find(id string) (store.Call, error) {
 	f.mu.Lock()
 	held := f.opened.Get(id)
 	if held != nil {
@@ -335,28 +338,28 @@ func (f *File) find(id string) (Call, error) {
 	f.mu.Unlock()
 	c, err := f.load(id)
 	if err == nil && c.Outlived(f.now()) {
-		err = ErrNotFound
+		err = store.ErrNotFound
 	}
 	if err != nil {
-		return Call{}, err
+		return store.Call{}, err
 	}
 	return c, nil
 }
 
 // Deliver records that the result of a principal's call is handed to its thread, and
 // reports whether that is the first time.
-func (f *File) Deliver(ctx context.Context, id, principal string) (bool, error) {
+func (f *Store) Deliver(ctx context.Context, id, principal string) (bool, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
 		return f.brief.Deliver(ctx, id, principal)
 	}
-	c, err := OwnedBy(f.find(id))(principal)
+	c, err := store.OwnedBy(f.find(id))(principal)
 	if err != nil || c.Delivered {
 		return false, err
 	}
 	result := make(chan bool, 1)
-	err = f.update(ctx, id, func(c *Call) (bool, error) {
+	err = f.update(ctx, id, func(c *store.Call) (bool, error) {
 		first, err := c.Deliver()
 		result <- first
 		return !first, err

@@ -1,12 +1,15 @@
-package store
+package boltstore
 
 import (
 	"context"
 	"errors"
+
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // Watch returns a watch for the next change of a call.
-func (f *File) Watch(id string) (*Watch, error) {
+func (f *Store) Watch(id string) (*store.Watch, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
@@ -17,17 +20,17 @@ func (f *File) Watch(id string) (*Watch, error) {
 
 // Recover returns at most limit calls without an outcome of the processes that had
 // the file before, each call once.
-func (f *File) Recover(_ context.Context, limit int) ([]Call, error) {
-	return f.drain(&f.unrecovered, limit, func(c *Call) bool { return c.Step != Ended })
+func (f *Store) Recover(_ context.Context, limit int) ([]store.Call, error) {
+	return f.drain(&f.unrecovered, limit, func(c *store.Call) bool { return c.Step != store.Ended })
 }
 
 // Unsettled returns at most limit calls that ended before this process began and
 // whose outcome may be missing from the audit log, each call once.
-func (f *File) Unsettled(_ context.Context, limit int) ([]Call, error) {
-	return f.drain(&f.unsettled, limit, func(c *Call) bool { return c.Step == Ended })
+func (f *Store) Unsettled(_ context.Context, limit int) ([]store.Call, error) {
+	return f.drain(&f.unsettled, limit, func(c *store.Call) bool { return c.Step == store.Ended })
 }
 
-func (f *File) drain(of *[]string, limit int, fit func(*Call) bool) (calls []Call, err error) {
+func (f *Store) drain(of *[]string, limit int, fit func(*store.Call) bool) (calls []store.Call, err error) {
 	f.mu.Lock()
 	n := min(max(limit, 0), len(*of))
 	ids := (*of)[:n:n]
@@ -36,7 +39,7 @@ func (f *File) drain(of *[]string, limit int, fit func(*Call) bool) (calls []Cal
 	for i, id := range ids {
 		c, err := f.load(id)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			f.mu.Lock()
 			*of = append(*of, ids[i:]...)
@@ -51,12 +54,12 @@ func (f *File) drain(of *[]string, limit int, fit func(*Call) bool) (calls []Cal
 
 // Expired returns at most limit waiting calls whose time is over. They go on waiting
 // until they are finished.
-func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
+func (f *Store) Expired(_ context.Context, limit int) (due []store.Call, err error) {
 	err = f.view(func(t *tables) error {
 		for _, id := range t.upTo(dueTable, nil, f.now(), limit) {
 			c, err := t.load(id)
 			if err != nil {
-				return Unavailable(err)
+				return store.Unavailable(err)
 			}
 			due = append(due, c)
 		}
@@ -66,14 +69,14 @@ func (f *File) Expired(_ context.Context, limit int) (due []Call, err error) {
 }
 
 // Sweep removes at most limit calls that have ended longer than Retention ago.
-func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
+func (f *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	swept := 0
 	if f.brief != nil {
 		swept, _ = f.brief.Sweep(ctx, limit) // which cannot fail
 	}
 	result := make(chan int, 1)
 	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
-		after, n := f.removeCalls(t, t.upTo(endedTable, nil, f.now().Add(-Retention), limit))
+		after, n := f.removeCalls(t, t.upTo(endedTable, nil, f.now().Add(-store.Retention), limit))
 		result <- n
 		return after, nil
 	}, nil)
@@ -85,14 +88,14 @@ func (f *File) Sweep(ctx context.Context, limit int) (int, error) {
 
 // evict removes calls while more is kept than the bounds say: the oldest of all, or
 // those of principals that have more than their share.
-func (f *File) evict(t *tables) (func(), error) {
+func (f *Store) evict(t *tables) (func(), error) {
 	f.mu.Lock()
 	var ids []string
 	if f.quota.Overflows() {
 		ids = t.upTo(evictableTable, nil, f.now(), evictBatch)
 	} else {
 		for principal := range f.quota.Overflowing() {
-			ids = append(ids, t.upTo(evictableByPrincipalTable, PrincipalHash(principal), f.now(), evictBatch)...)
+			ids = append(ids, t.upTo(evictableByPrincipalTable, codec.PrincipalHash(principal), f.now(), evictBatch)...)
 		}
 	}
 	f.mu.Unlock()
@@ -101,8 +104,8 @@ func (f *File) evict(t *tables) (func(), error) {
 }
 
 // removeCalls removes calls.
-func (f *File) removeCalls(t *tables, ids []string) (after func(), n int) {
-	var gone []Call
+func (f *Store) removeCalls(t *tables, ids []string) (after func(), n int) {
+	var gone []store.Call
 	for _, id := range ids {
 		if c, err := t.load(id); err == nil {
 			t.remove(&c)

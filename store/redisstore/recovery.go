@@ -1,13 +1,15 @@
-package store
+package redisstore
 
 import (
 	"context"
 	"errors"
+
+	"github.com/callgate/callgate/store"
 )
 
 // Recover returns at most limit calls without an outcome whose process has ended.
 // This process owns them from then on.
-func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error) {
+func (r *Store) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func (r *Redis) Recover(ctx context.Context, limit int) (calls []Call, err error
 
 // takenOver returns calls that this process has taken over and that Recover has not
 // returned yet.
-func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []Call, all bool, err error) {
+func (r *Store) takenOver(ctx context.Context, l *conn, at, limit int) (calls []store.Call, all bool, err error) {
 	ids, err := r.runAt(ctx, l, at, 0, unfinishedScript, r.owner)
 	if err != nil {
 		return nil, false, err
@@ -58,13 +60,13 @@ func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []
 		}
 		said, err := r.runAt(ctx, l, at, 0, getScript, id)
 		c, err := r.parseReply(id, said, err)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return calls, false, err
 		}
-		if c.Owner != r.owner || !hasField(said, "taken") || c.Step == Ended || !r.adopt(&c) {
+		if c.Owner != r.owner || !hasField(said, "taken") || c.Step == store.Ended || !r.adopt(&c) {
 			continue
 		}
 		r.journal.RecordLater(c)
@@ -73,7 +75,7 @@ func (r *Redis) takenOver(ctx context.Context, l *conn, at, limit int) (calls []
 	return calls, true, nil
 }
 
-func (r *Redis) isRunning(id string) bool {
+func (r *Store) isRunning(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, mine := r.running[id]
@@ -81,10 +83,10 @@ func (r *Redis) isRunning(id string) bool {
 }
 
 // adopt makes a call this process's own; it reports false if it already was.
-func (r *Redis) adopt(c *Call) bool {
+func (r *Store) adopt(c *store.Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, mine := r.running[c.ID]; mine || c.Step == Opened {
+	if _, mine := r.running[c.ID]; mine || c.Step == store.Opened {
 		return false
 	}
 	r.running[c.ID] = c.Scope.Principal
@@ -93,13 +95,13 @@ func (r *Redis) adopt(c *Call) bool {
 
 // Unsettled returns calls that earlier processes with this journal have finished and
 // whose outcome may be missing from their audit log.
-func (r *Redis) Unsettled(ctx context.Context, limit int) ([]Call, error) {
+func (r *Store) Unsettled(ctx context.Context, limit int) ([]store.Call, error) {
 	return r.journal.Unsettled(ctx, limit)
 }
 
 // Expired returns at most limit waiting calls whose time is over, of any process: of
 // several that finish one, one succeeds.
-func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) {
+func (r *Store) Expired(ctx context.Context, limit int) (due []store.Call, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) 
 		for _, id := range ids {
 			said, err := r.runAt(ctx, l, i, 0, getScript, id)
 			c, err := r.parseReply(id, said, err)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -126,7 +128,7 @@ func (r *Redis) Expired(ctx context.Context, limit int) (due []Call, err error) 
 
 // Sweep removes at most limit calls that have ended longer than Retention ago, and
 // brings a part of the journal up to date.
-func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
+func (r *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return 0, err
@@ -149,7 +151,7 @@ func (r *Redis) Sweep(ctx context.Context, limit int) (swept int, err error) {
 
 // reconcile brings the unfinished calls of the journal up to date: other processes
 // may have finished them.
-func (r *Redis) reconcile(ctx context.Context, limit int) error {
+func (r *Store) reconcile(ctx context.Context, limit int) error {
 	r.mu.Lock()
 	from := r.reconcileCursor
 	r.mu.Unlock()
@@ -160,17 +162,17 @@ func (r *Redis) reconcile(ctx context.Context, limit int) error {
 	next := ""
 	for _, c := range calls {
 		next = c.ID
-		if c.Step == Dispatched && r.isRunning(c.ID) {
+		if c.Step == store.Dispatched && r.isRunning(c.ID) {
 			continue
 		}
 		now, err := r.get(ctx, c.ID, c.Scope.Principal)
-		if errors.Is(err, ErrNotFound) || now.Step == Ended {
+		if errors.Is(err, store.ErrNotFound) || now.Step == store.Ended {
 			r.mu.Lock()
 			delete(r.running, c.ID)
 			r.mu.Unlock()
 		}
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			r.journal.DeleteLater(c.ID)
 		case err != nil:
 			return err

@@ -1,10 +1,16 @@
-package store
+// Package codec writes calls, and the names of keys and principals, in bytes: for the
+// file of package boltstore, and for the data of package redisstore.
+package codec
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"time"
+
+	"github.com/callgate/callgate/store"
 )
 
 // A call is encoded as
@@ -93,7 +99,7 @@ func (f *fieldCodec) count(c *int) {
 	*c = int(n)
 }
 
-func (f *fieldCodec) call(c *Call) {
+func (f *fieldCodec) call(c *store.Call) {
 	state, step := string(c.State), string(c.Step)
 	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.FinishedBy} {
 		f.text(s)
@@ -111,10 +117,10 @@ func (f *fieldCodec) call(c *Call) {
 			c.Metadata = nil
 		}
 	}
-	c.State, c.Step = State(state), Step(step)
+	c.State, c.Step = store.State(state), store.Step(step)
 }
 
-func (f *fieldCodec) task(t *Task) {
+func (f *fieldCodec) task(t *store.Task) {
 	for _, s := range []*string{&t.Tool, &t.Version, &t.Agent, &t.Effect, &t.Caller, &t.RequestID, &t.Trace, &t.Thread, &t.Input, &t.Config} {
 		f.text(s)
 	}
@@ -136,38 +142,55 @@ func verifyChecksum(b []byte) (fieldCodec, error) {
 	return fieldCodec{reading: true, in: body[1:], version: b[0]}, nil
 }
 
-func EncodeCall(c Call) []byte {
+func EncodeCall(c store.Call) []byte {
 	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
 	f.call(&c)
 	return appendChecksum(f)
 }
 
-func DecodeCall(b []byte) (c Call, err error) {
+func DecodeCall(b []byte) (c store.Call, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {
 		return c, err
 	}
 	f.call(&c)
 	if f.bad || len(f.in) > 0 || c.Step.Rank() == 0 {
-		return Call{}, ErrCorrupt
+		return store.Call{}, ErrCorrupt
 	}
 	return c, nil
 }
 
-func EncodeTask(t Task) []byte {
+func EncodeTask(t store.Task) []byte {
 	f := fieldCodec{out: []byte{codecVersion}}
 	f.task(&t)
 	return appendChecksum(f)
 }
 
-func DecodeTask(b []byte) (t Task, err error) {
+func DecodeTask(b []byte) (t store.Task, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {
 		return t, err
 	}
 	f.task(&t)
 	if f.bad || len(f.in) > 0 {
-		return Task{}, ErrCorrupt
+		return store.Task{}, ErrCorrupt
 	}
 	return t, nil
+}
+
+// KeyHash names an idempotency key within its scope.
+func KeyHash(scope store.Scope, key string) []byte {
+	return digestOf(scope.Principal, scope.Workspace, scope.Project, key)
+}
+
+// PrincipalHash names a principal.
+func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
+
+// digestOf is a digest of texts; different lists of texts have different digests.
+func digestOf(texts ...string) []byte {
+	h := sha256.New()
+	for _, s := range texts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s) // a hash takes everything
+	}
+	return h.Sum(nil)
 }

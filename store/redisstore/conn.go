@@ -1,4 +1,4 @@
-package store
+package redisstore
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (w timeouts) scaledTo(decision time.Duration) timeouts {
 
 // dial makes the client. Nothing is sent to Redis yet. The client repeats nothing
 // by itself: only a command that may run twice is sent twice.
-func (o *RedisOptions) dial(t timeouts) (*conn, error) {
+func (o *Options) dial(t timeouts) (*conn, error) {
 	c := &conn{}
 	client, err := o.NewClient(redisconn.Settings{
 		Timeout: t.reply, ReadTimeout: t.ackReply, PoolSize: poolSize, ClusterPoolSize: poolSize, OnConnect: c.instances.Verify,
@@ -82,7 +82,7 @@ func (o *RedisOptions) dial(t timeouts) (*conn, error) {
 	return c, err
 }
 
-func (o *RedisOptions) validate() error {
+func (o *Options) validate() error {
 	if err := o.Options.Validate(); err != nil {
 		return err
 	}

@@ -1,4 +1,7 @@
-package store
+// Package boltstore keeps calls in one file of this node, so that they outlive the
+// process: an idempotency key or a waiting call is found again after a crash. It is
+// also the journal that a process keeps beside calls that it shares through Redis.
+package boltstore
 
 import (
 	"crypto/rand"
@@ -13,11 +16,15 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
+	"github.com/callgate/callgate/store/internal/testhooks"
 )
 
-// FileOptions configure a File. The zero value is the strict one.
-type FileOptions struct {
-	Bounds Bounds
+// Options configure a Store. The zero value is the strict one.
+type Options struct {
+	Bounds store.Bounds
 	// UnkeyedInMemory keeps calls without a key in this process alone until their
 	// tool answers later: they cost no write, and a crash loses them. That such a
 	// call was dispatched, and that its outcome is not known, the audit log says.
@@ -28,7 +35,8 @@ type FileOptions struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 
-	beforeCommit func() error // of each commit
+	// Hooks are for tests of this package and of package redisstore.
+	Hooks testhooks.Bolt
 }
 
 // FileName is the file of a store in its folder.
@@ -49,8 +57,8 @@ var (
 
 const fileVersion = "1"
 
-// File keeps calls in a file of this node: they outlive the process. One process
-// has the file at a time. A File is safe for concurrent use.
+// Store keeps calls in a file of this node: they outlive the process. One process
+// has the file at a time. A Store is safe for concurrent use.
 //
 // The file is an embedded transactional database (bbolt): pages are written aside
 // and take effect with the sync of one checksummed page, so that a crash at any
@@ -59,30 +67,30 @@ const fileVersion = "1"
 // failure, above all a failed sync, nothing is written until the file is opened
 // again, since what can be read may differ from what is on disk. Records carry a
 // checksum, which is verified with every read; the whole file is read at the start.
-type File struct {
+type Store struct {
 	now      func() time.Time
 	identity string
 	epoch    string
 	writer   *writer
-	watchers Watchers
+	watchers store.Watchers
 	closing  sync.Once
 
-	brief *Memory // of calls that are kept in memory alone; nil: there are none
+	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
 	// moving has a lock for each call, which is held while the call goes from
 	// memory to the file, so that everybody else finds it in exactly one of them.
 	// There are many, so that a call does not wait for the writes of another.
 	moving [256]sync.RWMutex
 
 	mu          sync.Mutex
-	quota       Quota
-	opened      OpenedCalls
+	quota       store.Quota
+	opened      store.OpenedCalls
 	unrecovered []string // calls without an outcome of the processes before, not yet recovered
 	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
 
-// OpenFile opens the store in a folder, or creates it. An error says what is wrong
+// Open opens the store in a folder, or creates it. An error says what is wrong
 // with the file: it is in use, or damaged.
-func OpenFile(dir string, options FileOptions) (*File, error) {
+func Open(dir string, options Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: found something other than a regular file", path)
@@ -91,18 +99,18 @@ func OpenFile(dir string, options FileOptions) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{
-		now: options.Now, epoch: rand.Text(), opened: OpenedCalls{},
-		quota: NewQuota(options.Bounds.WithDefaults(DurableCalls, DurableBytes)),
+	f := &Store{
+		now: options.Now, epoch: rand.Text(), opened: store.OpenedCalls{},
+		quota: store.NewQuota(options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)),
 	}
 	if f.now == nil {
 		f.now = time.Now
 	}
 	if options.UnkeyedInMemory {
-		f.brief = NewBoundedMemory(f.now, options.Bounds)
+		f.brief = store.NewBoundedMemory(f.now, options.Bounds)
 	}
 	w := &writer{
-		db: db, wait: options.Wait, beforeCommit: options.beforeCommit, evict: f.evict,
+		db: db, wait: options.Wait, beforeCommit: options.Hooks.BeforeCommit, evict: f.evict,
 		jobs: make(chan *job, maxJobs), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if w.wait <= 0 {
@@ -137,7 +145,7 @@ func openDB(path string) (db *bbolt.DB, err error) {
 }
 
 // initialize creates the tables where they are missing, and reads the file once.
-func (f *File) initialize() (err error) {
+func (f *Store) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,7 +158,7 @@ func (f *File) initialize() (err error) {
 	return f.writer.db.View(f.scan)
 }
 
-func (f *File) createTables(tx *bbolt.Tx) error {
+func (f *Store) createTables(tx *bbolt.Tx) error {
 	if about := tx.Bucket(metaTable); about != nil {
 		if v := string(about.Get(versionKey)); v != fileVersion {
 			return fmt.Errorf("found version %.20q of the store, expected %s", v, fileVersion)
@@ -173,7 +181,7 @@ func (f *File) createTables(tx *bbolt.Tx) error {
 }
 
 // scan reads and counts every record.
-func (f *File) scan(tx *bbolt.Tx) error {
+func (f *Store) scan(tx *bbolt.Tx) error {
 	t := &tables{tx: tx}
 	for _, name := range allTables {
 		b := tx.Bucket(name)
@@ -188,14 +196,14 @@ func (f *File) scan(tx *bbolt.Tx) error {
 	f.identity = string(about.Get(identityKey))
 	var err error
 	if f.writer.sequence, err = readNumber(about.Get(sequenceKey)); err == nil && f.identity == "" {
-		err = ErrCorrupt
+		err = codec.ErrCorrupt
 	}
 	return err
 }
 
 // scanRow counts one row. It also checks that every reference to a call finds the
 // call: a key that refers to nothing would be free again.
-func (f *File) scanRow(t *tables, table, key []byte) error {
+func (f *Store) scanRow(t *tables, table, key []byte) error {
 	switch string(table) {
 	case string(callsTable):
 		c, err := t.load(string(key))
@@ -203,10 +211,10 @@ func (f *File) scanRow(t *tables, table, key []byte) error {
 			return err
 		}
 		if c.Key != "" && t.holder(c.Scope, c.Key) != c.ID {
-			return ErrCorrupt
+			return codec.ErrCorrupt
 		}
 		f.quota.Update(c.Scope.Principal, nil, c.Footprint())
-		if c.Step != Ended {
+		if c.Step != store.Ended {
 			f.unrecovered = append(f.unrecovered, c.ID)
 		}
 	case string(keysTable):
@@ -219,17 +227,17 @@ func (f *File) scanRow(t *tables, table, key []byte) error {
 }
 
 // Identity identifies the file: it is the same for every process that opens it.
-func (f *File) Identity() string { return f.identity }
+func (f *Store) Identity() string { return f.identity }
 
 // Ready reports whether the store can be relied on now; if not, cause tells the
 // operator why.
-func (f *File) Ready() (ready bool, cause error) {
+func (f *Store) Ready() (ready bool, cause error) {
 	cause = f.writer.ready()
 	return cause == nil, cause
 }
 
 // Close ends the store and closes the file.
-func (f *File) Close() error {
+func (f *Store) Close() error {
 	err := errClosed
 	f.closing.Do(func() {
 		if err = f.writer.close(); err == nil {
@@ -240,11 +248,11 @@ func (f *File) Close() error {
 }
 
 // view runs read in a transaction.
-func (f *File) view(read func(*tables) error) (err error) {
+func (f *Store) view(read func(*tables) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = Unavailable(ErrCorrupt)
+			err = store.Unavailable(codec.ErrCorrupt)
 		}
 	}()
 	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })

@@ -1,52 +1,54 @@
-package store
+package boltstore
 
 import (
 	"context"
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/store"
 )
 
-// Journal is a File that a process keeps beside calls that it shares through Redis:
+// Journal is a Store that a process keeps beside calls that it shares through Redis:
 // it holds the calls that the process has dispatched and finished, as Redis had them.
 // Redis decides; the journal is read when Redis has lost its data.
-type Journal struct{ *File }
+type Journal struct{ *Store }
 
 // Owner names this process and its journal: the identity of the file, a slash, and a
 // name of the process.
 func (f Journal) Owner() string { return f.identity + "/" + f.epoch }
 
 // RecordLater is Record that does not wait; a crash may lose it.
-func (f Journal) RecordLater(c Call) { f.writer.applyLater(f.recording(c)) }
+func (f Journal) RecordLater(c store.Call) { f.writer.applyLater(f.recording(c)) }
 
 // DeleteLater removes a call, whatever its step, and does not wait; a crash may lose
 // that.
 func (f Journal) DeleteLater(id string) { f.writer.applyLater(f.deletion(id)) }
 
 // Record writes a call as it is, and returns once that is durable.
-func (f Journal) Record(ctx context.Context, c Call) error {
+func (f Journal) Record(ctx context.Context, c store.Call) error {
 	return f.writer.apply(ctx, f.recording(c), nil)
 }
 
 // recording is the mutation that writes a call, unless the file has a later step.
-func (f Journal) recording(c Call) mutation {
+func (f Journal) recording(c store.Call) mutation {
 	return func(t *tables) (func(), error) {
 		was, err := t.load(c.ID)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
 		before := &was
 		switch {
 		case err != nil:
 			before = nil
-		case was.Step.Rank() > c.Step.Rank(), was.Step == Ended:
+		case was.Step.Rank() > c.Step.Rank(), was.Step == store.Ended:
 			return nil, nil
 		}
 		t.save(before, &c)
 		return func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			var w *Footprint
+			var w *store.Footprint
 			if before != nil {
 				w = before.Footprint()
 			}
@@ -57,9 +59,9 @@ func (f Journal) recording(c Call) mutation {
 
 // RecordMetadata replaces the metadata of a call, if this journal has it. Redis has
 // decided, so the metadata that the journal has are not compared.
-func (f Journal) RecordMetadata(ctx context.Context, id string, at Step, note []byte) error {
-	err := f.update(ctx, id, func(c *Call) (bool, error) { return c.SetMetadata(at, c.Metadata, note) })
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTooEarly) {
+func (f Journal) RecordMetadata(ctx context.Context, id string, at store.Step, note []byte) error {
+	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return c.SetMetadata(at, c.Metadata, note) })
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooEarly) {
 		return nil
 	}
 	return err
@@ -84,7 +86,7 @@ func (f Journal) RecordSettled(id string) {
 func (f Journal) RecordDelivered(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
-		if err != nil || c.Step != Ended {
+		if err != nil || c.Step != store.Ended {
 			return nil, err
 		}
 		if f.disposable(&c) && t.tx.Bucket(unsettledTable).Get([]byte(id)) == nil {
@@ -100,13 +102,13 @@ func (f Journal) RecordDelivered(id string) {
 
 // disposable reports whether a call can be removed once nobody waits for it: it has
 // no key to come back with, and it was dispatched by a process with this journal.
-func (f Journal) disposable(c *Call) bool {
+func (f Journal) disposable(c *store.Call) bool {
 	return c.Evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
 }
 
 // Unfinished returns at most limit calls without an outcome, in the order of their
 // ids.
-func (f Journal) Unfinished(after string, limit int) (calls []Call, err error) {
+func (f Journal) Unfinished(after string, limit int) (calls []store.Call, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(openTable).Cursor()
 		for k, _ := c.Seek([]byte(after)); k != nil && len(calls) < limit; k, _ = c.Next() {
@@ -115,7 +117,7 @@ func (f Journal) Unfinished(after string, limit int) (calls []Call, err error) {
 			}
 			call, err := t.load(string(k))
 			if err != nil {
-				return Unavailable(err)
+				return store.Unavailable(err)
 			}
 			calls = append(calls, call)
 		}
@@ -125,7 +127,7 @@ func (f Journal) Unfinished(after string, limit int) (calls []Call, err error) {
 }
 
 // Page returns calls in the order of their ids, to be restored after a loss.
-func (f Journal) Page(after string, limit int, now time.Time) (calls []Call, last string, err error) {
+func (f Journal) Page(after string, limit int, now time.Time) (calls []store.Call, last string, err error) {
 	err = f.view(func(t *tables) error {
 		c := t.tx.Bucket(callsTable).Cursor()
 		for k, _ := c.Seek([]byte(after)); k != nil && len(calls) < limit; k, _ = c.Next() {
@@ -135,7 +137,7 @@ func (f Journal) Page(after string, limit int, now time.Time) (calls []Call, las
 			last = string(k)
 			call, err := t.load(last)
 			if err != nil {
-				return Unavailable(err)
+				return store.Unavailable(err)
 			}
 			if !call.Outlived(now) {
 				calls = append(calls, call)

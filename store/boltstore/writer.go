@@ -1,4 +1,4 @@
-package store
+package boltstore
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/callgate/callgate/store"
 )
 
 // mutation makes one transition in a transaction. If it returns an error, it must
@@ -75,15 +77,15 @@ var (
 // apply makes a mutation durable, or returns an error within the writer's wait.
 func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	if err := w.ready(); err != nil {
-		return Unavailable(err)
+		return store.Unavailable(err)
 	}
 	j := &job{run: run, undo: undo, done: make(chan struct{})}
 	select {
 	case <-w.stop:
-		return Unavailable(errClosed)
+		return store.Unavailable(errClosed)
 	case w.jobs <- j:
 	default:
-		return Unavailable(errQueueFull)
+		return store.Unavailable(errQueueFull)
 	}
 	timer := time.NewTimer(w.wait)
 	defer timer.Stop()
@@ -99,9 +101,9 @@ func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	}
 	switch {
 	case j.state.CompareAndSwap(queued, abandoned):
-		return Unavailable(cause)
+		return store.Unavailable(cause)
 	case j.state.CompareAndSwap(taken, abandoned):
-		return Unavailable(errors.Join(cause, errUncertain))
+		return store.Unavailable(errors.Join(cause, errUncertain))
 	}
 	<-j.done
 	return j.err
@@ -186,7 +188,7 @@ func (w *writer) write(batch []*job, lazy []mutation) {
 	w.startedAt.Store(0)
 	for _, j := range taking {
 		if err != nil {
-			j.err, j.after = Unavailable(err), nil
+			j.err, j.after = store.Unavailable(err), nil
 		}
 		if j.after != nil {
 			j.after()

@@ -1,4 +1,4 @@
-package store
+package redisstore
 
 import "github.com/redis/go-redis/v9"
 

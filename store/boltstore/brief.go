@@ -1,4 +1,4 @@
-package store
+package boltstore
 
 import (
 	"context"
@@ -6,18 +6,20 @@ import (
 	"hash/fnv"
 	"sync"
 	"time"
+
+	"github.com/callgate/callgate/store"
 )
 
-// With UnkeyedInMemory, a File writes only the calls that somebody may come back
+// With UnkeyedInMemory, a Store writes only the calls that somebody may come back
 // for after a crash: calls with a key, which their caller repeats, and calls whose
 // tool answers later. All others are brief: they are kept in memory until they have
 // ended and are swept, or until they wait, and then move to the file.
 
 // inMemory reports whether a call is kept in memory alone.
-func (f *File) inMemory(id string) bool { return f.brief != nil && f.brief.Has(id) }
+func (f *Store) inMemory(id string) bool { return f.brief != nil && f.brief.Has(id) }
 
 // pin keeps a call where it is, in memory or in the file, until unpin is called.
-func (f *File) pin(id string) (inMemory bool, unpin func()) {
+func (f *Store) pin(id string) (inMemory bool, unpin func()) {
 	if f.brief == nil {
 		return false, func() {}
 	}
@@ -26,7 +28,7 @@ func (f *File) pin(id string) (inMemory bool, unpin func()) {
 	return f.brief.Has(id), lock.RUnlock
 }
 
-func (f *File) lockOf(id string) *sync.RWMutex {
+func (f *Store) lockOf(id string) *sync.RWMutex {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // a hash takes everything
 	return &f.moving[h.Sum32()%uint32(len(f.moving))]
@@ -34,22 +36,22 @@ func (f *File) lockOf(id string) *sync.RWMutex {
 
 // moveToFile is Defer for a call that is kept in memory: it is written to the file
 // as a call that waits.
-func (f *File) moveToFile(ctx context.Context, id string, until time.Time) error {
+func (f *Store) moveToFile(ctx context.Context, id string, until time.Time) error {
 	lock := f.lockOf(id)
 	lock.Lock()
 	defer lock.Unlock()
 	call, err := f.brief.Find(ctx, id)
 	if err == nil {
-		err = call.RequireStep(Dispatched)
+		err = call.RequireStep(store.Dispatched)
 	}
 	if err != nil {
 		return err
 	}
 	// An attempt before this one may have failed halfway. It goes on.
-	if _, err := f.open(call); err != nil && !errors.Is(err, ErrDispatched) {
+	if _, err := f.open(call); err != nil && !errors.Is(err, store.ErrDispatched) {
 		return err
 	}
-	if err := f.dispatch(ctx, id, call.Task); err != nil && !errors.Is(err, ErrDispatched) {
+	if err := f.dispatch(ctx, id, call.Task); err != nil && !errors.Is(err, store.ErrDispatched) {
 		f.drop(id)
 		return err
 	}

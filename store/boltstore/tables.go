@@ -1,13 +1,14 @@
-package store
+package boltstore
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // The buckets of a file. All but calls, answers, owed and about are indexes of calls.
@@ -25,6 +26,8 @@ var (
 
 	allTables = [][]byte{callsTable, answersTable, keysTable, openTable, dueTable, endedTable, evictableTable, evictableByPrincipalTable, unsettledTable, metaTable}
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // of answers
 
 // tables are the buckets within one transaction. err is the first write that failed;
 // the transaction is then not committed.
@@ -46,21 +49,21 @@ func (t *tables) delete(table, key []byte) {
 }
 
 // load returns a call with its answer.
-func (t *tables) load(id string) (Call, error) {
+func (t *tables) load(id string) (store.Call, error) {
 	if id == "" {
-		return Call{}, ErrNotFound
+		return store.Call{}, store.ErrNotFound
 	}
 	record := t.tx.Bucket(callsTable).Get([]byte(id))
 	if record == nil {
-		return Call{}, ErrNotFound
+		return store.Call{}, store.ErrNotFound
 	}
-	c, err := DecodeCall(record)
+	c, err := codec.DecodeCall(record)
 	if err != nil || c.ID != id {
-		return Call{}, Unavailable(ErrCorrupt)
+		return store.Call{}, store.Unavailable(codec.ErrCorrupt)
 	}
-	if c.Step == Ended {
+	if c.Step == store.Ended {
 		if c.Answer.Result, err = readAnswer(t.tx.Bucket(answersTable).Get([]byte(id))); err != nil {
-			return Call{}, Unavailable(err)
+			return store.Call{}, store.Unavailable(err)
 		}
 	}
 	return c, nil
@@ -68,47 +71,47 @@ func (t *tables) load(id string) (Call, error) {
 
 func readAnswer(b []byte) ([]byte, error) {
 	if len(b) < 4 || crc32.Checksum(b[:len(b)-4], castagnoli) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
-		return nil, ErrCorrupt
+		return nil, codec.ErrCorrupt
 	}
 	return append([]byte(nil), b[:len(b)-4]...), nil
 }
 
 // holder returns the id of the call that a key has started.
-func (t *tables) holder(scope Scope, key string) string {
-	return string(t.tx.Bucket(keysTable).Get(KeyHash(scope, key)))
+func (t *tables) holder(scope store.Scope, key string) string {
+	return string(t.tx.Bucket(keysTable).Get(codec.KeyHash(scope, key)))
 }
 
 // save writes a call in place of before; nil: it is new.
-func (t *tables) save(before *Call, after *Call) {
+func (t *tables) save(before *store.Call, after *store.Call) {
 	id := []byte(after.ID)
 	if before != nil {
-		for _, row := range before.rows() {
+		for _, row := range rowsOf(before) {
 			t.delete(row.table, row.key)
 		}
 	}
-	for _, row := range after.rows() {
+	for _, row := range rowsOf(after) {
 		t.put(row.table, row.key, nil)
 	}
 	if before == nil && after.Key != "" {
-		t.put(keysTable, KeyHash(after.Scope, after.Key), id)
+		t.put(keysTable, codec.KeyHash(after.Scope, after.Key), id)
 	}
-	if after.Step == Ended && (before == nil || before.Step != Ended) {
+	if after.Step == store.Ended && (before == nil || before.Step != store.Ended) {
 		result := after.Answer.Result
 		sealed := binary.LittleEndian.AppendUint32(append(make([]byte, 0, len(result)+4), result...), crc32.Checksum(result, castagnoli))
 		t.put(answersTable, id, sealed)
 		t.put(unsettledTable, id, nil)
 	}
-	t.put(callsTable, id, EncodeCall(*after))
+	t.put(callsTable, id, codec.EncodeCall(*after))
 }
 
 // remove removes a call.
-func (t *tables) remove(c *Call) {
+func (t *tables) remove(c *store.Call) {
 	id := []byte(c.ID)
-	for _, row := range c.rows() {
+	for _, row := range rowsOf(c) {
 		t.delete(row.table, row.key)
 	}
 	if c.Key != "" && t.holder(c.Scope, c.Key) == c.ID {
-		t.delete(keysTable, KeyHash(c.Scope, c.Key))
+		t.delete(keysTable, codec.KeyHash(c.Scope, c.Key))
 	}
 	t.delete(answersTable, id)
 	t.delete(unsettledTable, id)
@@ -117,20 +120,20 @@ func (t *tables) remove(c *Call) {
 
 type row struct{ table, key []byte }
 
-// rows are the rows of a call in the indexes.
-func (c *Call) rows() (rows []row) {
+// rowsOf returns the rows of a call in the indexes.
+func rowsOf(c *store.Call) (rows []row) {
 	id := []byte(c.ID)
-	if c.Step != Ended {
+	if c.Step != store.Ended {
 		rows = append(rows, row{openTable, id})
 	}
 	switch c.Step {
-	case Waiting:
+	case store.Waiting:
 		rows = append(rows, row{dueTable, timeKey(nil, c.Until, c.ID)})
-	case Ended:
+	case store.Ended:
 		rows = append(rows, row{endedTable, timeKey(nil, c.Ended, c.ID)})
 	}
 	if c.Evictable() {
-		rows = append(rows, row{evictableTable, timeKey(nil, c.Ended, c.ID)}, row{evictableByPrincipalTable, timeKey(PrincipalHash(c.Scope.Principal), c.Ended, c.ID)})
+		rows = append(rows, row{evictableTable, timeKey(nil, c.Ended, c.ID)}, row{evictableByPrincipalTable, timeKey(codec.PrincipalHash(c.Scope.Principal), c.Ended, c.ID)})
 	}
 	return rows
 }
@@ -154,20 +157,3 @@ func (t *tables) upTo(table, prefix []byte, until time.Time, limit int) (ids []s
 	}
 	return ids
 }
-
-func KeyHash(scope Scope, key string) []byte {
-	return digestOf(scope.Principal, scope.Workspace, scope.Project, key)
-}
-
-func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
-
-// digestOf is a digest of texts; different lists of texts have different digests.
-func digestOf(texts ...string) []byte {
-	h := sha256.New()
-	for _, s := range texts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s) // a hash takes everything
-	}
-	return h.Sum(nil)
-}
-
-func Unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }

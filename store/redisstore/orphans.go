@@ -1,8 +1,10 @@
-package store
+package redisstore
 
 import (
 	"context"
 	"errors"
+
+	"github.com/callgate/callgate/store"
 )
 
 // Orphans are calls without an outcome that Redis holds under this process's name and
@@ -18,7 +20,7 @@ const orphanBatch = 256
 
 // retractOrphans removes orphans from Redis. A call that was not refused is in the
 // journal: then Redis has an earlier step of it, and gets its end.
-func (r *Redis) retractOrphans() {
+func (r *Store) retractOrphans() {
 	l, err := r.connection()
 	if err != nil {
 		return
@@ -39,14 +41,14 @@ func (r *Redis) retractOrphans() {
 	}
 }
 
-func (r *Redis) retractOrphan(ctx context.Context, l *conn, at int, id string) error {
+func (r *Store) retractOrphan(ctx context.Context, l *conn, at int, id string) error {
 	c, err := r.journal.Find(ctx, id)
 	switch {
-	case err == nil && c.Step == Ended:
+	case err == nil && c.Step == store.Ended:
 		return r.restoreCall(ctx, &l.partitions[at], &c)
 	case err == nil:
 		return nil // it was refused a moment ago, and is removed from the journal soon
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
 	_, err = r.runAt(ctx, l, at, 0, orphanScript, id, r.owner)
@@ -55,7 +57,7 @@ func (r *Redis) retractOrphan(ctx context.Context, l *conn, at int, id string) e
 
 // isKnown reports whether a call is being opened or dispatched, or runs. Every call
 // that Redis held when it was asked, and is no orphan, was known here before that.
-func (r *Redis) isKnown(id string) bool {
+func (r *Store) isKnown(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, mine := r.running[id]

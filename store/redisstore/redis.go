@@ -1,4 +1,6 @@
-package store
+// Package redisstore keeps calls in Redis for gateways that share them, each with a
+// journal of its own on disk, from which they restore what Redis has lost.
+package redisstore
 
 import (
 	"context"
@@ -14,27 +16,32 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/internal/testhooks"
 )
 
-// RedisOptions say where Redis is, and how the store uses it.
-type RedisOptions struct {
+// Options say where Redis is, and how the store uses it.
+type Options struct {
 	redisconn.Options
 
 	// Journal holds this process's own calls, on its own disk. The store owns it and
 	// closes it.
-	Journal *File
+	Journal *boltstore.Store
 	// Journals is the number of journals: as many as there are gateways. After a loss,
 	// Redis is used again once so many journals are restored; 0 is 1.
 	Journals int
 	// Acknowledged is the number of replicas of Redis that must have a dispatch before
 	// the tool is called. 0 is for a Redis without replicas.
 	Acknowledged int
-	Bounds       Bounds
+	Bounds       store.Bounds
 	// Wait bounds how long a decision waits for Redis; 0 is 225 ms.
 	Wait time.Duration
 	// OnChange, if not nil, is called in order, from one goroutine, when the store
 	// becomes ready or stops being ready; then cause says why.
 	OnChange func(ready bool, cause error)
+	// Hooks are for tests of this package.
+	Hooks testhooks.Redis
 }
 
 const (
@@ -44,15 +51,7 @@ const (
 	maxRetractions    = 65_536
 )
 
-// testHooks is what tests of this package replace.
-type testHooks struct {
-	now      func() time.Time // instead of Redis' clock
-	lease    time.Duration
-	fake     bool // the server is a fake of Redis
-	timeouts timeouts
-}
-
-// Redis keeps calls for gateways that share them: in one Redis, under Sentinel,
+// Store keeps calls for gateways that share them: in one Redis, under Sentinel,
 // or on a cluster. It is safe for concurrent use.
 //
 // # Claims
@@ -85,14 +84,15 @@ type testHooks struct {
 // A process holds a lease of 10 s and renews it each second. When the lease has
 // ended, Recover gives its calls to one other process. A process that starts with
 // the journal of another takes over its calls at once.
-type Redis struct {
-	options  RedisOptions
+type Store struct {
+	options  Options
 	prefix   string
-	hooks    testHooks
-	journal  Journal
+	lease    time.Duration
+	timeouts timeouts
+	journal  boltstore.Journal
 	owner    string
 	bounds   [4]any
-	watchers Watchers
+	watchers store.Watchers
 
 	state atomic.Pointer[connState]
 	// restores counts how often this process has begun to restore its journal.
@@ -103,7 +103,7 @@ type Redis struct {
 	group    sync.WaitGroup
 
 	mu              sync.Mutex
-	opened          OpenedCalls
+	opened          store.OpenedCalls
 	opening         map[string]bool   // ids of calls that are being opened in Redis
 	running         map[string]string // principals of the calls that this process runs, by id
 	retractions     []retraction
@@ -120,25 +120,26 @@ type connState struct {
 // retraction is a call that is to be taken back in Redis.
 type retraction struct{ id, principal, nonce string }
 
-// NewRedis returns a store that is connected, or that refuses calls while it tries
+// New returns a store that is connected, or that refuses calls while it tries
 // to connect. It restores the journal into Redis where that is needed. An error means
 // that the options are wrong or that Redis is unfit: a version before 6.0, or a
 // maxmemory-policy other than noeviction. No text holds a secret.
-func NewRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	return newRedis(ctx, options, testHooks{lease: leaseTime, timeouts: defaultTimeouts().scaledTo(options.Wait)})
-}
-
-func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, error) {
+func New(ctx context.Context, options Options) (*Store, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	b := options.Bounds.WithDefaults(DurableCalls, DurableBytes)
+	lease := options.Hooks.Lease
+	if lease == 0 {
+		lease = leaseTime
+	}
+	journal := boltstore.Journal{Store: options.Journal}
+	b := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
 	if len(options.Cluster) > 0 {
 		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
 	}
-	r := &Redis{
-		options: options, prefix: options.KeyPrefix(), hooks: s, journal: Journal{options.Journal},
-		owner:  Journal{options.Journal}.Owner(),
+	r := &Store{
+		options: options, prefix: options.KeyPrefix(), journal: journal, owner: journal.Owner(),
+		lease: lease, timeouts: defaultTimeouts().scaledTo(options.Wait),
 		bounds: [4]any{b.Calls, b.Bytes, b.PerPrincipal().Calls, b.PerPrincipal().Bytes},
 		lost:   make(chan struct{}, 1), opening: map[string]bool{}, running: map[string]string{},
 	}
@@ -160,7 +161,7 @@ func newRedis(ctx context.Context, options RedisOptions, s testHooks) (*Redis, e
 
 // Ready reports whether the store can be relied on now; if not, cause tells the
 // operator why.
-func (r *Redis) Ready() (ready bool, cause error) {
+func (r *Store) Ready() (ready bool, cause error) {
 	p := r.state.Load()
 	if p.conn == nil {
 		return false, p.cause
@@ -170,7 +171,7 @@ func (r *Redis) Ready() (ready bool, cause error) {
 
 // Close ends the store and its journal. Other processes take over the calls that it
 // has not retracted yet.
-func (r *Redis) Close() error {
+func (r *Store) Close() error {
 	r.cancel()
 	r.group.Wait()
 	if p := r.state.Swap(&connState{cause: errClosed}); p.conn != nil {
@@ -188,7 +189,7 @@ func (l *conn) partitionOf(principal string) int {
 
 // refusals are the codes with which scripts refuse.
 var refusals = map[string]error{
-	"full": ErrFull, "absent": ErrNotFound, "ended": ErrEnded, "dispatched": ErrDispatched, "lost": ErrNotOwner, "early": ErrTooEarly, "changed": ErrConflict,
+	"full": store.ErrFull, "absent": store.ErrNotFound, "ended": store.ErrEnded, "dispatched": store.ErrDispatched, "lost": store.ErrNotOwner, "early": store.ErrTooEarly, "changed": store.ErrConflict,
 }
 
 var (
@@ -196,14 +197,15 @@ var (
 	errWrongToken = errors.New("the reply of Redis belongs to another request")
 	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
 
-	errEmptied           = errors.New("Redis was emptied while the journal was read in")
+	errClosed            = errors.New("the store is closed")
+	errEmptied           = errors.New("Redis was emptied while the journal was restored")
 	errFailedOver        = errors.New("Redis has followed another instance while the journal was restored")
 	errRestoredMeanwhile = errors.New("the journal was restored meanwhile, perhaps without this call")
 )
 
 // run runs a script in the partition of a principal. With a refusal it returns the
 // rest of the reply too.
-func (r *Redis) run(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
+func (r *Store) run(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
@@ -211,19 +213,19 @@ func (r *Redis) run(ctx context.Context, principal string, s *redis.Script, args
 	return r.runAt(ctx, l, l.partitionOf(principal), 0, s, args...)
 }
 
-func (r *Redis) connection() (*conn, error) {
+func (r *Store) connection() (*conn, error) {
 	p := r.state.Load()
 	if p.conn == nil {
-		return nil, Unavailable(p.cause)
+		return nil, store.Unavailable(p.cause)
 	}
 	return p.conn, nil
 }
 
 // runAt runs a script in one partition, and once more if there was no reply. Every
 // script may run twice for the same request.
-func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
+func (r *Store) runAt(ctx context.Context, l *conn, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, r.hooks.timeouts.decision)
+	ctx, cancel := context.WithTimeout(ctx, r.timeouts.decision)
 	defer cancel()
 	for range 2 {
 		var code string
@@ -247,7 +249,7 @@ func (r *Redis) runAt(ctx context.Context, l *conn, at int, acknowledged int, s 
 	if !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !isOverload(err) && caller.Err() == nil {
 		r.disconnect(l, err)
 	}
-	return nil, Unavailable(err)
+	return nil, store.Unavailable(err)
 }
 
 // isOverload reports whether an error reply of Redis says nothing about its data.
@@ -257,15 +259,15 @@ func isOverload(err error) bool {
 
 // eval sends a script once. The reply repeats a token, by which the reply to another
 // request is recognised.
-func (r *Redis) eval(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
-	wait := r.hooks.timeouts.reply
+func (r *Store) eval(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
+	wait := r.timeouts.reply
 	if acknowledged > 0 {
-		wait = r.hooks.timeouts.ackReply
+		wait = r.timeouts.ackReply
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	token := rand.Text()
-	full := append([]any{p.epoch, r.testTime(), token, Retention.Milliseconds()}, args...)
+	full := append([]any{p.epoch, r.testTime(), token, store.Retention.Milliseconds()}, args...)
 	reply, acks, err := send(ctx, p, acknowledged, s, full, true)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, acks, err = send(ctx, p, acknowledged, s, full, false)
@@ -305,22 +307,22 @@ func send(ctx context.Context, p *partition, acknowledged int, s *redis.Script, 
 	return reply, acks, err
 }
 
-func (r *Redis) testTime() string {
-	if r.hooks.now == nil {
+func (r *Store) testTime() string {
+	if r.options.Hooks.Now == nil {
 		return ""
 	}
-	return strconv.FormatInt(r.hooks.now().UnixMilli(), 10)
+	return strconv.FormatInt(r.options.Hooks.Now().UnixMilli(), 10)
 }
 
-func (r *Redis) now() time.Time {
-	if r.hooks.now == nil {
+func (r *Store) now() time.Time {
+	if r.options.Hooks.Now == nil {
 		return time.Now()
 	}
-	return r.hooks.now()
+	return r.options.Hooks.Now()
 }
 
 // disconnect closes a conn that failed; maintain opens another.
-func (r *Redis) disconnect(l *conn, cause error) {
+func (r *Store) disconnect(l *conn, cause error) {
 	p := r.state.Load()
 	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is unavailable: %w", cause)}) {
 		return
@@ -330,4 +332,11 @@ func (r *Redis) disconnect(l *conn, cause error) {
 	case r.lost <- struct{}{}:
 	default:
 	}
+}
+
+// Retractions is the number of calls that are still to be taken back in Redis.
+func (r *Store) Retractions() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.retractions)
 }

@@ -1,4 +1,4 @@
-package store
+package redisstore
 
 import (
 	"cmp"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/callgate/callgate/store"
 )
 
 // maintain runs until the store is closed. It renews the lease, which also shows a
 // loss while no call comes, retracts calls, removes orphans, polls the calls that are
 // watched, and reconnects to Redis.
-func (r *Redis) maintain() {
-	beat := time.NewTicker(min(r.hooks.lease/3, time.Second))
+func (r *Store) maintain() {
+	beat := time.NewTicker(min(r.lease/3, time.Second))
 	defer beat.Stop()
 	look := time.NewTicker(reconnectInterval)
 	defer look.Stop()
@@ -43,7 +45,7 @@ func (r *Redis) maintain() {
 }
 
 // reportChange calls OnChange if the store has become ready or has stopped being so.
-func (r *Redis) reportChange(before bool) (now bool) {
+func (r *Store) reportChange(before bool) (now bool) {
 	p := r.state.Load()
 	if now = p.conn != nil; now != before && r.options.OnChange != nil {
 		r.options.OnChange(now, p.cause)
@@ -52,7 +54,7 @@ func (r *Redis) reportChange(before bool) (now bool) {
 }
 
 // reconnect tries to connect to Redis, and records why it could not.
-func (r *Redis) reconnect() {
+func (r *Store) reconnect() {
 	if r.state.Load().conn != nil {
 		return
 	}
@@ -65,8 +67,8 @@ func (r *Redis) reconnect() {
 const connectTimeout = 2 * time.Second
 
 // connect opens a conn and makes sure that Redis has the calls of this process.
-func (r *Redis) connect(ctx context.Context) error {
-	l, err := r.options.dial(r.hooks.timeouts)
+func (r *Store) connect(ctx context.Context) error {
+	l, err := r.options.dial(r.timeouts)
 	if err != nil {
 		return err
 	}
@@ -79,9 +81,9 @@ func (r *Redis) connect(ctx context.Context) error {
 	return nil
 }
 
-func (r *Redis) handshake(ctx context.Context, l *conn) error {
+func (r *Store) handshake(ctx context.Context, l *conn) error {
 	within, cancel := context.WithTimeout(ctx, connectTimeout)
-	err := l.inspect(within, r.prefix, r.hooks.fake)
+	err := l.inspect(within, r.prefix, r.options.Hooks.Fake)
 	cancel()
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func (r *Redis) handshake(ctx context.Context, l *conn) error {
 
 // verifyUnchanged checks that each node is the instance that it was when the conn was
 // opened. A node that has followed another since may have lost restored calls.
-func (r *Redis) verifyUnchanged(ctx context.Context, l *conn) error {
+func (r *Store) verifyUnchanged(ctx context.Context, l *conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	seen := map[*redis.Client]bool{}
@@ -134,7 +136,7 @@ func (r *Redis) verifyUnchanged(ctx context.Context, l *conn) error {
 			continue
 		}
 		seen[p.client] = true
-		run, history, err := inspectNode(ctx, p.client, r.hooks.fake)
+		run, history, err := inspectNode(ctx, p.client, r.options.Hooks.Fake)
 		if err != nil {
 			return err
 		}
@@ -150,7 +152,7 @@ const restoreBatch = 128
 
 // restoreJournal restores the journal into every partition whose epoch is not known.
 // A dispatch in flight may not be in the journal yet: it is refused.
-func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) error {
+func (r *Store) restoreJournal(ctx context.Context, l *conn, attempt string) error {
 	r.restores.Add(1)
 	for i := range l.partitions {
 		if p := &l.partitions[i]; p.epoch == "" {
@@ -182,7 +184,7 @@ func (r *Redis) restoreJournal(ctx context.Context, l *conn, attempt string) err
 }
 
 // restoreCall restores a call of the journal, unless Redis has a later step of it.
-func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
+func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) error {
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, c.Size(), c.Step.Rank()}, journalFields(c)...)
 	code, _, err := r.eval(ctx, p, 0, restoreScript, args)
@@ -194,9 +196,9 @@ func (r *Redis) restoreCall(ctx context.Context, p *partition, c *Call) error {
 
 // agreeEpoch reads, or sets, the epoch of a partition into which the journal was
 // restored.
-func (r *Redis) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
+func (r *Store) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
 	journals := max(1, r.options.Journals)
-	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.hooks.lease.Milliseconds(), attempt})
+	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:
 		return err
@@ -222,13 +224,13 @@ func withoutCredentials(err error) error {
 }
 
 // renewLease renews the lease.
-func (r *Redis) renewLease() {
+func (r *Store) renewLease() {
 	l, err := r.connection()
 	if err != nil {
 		return
 	}
 	for i := range l.partitions {
-		if _, err := r.runAt(r.ctx, l, i, 0, leaseScript, r.owner, r.hooks.lease.Milliseconds()); err != nil {
+		if _, err := r.runAt(r.ctx, l, i, 0, leaseScript, r.owner, r.lease.Milliseconds()); err != nil {
 			return // runAt has closed the conn if it had to
 		}
 	}
@@ -236,7 +238,7 @@ func (r *Redis) renewLease() {
 
 // flushRetractions takes back calls that were refused while it was unknown whether
 // Redis has them.
-func (r *Redis) flushRetractions() {
+func (r *Store) flushRetractions() {
 	for range 256 {
 		r.mu.Lock()
 		if len(r.retractions) == 0 {
@@ -258,7 +260,7 @@ func (r *Redis) flushRetractions() {
 const watchBatch = 256
 
 // pollWatched notifies those who watch a call that another process has finished.
-func (r *Redis) pollWatched() {
+func (r *Store) pollWatched() {
 	l, err := r.connection()
 	if err != nil {
 		return
@@ -278,7 +280,7 @@ func (r *Redis) pollWatched() {
 			for i, step := range steps {
 				// Whether the metadata have changed is not known here: a call with
 				// metadata notifies its watchers each time.
-				if s, noted := strings.CutSuffix(step, " noted"); noted || Step(s) == Ended {
+				if s, noted := strings.CutSuffix(step, " noted"); noted || store.Step(s) == store.Ended {
 					r.watchers.Notify(some[i])
 				}
 			}

@@ -1,36 +1,39 @@
-package store
+package redisstore
 
 import (
 	"encoding/hex"
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // errForeignReply says that Redis answered with data that a store did not write.
 var errForeignReply = errors.New("the data or the reply of Redis were not written by this store")
 
 // identityFields are the fields of a call in Redis that never change.
-func identityFields(c *Call) []any {
+func identityFields(c *store.Call) []any {
 	return []any{"id", c.ID, "principal", c.Scope.Principal, "workspace", c.Scope.Workspace, "project", c.Scope.Project, "key", c.Key, "digest", c.Digest}
 }
 
 // taskFields are the fields of a dispatched call. The arguments have a field of
 // their own, since they are removed earlier.
-func taskFields(t Task) []any {
+func taskFields(t store.Task) []any {
 	arguments, effect := t.Arguments, t.Effect
 	t.Arguments = nil
-	return []any{"task", EncodeTask(t), "effect", effect, "arguments", arguments}
+	return []any{"task", codec.EncodeTask(t), "effect", effect, "arguments", arguments}
 }
 
 // journalFields are all fields of a call, as a journal restores them.
-func journalFields(c *Call) []any {
+func journalFields(c *store.Call) []any {
 	f := append(identityFields(c), taskFields(c.Task)...)
 	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
-	if c.Step.Rank() >= Waiting.Rank() {
+	if c.Step.Rank() >= store.Waiting.Rank() {
 		f = append(f, "until", unixMilli(c.Until))
 	}
-	if c.Step == Ended {
+	if c.Step == store.Ended {
 		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.FinishedBy)
 	}
 	if c.Delivered {
@@ -51,11 +54,11 @@ func unixMilli(t time.Time) int64 {
 
 // keyAndPrincipalHash returns the names of the key and of the principal of a call
 // within keys in Redis. A call without a key has no name for it.
-func keyAndPrincipalHash(c *Call) (key, principal string) {
+func keyAndPrincipalHash(c *store.Call) (key, principal string) {
 	if c.Key != "" {
-		key = hex.EncodeToString(KeyHash(c.Scope, c.Key))
+		key = hex.EncodeToString(codec.KeyHash(c.Scope, c.Key))
 	}
-	return key, hex.EncodeToString(PrincipalHash(c.Scope.Principal))
+	return key, hex.EncodeToString(codec.PrincipalHash(c.Scope.Principal))
 }
 
 // hasField reports whether a call in Redis has a field.
@@ -69,7 +72,7 @@ func hasField(flat []string, name string) bool {
 }
 
 // parseCall reads a call from the names and values of its hash in Redis.
-func parseCall(flat []string) (c Call, err error) {
+func parseCall(flat []string) (c store.Call, err error) {
 	if len(flat)%2 != 0 {
 		return c, errForeignReply
 	}
@@ -92,14 +95,14 @@ func parseCall(flat []string) (c Call, err error) {
 		}
 		return t
 	}
-	c = Call{
-		ID: f["id"], Scope: Scope{f["principal"], f["workspace"], f["project"]}, Key: f["key"], Digest: f["digest"],
-		State: Pending, Step: Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), FinishedBy: f["attempt"],
+	c = store.Call{
+		ID: f["id"], Scope: store.Scope{Principal: f["principal"], Workspace: f["workspace"], Project: f["project"]}, Key: f["key"], Digest: f["digest"],
+		State: store.Pending, Step: store.Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), FinishedBy: f["attempt"],
 		Opened: instant("opened"), Until: instant("until"), Ended: instant("ended"), Delivered: f["delivered"] != "",
 	}
-	if c.Step.Rank() > Opened.Rank() {
-		if c.Task, err = DecodeTask([]byte(f["task"])); err != nil {
-			return Call{}, errForeignReply
+	if c.Step.Rank() > store.Opened.Rank() {
+		if c.Task, err = codec.DecodeTask([]byte(f["task"])); err != nil {
+			return store.Call{}, errForeignReply
 		}
 		if f["arguments"] != "" {
 			c.Task.Arguments = []byte(f["arguments"])
@@ -108,13 +111,13 @@ func parseCall(flat []string) (c Call, err error) {
 	if f["note"] != "" {
 		c.Metadata = []byte(f["note"])
 	}
-	if c.Step == Ended {
-		c.State, c.Answer = State(f["state"]), Answer{Result: []byte(f["result"]), Status: int(number("status"))}
-		bad = bad || c.State != Done && c.State != Unknown || c.Ended.IsZero()
+	if c.Step == store.Ended {
+		c.State, c.Answer = store.State(f["state"]), store.Answer{Result: []byte(f["result"]), Status: int(number("status"))}
+		bad = bad || c.State != store.Done && c.State != store.Unknown || c.Ended.IsZero()
 	}
 	key, principal := keyAndPrincipalHash(&c)
 	if bad || c.ID == "" || c.Step.Rank() == 0 || f["k"] != key || f["p"] != principal {
-		return Call{}, errForeignReply
+		return store.Call{}, errForeignReply
 	}
 	return c, nil
 }
