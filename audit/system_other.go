@@ -9,7 +9,7 @@ import (
 
 const (
 	strictOpen = 0
-	unwaiting  = 0
+	nonBlocking  = 0
 )
 
 // flock refuses: without a lock that ends with its process, two processes
