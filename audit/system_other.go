@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	strictOpen = 0
-	nonBlocking  = 0
+	strictOpen  = 0
+	nonBlocking = 0
 )
 
 // flock refuses: without a lock that ends with its process, two processes
