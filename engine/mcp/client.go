@@ -277,7 +277,7 @@ func (c *Client) acquire(p endpoint) *sharedSession {
 		if len(c.sessions) >= maxSessions {
 			evicted = c.evict()
 		}
-		l = &sharedSession{client: c, endpoint: p}
+		l = &sharedSession{client: c, endpoint: p, pauses: newPauses(firstBackoff, maxBackoff)}
 		c.sessions[key] = l
 	}
 	l.calls++

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/safe"
@@ -26,12 +28,12 @@ type sharedSession struct {
 	used     atomic.Int64 // when, in nanoseconds
 	calls    int          // calls that use it now; under the client's lock
 
-	mu       sync.Mutex
-	closed   bool
-	current  *session
-	opening  *pendingOpen
-	failures int // in a row
-	retryAt  time.Time
+	mu      sync.Mutex
+	closed  bool
+	current *session
+	opening *pendingOpen
+	pauses  backoff.ExponentialBackOff // between failures in a row
+	retryAt time.Time
 }
 
 // pendingOpen is a session that is being opened, for all who wait for it.
@@ -128,9 +130,7 @@ func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err erro
 // backOff is told, under the lock, of a session that did not begin, or that ended
 // without an answer.
 func (l *sharedSession) backOff() {
-	pause := min(firstBackoff<<min(l.failures, 10), maxBackoff)
-	l.failures++
-	l.retryAt = time.Now().Add(pause)
+	l.retryAt = time.Now().Add(l.pauses.NextBackOff())
 }
 
 // watch waits for a session to end, and sees to its end.
@@ -149,7 +149,7 @@ func (l *sharedSession) drop(s *session) {
 	}
 	l.current = nil
 	if s.answered.Load() {
-		l.failures = 0
+		l.pauses.Reset()
 	} else {
 		l.backOff()
 	}
@@ -172,4 +172,9 @@ func reason(err error) string {
 		return "it did not answer in time"
 	}
 	return outbound.DescribeError(err)
+}
+
+// newPauses doubles the pause with each failure in a row, up to a maximum.
+func newPauses(first, most time.Duration) backoff.ExponentialBackOff {
+	return backoff.ExponentialBackOff{InitialInterval: first, Multiplier: 2, MaxInterval: most}
 }

@@ -17,21 +17,20 @@ const (
 // the answer to a request, or where there is none, to a GET. It ends with the
 // session, and where the server has no such stream.
 func (r *remote) watchChanges(request *jsonrpc.Request) {
-	pause := firstPause
+	pauses := newPauses(firstPause, maxPause)
 	for {
 		began := time.Now()
 		if !r.readChanges(request) {
 			return
 		}
 		if time.Since(began) > maxPause {
-			pause = firstPause
+			pauses.Reset()
 		}
 		select {
 		case <-r.ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(pauses.NextBackOff()):
 		}
-		pause = min(2*pause, maxPause)
 		// What was said meanwhile was not heard.
 		r.client.toolsChanged(r.endpoint.server)
 	}
