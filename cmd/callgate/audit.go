@@ -37,8 +37,8 @@ one file or several, oldest first. Flipped, deleted, inserted and exchanged
 records are found, and the first is named. Files of several gateways are several
 chains: each folder holds one.
 
-What a chain alone cannot show is that records at its very end are missing, or
-that all from some record on were written anew. With --public-key, the signed
+A chain alone cannot show that records at its very end are missing, or that all
+records from some point on were rewritten. With --public-key, the signed
 heads in heads.jsonl beside the files are checked too (see audit.sign_key): then
 all that they sign must be there, and be what was signed. Give a copy of that
 file, kept on another host, with --heads.

@@ -19,12 +19,11 @@ func newCallbackKeys(e env) *cobra.Command {
 	var keep int
 	c := &cobra.Command{
 		Use:   "callback",
-		Short: "Add a key for the addresses at which tools answer",
-		Long: `Add a key to the file of the keys by which the addresses are made that tools call
-back at, and make the file where it is not there. Gateways that serve take it up by
-themselves. The new key signs after a while, so that by then every gateway knows it;
-the older ones go on to be believed, up to as many as are kept. An address whose key
-is not kept is not believed any more: keep them for as long as tools may take.`,
+		Short: "Add a key for the callback URLs of tools",
+		Long: `Add a key to the file of keys that sign callback URLs, or make the file. Running
+gateways reload it by themselves. The new key signs only after a while, so that every
+gateway knows it by then. Older keys still verify, as many as are kept. A URL whose key
+is no longer kept is refused: keep keys for as long as tools may take to answer.`,
 		Example: `  callgate keys callback --config callgate.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -47,7 +47,7 @@ func newDemo(e env) *cobra.Command {
 		Short: "A short guided tour",
 		Long: `Send ten completions of a model through the whole gateway, on the built-in
 configuration: judge, write to the audit log, execute. Each is shown with its
-verdict and with what the model would read. The tour works in a folder of its
+verdict and with what the model would read. The demo works in a folder of its
 own, which it removes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.demo(c.Context()) },
@@ -57,7 +57,7 @@ own, which it removes.`,
 func (e env) demo(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the tour: %w", oserr.Reason(err))
+		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
 	}
 	defer os.RemoveAll(dir)
 	loaded, err := configs.Default(dir)
@@ -77,7 +77,7 @@ func (e env) demo(ctx context.Context) error {
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
-		return app.InternalError{Err: errors.New("the audit log of the tour does not verify")}
+		return app.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)

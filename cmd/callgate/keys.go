@@ -16,7 +16,7 @@ var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 func newKeys(e env) *cobra.Command {
 	parent := &cobra.Command{
 		Use:   "keys",
-		Short: "Make keys for callers, and for the addresses at which tools answer",
+		Short: "Make keys for callers and for callback URLs",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -24,7 +24,7 @@ func newKeys(e env) *cobra.Command {
 	var agents, projects []string
 	c := &cobra.Command{
 		Use:   "new",
-		Short: "Make a key, and the principal's entry that lets it in",
+		Short: "Make a key and its entry for the principals file",
 		Long: `Make a key of 256 random bits. The key is printed once, to standard error; give it
 to the caller, who sends it as "Authorization: Bearer KEY". The entry for the
 principals file, which holds only its SHA-256, is printed to standard output.`,

@@ -16,7 +16,7 @@ import (
 func newPolicy(e env) *cobra.Command {
 	parent := &cobra.Command{
 		Use:   "policy",
-		Short: "Ask the policy",
+		Short: "Explain decisions of the policy",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -28,7 +28,7 @@ func newExplain(e env) *cobra.Command {
 	var config, agent, tool, project, arguments string
 	c := &cobra.Command{
 		Use:   "explain --agent A --tool T [--project W/P] [--arguments JSON]",
-		Short: "Say which row of the policy decides, and why",
+		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
 and line, and which rows nearly matched and why they did not. The arguments are
 judged by the tool's schema first, as a call's would be; without --arguments they

@@ -35,7 +35,7 @@ type env struct {
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "callgate",
-		Short: "Decide whether what a language model wrote may act",
+		Short: "A strict gateway between language models and tools",
 		Long: `Callgate stands between a language model and the engine that runs its tools.
 
 A completion is exactly one strict tool call,

@@ -19,9 +19,9 @@ func newServe(e env) *cobra.Command {
 operators on server.admin_listen. The log is JSON on standard error.
 
 The configuration is reloaded while serving: edit its files, or send SIGHUP to
-look at once. A file that does not load changes nothing; it is in the log, in the
-metrics, and in /readyz of the admin listener. SIGTERM and SIGINT drain: readiness
-ends first, then no more connections are taken, and the calls in flight end.`,
+reload at once. A file that does not load changes nothing; the fault is in the log,
+in the metrics, and in /readyz of the admin listener. SIGTERM and SIGINT drain:
+readiness ends first, then new connections are refused, and calls in flight finish.`,
 		Example: `  callgate serve
   callgate serve --config callgate.yaml
   curl -s http://127.0.0.1:8080/v1/calls -H 'Content-Type: text/plain' \

@@ -17,13 +17,13 @@ import (
 func newServers(e env) *cobra.Command {
 	parent := &cobra.Command{
 		Use:   "servers",
-		Short: "See what tool servers have, and accept it",
-		Long: `Servers of the servers file (servers: in the configuration) have tools of their
-own. None of them may be called before an operator has accepted its definition:
-its name, its description and its schemas. What was accepted is kept in data_dir,
-under servers, and a running gateway takes it up by itself. When a server says
-something else of a tool later, the tool is refused as tool_quarantined until
-that is accepted too.`,
+		Short: "List, accept and export tools of tool servers",
+		Long: `The servers file (servers: in the configuration) names servers with tools of their
+own. A tool may not be called before an operator has accepted its definition: its
+name, its description and its schemas. Accepted definitions are stored in data_dir,
+under servers, and a running gateway reloads them by itself. When a server changes
+a definition, the tool is refused as tool_quarantined until the new definition is
+accepted.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -23,25 +23,26 @@ func newServersAccept(e env) *cobra.Command {
 	var how acceptOptions
 	c := &cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
-		Short: "Accept what a server says of its tools now",
-		Long: `Ask a server for its tools, and accept what it says of them: of all that the
-servers file allows, or of those that are named, as the server names them. What
-becomes of each is printed. A tool that cannot be judged strictly is left out,
-with the reason; then the exit code is 1. One that its server does not have any
-more is forgotten. Where the configuration would not load with them, because of two
-names that are one where dots are not allowed or a condition of the policy, nothing
+		Short: "Accept the current tool definitions of a server",
+		Long: `Ask a server for its tools and accept their definitions: those of all tools that the
+servers file allows, or of the named ones, as the server names them. One line for
+each tool says what changed. A tool that cannot be judged strictly is left out, with
+the reason; then the exit code is 1. A tool that its server no longer has is
+forgotten. If the configuration would not load with these tools, because two names
+are equal where dots are not allowed or because of a condition of the policy, nothing
 is accepted, and the exit code is 2.
 
-An object that declares no members gets additionalProperties: true, which is said.
+An object that declares no members gets additionalProperties: true, and a line says
+so.
 
-Nothing is accepted by itself, ever. Look at what it is with --dry-run, which also
-prints a digest of all of it; with --expect, only what has that digest is accepted,
-so that a server which says one thing to you and another a moment later is found.
-The digest is printed at the end of every acceptance: it tells other gateways, each
-of which has a data_dir of its own, what is meant.
+Nothing is ever accepted automatically. Review with --dry-run, which also prints a
+digest of all definitions; with --expect, only definitions with that digest are
+accepted, so that a server that changes them after your review is found. Every
+acceptance prints the digest at its end: use it to accept the same on other gateways,
+each of which has a data_dir of its own.
 
-With --from, the server is not asked: what is accepted is what another gateway has,
-as servers export wrote it, and nothing else is any longer.`,
+With --from, the server is not asked: the definitions come from a file that servers
+export wrote on another gateway, and replace all that were accepted of the server.`,
 		Example: `  callgate servers accept github --dry-run --config callgate.yaml
   callgate servers accept github --expect 5f1c… --config callgate.yaml
   callgate servers accept github search_repositories --config callgate.yaml
@@ -64,9 +65,9 @@ as servers export wrote it, and nothing else is any longer.`,
 		},
 	}
 	configFlag(c, &file)
-	c.Flags().BoolVar(&how.DryRun, "dry-run", false, "say what would become of each tool, and change nothing")
-	c.Flags().Var(&how.Expected, "expect", "accept only what has this digest")
-	c.Flags().Var(&from, "from", "accept what this file has of the server, which export wrote; - is standard input")
+	c.Flags().BoolVar(&how.DryRun, "dry-run", false, "print what would change, and change nothing")
+	c.Flags().Var(&how.Expected, "expect", "accept only definitions with this digest")
+	c.Flags().Var(&from, "from", "accept the definitions of this file, which export wrote; - is standard input")
 	return c
 }
 
