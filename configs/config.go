@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/upstream"
 )
@@ -319,20 +320,20 @@ func (l *loader) warnUnmatched(root, limits document.Node, c *Config) {
 	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
 		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
 			if _, ok := c.Tools.Lookup(tool); !ok {
-				limits.At(document.Pointer(append(path, tool))).Warn("limits for the tool %q, which is not registered", tool)
+				limits.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered", tool)
 			}
 		}
 	}
 	for _, agent := range slices.Sorted(maps.Keys(c.Limits.Agents)) {
 		if !c.Agents[agent] {
-			limits.At(document.Pointer([]string{"agents", agent})).Warn("limits for the agent %q, which nothing names", agent)
+			limits.At(refusal.Pointer("agents", agent)).Warn("limits for the agent %q, which nothing names", agent)
 		}
 		tools(c.Limits.Agents[agent].Tools, "agents", agent, "tools")
 	}
 	tools(c.Limits.Tools, "tools")
 	for project := range c.Limits.Projects {
 		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
-			limits.At(document.Pointer([]string{"projects", project.String()})).Warn("limits for the project %q, which no workspace has", project)
+			limits.At(refusal.Pointer("projects", project.String())).Warn("limits for the project %q, which no workspace has", project)
 		}
 	}
 }

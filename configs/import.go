@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
@@ -166,7 +167,7 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 		if f.Pointer == "" {
 			break
 		}
-		_, value, ok := schema.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		_, value, ok := schema.Child(refusal.UnescapePointer(token))
 		if !ok {
 			return false
 		}

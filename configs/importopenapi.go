@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -230,7 +231,7 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 	ok := err == nil && strings.HasPrefix(pointer, "/")
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if ok {
-			_, target, ok = target.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+			_, target, ok = target.Child(refusal.UnescapePointer(token))
 		}
 	}
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry/format"
 )
 
@@ -155,7 +156,7 @@ func (s *schemas) reference(ref document.Node) *yaml.Node {
 	name, known := s.names[pointer]
 	if !known {
 		name = strings.ReplaceAll(strings.Trim(strings.TrimPrefix(pointer, "/components/schemas"), "/"), "/", ".")
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		name = refusal.UnescapePointer(name)
 		for free := name; ; name = fmt.Sprintf("%s.%d", free, len(s.used)) {
 			if !s.used[name] {
 				break
@@ -164,7 +165,7 @@ func (s *schemas) reference(ref document.Node) *yaml.Node {
 		s.names[pointer], s.used[name] = name, true
 		s.queue = append(s.queue, referencedSchema{name, target})
 	}
-	return scalarAt(ref, "#/$defs/"+strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1"), "%", "%25"))
+	return scalarAt(ref, "#/$defs/"+strings.ReplaceAll(refusal.EscapePointer(name), "%", "%25"))
 }
 
 // refuseReadOnly tells of a member that stands in answers alone.

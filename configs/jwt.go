@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/refusal"
 )
 
 // JWT say whose tokens are believed, with auth.mode jwt.
@@ -73,6 +74,6 @@ func reportOptionErrors(n document.Node, err error) {
 	}
 	var fault *identity.OptionError
 	if errors.As(err, &fault) {
-		n.At(document.Pointer(strings.Split(fault.Option, "."))).Fail("%s", fault.Error())
+		n.At(refusal.Pointer(strings.Split(fault.Option, ".")...)).Fail("%s", fault.Error())
 	}
 }

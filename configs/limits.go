@@ -3,6 +3,7 @@ package configs
 import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
 )
 
 // readLimits reads the limits file.
@@ -53,7 +54,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 		return l
 	}
 	for _, f := range l.Validate() {
-		root.At(document.Pointer(f.Path)).Fail("%s", f.Message)
+		root.At(refusal.Pointer(f.Path...)).Fail("%s", f.Message)
 	}
 	return l
 }

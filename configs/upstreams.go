@@ -4,6 +4,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/refusal"
 )
 
 // readUpstreams reads the upstreams file. What a model states of its own stands
@@ -17,7 +18,7 @@ func readUpstreams(root document.Node) []upstream.Definition {
 		return all
 	}
 	for _, f := range upstream.Validate(all) {
-		root.At("/upstreams"+document.Pointer(f.Path)).Fail("%s", f.Message)
+		root.At("/upstreams"+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
 )
 
 // readWorkspaces reads the workspaces file. base is the folder at which relative
@@ -26,7 +27,7 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 		return spaces
 	}
 	for _, f := range spaces.Validate() {
-		root.At("/workspaces"+document.Pointer(f.Path)).Fail("%s", f.Message)
+		root.At("/workspaces"+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
 	}
 	return spaces
 }

@@ -165,12 +165,7 @@ func onlyMissing(violations []refusal.Violation) bool {
 
 // answerPointer is the JSON Pointer of a place within an answer.
 func answerPointer(question string, path ...string) string {
-	var b strings.Builder
-	b.WriteString(answersPath + "/" + refusal.EscapePointer(question))
-	for _, token := range path {
-		b.WriteString("/" + refusal.EscapePointer(token))
-	}
-	return b.String()
+	return answersPath + refusal.Pointer(question) + refusal.Pointer(path...)
 }
 
 // answersOutside are the folders of answers that are not within the project, up to so many.

@@ -31,13 +31,7 @@ func (c *call) offsets(violations []refusal.Violation, places []parser.Place) {
 
 // pointer is the JSON Pointer of a place within the arguments.
 func pointer(path []string) string {
-	var b strings.Builder
-	b.WriteString(argumentsPath)
-	for _, token := range path {
-		b.WriteByte('/')
-		b.WriteString(refusal.EscapePointer(token))
-	}
-	return b.String()
+	return argumentsPath + refusal.Pointer(path...)
 }
 
 // summary is the message of a refusal with several violations: the first, and

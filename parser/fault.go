@@ -105,7 +105,7 @@ func found(b []byte, offset int) string {
 // leads: at the top, or in "tool".
 func surplusMessage(path string) string {
 	token, inside := strings.CutPrefix(path[1:], "tool/")
-	name := Quote(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+	name := Quote(refusal.UnescapePointer(token))
 	if inside {
 		return fmt.Sprintf("%s is not part of \"tool\". It holds \"name\" and \"arguments\" alone; put what the tool needs into \"arguments\".", name)
 	}

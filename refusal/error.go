@@ -199,3 +199,18 @@ func EscapePointer(token string) string {
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
+
+// UnescapePointer returns what an escaped reference token stands for.
+func UnescapePointer(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+}
+
+// Pointer returns the JSON Pointer of a path; that of the root is empty.
+func Pointer(path ...string) string {
+	var b strings.Builder
+	for _, token := range path {
+		b.WriteByte('/')
+		b.WriteString(EscapePointer(token))
+	}
+	return b.String()
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/refusal"
 )
 
 // Node is one value of a file that clean has passed, with its place. Its
@@ -251,7 +253,7 @@ func (n Node) At(pointer string) Node {
 		if pointer == "" {
 			break
 		}
-		next, value, ok := n.Child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
+		next, value, ok := n.Child(refusal.UnescapePointer(token))
 		if !ok {
 			break
 		}

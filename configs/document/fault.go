@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/similar"
-	"github.com/callgate/callgate/refusal"
 )
 
 // Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
@@ -120,13 +119,4 @@ func nearest(word string, list []string) string {
 		}
 	}
 	return best
-}
-
-// Pointer is the JSON Pointer of a way of keys.
-func Pointer(path []string) string {
-	var b strings.Builder
-	for _, key := range path {
-		b.WriteString("/" + refusal.EscapePointer(key))
-	}
-	return b.String()
 }

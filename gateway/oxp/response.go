@@ -92,7 +92,7 @@ func parameterErrors(said members) map[string]string {
 			continue
 		}
 		name, _, _ := strings.Cut(rest, "/")
-		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+		name = refusal.UnescapePointer(name)
 		if all[name] != "" {
 			all[name] += " "
 		}

@@ -16,9 +16,9 @@ import (
 // The errors of this package.
 var (
 	ErrSyntax    = errors.New("not one strict JSON value")
-	ErrDuplicate = errors.New("a JSON object with one name twice")
+	ErrDuplicate = errors.New("a name stands twice in one JSON object")
 	ErrDepth     = errors.New("JSON that is nested too deeply")
-	ErrNoObject  = errors.New("no JSON object")
+	ErrNoObject  = errors.New("found no object")
 )
 
 // Check returns nil for bytes that are one strict JSON value, whitespace around it aside. The

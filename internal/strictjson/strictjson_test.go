@@ -61,19 +61,6 @@ func TestObject(t *testing.T) {
 	}
 }
 
-func TestPointer(t *testing.T) {
-	for want, path := range map[string][]string{"": nil, "/": {""}, "/a/b": {"a", "b"}, "/a~1b/~0/~01": {"a/b", "~", "~1"}, "/0/é": {"0", "é"}} {
-		if got := strictjson.Pointer(path...); got != want {
-			t.Errorf("%q: %q", path, got)
-		}
-		for _, token := range path {
-			if strictjson.UnescapeToken(strictjson.EscapeToken(token)) != token {
-				t.Errorf("%q does not come back", token)
-			}
-		}
-	}
-}
-
 // FuzzCheck: what is taken is JSON to the standard library too, and its members are found.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,{"b":"\u0041"}]}`, `{"a":1,"a":2}`, `"\ud800"`, "\xff", `[[[[[`} {

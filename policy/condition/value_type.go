@@ -8,6 +8,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/callgate/callgate/refusal"
 )
 
 // typeKind is the kind of type that a schema gives a place.
@@ -173,7 +175,7 @@ func (sh *typeReader) followRef(ref, at string, depth int) *valueType {
 			if !ok {
 				return &valueType{}
 			}
-			token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+			token = refusal.UnescapePointer(token)
 			target = members[token]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
@@ -186,10 +187,9 @@ func (l *resolver) fetch(uri string) *subschema {
 // escapes, and an escape that is none stays and finds nothing.
 func canonicalPointer(p string) string {
 	tokens := strings.Split(p, "/")
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	var b strings.Builder
 	for _, t := range tokens[1:] {
-		b.WriteString(child("", unescape.Replace(t)))
+		b.WriteString(child("", refusal.UnescapePointer(t)))
 	}
 	return b.String()
 }
