@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/callgate/callgate/engine/internal/jsonobject"
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -36,7 +36,7 @@ func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *ref
 	if call.Run.Method == "" {
 		return &requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
 	}
-	arguments, err := jsonobject.Members(call.Arguments)
+	arguments, err := strictjson.Object(call.Arguments, strictjson.AnyDepth)
 	if err != nil {
 		return nil, refuse.Internal("the arguments that were judged are no JSON object")
 	}

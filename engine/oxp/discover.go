@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/engine/internal/jsonobject"
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
@@ -53,7 +53,7 @@ func readDefinitions(body []byte) ([]tool.Definition, error) {
 	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
 		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
 	}
-	object, err := jsonobject.Members(body)
+	object, err := strictjson.Object(body, strictjson.AnyDepth)
 	if err != nil {
 		return nil, refuse.Reason("its list of tools is no object")
 	}
@@ -130,7 +130,7 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential string, ad
 
 // readDefinition reads one item, whose JSON is strict already.
 func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
-	raw, err := jsonobject.Members(item)
+	raw, err := strictjson.Object(item, strictjson.AnyDepth)
 	if err != nil {
 		return d, "", errors.New("found no object")
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/jsonobject"
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -71,7 +71,7 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 	}
 	raw := json.RawMessage("null")
 	if hasValue {
-		members, err := jsonobject.Members(body)
+		members, err := strictjson.Object(body, strictjson.AnyDepth)
 		if err != nil {
 			return wrong("its answer is not strict JSON")
 		}

@@ -21,6 +21,9 @@ var (
 	ErrNoObject  = errors.New("found no object")
 )
 
+// AnyDepth is for JSON that was judged before: it is deeper than any of it nests.
+const AnyDepth = 10_000
+
 // Check returns nil for bytes that are one strict JSON value, whitespace around it aside. The
 // outermost object or array is nested one deep.
 func Check(data []byte, maxDepth int) error {
