@@ -1,27 +1,26 @@
-// Package elicitation judges what a tool asks of whoever called it, and what is
-// answered.
+// Package elicitation validates what a tool asks of its caller, and the answers.
 //
 // # Contract
 //
-// A question is read before anybody sees it (Read). What is not exactly of its kind
-// cannot be asked: the error says why, in words of this package alone. What the
-// caller is given is encoded anew from what was read, so nothing passes that was not;
-// texts for people and models are shown with nothing hidden in them, and names and
-// values that an answer repeats must hide nothing.
+// A question is read before anybody sees it (Read). A question that is not exactly of
+// its kind is refused, with an error that holds no text of the tool. The caller gets an
+// encoding of what was read, so nothing else passes. Texts for people and models are
+// escaped so that nothing in them is hidden; names and values that an answer repeats
+// must not need escaping.
 //
-// An answer is judged against its question (Judge). What the tool is given of it is
-// encoded anew likewise, with every number as it was written. The members _meta, which
-// the protocol allows anywhere, are read as objects and passed on in neither direction.
+// An answer is validated against its question (Question.Validate). The tool gets an
+// encoding of what was read, with every number as it was written. The members _meta,
+// which the protocol allows anywhere, must be objects, and are not passed on.
 //
-// Reading and judging take time and memory that are linear in their input, which is
+// Reading and validating take time and memory that are linear in their input, which is
 // bounded.
 //
 // # Kinds
 //
 // The forms are those of MCP 2026-07-28.
 //
-//	form      elicitation/create   values for a flat list of fields
-//	url       elicitation/create   a visit to an address
+//	form      elicitation/create       values for a flat list of fields
+//	url       elicitation/create       a visit to a URL
 //	sampling  sampling/createMessage   a message of the caller's model, without tools
-//	roots     roots/list   the folders that the caller works in
+//	roots     roots/list               the folders that the caller works in
 package elicitation

@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Options are what a client needs of its surroundings.
+// Options are what a Client needs. The zero value reaches no server by URL.
 type Options struct {
 	// Version is that of the gateway, which servers are told.
 	Version string
@@ -48,8 +48,7 @@ type Client struct {
 	running    sync.WaitGroup
 }
 
-// New returns a client. Close it to end its sessions, and the programs that it has
-// started.
+// New returns a Client. Close it to end its sessions and the programs that it started.
 func New(options Options) *Client {
 	c := &Client{options: options, wake: make(chan struct{}, 1), sessions: map[string]*sharedSession{}, draining: map[*sharedSession]bool{}, changed: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -57,8 +56,8 @@ func New(options Options) *Client {
 	return c
 }
 
-// Close ends all sessions and programs, and waits for them. Calls in flight end as
-// those of a server that went away.
+// Close ends all sessions and programs, and waits for them. Calls in flight end as if
+// their server had gone away.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -71,7 +70,7 @@ func (c *Client) Close() {
 	c.running.Wait()
 }
 
-// spawn runs what Close waits for, unless the client is closed.
+// spawn runs a goroutine that Close waits for. It returns false if the client is closed.
 func (c *Client) spawn(run func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +81,7 @@ func (c *Client) spawn(run func()) bool {
 	return true
 }
 
-// maintain tells of changes, and lets go of servers that nobody uses any longer.
+// maintain reports changed lists of tools, and closes sessions that are idle.
 func (c *Client) maintain() {
 	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()
@@ -105,7 +104,7 @@ func (c *Client) maintain() {
 	}
 }
 
-// toolsChanged notes that a server's tools have changed. It never waits.
+// toolsChanged records that the list of a server's tools has changed. It never blocks.
 func (c *Client) toolsChanged(server string) {
 	if c.options.ToolsChanged == nil || server == "" {
 		return
@@ -119,6 +118,7 @@ func (c *Client) toolsChanged(server string) {
 	}
 }
 
+// takeChanged returns and clears the servers whose lists have changed.
 func (c *Client) takeChanged() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,15 +131,17 @@ func (c *Client) takeChanged() []string {
 	return all
 }
 
+// reportChanged calls Options.ToolsChanged, and contains its panics.
 func (c *Client) reportChanged(server string) {
 	// What it does is not ours, and must not end this.
 	defer func() { _ = recover() }()
 	c.options.ToolsChanged(server)
 }
 
-// RetainOnly ends the links to servers which are none of these: one was taken out of the
-// configuration, or stands elsewhere now. Calls in flight end first; a link that a late
-// one opens anew ends within a minute. Links to what has no name of a server stay.
+// RetainOnly closes the sessions with servers that are not in the list: they were removed
+// from the configuration, or have another endpoint now. Calls in flight end first; a
+// session that a late call opens is closed within a minute. Sessions with tools that
+// belong to no server of the servers file stay.
 func (c *Client) RetainOnly(servers []tool.Server) {
 	kept := map[string]bool{}
 	for _, s := range servers {
@@ -153,17 +155,19 @@ func (c *Client) RetainOnly(servers []tool.Server) {
 	c.closeMatching(c.unconfigured)
 }
 
-// unconfigured tells, under the lock, of a link to a server that Keep was not told of.
+// unconfigured reports whether RetainOnly was not given the server of a session. The
+// client must be locked.
 func (c *Client) unconfigured(key string, l *sharedSession) bool {
 	return c.configured != nil && l.endpoint.server != "" && !c.configured[key]
 }
 
-// sweep ends the links that were not used since, or are to no server any more.
+// sweep closes the sessions that were not used since a time, or whose server is not
+// configured.
 func (c *Client) sweep(since time.Time) {
 	c.closeMatching(func(key string, l *sharedSession) bool { return l.usedBefore(since) || c.unconfigured(key, l) })
 }
 
-// closeMatching ends links, each as soon as no call uses it. It waits for nothing.
+// closeMatching closes sessions, each as soon as no call uses it. It does not block.
 func (c *Client) closeMatching(from func(key string, l *sharedSession) bool) {
 	var unused []*sharedSession
 	c.mu.Lock()
@@ -178,8 +182,8 @@ func (c *Client) closeMatching(from func(key string, l *sharedSession) bool) {
 	}
 }
 
-// remove takes a link out, under the lock, and tells whether nobody uses it: then it
-// is to be closed, and else when the last call has ended.
+// remove takes a session out of the pool, and reports whether no call uses it: then the
+// caller closes it, otherwise the last call does. The client must be locked.
 func (c *Client) remove(key string) (unused bool) {
 	l := c.sessions[key]
 	delete(c.sessions, key)
@@ -189,7 +193,7 @@ func (c *Client) remove(key string) (unused bool) {
 	return l.calls == 0
 }
 
-// endpoint says where a server is, and how it is reached.
+// endpoint says where a server is and how it is reached.
 type endpoint struct {
 	server     string // its name; may be empty
 	target     *url.URL
@@ -201,22 +205,22 @@ type endpoint struct {
 	addresses  []string
 }
 
-// endpointOfServer is the place of a server.
+// endpointOfServer is the endpoint of a server.
 func endpointOfServer(s tool.Server) (endpoint, error) {
 	return endpoint{
 		server: s.Name, command: s.Command, folder: s.Folder, env: s.Env, credential: s.Credential, addresses: s.Addresses,
 	}.withURL(s.URL)
 }
 
-// endpointOfRun is the place of a tool's server.
+// endpointOfRun is the endpoint of a tool's server.
 func endpointOfRun(r tool.Run) (endpoint, error) {
 	return endpoint{
 		server: r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
 	}.withURL(r.URL)
 }
 
-// withURL is the place at a URL, or without one that of its command. Its errors are for an
-// operator.
+// withURL is the endpoint with a URL, or, if that is empty, with its command alone. Its
+// errors are for the operator.
 func (p endpoint) withURL(address string) (endpoint, error) {
 	if len(p.command) > 0 {
 		switch {
@@ -235,7 +239,7 @@ func (p endpoint) withURL(address string) (endpoint, error) {
 	return p, nil
 }
 
-// String names the place for an operator.
+// String names the endpoint for the operator.
 func (p *endpoint) String() string {
 	if p.target == nil {
 		return fmt.Sprintf("the command %q", p.command[0])
@@ -243,7 +247,7 @@ func (p *endpoint) String() string {
 	return p.target.Scheme + "://" + p.target.Host
 }
 
-// key is what calls have in common that share a session.
+// key is what calls that share a session have in common.
 func (p *endpoint) key() string {
 	parts := []string{p.server, p.credential, strings.Join(p.addresses, " "), ""}
 	if p.target != nil {
@@ -255,9 +259,9 @@ func (p *endpoint) key() string {
 	return strings.Join(append(append(parts, p.folder), p.command...), "\x00")
 }
 
-// acquire returns the link to a place, which must be released. It is nil once the client
-// is closed. Where another value stands at the place of a variable than the link's
-// program was given, the program ends with its last call, and there is a new link.
+// acquire returns the shared session of an endpoint, which must be released. It is nil if
+// the client is closed. If a secret of the environment has changed since its program was
+// started, the program ends with its last call and a new one is started.
 func (c *Client) acquire(p endpoint) *sharedSession {
 	key := p.key()
 	c.mu.Lock()
@@ -289,7 +293,7 @@ func (c *Client) acquire(p endpoint) *sharedSession {
 	return l
 }
 
-// release gives a link back.
+// release returns a shared session after a call.
 func (c *Client) release(l *sharedSession) {
 	if l == nil {
 		return
@@ -306,7 +310,8 @@ func (c *Client) release(l *sharedSession) {
 	}
 }
 
-// evict forgets the link used longest ago, and returns it where it is to be closed.
+// evict removes the session that was used longest ago, and returns it if it is to be
+// closed.
 func (c *Client) evict() *sharedSession {
 	var oldest *sharedSession
 	var at string

@@ -1,54 +1,51 @@
-// Package mcp runs tools of servers that speak the Model Context Protocol, over
-// Streamable HTTP or the standard input and output of a program, and lists them.
-// It is a client of the revisions 2026-07-28 and 2025-11-25; the official SDK agrees
-// with a server on one, and sends the requests.
+// Package mcp is a client of servers that speak the Model Context Protocol, over
+// Streamable HTTP or the standard input and output of a program. It lists their tools
+// and calls them, in the revisions 2026-07-28 and 2025-11-25.
 //
-// # What is the SDK's, and what is not
+// # What the SDK does
 //
-// The SDK is given a connection of this package. It sees the answers to its own
-// greeting, and of every other answer no more than that it came: what a server says
-// is read here, strictly and within bounds, and kept as the bytes it came in, so that
-// schemas and numbers stay as they were written. The SDK's own transports are not
-// used: they follow what a server says of retries and of streams to be resumed, end
-// the session of all calls for a fault in one answer, and read what a program writes
-// with a decoder that takes the last of two members.
+// The official SDK negotiates the revision and sends the requests, over a connection of
+// this package. It sees the responses to its own handshake, and of every other response
+// only that it came. What a server sends is read here, strictly and within bounds, and
+// kept as the bytes it came in, so that schemas and numbers stay as they were written.
+// The SDK's own transports are not used: they follow what a server says of retries and
+// of streams to be resumed, end the session of all calls for a fault in one response,
+// and read a program's output with a decoder that takes the last of two equal members.
 //
-// # Places and sessions
+// # Endpoints and sessions
 //
 // Calls with the same server, URL or command, credential and addresses share one
-// session, whoever asks. A server of the older revisions that keeps something for a
-// session keeps it for all of them. A session is opened when it is first needed; one
-// that has ended is opened anew, after a rest that grows from 200 ms to 5 s with
-// every failure in a row. One that nobody used for half an hour is ended, and one with
-// a server that is no longer configured (Client.RetainOnly) at once; calls in flight end first. A server
-// that may have forgotten a session is asked by a ping first, where it was quiet for
-// 30 s.
+// session, whoever the caller is. State that a server of the older revisions keeps for
+// a session is shared with it. A session is opened when it is first needed, and again
+// after it has ended, with a pause that grows from 200 ms to 5 s with every failure in a
+// row. A session that was not used for half an hour is closed, and one with a server
+// that is no longer configured (Client.RetainOnly) at once; calls in flight end first. A
+// server that may have forgotten a session is pinged first, if it was quiet for 30 s.
 //
 // # Requests
 //
-// Requests go where those of the engine may go, and as they do: through its guard, by
-// no proxy, with no cookie, and no redirect is followed. They carry the server's own
-// credential, read as they are sent, and nothing of the caller's. A once call is
-// written to one fresh connection once; no stream is resumed. The arguments stand in
-// a request byte for byte as they were judged; to a program, which reads lines, an
-// end of a line among them is a space. Arguments that the
-// schema marks with x-mcp-header are repeated in headers, where the server is a
-// modern one. The marks are those of its list of tools, which is read when the
-// session begins and at every discovery.
+// Requests leave by engine/outbound: its address policy applies, they use no proxy and no
+// cookies, and redirects are not followed. They carry the server's own credential, which
+// is read as they are sent, and nothing of the caller's. A once call is written once, to
+// a connection of its own; streams are not resumed. The arguments stand in a request
+// byte for byte as they were validated; to a program, which reads lines, a line break
+// between tokens is a space. Arguments that the schema marks with x-mcp-header are
+// repeated in headers if the server is of 2026-07-28. The marks are those of its list of
+// tools, which is read when the session begins and at every discovery.
 //
 // # Programs
 //
-// A program is started once for each place, in a group of processes of its own. It is
-// given PATH, HOME and LANG of the environment, its own variables, and nothing else.
-// Where another value stands at the place of one, it is followed by a new program. The
-// end of its standard error is kept for an operator, who reads it where the program
-// ends by itself. It ends with the client: its input is closed, a second later
-// its group is asked to end, and a second later killed. A program that says nothing
-// while a call waits in vain, and nothing to a ping either, is given up. Lines that
-// are too long, or no strict JSON, are the fault of the call whose id they hold; a
-// line without one ends the program, as nothing after it can be told apart.
+// A program is started once for each endpoint, in a process group of its own. It gets
+// PATH, HOME and LANG of the environment, its own variables, and nothing else. If the
+// secret of a variable has changed, a new program is started. The end of its standard
+// error is kept for the operator, who reads it if the program ends by itself. The
+// program ends with the client: its input is closed, a second later its group gets
+// SIGTERM, and a second later SIGKILL. A program that writes nothing while a call waits,
+// and nothing after a ping, is given up. A line that is too long or no strict JSON fails
+// the call whose id it holds; a line without an id ends the program, because nothing
+// after it can be told apart.
 //
-// # What an answer means
+// # Responses
 //
 //	a result                 the body, as below
 //	isError                  tool_failed; the model is told the tool's words, between
@@ -77,47 +74,45 @@
 //
 // # Progress
 //
-// Where whoever calls wants to know how far the tool is, each attempt gives the server
-// a token of its own that nobody can guess. What the server reports with it before its
-// answer, on the stream of that answer or by the one way of a program, is passed on:
-// numbers that are finite, each more than the one before over all attempts of the
-// call, and 1 KiB of a message. A report with another token, or in another form, is as
-// if it had not come, as is what comes behind the first 10,000. Nothing is passed on
-// once a call has ended. Reports count against the bytes that an answer may have; no
-// call may take longer for them.
+// If the caller wants progress reports, each attempt gives the server a new token that
+// nobody can guess. Reports with that token which come before the response, on its
+// stream or on the output of a program, are passed on: finite numbers, each greater than
+// the one before over all attempts of the call, and 1 KiB of a message. Reports with
+// another token, in another form, or after the first 10,000 are dropped. Nothing is
+// passed on after a call has ended. Reports count against the bytes that a response may
+// have, and extend no timeout.
 //
 // # Logs
 //
-// Where whoever calls wants to know what the tool logs, a server of 2026-07-28 over HTTP
-// is told from which level on, by that one request. One of an older revision has a level
-// for its session, which others share, and is told none. What either logs on the stream
-// of the answer, before it, is passed on: of the level and above, any JSON of 16 KiB, and
-// a logger's name of 128 bytes; what has another form, and what comes behind the first
-// 1,000, is as if it had not come. They count against the bytes of an answer as reports
-// do. A message does not say to which call it belongs, so that none is passed on from
-// anywhere else: programs are not asked, and what they log is not looked at.
+// If the caller wants logs, a server of 2026-07-28 over HTTP gets the level in that one
+// request. A server of an older revision has one level for its session, which others
+// share, and gets none. What either logs on the stream of the response, before it, is
+// passed on: of the level and above, any JSON of 16 KiB, and a logger's name of 128
+// bytes; other forms, and what comes after the first 1,000, are dropped. Logs count
+// against the bytes of a response as reports do. A log message does not say to which
+// call it belongs, so none is passed on from anywhere else: programs are not asked for
+// logs, and their logs are ignored.
 //
-// # Questions
+// # Input that a tool requires
 //
-// A request to a server of 2026-07-28 says, in its own capabilities, which kinds of
-// questions whoever calls can answer (tool.Call.Asks); the session says none, since
-// others share it, and a server of an older revision is told none. A server that asks
-// has answered the call: it is tool_failed, and not tried again, and tool.InputRequired comes
-// with it. It may have 16 questions with names of 1 to 128 bytes, a state of 16 KiB, and
-// 32 KiB of both; with a state alone it wants to be called again. A question has a
-// method, parameters and nothing else, and is of a kind that was offered; of any other,
-// or of none, the call is tool_failed with nothing beside it. What cannot be read is
-// invalid_result. What is in a question is judged by who passes it on.
+// A request to a server of 2026-07-28 says in its capabilities which kinds of questions
+// its caller can answer (tool.Call.Asks). The session offers none, because others share
+// it, and a server of an older revision gets none. A server that asks has answered the
+// call: it is tool_failed, is not retried, and comes with a tool.InputRequired. It may
+// have 16 questions with names of 1 to 128 bytes, a state of 16 KiB, and 32 KiB of both;
+// a state alone asks to be called again. A question has a method, parameters and nothing
+// else, and is of a kind that was offered; otherwise the call is tool_failed, without a
+// tool.InputRequired. A question that cannot be read is invalid_result. Its content is
+// validated by the gateway.
 //
-// The state, and the answers byte for byte as they were judged, go back behind the
-// arguments of a call. Where the server has become one of an older revision, nothing is
-// sent, and the call is tool_failed.
+// The state, and the answers byte for byte as they were validated, follow the arguments
+// of a call. If the server has become one of an older revision, nothing is sent, and the
+// call is tool_failed.
 //
-// # What servers are told, and asked
+// # Requests of servers
 //
-// No other capability is offered. What a server asks by a request of its own is
-// refused, but for a ping. That a list of
-// tools has changed is told to who started the client, at most once a second for each
-// server; it changes nothing by itself. Nothing is granted on a server's word: what it
-// says of the effects of its tools is not read.
+// No other capability is offered. A request of a server is refused, unless it is a ping.
+// Changed lists of tools are reported to Options.ToolsChanged, at most once a second for
+// each server, and change nothing by themselves. Annotations of tools are not read,
+// because nothing is granted on a server's word.
 package mcp

@@ -10,12 +10,11 @@ import (
 	"github.com/callgate/callgate/engine/outbound"
 )
 
-// inherited are the variables of the gateway's environment that a program is given.
-// Whatever else is in it is the gateway's own.
+// inherited lists the variables of the gateway's environment that a program gets. All
+// others are the gateway's own.
 var inherited = []string{"PATH", "HOME", "LANG"}
 
-// environment is what a program is given: what is passed on, then its own variables,
-// which hold where both are stated.
+// environment is what a program gets: the inherited variables, then its own, which win.
 func environment(own []string) []string {
 	all := []string{}
 	for _, name := range inherited {
@@ -26,13 +25,13 @@ func environment(own []string) []string {
 	return append(all, own...)
 }
 
-// isSecretReference tells whether the value of a variable is the place of one.
+// isSecretReference reports whether the value of a variable refers to a secret.
 func isSecretReference(value string) bool {
 	return strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:")
 }
 
-// resolveVariables are a program's own, with what stands at their places now, in the order of
-// their names. No error holds any of it.
+// resolveVariables returns a program's own variables, sorted by name, with references
+// replaced by the secrets. No error holds a secret.
 func resolveVariables(out *outbound.Client, env map[string]string) ([]string, error) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -54,8 +53,8 @@ func resolveVariables(out *outbound.Client, env map[string]string) ([]string, er
 	return all, nil
 }
 
-// secretLines are the lines of the values of variables that stood at places: what a program
-// writes is shown without them. A line of few bytes is part of much that is no secret.
+// secretLines returns the lines of secrets in variables: they are cut from what a program
+// writes. Short lines are left out, because they are part of much that is no secret.
 func secretLines(env map[string]string, resolved []string) (all []string) {
 	for _, variable := range resolved {
 		name, value, _ := strings.Cut(variable, "=")
@@ -71,5 +70,5 @@ func secretLines(env map[string]string, resolved []string) (all []string) {
 	return all
 }
 
-// minSecretLine is how long a line is that is taken for part of a secret.
+// minSecretLine is the least length of a line that is taken for part of a secret.
 const minSecretLine = 4

@@ -2,9 +2,9 @@ package mcp
 
 import "strconv"
 
-// idScanner finds the id of a message while it passes, whatever the message is worth
-// otherwise: a line that is too long to be kept, or that is not strict JSON, is the
-// fault of the one call that it answers. It holds a few bytes at most.
+// idScanner finds the id of a message while its bytes pass, even if the message is too
+// long to be kept or is not strict JSON: then only the call with that id fails. It holds
+// a few bytes.
 type idScanner struct {
 	depth   int
 	quoted  bool
@@ -21,7 +21,7 @@ const (
 	maxDigits = 20
 )
 
-// scan takes the next bytes.
+// scan scans the next bytes.
 func (g *idScanner) scan(b []byte) {
 	for _, c := range b {
 		if g.quoted {
@@ -55,7 +55,7 @@ func (g *idScanner) scan(b []byte) {
 	}
 }
 
-// scanString takes a byte of a string.
+// scanString scans a byte of a string.
 func (g *idScanner) scanString(c byte) {
 	switch {
 	case g.escaped:
@@ -70,7 +70,7 @@ func (g *idScanner) scanString(c byte) {
 	}
 }
 
-// id is the one that was seen.
+// id is the id that was found.
 func (g *idScanner) id() (int64, bool) {
 	id, err := strconv.ParseInt(string(g.digits), 10, 64)
 	return id, err == nil && g.ids == 1 && len(g.digits) <= maxDigits

@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// listener is whoever called, as far as it is told of its call before the answer: how far
-// the tool is, and what it logs, over all attempts. A nil one is told nothing.
+// listener passes progress and logs of a call to its caller before the result, over all
+// attempts. A nil listener passes nothing.
 type listener struct {
 	mu    sync.Mutex
 	token string // of the attempt that is made; empty between two
@@ -23,7 +23,7 @@ type listener struct {
 	logs  int
 }
 
-// newListener is nil where nobody is to be told anything.
+// newListener is nil if the caller wants neither progress nor logs.
 func newListener(call tool.Call) *listener {
 	l := &listener{progress: call.Progress, last: math.Inf(-1)}
 	if call.Log != nil && severity(call.LogLevel) >= 0 {
@@ -35,9 +35,9 @@ func newListener(call tool.Call) *listener {
 	return l
 }
 
-// begin begins an attempt, and returns what its server is asked with: a token for its
-// reports, which nobody else can guess, and the level of its logs. Each is empty where
-// there is nothing to ask for.
+// begin begins an attempt and returns what its server is asked with: a token for its
+// progress reports that nobody else can guess, and a log level. Each is empty if it is
+// not wanted.
 func (l *listener) begin() (token, level string) {
 	if l == nil {
 		return "", ""
@@ -54,7 +54,7 @@ func (l *listener) begin() (token, level string) {
 	return token, level
 }
 
-// end ends an attempt. Nothing is told from then on, by whatever is still read.
+// end ends an attempt. Nothing is passed on afterwards.
 func (l *listener) end() {
 	if l == nil {
 		return
@@ -64,8 +64,8 @@ func (l *listener) end() {
 	l.token = ""
 }
 
-// callSafely tells something, and says whether that came back: what is done with it is not
-// ours, and must not end this.
+// callSafely calls a function of the caller, and reports whether it returned without a
+// panic.
 func callSafely(tell func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	tell()

@@ -1,10 +1,7 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"strconv"
 	"sync"
@@ -13,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
@@ -25,8 +21,8 @@ const (
 	discoverTimeout = 10 * time.Second // for a program to know the newest revision, or to say that it does not
 )
 
-// local carries a session over the standard input and output of a program, one
-// message a line. Calls of all callers go through the one program.
+// local carries a session over the standard input and output of a program, one message a
+// line. All calls share the program.
 type local struct {
 	client  *Client
 	server  string
@@ -44,7 +40,7 @@ type local struct {
 	linesRead uint64 // lines
 }
 
-// pendingRequest is a request that was written and not answered.
+// pendingRequest is a request that was written and has no response yet.
 type pendingRequest struct {
 	*roundTrip
 	linesRead uint64 // lines that had come when it was written
@@ -72,7 +68,7 @@ func startLocal(l *sharedSession) (*local, error) {
 	return c, nil
 }
 
-// Read returns the end of one of the SDK's requests.
+// Read returns the response to a request of the SDK.
 func (l *local) Read(context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-l.incoming:
@@ -82,7 +78,7 @@ func (l *local) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write writes a request. A call is answered later.
+// Write writes a request. Its response comes later.
 func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	defer recoverTo(&err)
 	request, ok := m.(*jsonrpc.Request)
@@ -113,7 +109,7 @@ func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	return l.write(ctx, append(line, '\n'), e)
 }
 
-// await expects the answer to a request.
+// await registers a request whose response is expected.
 func (l *local) await(request *jsonrpc.Request, e *roundTrip) {
 	id := request.ID.Raw().(int64)
 	l.mu.Lock()
@@ -128,8 +124,9 @@ func (l *local) await(request *jsonrpc.Request, e *roundTrip) {
 	})
 }
 
-// abandon forgets a request that nobody waits for. Where nothing at all came while
-// it was waited for, and nothing else is, the program may hang.
+// abandon forgets a request that nobody waits for any more. If the program wrote nothing
+// since the request, and no other request is pending, the program may hang, and is
+// pinged.
 func (l *local) abandon(request *jsonrpc.Request) {
 	members, _ := object(request.Params)
 	id, err := strconv.ParseInt(string(members["requestId"]), 10, 64)
@@ -146,8 +143,7 @@ func (l *local) abandon(request *jsonrpc.Request) {
 	}
 }
 
-// ping asks a program for a sign of life, whatever it is, and gives one up that
-// gives none.
+// ping asks the program for any output, and ends the session if there is none.
 func (l *local) ping(heard uint64) {
 	ctx, cancel := context.WithTimeout(l.client.ctx, replyTimeout)
 	defer cancel()
@@ -166,8 +162,8 @@ func (l *local) ping(heard uint64) {
 	}
 }
 
-// write writes a line, one at a time. Part of one leaves a program that cannot be
-// spoken to.
+// write writes one line at a time. After a partial write the program cannot be used any
+// more.
 func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 	select {
 	case l.writeLock <- struct{}{}:
@@ -203,91 +199,8 @@ func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 	return nil
 }
 
-// listen reads what the program says, to its end.
-func (l *local) listen() {
-	defer func() {
-		if p := recover(); p != nil {
-			l.fail(refuse.Reason(safe.PanicError(p).Error()))
-		}
-	}()
-	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)
-	for {
-		line, g, err := l.readLine(lines)
-		if err != nil {
-			var said refuse.Reason
-			if errors.As(err, &said) {
-				l.fail(&tool.InvalidListError{Err: said})
-			} else {
-				l.fail(l.errors.exitError())
-			}
-			return
-		}
-		l.mu.Lock()
-		l.linesRead++
-		l.mu.Unlock()
-		if g != nil {
-			// It is too long. Whom it answers is told so; nobody misses another.
-			if id, ok := g.id(); ok {
-				l.complete(id, &reply{tooLarge: true})
-			}
-			continue
-		}
-		if line = bytes.TrimRight(line, "\r"); len(line) == 0 {
-			continue
-		}
-		if err := l.handleLine(line); err != nil {
-			l.fail(err)
-			return
-		}
-	}
-}
-
-// readLine reads a line without its end. Of one that is longer than any answer that is
-// waited for, all that is returned is what passed.
-func (l *local) readLine(lines *bufio.Reader) (line []byte, g *idScanner, err error) {
-	read := 0
-	for {
-		part, err := lines.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, nil, err
-		}
-		whole := err == nil
-		if whole {
-			part = part[:len(part)-1]
-		}
-		limit := l.lineLimit()
-		if read += len(part); g == nil && int64(read) > limit {
-			g = &idScanner{}
-			g.scan(line)
-			line = nil
-		}
-		switch {
-		case g == nil:
-			line = append(line, part...)
-		case int64(read) > limit+maxLine:
-			return nil, nil, errTooLarge
-		default:
-			g.scan(part)
-		}
-		if whole {
-			return line, g, nil
-		}
-	}
-}
-
-// lineLimit is how long a line may be: as any answer that is waited for.
-func (l *local) lineLimit() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	limit := int64(minLine)
-	for _, w := range l.waiting {
-		limit = max(limit, w.limit)
-	}
-	return limit
-}
-
-// handleLine takes one line. An error ends the session: what is no message tells nothing
-// of where the next one begins, nor of what it answers.
+// handleLine handles one line. An error ends the session: after a line that is no
+// message, it is not known where the next begins or which request it answers.
 func (l *local) handleLine(line []byte) error {
 	m, err := readMessage(line)
 	switch {
@@ -317,9 +230,8 @@ func (l *local) handleLine(line []byte) error {
 	return nil
 }
 
-// handleNotification takes a notification: that the tools have changed, or how far one is, for the
-// call that it belongs to. What one logs does not say which call that is, and is not
-// looked at.
+// handleNotification handles a changed list of tools, or the progress of a call. Logs are
+// ignored, because they do not say to which call they belong.
 func (l *local) handleNotification(m *message) {
 	switch m.method {
 	case wire.NoticeChanged:
@@ -333,7 +245,7 @@ func (l *local) handleNotification(m *message) {
 	}
 }
 
-// roundTripOfToken is the exchange that has given its server a token; nil is none.
+// roundTripOfToken is the round trip with a progress token; nil if there is none.
 func (l *local) roundTripOfToken(token string) *roundTrip {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -351,7 +263,7 @@ func (l *local) pending(id int64) *pendingRequest {
 	return l.waiting[id]
 }
 
-// complete ends the exchange of an id, and tells whether one was waited for.
+// complete ends the round trip with an id, and reports whether it was pending.
 func (l *local) complete(id int64, a *reply) bool {
 	l.mu.Lock()
 	w := l.waiting[id]
@@ -372,7 +284,7 @@ func (l *local) deliver(m jsonrpc.Message) {
 	}
 }
 
-// fail ends the session. The first reason stays.
+// fail ends the session. The first cause stays.
 func (l *local) fail(why error) {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -388,7 +300,7 @@ func (l *local) Close() error {
 	return nil
 }
 
-// SessionID is for the SDK's information.
+// SessionID is empty: the SDK needs none.
 func (l *local) SessionID() string      { return "" }
 func (l *local) ended() <-chan struct{} { return l.done }
 

@@ -17,11 +17,11 @@ const (
 // levels are those of RFC 5424 in the words of the protocol, the least severe first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"} // read only
 
-// severity is the place of a level among them; -1 is none.
+// severity is the index of a level; -1 if there is none such.
 func severity(level string) int { return slices.Index(levels, level) }
 
-// onLog takes what a tool logs. It must have come in the answer to an attempt: there is
-// nothing in it that says to which call it belongs.
+// onLog passes a log message on. It must have come in the response to an attempt, because
+// a log message does not say to which call it belongs.
 func (l *listener) onLog(m tool.Log) {
 	if l == nil {
 		return
@@ -37,7 +37,7 @@ func (l *listener) onLog(m tool.Log) {
 	}
 }
 
-// readLog reads the parameters of a notification.
+// readLog reads the parameters of a log notification.
 func readLog(params json.RawMessage) (m tool.Log, ok bool) {
 	members, ok := object(params)
 	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || severity(m.Level) < 0 ||

@@ -17,8 +17,8 @@ const (
 	maxCapability = 64
 )
 
-// isCapabilityObject tells whether JSON does nothing but name capabilities: they go to who
-// asked, past all that a result is judged by.
+// isCapabilityObject reports whether JSON holds nothing but names of capabilities,
+// because they are passed to the caller without being validated as a result.
 func isCapabilityObject(b json.RawMessage) bool {
 	members, ok := object(b)
 	for name, value := range members {
@@ -31,7 +31,8 @@ func isCapabilityObject(b json.RawMessage) bool {
 // capabilityName is the form of a capability's name.
 var capabilityName = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
 
-// missingCapability is why a server refused a call: whoever asked may be told what it needs.
+// missingCapability is why a server refused a call: the caller may be told which
+// capabilities it needs.
 type missingCapability struct {
 	cause    error
 	required json.RawMessage
@@ -45,7 +46,7 @@ func (l missingCapability) Unwrap() error { return l.cause }
 // protocol.
 func (l missingCapability) RequiredCapabilities() json.RawMessage { return l.required }
 
-// rpcRefusal is an error of JSON-RPC that a server answered a call with.
+// rpcRefusal is the refusal of a call that got a JSON-RPC error.
 func rpcRefusal(call tool.Call, f *rpcError) *refusal.Error {
 	refused := toolFailure(call, f.message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.code))
 	data, ok := object(f.data)

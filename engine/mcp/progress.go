@@ -13,8 +13,7 @@ const (
 	maxProgressMessage = 1 << 10 // bytes of a message
 )
 
-// onProgress takes a report of a server's. One that cannot be used is as if it had not
-// come: it is of no other use than to be passed on.
+// onProgress passes a progress report on. One that cannot be used is dropped.
 func (l *listener) onProgress(r progressReport) {
 	if l == nil {
 		return
@@ -34,13 +33,13 @@ func (l *listener) onProgress(r progressReport) {
 	}
 }
 
-// progressReport is what a server says of how far it is. Its token is not empty.
+// progressReport is a progress report of a server. Its token is not empty.
 type progressReport struct {
 	tool.Progress
 	token string
 }
 
-// readProgress reads the parameters of a notification.
+// readProgress reads the parameters of a progress notification.
 func readProgress(params json.RawMessage) (r progressReport, ok bool) {
 	members, ok := object(params)
 	if !ok || members["progressToken"] == nil || !optionalString(members["progressToken"], &r.token) || r.token == "" ||
@@ -64,7 +63,7 @@ func truncate(s string) string {
 	return s[:cut] + "…"
 }
 
-// readFinite reads a number that may be absent, and that is not beyond all bounds.
+// readFinite reads an optional finite number.
 func readFinite(b json.RawMessage, into *float64) bool {
 	if b == nil {
 		return true

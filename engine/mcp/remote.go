@@ -23,8 +23,8 @@ const (
 	closeTimeout = 2 * time.Second
 )
 
-// remote carries a session over Streamable HTTP. Each request is one POST, whose
-// answer is read to its end before it is believed.
+// remote carries a session over Streamable HTTP. Each request is one POST, and its
+// response is read whole before it is used.
 type remote struct {
 	client   *Client
 	endpoint endpoint
@@ -47,7 +47,7 @@ func newRemote(l *sharedSession) (*remote, error) {
 	return r, nil
 }
 
-// Read returns the end of one of the SDK's requests.
+// Read returns the response to a request of the SDK.
 func (r *remote) Read(context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-r.incoming:
@@ -57,7 +57,7 @@ func (r *remote) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write carries a request out. A call is answered when it returns.
+// Write sends a request, and returns after its response was read.
 func (r *remote) Write(ctx context.Context, m jsonrpc.Message) (err error) {
 	defer recoverTo(&err)
 	request, ok := m.(*jsonrpc.Request)
@@ -86,7 +86,7 @@ func (r *remote) deliver(m jsonrpc.Message) {
 	}
 }
 
-// Close ends what is under way. It does not wait.
+// Close ends what is in flight. It does not block.
 func (r *remote) Close() error {
 	r.cancel()
 	return nil
@@ -115,7 +115,7 @@ func (r *remote) negotiated() (version, session string) {
 	return r.version, r.session
 }
 
-// roundTrip sends a request once, and reads the answer.
+// roundTrip sends a request once and reads the response.
 func (r *remote) roundTrip(ctx context.Context, request *jsonrpc.Request, e *roundTrip) *reply {
 	response, err := r.send(ctx, request, e)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *remote) roundTrip(ctx context.Context, request *jsonrpc.Request, e *rou
 	return a
 }
 
-// readInitializeResult takes what a server said when it was greeted.
+// readInitializeResult stores the revision and the session id of an initialize response.
 func (r *remote) readInitializeResult(result json.RawMessage, header http.Header) bool {
 	session := header.Get(wire.HeaderSession)
 	members, _ := object(result)
@@ -146,7 +146,8 @@ func (r *remote) readInitializeResult(result json.RawMessage, header http.Header
 	return true
 }
 
-// announcesChanges reads the capabilities of a server.
+// announcesChanges reports whether a server's capabilities announce changed lists of
+// tools.
 func announcesChanges(capabilities json.RawMessage) bool {
 	all, _ := object(capabilities)
 	tools, _ := object(all["tools"])
@@ -157,7 +158,7 @@ func isVisibleASCII(s string) bool {
 	return ascii.IsVisible(s)
 }
 
-// notify sends what needs no answer.
+// notify sends a notification.
 func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	if request.Method == wire.NoticeCancelled {
 		if r.modern() {
@@ -178,7 +179,7 @@ func (r *remote) notify(ctx context.Context, request *jsonrpc.Request) error {
 	return nil
 }
 
-// post sends a message, and returns the status of the answer; 0 if there was none.
+// post sends a message and returns the status of the response; 0 if there is none.
 func (r *remote) post(ctx context.Context, m jsonrpc.Message) int {
 	response, err := r.send(ctx, m, &roundTrip{})
 	if err != nil {
@@ -211,7 +212,7 @@ func (r *remote) send(ctx context.Context, m jsonrpc.Message, e *roundTrip) (*ht
 	return response, err
 }
 
-// request begins a request with what all have in common.
+// request makes a request with the headers that all requests have.
 func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.endpoint.target.String(), nil)
 	if err != nil {
@@ -235,7 +236,7 @@ func (r *remote) request(ctx context.Context, method string) (*http.Request, err
 	return request, nil
 }
 
-// closeSession ends a session that the server keeps.
+// closeSession deletes a session that the server keeps.
 func (r *remote) closeSession() {
 	if !r.hasState() {
 		return

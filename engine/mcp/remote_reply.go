@@ -19,7 +19,7 @@ const (
 	maxRequests = 64       // requests of a server while it answers one of ours
 )
 
-// read reads the answer to a request.
+// read reads the response to a request.
 func (r *remote) read(ctx context.Context, response *http.Response, request *jsonrpc.Request, e *roundTrip) *reply {
 	id := request.ID.Raw().(int64)
 	status := response.StatusCode
@@ -57,7 +57,7 @@ func mediaType(header http.Header) string {
 	return media
 }
 
-// readRefusal reads an answer of 4xx, which may say more in JSON-RPC.
+// readRefusal reads a response of 4xx, which may hold a JSON-RPC error.
 func readRefusal(response *http.Response, id int64, media string) *reply {
 	a := &reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
 	if media != "application/json" || response.Header.Get("Content-Encoding") != "" {
@@ -80,7 +80,7 @@ const (
 	wrongMessage = "it sent something beside its answer"
 )
 
-// readJSON reads an answer that is one message.
+// readJSON reads a response that is one message.
 func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
 	if response.ContentLength > limit {
 		return &reply{tooLarge: true}
@@ -104,8 +104,7 @@ func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
 	return responseOf(m)
 }
 
-// readStream reads a stream up to the answer. All of it together is no longer than an
-// answer may be.
+// readStream reads a stream up to the response. The limit holds for the whole stream.
 func (r *remote) readStream(ctx context.Context, response *http.Response, id int64, e *roundTrip) *reply {
 	stream := newEventReader(response.Body, e.limit)
 	for asked := 0; ; {
@@ -138,15 +137,15 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, id int
 	}
 }
 
-// handleNotification takes a notification. All but one, and what is of the call itself, are of no use
-// here: nothing was asked for that they could tell of.
+// handleNotification handles a changed list of tools. Other notifications were not
+// requested.
 func (r *remote) handleNotification(m *message) {
 	if m.method == wire.NoticeChanged {
 		r.client.toolsChanged(r.endpoint.server)
 	}
 }
 
-// answerServer answers what a server of the older revisions asks.
+// answerServer answers a request of a server of the older revisions.
 func (r *remote) answerServer(ctx context.Context, m *message) {
 	request, err := r.request(ctx, http.MethodPost)
 	if err != nil {
@@ -161,7 +160,7 @@ func (r *remote) answerServer(ctx context.Context, m *message) {
 	}
 }
 
-// serverReply is the answer to what a server asks: ping, and nothing else.
+// serverReply answers a ping, and refuses any other request of a server.
 func serverReply(m *message) []byte {
 	head := []byte(`{"jsonrpc":"2.0","id":`)
 	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`

@@ -14,11 +14,12 @@ import (
 
 const maxEnvelope = 64 << 10
 
-// maxWireBytes is how long the answer to a call may be on the wire. A result stands in it
-// escaped, and often twice: structured, and as text.
+// maxWireBytes is how long the response to a call may be on the wire. A result stands in
+// it escaped, and often twice: structured, and as text.
 func maxWireBytes(limit int64) int64 { return 4*limit + maxEnvelope }
 
-// resultOf reads a result of tools/call. One that asks for more comes with a refusal.
+// resultOf reads a result of tools/call. A result that asks for input comes with a
+// refusal.
 func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error) {
 	members, ok := object(raw)
 	if !ok {
@@ -50,8 +51,8 @@ func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error)
 	return result, nil
 }
 
-// bodyOf is what of a result is passed on. Where a schema says what results are, it
-// says that of the structured content alone.
+// bodyOf is the part of a result that is passed on. An output schema describes the
+// structured content alone.
 func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []content) tool.Result {
 	plain := true
 	for _, c := range contents {
@@ -74,9 +75,9 @@ func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []conte
 	return tool.Result{Body: b.Bytes(), JSON: true}
 }
 
-// toolFailure is a tool's own account of its failure. The model reads the tool's words,
-// between quotes; the operator is told that there are some. The tool is not named: the
-// model may know it by a name of a smaller alphabet.
+// toolFailure refuses a call whose tool failed. The model gets the tool's words, quoted;
+// the operator does not. The tool is not named, because the model may know it by another
+// name.
 func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 	message := "The tool failed."
 	if words = strings.TrimSpace(words); words != "" {
@@ -85,7 +86,7 @@ func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 	return refuse.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
 
-// incompleteResult is a result that is none yet.
+// incompleteResult reads a result that is not complete.
 func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
 	switch kind := members["resultType"]; {
 	case isString(kind, wire.ResultInputRequired) && len(call.Asks) > 0:
@@ -99,7 +100,7 @@ func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.
 	return tool.Result{}, unsupported(call, "its result is of a type that is not known here")
 }
 
-// unsupported is a result with which nothing can be done here.
+// unsupported refuses a result of a kind that is not supported.
 func unsupported(call tool.Call, cause string) *refusal.Error {
 	return refuse.Failed("The tool asks for something that is not supported here; continue without it.").
 		WithCause(fmt.Errorf("%s: %s", call.Tool, cause))

@@ -14,9 +14,9 @@ import (
 	"github.com/callgate/callgate/mcp/wire"
 )
 
-// roundTrip is one request and what came of it. It goes with the request's context
-// from a session, through the SDK, to the connection that carries it out: there the
-// server's bytes are kept, of which the SDK itself is told nothing.
+// roundTrip is one request and its reply. It travels in the context of the request from a
+// session, through the SDK, to the connection, which stores the server's bytes in it. The
+// SDK is told nothing of them.
 type roundTrip struct {
 	limit     int64             // of the answer, in bytes
 	once      bool              // the request must not be sent twice
@@ -34,7 +34,7 @@ type roundTrip struct {
 	response atomic.Pointer[reply]
 }
 
-// reply is how an exchange ended: by one of its members.
+// reply is how a round trip ended: exactly one of its members is set.
 type reply struct {
 	result      json.RawMessage
 	rpcError    *rpcError
@@ -46,14 +46,14 @@ type reply struct {
 	retryAfter  string
 }
 
-// embedArguments has the exchange carry the arguments of a call, with its answers behind them,
-// and returns what the SDK is given in their place.
+// embedArguments stores the arguments and answers of a call, and returns the placeholder
+// that the SDK encodes in their place.
 func (e *roundTrip) embedArguments(arguments, answers []byte) json.RawMessage {
 	e.arguments, e.placeholder = slices.Concat(arguments, answers), []byte(`"`+rand.Text()+`"`)
 	return e.placeholder
 }
 
-// notify takes a notification that came before the answer.
+// notify handles a notification that came before the response.
 func (e *roundTrip) notify(m *message) {
 	switch {
 	case e.listener == nil:
@@ -68,7 +68,7 @@ func (e *roundTrip) notify(m *message) {
 	}
 }
 
-// encode writes a request, with the arguments byte for byte as they were judged.
+// encode writes a request, with the validated arguments byte for byte.
 func (e *roundTrip) encode(m jsonrpc.Message) ([]byte, error) {
 	body, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -92,8 +92,8 @@ func (e *roundTrip) withContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, roundTripKey{}, e)
 }
 
-// roundTripOf is that of a request that the SDK sends; one of its own has a small
-// answer.
+// roundTripOf is the round trip of a request of the SDK. A request that the SDK makes by
+// itself has a small response.
 func roundTripOf(ctx context.Context) *roundTrip {
 	if e, ok := ctx.Value(roundTripKey{}).(*roundTrip); ok {
 		return e
@@ -101,8 +101,8 @@ func roundTripOf(ctx context.Context) *roundTrip {
 	return &roundTrip{limit: maxHandshake}
 }
 
-// complete keeps how the exchange ended, and returns what the SDK is told of it: as
-// little as ends its wait.
+// complete stores the reply, and returns what the SDK is told of it: no more than ends
+// its wait.
 func (e *roundTrip) complete(id jsonrpc.ID, a *reply) *jsonrpc.Response {
 	e.response.Store(a)
 	response := &jsonrpc.Response{ID: id, Result: json.RawMessage("{}")}
@@ -117,7 +117,7 @@ func (e *roundTrip) complete(id jsonrpc.ID, a *reply) *jsonrpc.Response {
 	return response
 }
 
-// responseOf is what a message says to the request that it answers.
+// responseOf is the reply in a message.
 func responseOf(m *message) *reply {
 	if m.rpcError != nil {
 		return &reply{rpcError: m.rpcError}

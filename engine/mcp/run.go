@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Run runs a call. See the package for what a failure means.
+// Run runs a call. The package comment says what each failure means.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	p, err := endpointOfRun(call.Run)
 	switch {
@@ -79,10 +79,10 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	return c.outcome(ctx, l, s, call, e, a)
 }
 
-// errNoResponse is a request that ended without an answer.
+// errNoResponse is a request that ended without a response.
 const errNoResponse refuse.Reason = "the request ended without an answer"
 
-// outcome says what an answer means for the call.
+// outcome says what a reply means for the call.
 func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, e *roundTrip, a *reply) (tool.Result, *outbound.Failure) {
 	switch {
 	case a.err != nil:
@@ -126,7 +126,8 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 	return nil, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 }
 
-// openFailure is a call for which no session could be opened. Nothing of it was sent.
+// openFailure is the failure of a call whose session could not be opened. Nothing of the
+// call was sent.
 func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err error) *outbound.Failure {
 	switch {
 	case ctx.Err() == nil && errors.Is(err, errBackingOff):
@@ -137,7 +138,7 @@ func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err err
 	return outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 }
 
-// request is what a call is sent as.
+// request makes the parameters of a call.
 func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
 	if !s.acceptsAnswers() && (call.State != nil || len(call.Answers) > 0) {
 		return nil, refuse.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
@@ -166,7 +167,7 @@ func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *r
 	return params, nil
 }
 
-// headerParams are the headers that the arguments of a call give.
+// headerParams are the headers that repeat arguments of a call.
 func (s *session) headerParams(call tool.Call) (map[string]string, error) {
 	all := s.headers.Load()
 	if all == nil || !s.connection.modern() {
@@ -175,7 +176,7 @@ func (s *session) headerParams(call tool.Call) (map[string]string, error) {
 	return bindHeaders((*all)[call.Run.Tool], call.Arguments)
 }
 
-// endCause is why a connection ended; err, where it has not.
+// endCause is why a connection ended; err if it has not.
 func endCause(c connection, err error) error {
 	if cause := c.cause(); cause != nil {
 		return cause
@@ -183,8 +184,8 @@ func endCause(c connection, err error) error {
 	return err
 }
 
-// Discover lists the tools of a server, with the schemas as the server wrote them. The
-// error of a list that cannot be used is an *tool.InvalidListError.
+// Discover lists the tools of a server, with the schemas as the server wrote them. A list
+// that cannot be used is a *tool.InvalidListError.
 func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Definition, error) {
 	p, err := endpointOfServer(server)
 	if err == nil {

@@ -18,9 +18,9 @@ const (
 	pingAfter    = 30 * time.Second
 )
 
-// connection carries the requests of one session. What the server asks is answered
-// there, and the SDK is shown nothing but the end of its own requests: it keeps no
-// bound on what a server may send.
+// connection carries the requests of one session. It answers the requests of the server
+// itself. The SDK sees nothing but the end of its own requests, because it does not bound
+// what a server sends.
 type connection interface {
 	sdk.Connection
 	// ended is closed once nothing can be carried any longer.
@@ -35,7 +35,7 @@ type connection interface {
 	modern() bool
 }
 
-// session is one with a server: with the SDK, which agrees on a version and sends
+// session is a session with a server: the SDK, which negotiates the revision and numbers
 // requests, and the connection that carries them.
 type session struct {
 	*sdk.ClientSession
@@ -45,13 +45,13 @@ type session struct {
 	headers    atomic.Pointer[map[string][]headerBinding]
 }
 
-// dialer gives the SDK a connection that stands.
+// dialer gives the SDK an existing connection.
 type dialer struct{ connection connection }
 
 func (d dialer) Connect(context.Context) (sdk.Connection, error) { return d.connection, nil }
 
-// newSession begins a session. It offers the server nothing: no sampling, no
-// elicitation, no roots. What whoever calls can answer is said by each request.
+// newSession opens a session. It offers the server no capabilities: no sampling, no
+// elicitation, no roots. Each request says what its caller can answer.
 func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	c, err := l.dial()
 	if err != nil {
@@ -85,7 +85,7 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	return s, nil
 }
 
-// acceptsAnswers tells whether the server can ask for more by its result.
+// acceptsAnswers reports whether the server can ask for input by a result.
 func (s *session) acceptsAnswers() bool {
 	agreed := s.InitializeResult()
 	return agreed != nil && agreed.ProtocolVersion == wire.Revision2026
@@ -99,7 +99,7 @@ func (l *sharedSession) dial() (connection, error) {
 	return startLocal(l)
 }
 
-// openError says why a session did not begin.
+// openError says why a session could not be opened.
 func openError(ctx context.Context, c connection, a *reply, err error) error {
 	var said refuse.Reason
 	switch {
@@ -117,7 +117,7 @@ func openError(ctx context.Context, c connection, a *reply, err error) error {
 	return a.asError()
 }
 
-// asError is an answer without a result, as an error for an operator.
+// asError describes a reply without a result for the operator.
 func (a *reply) asError() error {
 	switch {
 	case a.err != nil:
@@ -134,11 +134,11 @@ func (a *reply) asError() error {
 	return refuse.Reason(a.invalid)
 }
 
-// errSessionGone is a session that the server has forgotten.
+// errSessionGone is a session that the server no longer knows.
 const errSessionGone refuse.Reason = "it has ended the session"
 
-// ready asks a server that may have forgotten a session that was quiet whether it
-// still knows it, so that no call is lost to it.
+// ready pings a server that may have dropped a quiet session, so that no call is lost to
+// it.
 func (s *session) ready(ctx context.Context) error {
 	now := time.Now()
 	last := time.Unix(0, s.used.Swap(now.UnixNano()))
@@ -155,12 +155,12 @@ func (s *session) ready(ctx context.Context) error {
 	return nil
 }
 
-// closeAll ends the session. Its connection has ended, or ends now.
+// closeAll ends the session and its connection, and tells the server.
 func (s *session) closeAll() {
 	s.disconnect()
 	_ = s.Close()
 	s.connection.closeSession()
 }
 
-// disconnect ends the session's connection. It waits for nothing.
+// disconnect ends the connection. It does not block.
 func (s *session) disconnect() { _ = s.connection.Close() }

@@ -21,7 +21,8 @@ const (
 	maxBackoffWait = time.Second // for a rest to end; where it takes longer, a call is refused at once
 )
 
-// sharedSession holds the one session with a server, and opens another where it has ended.
+// sharedSession holds the one session with a server, which all calls share, and opens
+// another after it has ended.
 type sharedSession struct {
 	client   *Client
 	endpoint endpoint
@@ -36,25 +37,25 @@ type sharedSession struct {
 	retryAt time.Time
 }
 
-// pendingOpen is a session that is being opened, for all who wait for it.
+// pendingOpen is a session that is being opened, for all calls that wait for it.
 type pendingOpen struct {
 	done    chan struct{}
 	session *session
 	err     error
 }
 
-// errBackingOff is a server that is given time after it failed.
+// errBackingOff refuses a call while the session is not reopened after failures.
 const errBackingOff refuse.Reason = "it has failed lately and is given some time"
 
-// errClosed is a link whose client, or whose server's entry, is gone.
+// errClosed is a session whose client is closed, or whose server was removed.
 const errClosed refuse.Reason = "the gateway has ended the session"
 
 func (l *sharedSession) touch()                       { l.used.Store(time.Now().UnixNano()) }
 func (l *sharedSession) lastUse() time.Time           { return time.Unix(0, l.used.Load()) }
 func (l *sharedSession) usedBefore(at time.Time) bool { return l.lastUse().Before(at) }
 
-// get returns the session, once it is open. Whoever stops waiting for it does
-// not stop it from being opened for others.
+// get returns the session once it is open. A caller that stops waiting does not stop the
+// opening for others.
 func (l *sharedSession) get(ctx context.Context) (*session, error) {
 	l.mu.Lock()
 	if l.closed {
@@ -89,7 +90,7 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 	}
 }
 
-// open opens a session after a rest.
+// open opens a session after a pause.
 func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 	defer close(o.done)
 	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+rest)
@@ -117,7 +118,7 @@ func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 	l.current = s
 }
 
-// connectSafely contains what goes wrong where a session begins.
+// connectSafely opens a session, and contains panics.
 func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -127,13 +128,13 @@ func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err erro
 	return newSession(ctx, l)
 }
 
-// backOff is told, under the lock, of a session that did not begin, or that ended
-// without an answer.
+// backOff delays the next opening after a session that did not open, or that ended
+// without a response. The session must be locked.
 func (l *sharedSession) backOff() {
 	l.retryAt = time.Now().Add(l.pauses.NextBackOff())
 }
 
-// watch waits for a session to end, and sees to its end.
+// watch waits until a session ends, and closes it.
 func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
 	l.drop(s)
@@ -155,7 +156,7 @@ func (l *sharedSession) drop(s *session) {
 	}
 }
 
-// close ends the session, and the link with it.
+// close ends the session for good.
 func (l *sharedSession) close() {
 	l.mu.Lock()
 	s := l.current
@@ -166,7 +167,7 @@ func (l *sharedSession) close() {
 	}
 }
 
-// reason is why a session could not begin, for an operator.
+// reason says why a session could not be opened, for the operator.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"

@@ -11,14 +11,14 @@ import (
 	"github.com/callgate/callgate/engine/internal/refuse"
 )
 
-// errProgramEnded is a program that went away.
+// errProgramEnded is a program that has ended.
 const errProgramEnded refuse.Reason = "its program ended"
 
-// maxStderr bounds what is kept of what a program writes to its standard error.
+// maxStderr bounds how much of a program's standard error is kept.
 const maxStderr = 2 << 10
 
-// stderrTail are the end of what a program has written to its standard error. Where the
-// program ends, an operator reads there why.
+// stderrTail keeps the end of a program's standard error. If the program ends, the
+// operator reads there why.
 type stderrTail struct {
 	secrets []string // that are not shown
 	done    chan struct{}
@@ -46,8 +46,8 @@ func (c *stderrTail) read(from io.Reader) {
 	}
 }
 
-// exitError is why a session is over whose program has ended: with the last lines that it
-// has written, in quotes, so that nothing in them hides.
+// exitError says why the session of a program that has ended is over: it quotes its last
+// lines, so that no character hides.
 func (c *stderrTail) exitError() error {
 	select {
 	case <-c.done:

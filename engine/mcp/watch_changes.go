@@ -13,9 +13,9 @@ const (
 	maxPause       = 5 * time.Minute
 )
 
-// watchChanges keeps a stream open on which the server tells that its tools have changed:
-// the answer to a request, or where there is none, to a GET. It ends with the
-// session, and where the server has no such stream.
+// watchChanges keeps a stream open on which the server announces changed lists of tools:
+// the response to a request, or without one, to a GET. It ends with the session, or if
+// the server has no such stream.
 func (r *remote) watchChanges(request *jsonrpc.Request) {
 	pauses := newPauses(firstPause, maxPause)
 	for {
@@ -36,7 +36,7 @@ func (r *remote) watchChanges(request *jsonrpc.Request) {
 	}
 }
 
-// readChanges reads one stream to its end, and tells whether to open another.
+// readChanges reads one stream to its end, and reports whether to open another.
 func (r *remote) readChanges(request *jsonrpc.Request) (again bool) {
 	defer func() {
 		if recover() != nil {

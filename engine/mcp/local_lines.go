@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/tool"
+)
+
+// listen reads the program's output to its end.
+func (l *local) listen() {
+	defer func() {
+		if p := recover(); p != nil {
+			l.fail(refuse.Reason(safe.PanicError(p).Error()))
+		}
+	}()
+	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)
+	for {
+		line, g, err := l.readLine(lines)
+		if err != nil {
+			var said refuse.Reason
+			if errors.As(err, &said) {
+				l.fail(&tool.InvalidListError{Err: said})
+			} else {
+				l.fail(l.errors.exitError())
+			}
+			return
+		}
+		l.mu.Lock()
+		l.linesRead++
+		l.mu.Unlock()
+		if g != nil {
+			// It is too long. Whom it answers is told so; nobody misses another.
+			if id, ok := g.id(); ok {
+				l.complete(id, &reply{tooLarge: true})
+			}
+			continue
+		}
+		if line = bytes.TrimRight(line, "\r"); len(line) == 0 {
+			continue
+		}
+		if err := l.handleLine(line); err != nil {
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// readLine reads a line without its end. If the line is longer than any pending response
+// may be, only its scan is returned.
+func (l *local) readLine(lines *bufio.Reader) (line []byte, g *idScanner, err error) {
+	read := 0
+	for {
+		part, err := lines.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, nil, err
+		}
+		whole := err == nil
+		if whole {
+			part = part[:len(part)-1]
+		}
+		limit := l.lineLimit()
+		if read += len(part); g == nil && int64(read) > limit {
+			g = &idScanner{}
+			g.scan(line)
+			line = nil
+		}
+		switch {
+		case g == nil:
+			line = append(line, part...)
+		case int64(read) > limit+maxLine:
+			return nil, nil, errTooLarge
+		default:
+			g.scan(part)
+		}
+		if whole {
+			return line, g, nil
+		}
+	}
+}
+
+// lineLimit is the length that a line may have: that of the longest pending response.
+func (l *local) lineLimit() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limit := int64(minLine)
+	for _, w := range l.waiting {
+		limit = max(limit, w.limit)
+	}
+	return limit
+}
