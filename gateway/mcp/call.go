@@ -8,38 +8,11 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// The members of _meta that are Callgate's own.
-const (
-	metaIdempotencyKey = "callgate/idempotencyKey" // of a call
-	metaCallID         = "callgate/callId"         // of a result
-)
-
-// maxIdempotencyKey bounds an idempotency key.
-const maxIdempotencyKey = 255
-
-// idempotencyKey is the idempotency key of a call: a member of its _meta, or a header.
-func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
-	said, has := m.meta()[metaIdempotencyKey]
-	key := stringOf(said)
-	if values := h[server.HeaderKey]; len(values) > 0 {
-		if has && values[0] != key {
-			return "", newError(wire.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
-		}
-		key, has = values[0], true
-	}
-	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
-		return "", newError(wire.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
-	}
-	return key, nil
-}
 
 // call has a tool called.
 func (f *Face) call(ctx context.Context, r request) *response {
@@ -169,5 +142,3 @@ func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
 	}
 }
-
-func textBlock(s string) object { return object{"type": "text", "text": s} }

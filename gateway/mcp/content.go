@@ -130,3 +130,5 @@ func (t *blockReader) resource() {
 func printable(s string) bool {
 	return strings.TrimSpace(s) == s && ascii.IsPrintable(s)
 }
+
+func textBlock(s string) object { return object{"type": "text", "text": s} }

@@ -13,13 +13,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// What a call says of the questions of its tool, and of being told how far it is.
-const (
-	maxState          = 256       // bytes
-	maxResponses      = 64        // answers of one call
-	maxResponsesBytes = 256 << 10 // of them together
-)
-
 // dialogue is what the client of a call can be told and asked while it runs, and what
 // it answers; nil where that is nothing.
 func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {

@@ -4,50 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/mcp/wire"
-	"github.com/callgate/callgate/refusal"
 )
-
-// request is a request that was let in.
-type request struct {
-	*message
-	admission      *gateway.Admission
-	modern         bool        // of 2026-07-28
-	headers        http.Header // nil where there are none
-	idempotencyKey string      // of idempotency
-	notifier       *notifier   // nil: the client is told nothing but the answer
-	elicitor       *elicitor   // nil: the client is asked nothing
-	session        string      // of before 2026-07-28; empty where there is none
-}
-
-// response is what becomes of a request: a result, or a fault.
-type response struct {
-	result object
-	fault  *rpcError
-	// failed is why a call has no output; the result says it to the model.
-	failed *refusal.Error
-	callID string
-	// session is the id of the session that begins with the answer; empty begins none.
-	session string
-}
-
-type object map[string]any
-
-func (a *response) refusal() *refusal.Error {
-	if a.fault != nil {
-		return a.fault.refused
-	}
-	return a.failed
-}
-
-// status is the one of HTTP.
-func (a *response) status() int {
-	if a.fault != nil {
-		return a.fault.status
-	}
-	return http.StatusOK
-}
 
 // handle answers a request.
 func (f *Face) handle(ctx context.Context, r request) *response {

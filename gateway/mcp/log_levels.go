@@ -4,7 +4,12 @@ import (
 	"container/list"
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 // Of how many sessions the level of logs is remembered, and of how many of one
@@ -95,3 +100,10 @@ func (l *logLevels) get(principal, session string) string {
 	l.used.MoveToFront(known)
 	return known.Value.(*sessionLevel).level
 }
+
+// badLevel is the fault of something that is no level of logs.
+func badLevel(name string) *rpcError {
+	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(events.LogLevels(), ", "))
+}
+
+func isLevel(v any) bool { return slices.Contains(events.LogLevels(), stringOf(v)) }

@@ -1,11 +1,7 @@
 package mcp
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -15,13 +11,6 @@ import (
 const (
 	paramLevel = "level"
 )
-
-// badLevel is the fault of something that is no level of logs.
-func badLevel(name string) *rpcError {
-	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(events.LogLevels(), ", "))
-}
-
-func isLevel(v any) bool { return slices.Contains(events.LogLevels(), stringOf(v)) }
 
 // setLevel remembers from which level on a client of before 2026-07-28 is told what its
 // tools log.

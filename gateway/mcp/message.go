@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"net/http"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
@@ -127,4 +131,92 @@ func validID(id any) bool {
 		return !strings.ContainsAny(v.String(), ".eE")
 	}
 	return false
+}
+
+// maxIdempotencyKey bounds an idempotency key.
+const maxIdempotencyKey = 255
+
+// idempotencyKey is the idempotency key of a call: a member of its _meta, or a header.
+func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
+	said, has := m.meta()[metaIdempotencyKey]
+	key := stringOf(said)
+	if values := h[server.HeaderKey]; len(values) > 0 {
+		if has && values[0] != key {
+			return "", newError(wire.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
+		}
+		key, has = values[0], true
+	}
+	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
+		return "", newError(wire.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
+	}
+	return key, nil
+}
+
+// isResponse tells whether the members of a message are those of a response.
+func isResponse(object map[string]any) bool {
+	_, result := object["result"]
+	_, failed := object["error"]
+	return result || failed
+}
+
+// checkResponse reads the members of a response that are its own.
+func (m *message) checkResponse(object map[string]any) *rpcError {
+	result, has := object["result"]
+	reason, failed := object["error"]
+	_, method := object["method"]
+	_, params := object["params"]
+	if has == failed || method || params || m.id == nil {
+		return newError(wire.CodeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
+	}
+	if failed && !validError(reason) {
+		return newError(wire.CodeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
+	}
+	if _, ok := result.(map[string]any); has && !ok {
+		return newError(wire.CodeRequest, "\"result\" must be an object.")
+	}
+	return nil
+}
+
+// readResult takes the bytes of a response's result, where it has one.
+func (m *message) readResult(body []byte) *rpcError {
+	from, to := parser.Span(body, "result")
+	if to-from > maxResponsesBytes {
+		return newError(wire.CodeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
+	}
+	if from < to {
+		m.result = bytes.Clone(body[from:to]) // it outlives the body
+	}
+	return nil
+}
+
+func validError(v any) bool {
+	members, _ := v.(map[string]any)
+	code, ok := members["code"].(json.Number)
+	if _, says := members["message"].(string); !ok || !says || strings.ContainsAny(code.String(), ".eE") {
+		return false
+	}
+	for name := range members {
+		if name != "code" && name != "message" && name != "data" {
+			return false
+		}
+	}
+	return true
+}
+
+// The members of _meta that are Callgate's own.
+const (
+	metaIdempotencyKey = "callgate/idempotencyKey" // of a call
+	metaCallID         = "callgate/callId"         // of a result
+)
+
+// What a call says of the questions of its tool, and of being told how far it is.
+const (
+	maxState          = 256       // bytes
+	maxResponses      = 64        // answers of one call
+	maxResponsesBytes = 256 << 10 // of them together
+)
+
+func stringOf(v any) string {
+	s, _ := v.(string)
+	return s
 }

@@ -40,11 +40,6 @@ func (m *message) checkRequestMeta() *rpcError {
 	return nil
 }
 
-func stringOf(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
 // checkRevision tells of which era a message over HTTP is, and what of its headers says
 // something else than its body.
 func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {

@@ -254,3 +254,35 @@ func (s *stdioSession) writable() bool {
 	defer s.mu.Unlock()
 	return s.failed == nil
 }
+
+// respond gives an answer on standard input to the question that waits for it. What is
+// no answer to any is not answered itself, since a response never is: the call may be
+// over, and the client not know it yet.
+func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError) {
+	if wrong != nil {
+		s.writeResponse(nil, &response{fault: wrong})
+		return
+	}
+	admission, err := s.face.options.Kernel.Admit(ctx, s.request)
+	if err != nil {
+		s.writeResponse(nil, &response{fault: refusalError(refusal.From(refusal.Identity, err))})
+		return
+	}
+	s.face.respond(admission, m, nil)
+}
+
+// elicitor is the client on the pair of streams, for a request whose context ends when the
+// client cancels it.
+func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
+	return &elicitor{
+		kinds: s.questionKinds,
+		send:  func(line []byte) error { return s.notify(ctx, line) },
+		wait: func(wait func(context.Context)) *refusal.Error {
+			ctx, done := context.WithCancel(ctx)
+			defer done()
+			defer context.AfterFunc(s.inputEnded, done)()
+			wait(ctx)
+			return nil
+		},
+	}
+}

@@ -145,3 +145,15 @@ func retryAfter(said *upstream.StatusError) *refusal.Error {
 func refuse(c *gin.Context, refused *refusal.Error) {
 	writeFailure(c, &failure{refused: refused, retryable: refused.RetryAfterMS > 0})
 }
+
+// clientLeft is the refusal of a run whose application has left. One that says so
+// already stays as it is.
+func clientLeft(err error) error {
+	var refused *refusal.Error
+	if errors.As(err, &refused) && refused.Code == refusal.Canceled {
+		return err
+	}
+	return refusal.New(refusal.Canceled, "The application left before the model had answered, so the run was given up.").WithCause(err)
+}
+
+var errPanicked = errors.New("what was waited for broke off")

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -223,14 +221,4 @@ func (s *eventStream) fail(f *failure) {
 	}
 	s.buffer = sse.AppendEvent(s.buffer, "", f.body())
 	s.send()
-}
-
-// clientLeft is the refusal of a run whose application has left. One that says so
-// already stays as it is.
-func clientLeft(err error) error {
-	var refused *refusal.Error
-	if errors.As(err, &refused) && refused.Code == refusal.Canceled {
-		return err
-	}
-	return refusal.New(refusal.Canceled, "The application left before the model had answered, so the run was given up.").WithCause(err)
 }

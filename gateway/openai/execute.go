@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,5 +126,3 @@ func outcomeText(o gateway.Outcome, tool string) []byte {
 	result, _ := wrapper.Refusal(&tool, refused) // it holds text
 	return result.Line
 }
-
-var errPanicked = errors.New("what was waited for broke off")

@@ -212,3 +212,20 @@ func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
 
 // isBlank tells whether a text is nothing but JSON's white space.
 func isBlank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
+
+// release gives back what the decisions of a turn hold.
+func (t *turn) release() {
+	for i := range t.choices {
+		t.choices[i].decision.Release()
+	}
+}
+
+// shown tells whether the application has seen some of the turn's text.
+func (t *turn) shown() bool {
+	for i := range t.choices {
+		if t.choices[i].shown {
+			return true
+		}
+	}
+	return false
+}

@@ -13,15 +13,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The keys of values in the gin context of a request.
-const (
-	keyTrace   = "callgate.trace"
-	keyRefused = "callgate.refused"
-	keyRequest = "callgate.request"
-	keySlot    = "callgate.slot"
-	keyClient  = "callgate.client"
-)
-
 // LogRefusal remembers why a request was refused, for its line in the log. Nil is no
 // refusal.
 func LogRefusal(c *gin.Context, refused *refusal.Error) {

@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"net/http"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// request is a request that was let in.
+type request struct {
+	*message
+	admission      *gateway.Admission
+	modern         bool        // of 2026-07-28
+	headers        http.Header // nil where there are none
+	idempotencyKey string      // of idempotency
+	notifier       *notifier   // nil: the client is told nothing but the answer
+	elicitor       *elicitor   // nil: the client is asked nothing
+	session        string      // of before 2026-07-28; empty where there is none
+}
+
+// response is what becomes of a request: a result, or a fault.
+type response struct {
+	result object
+	fault  *rpcError
+	// failed is why a call has no output; the result says it to the model.
+	failed *refusal.Error
+	callID string
+	// session is the id of the session that begins with the answer; empty begins none.
+	session string
+}
+
+type object map[string]any
+
+func (a *response) refusal() *refusal.Error {
+	if a.fault != nil {
+		return a.fault.refused
+	}
+	return a.failed
+}
+
+// status is the one of HTTP.
+func (a *response) status() int {
+	if a.fault != nil {
+		return a.fault.status
+	}
+	return http.StatusOK
+}
+
+// encode is an answer as JSON in which nothing hides.
+func (a *response) encode(m *message) []byte {
+	said := struct {
+		Version string `json:"jsonrpc"`
+		ID      any    `json:"id,omitempty"`
+		Result  any    `json:"result,omitempty"`
+		Error   any    `json:"error,omitempty"`
+	}{Version: "2.0"}
+	if a.result != nil {
+		said.Result = a.result
+	}
+	if m != nil && m.id != nil && !m.isResponse { // the id of a response is one of ours
+		said.ID = m.id
+	}
+	if a.fault != nil {
+		said.Error = struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Data    any    `json:"data,omitempty"`
+		}{a.fault.code, a.fault.message, a.fault.data}
+	}
+	b, err := wrapper.Marshal(said)
+	if err != nil {
+		return []byte(`{"jsonrpc":"2.0","error":{"code":-32603,"message":"Callgate failed."}}`)
+	}
+	return b
+}
