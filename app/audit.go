@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/checkpoint"
 	"github.com/callgate/callgate/configs"
 )
 
@@ -18,7 +19,7 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 		if err != nil {
 			return nil, fmt.Errorf("audit.sign_key: %w", err)
 		}
-		if o.SignKey, err = audit.ParseSignKey([]byte(text)); err != nil {
+		if o.SignKey, err = checkpoint.ParseSignKey([]byte(text)); err != nil {
 			return nil, fmt.Errorf("audit.sign_key: %s: %w", c.SignKey, err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // blockable is a log whose disk stops at a sync until release is called. Time
@@ -84,7 +86,7 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 	const size = 5
 	for leavers := range 1 << size {
 		m := &memory{}
-		l := &Log{opts: Options{open: m.open, Now: time.Now}, writer: writer{tail: tail{link: link{hash: genesis}}, file: m}}
+		l := &Log{opts: Options{open: m.open, Now: time.Now}, writer: writer{tail: tail{Link: logfile.Link{Hash: logfile.Genesis}}, file: m}}
 		var want []string
 		batch := make([]*entry, size)
 		for i, id := range ids(size) {
@@ -160,7 +162,7 @@ func TestCloseIsBoundedAndKeepsTheLock(t *testing.T) {
 		m.onSync = func() error { <-goOn; return nil }
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
 		began := time.Now()
-		if err := l.Close(); !errors.Is(err, errBlocked) {
+		if err := l.Close(); !errors.Is(err, logfile.ErrBlocked) {
 			t.Errorf("Close: %v", err)
 		}
 		if took := time.Since(began); took != 500*time.Millisecond {

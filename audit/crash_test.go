@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // appender is the process that these tests start, trace and kill. It appends
@@ -77,13 +79,13 @@ func oneThread() chan<- func() {
 // pinned is a file whose changes are all made by one thread. strace counts the
 // calls of each thread apart: spread over several, the Nth may never come.
 type pinned struct {
-	*disk
+	*logfile.Disk
 	thread chan<- func()
 }
 
-func pinnedTo(thread chan<- func()) func(string, int) (file, error) {
-	return func(path string, flags int) (file, error) {
-		d, err := openDisk(path, flags)
+func pinnedTo(thread chan<- func()) func(string, int) (logfile.File, error) {
+	return func(path string, flags int) (logfile.File, error) {
+		d, err := logfile.OpenFile(path, flags)
 		if err != nil {
 			return nil, err
 		}
@@ -98,14 +100,14 @@ func (p pinned) do(f func() error) error {
 }
 
 func (p pinned) Write(b []byte) (n int, err error) {
-	err = p.do(func() (err error) { n, err = p.disk.Write(b); return err })
+	err = p.do(func() (err error) { n, err = p.Disk.Write(b); return err })
 	return n, err
 }
 
-func (p pinned) Sync() error { return p.do(p.disk.Sync) }
+func (p pinned) Sync() error { return p.do(p.Disk.Sync) }
 
 func (p pinned) Truncate(size int64) error {
-	return p.do(func() error { return p.disk.Truncate(size) })
+	return p.do(func() error { return p.Disk.Truncate(size) })
 }
 
 func startAppender(t *testing.T, dir, prefix string, before ...string) (*exec.Cmd, io.Reader) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // A fault is refused, leaves nothing behind, and is over when it is over.
@@ -183,7 +185,7 @@ func TestARepairDoesNotTrustTheFile(t *testing.T) {
 		"shorter":  func(m *memory) { m.content = m.content[:10] },
 		"another's record": func(m *memory) {
 			body, _ := encode(sample("c"), Digest)
-			m.content, _ = link{hash: genesis}.seal(nil, body)
+			m.content, _ = logfile.Link{Hash: logfile.Genesis}.Seal(nil, body)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 const (
@@ -67,7 +69,7 @@ func logNames(dir string) ([]string, error) {
 // firstSeq returns the seq of the first record; the greatest there is where
 // the file has none.
 func firstSeq(name string) (uint64, error) {
-	f, err := openDisk(name, os.O_RDONLY)
+	f, err := logfile.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -76,36 +78,36 @@ func firstSeq(name string) (uint64, error) {
 	if errors.Is(err, errEmpty) {
 		return math.MaxUint64, nil
 	}
-	return before.seq + 1, err
+	return before.Seq + 1, err
 }
 
 var errEmpty = errors.New("has no record")
 
 // linkBeforeFirst returns the link that the first record of a file follows, or
 // errEmpty. A file that does not begin with a record is a *CorruptionError.
-func linkBeforeFirst(name string, from io.Reader) (link, error) {
-	before, found := link{}, errors.New("one is enough")
-	_, line, err := eachLine(from, func(line []byte, _ int64) error {
-		at, prev, err := parseLine(line)
+func linkBeforeFirst(name string, from io.Reader) (logfile.Link, error) {
+	before, found := logfile.Link{}, errors.New("one is enough")
+	_, line, err := logfile.EachLine(from, func(line []byte, _ int64) error {
+		at, prev, err := logfile.ParseLine(line)
 		if err != nil {
 			return err
 		}
-		before = link{seq: at.seq - 1, hash: prev}
+		before = logfile.Link{Seq: at.Seq - 1, Hash: prev}
 		return found
 	})
 	switch {
 	case errors.Is(err, found):
 		return before, nil
 	case err != nil:
-		return link{}, &CorruptionError{File: name, Line: line, Reason: err.Error()}
+		return logfile.Link{}, &CorruptionError{File: name, Line: line, Reason: err.Error()}
 	}
-	return link{}, errEmpty
+	return logfile.Link{}, errEmpty
 }
 
 // newestLink returns the last link among the rotated files of the log in dir: a new
 // file continues from there.
-func newestLink(dir string) (link, error) {
-	at := link{hash: genesis}
+func newestLink(dir string) (logfile.Link, error) {
+	at := logfile.Link{Hash: logfile.Genesis}
 	names, err := logNames(dir)
 	if err != nil {
 		return at, err
@@ -117,15 +119,15 @@ func newestLink(dir string) (link, error) {
 			return at, err
 		case torn > 0:
 			return at, fmt.Errorf("%s ends in an incomplete line of %d bytes, expected a whole record", name, torn)
-		case t.seq > at.seq:
-			at = t.link
+		case t.Seq > at.Seq:
+			at = t.Link
 		}
 	}
 	return at, nil
 }
 
 func tailOf(name string) (tail, int64, error) {
-	f, err := openDisk(name, os.O_RDONLY)
+	f, err := logfile.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return tail{}, 0, err
 	}

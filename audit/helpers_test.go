@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/refusal"
 )
@@ -129,7 +130,7 @@ type memory struct {
 	onReadAt func() error
 }
 
-func (m *memory) open(string, int) (file, error) {
+func (m *memory) open(string, int) (logfile.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opens++

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 const (
@@ -49,13 +51,13 @@ type holder struct {
 
 // takeLock locks dir for this process until the file is closed or the process ends in
 // any way. The file stays: removing it would let two processes each lock their own.
-func takeLock(dir string, now time.Time) (*disk, error) {
+func takeLock(dir string, now time.Time) (*logfile.Disk, error) {
 	path := filepath.Join(dir, lockName)
-	f, err := openDisk(path, os.O_RDWR|os.O_CREATE)
+	f, err := logfile.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
-	held, err := flock(f.File)
+	held, err := logfile.Lock(f.File)
 	if err == nil && !held {
 		err = writeHolder(f, now, false)
 	}
@@ -71,7 +73,7 @@ func takeLock(dir string, now time.Time) (*disk, error) {
 	return nil, err
 }
 
-func readHolder(dir string, f *disk) *LockedError {
+func readHolder(dir string, f *logfile.Disk) *LockedError {
 	held := &LockedError{Dir: dir}
 	var by holder
 	content, err := io.ReadAll(io.NewSectionReader(f, 0, lockSize))
@@ -112,19 +114,19 @@ func AwaitUnlock(ctx context.Context, dir string) error {
 
 // readLock returns who has the folder; nil if nobody has.
 func readLock(dir string) (*LockedError, error) {
-	f, err := openDisk(filepath.Join(dir, lockName), os.O_RDWR)
+	f, err := logfile.OpenFile(filepath.Join(dir, lockName), os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // which also ends a lock that was taken to see whether it is free
-	held, err := flock(f.File)
+	held, err := logfile.Lock(f.File)
 	if err != nil || !held {
 		return nil, err
 	}
 	return readHolder(dir, f), nil
 }
 
-func writeHolder(f *disk, started time.Time, ending bool) error {
+func writeHolder(f *logfile.Disk, started time.Time, ending bool) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err

@@ -77,6 +77,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -102,10 +104,10 @@ type Options struct {
 	// between repairs; nil is time.Now.
 	Now func() time.Time
 
-	open            func(path string, flags int) (file, error)
+	open            func(path string, flags int) (logfile.File, error)
 	move            func(from, to string) error
 	batch           int    // most records in one write; 0 is batchRecords
-	checkpointEvery uint64 // most records without a checkpoint; 0 is checkpointRecords
+	checkpointEvery uint64 // most records without a checkpoint; 0 is Records
 }
 
 // Component is the part of a log that OnDegraded reports.
@@ -122,7 +124,7 @@ const (
 type Log struct {
 	path string
 	opts Options
-	lock *disk
+	lock *logfile.Disk
 	// started is when the lock was taken.
 	started   time.Time
 	truncated int64
@@ -134,8 +136,8 @@ type Log struct {
 	accepting bool
 
 	writer writer
-	signer *signer // nil if no checkpoints are signed
-	failed error   // the error of closing; set before ended is closed
+	signer *checkpoint.Signer // nil if no checkpoints are signed
+	failed error              // the error of closing; set before ended is closed
 }
 
 // entry is one record on its way. Its state changes under Log.mu.
@@ -154,10 +156,7 @@ const (
 	abandoned       // by its caller, whose Append was refused
 )
 
-var (
-	errClosed  = errors.New("the log is closed")
-	errBlocked = errors.New("the disk did not confirm the record in time")
-)
+var errClosed = errors.New("the log is closed")
 
 // Open locks dir, which it creates (mode 0700) if it is missing, and continues the
 // log in it. It truncates an incomplete last line, and refuses a complete one that is
@@ -174,7 +173,7 @@ func Open(dir string, opts Options) (*Log, error) {
 		opts.Now = time.Now
 	}
 	if opts.open == nil {
-		opts.open = func(path string, flags int) (file, error) { return openDisk(path, flags) }
+		opts.open = func(path string, flags int) (logfile.File, error) { return logfile.OpenFile(path, flags) }
 	}
 	if opts.move == nil {
 		opts.move = moveAside
@@ -183,12 +182,12 @@ func Open(dir string, opts Options) (*Log, error) {
 		opts.batch = batchRecords
 	}
 	if opts.checkpointEvery == 0 {
-		opts.checkpointEvery = checkpointRecords
+		opts.checkpointEvery = checkpoint.Records
 	}
 	if n := len(opts.SignKey); n != 0 && n != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("audit log: the signing key has %d bytes, expected %d", n, ed25519.PrivateKeySize)
 	}
-	if err := makeDir(dir); err != nil {
+	if err := logfile.MakeDir(dir); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	started := opts.Now()
@@ -209,16 +208,16 @@ func Open(dir string, opts Options) (*Log, error) {
 
 // resume finds the end of the log and makes it ready for the next record.
 func (l *Log) resume(dir string) error {
-	f, err := l.opts.open(l.path, writeFlags|os.O_CREATE)
+	f, err := l.opts.open(l.path, logfile.WriteFlags|os.O_CREATE)
 	if err != nil {
 		return err
 	}
 	t, torn, err := findTail(l.path, f)
 	if err == nil && t.end == 0 {
-		t.link, err = newestLink(dir)
+		t.Link, err = newestLink(dir)
 	}
 	l.truncated = torn
-	l.writer = writer{tail: t, file: f, before: t.link, pauses: newPauses()}
+	l.writer = writer{tail: t, file: f, before: t.Link, pauses: logfile.NewPauses()}
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
 		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))
 	}
@@ -226,10 +225,14 @@ func (l *Log) resume(dir string) error {
 		err = l.writer.truncate()
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = logfile.SyncDir(dir)
 	}
 	if err == nil && len(l.opts.SignKey) > 0 {
-		l.signer, err = newSigner(dir, l.opts, l.writer.before, t.link)
+		l.signer, err = checkpoint.NewSigner(dir, checkpoint.Options{
+			Key: l.opts.SignKey, Open: l.opts.open, Now: l.opts.Now, Every: l.opts.checkpointEvery,
+			OnDegraded: func(err error) { l.opts.reportDegraded(Checkpoints, err) },
+			Confirm:    func(path string, signed logfile.Link) error { return confirms(dir, path, signed, t.Link) },
+		}, l.writer.before, t.Link)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -254,8 +257,8 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 		return unavailable(errClosed)
 	}
 	body, err := encode(r, l.opts.Record)
-	if err == nil && len(body)+lineOverhead > maxLine {
-		err = fmt.Errorf("the record has %d bytes, more than the %d that a line may have", len(body), maxLine)
+	if err == nil && len(body)+lineOverhead > logfile.MaxLine {
+		err = fmt.Errorf("the record has %d bytes, more than the %d that a line may have", len(body), logfile.MaxLine)
 	}
 	if err != nil {
 		return refusal.At(refusal.Log, refusal.Internal, notRecorded).WithCause(fmt.Errorf("audit record: %w", err))
@@ -286,7 +289,7 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 		}
 	}
 	if l.withdraw(e, true) {
-		return unavailable(errBlocked)
+		return unavailable(logfile.ErrBlocked)
 	}
 	return <-e.done
 }
@@ -314,7 +317,7 @@ func (l *Log) Close() error {
 	case <-l.ended:
 		return l.failed
 	case <-late.C:
-		return fmt.Errorf("audit log: %s: %w: file and lock stay with this process", l.path, errBlocked)
+		return fmt.Errorf("audit log: %s: %w: file and lock stay with this process", l.path, logfile.ErrBlocked)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 func TestTheChainGoesOnAcrossRestarts(t *testing.T) {
@@ -52,7 +54,7 @@ func TestANewFileGoesOnFromTheOneMovedAside(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	report, err := Verify(files...)
-	if err != nil || report.Records != 5 || report.FirstSeq != 1 || report.LastSeq != 5 || len(report.LastHash) != hexLen {
+	if err != nil || report.Records != 5 || report.FirstSeq != 1 || report.LastSeq != 5 || len(report.LastHash) != logfile.HexLen {
 		t.Errorf("%+v, %v", report, err)
 	}
 
@@ -313,11 +315,11 @@ func TestALineHasABound(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Record: Completion})
 	r := sample("too long")
-	r.Completion = strings.Repeat("x", maxLine)
+	r.Completion = strings.Repeat("x", logfile.MaxLine)
 	if err := l.Append(context.Background(), r); err == nil {
 		t.Error("a line was written that no reader takes")
 	}
-	r.CallID, r.Completion = "longest", strings.Repeat("x", maxLine-2000)
+	r.CallID, r.Completion = "longest", strings.Repeat("x", logfile.MaxLine-2000)
 	if err := l.Append(context.Background(), r); err != nil {
 		t.Error(err)
 	}

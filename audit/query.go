@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // OpenCalls returns the decisions of executed calls (Mode Call, Verdict ToolCall)
@@ -97,11 +99,11 @@ func visitCalls(dir string, visit func(event Event, id string, line []byte)) err
 		return err
 	}
 	for _, name := range names {
-		f, err := openRead(name)
+		f, err := logfile.OpenRead(name)
 		if err != nil {
 			return err
 		}
-		_, _, err = eachLine(f, func(line []byte, _ int64) error {
+		_, _, err = logfile.EachLine(f, func(line []byte, _ int64) error {
 			if event, id, ok := executedCall(line); ok {
 				visit(event, id, line)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 )
@@ -50,7 +51,7 @@ func TestLineIsTheContract(t *testing.T) {
 	if _, err := Read(func(r Record) error { back = r; return nil }, logFile(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if back.Seq != 1 || back.Prev != genesis || back.Hash != got[i:i+64] {
+	if back.Seq != 1 || back.Prev != logfile.Genesis || back.Hash != got[i:i+64] {
 		t.Errorf("read back seq %d, prev %s, hash %s", back.Seq, back.Prev, back.Hash)
 	}
 	back.Seq, back.Prev, back.Hash = 0, "", ""
@@ -171,7 +172,7 @@ func checkLine(t interface {
 	if err != nil {
 		t.Fatalf("encode %q: %v", s, err)
 	}
-	line, at := link{hash: genesis}.seal(nil, body)
+	line, at := logfile.Link{Hash: logfile.Genesis}.Seal(nil, body)
 	for _, c := range line[:len(line)-1] {
 		if c < ' ' || c > '~' {
 			t.Fatalf("%q: byte %#x in %q", s, c, line)
@@ -180,7 +181,7 @@ func checkLine(t interface {
 	if line[len(line)-1] != '\n' || strings.Count(string(line), `,"hash"`) != 1 {
 		t.Fatalf("%q: not one line with one hash: %q", s, line)
 	}
-	if next, err := (link{hash: genesis}).next(line[:len(line)-1]); err != nil || next != at {
+	if next, err := (logfile.Link{Hash: logfile.Genesis}).Next(line[:len(line)-1]); err != nil || next != at {
 		t.Fatalf("%q: the line does not check out: %v", s, err)
 	}
 	back, err := decode(line)

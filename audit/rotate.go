@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -23,9 +24,9 @@ func (l *Log) rotate() error {
 	if l.opts.RotateBytes <= 0 || w.end < l.opts.RotateBytes || l.opts.Now().Before(w.moveAt) {
 		return nil
 	}
-	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.seq+1))
+	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.Seq+1))
 	if err := safe.Do(func() error { return l.opts.move(l.path, aside) }); err != nil {
-		w.moveAt = l.opts.Now().Add(maxPause)
+		w.moveAt = l.opts.Now().Add(logfile.MaxPause)
 		if !w.moveFailed {
 			w.moveFailed = true
 			l.opts.reportDegraded(Rotation, fmt.Errorf("%s cannot be rotated and grows on: %w", l.path, err))
@@ -40,8 +41,8 @@ func (l *Log) rotate() error {
 	_ = safe.Do(w.file.Close)
 	w.file = nil
 	w.pauses.Reset()
-	w.tail, w.before, w.needsCreate = tail{link: w.link}, w.link, true
-	l.signer.signFileEnd(w.link)
+	w.tail, w.before, w.needsCreate = tail{Link: w.Link}, w.Link, true
+	l.signer.SignFileEnd(w.Link)
 	err := l.reopen()
 	w.cause = err
 	return err

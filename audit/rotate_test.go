@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // Eight writers, and a file that is moved aside again and again: every record
@@ -94,10 +97,10 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 			if files, err := Files(dir); err != nil || len(files) != 1 {
 				t.Errorf("%q, %v", files, err)
 			}
-			clock = clock.Add(maxPause)
+			clock = clock.Add(logfile.MaxPause)
 			mustAppend(t, l, names[6])
 			broken = false
-			clock = clock.Add(maxPause)
+			clock = clock.Add(logfile.MaxPause)
 			mustAppend(t, l, names[7])
 			mustClose(t, l)
 			if got := heard.heard(); tries != 3 || !slices.Equal(got, []string{"rotation true", "rotation false"}) {
@@ -118,26 +121,26 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 // until it can.
 func TestANewFileThatCannotBeMade(t *testing.T) {
 	for name, c := range map[string]struct {
-		fail  func(path string) (file, error)
+		fail  func(path string) (logfile.File, error)
 		after func(path string) error
 	}{
-		"an error": {func(string) (file, error) { return nil, syscall.ENOSPC }, func(string) error { return nil }},
-		"a panic":  {func(string) (file, error) { panic("disk driver") }, func(string) error { return nil }},
-		"another is there": {func(path string) (file, error) {
+		"an error": {func(string) (logfile.File, error) { return nil, syscall.ENOSPC }, func(string) error { return nil }},
+		"a panic":  {func(string) (logfile.File, error) { panic("disk driver") }, func(string) error { return nil }},
+		"another is there": {func(path string) (logfile.File, error) {
 			if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
 				return nil, err
 			}
-			return openDisk(path, writeFlags)
+			return logfile.OpenFile(path, logfile.WriteFlags)
 		}, os.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, broken := t.TempDir(), false
 			var passed atomic.Int64 // the signer asks for the time too
-			l := open(t, dir, Options{RotateBytes: 1000, SignKey: testKey(1), Now: func() time.Time { return noon.Add(time.Duration(passed.Load())) }, open: func(path string, flags int) (file, error) {
+			l := open(t, dir, Options{RotateBytes: 1000, SignKey: testKey(1), Now: func() time.Time { return noon.Add(time.Duration(passed.Load())) }, open: func(path string, flags int) (logfile.File, error) {
 				if filepath.Base(path) == fileName && broken {
 					return c.fail(path)
 				}
-				f, err := openDisk(path, flags)
+				f, err := logfile.OpenFile(path, flags)
 				if err != nil {
 					return nil, err
 				}
@@ -147,7 +150,7 @@ func TestANewFileThatCannotBeMade(t *testing.T) {
 			broken = true
 			for range 3 {
 				wantUnavailable(t, l.Append(context.Background(), sample("refused")))
-				passed.Add(int64(maxPause))
+				passed.Add(int64(logfile.MaxPause))
 			}
 			broken = false
 			if err := c.after(logFile(dir)); err != nil {
@@ -183,7 +186,7 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 					put(t, last, left)
 				}
 				if !signed {
-					put(t, filepath.Join(r.dir, checkpointsName), bytes.Join(r.heads[:len(r.heads)-1], nil))
+					put(t, filepath.Join(r.dir, checkpoint.FileName), bytes.Join(r.heads[:len(r.heads)-1], nil))
 				}
 				l := open(t, r.dir, Options{SignKey: testKey(1), RotateBytes: 6000})
 				mustAppend(t, l, "new")
@@ -263,7 +266,7 @@ func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
 			if err := os.Remove(ballast); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(maxPause) // a rotation that failed is tried again after its pause
+			time.Sleep(logfile.MaxPause) // a rotation that failed is tried again after its pause
 		}
 	}
 	if full == 0 {

@@ -15,29 +15,26 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // signedUpTo waits until a head covers seq.
 func signedUpTo(t testing.TB, l *Log, seq uint64) {
 	t.Helper()
-	for end := time.Now().Add(patient); l.signer.reached() < seq; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patient); l.signer.SignedSeq() < seq; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("signed up to seq %d, want %d", l.signer.reached(), seq)
+			t.Fatalf("signed up to seq %d, want %d", l.signer.SignedSeq(), seq)
 		}
 	}
-}
-
-func (s *signer) reached() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.signed
 }
 
 // disks are the two files of a log that signs, in memory.
 type disks struct{ log, heads memory }
 
-func (d *disks) open(path string, flags int) (file, error) {
-	if filepath.Base(path) == checkpointsName {
+func (d *disks) open(path string, flags int) (logfile.File, error) {
+	if filepath.Base(path) == checkpoint.FileName {
 		return d.heads.open(path, flags)
 	}
 	return d.log.open(path, flags)
@@ -49,7 +46,7 @@ func (d *disks) saved(t testing.TB) string {
 	name := d.log.saved(t)
 	d.heads.mu.Lock()
 	defer d.heads.mu.Unlock()
-	put(t, filepath.Join(filepath.Dir(name), checkpointsName), d.heads.content)
+	put(t, filepath.Join(filepath.Dir(name), checkpoint.FileName), d.heads.content)
 	return name
 }
 
@@ -88,13 +85,13 @@ func TestHeadsAreWrittenInTime(t *testing.T) {
 		written := func(heads int, signed uint64) {
 			t.Helper()
 			synctest.Wait()
-			if n := bytes.Count(d.heads.content, []byte("\n")); n != heads || l.signer.reached() != signed {
-				t.Fatalf("%d heads up to seq %d, want %d up to %d", n, l.signer.reached(), heads, signed)
+			if n := bytes.Count(d.heads.content, []byte("\n")); n != heads || l.signer.SignedSeq() != signed {
+				t.Fatalf("%d heads up to seq %d, want %d up to %d", n, l.signer.SignedSeq(), heads, signed)
 			}
 		}
 		written(1, 0)
 		mustAppend(t, l, "1")
-		time.Sleep(checkpointInterval - time.Millisecond)
+		time.Sleep(checkpoint.Interval - time.Millisecond)
 		written(1, 0)
 		time.Sleep(time.Millisecond)
 		written(2, 1)
@@ -147,11 +144,11 @@ func TestHeadsThatFail(t *testing.T) {
 				d, heard := &disks{}, &told{}
 				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: heard.report})
 				mustAppend(t, l, "before")
-				time.Sleep(checkpointInterval)
+				time.Sleep(checkpoint.Interval)
 				synctest.Wait()
 				c.inject(d)
 				mustAppend(t, l, "a")
-				time.Sleep(checkpointGrace)
+				time.Sleep(checkpoint.Grace)
 				synctest.Wait()
 				mustAppend(t, l, "b")
 				time.Sleep(time.Second)
@@ -168,8 +165,8 @@ func TestHeadsThatFail(t *testing.T) {
 				}
 				synctest.Wait()
 				d.heads.onWrite, d.heads.onSync, d.heads.onOpen = nil, nil, nil
-				l.signer.reached() // its lock shows the signer that they are
-				time.Sleep(maxPause)
+				l.signer.SignedSeq() // its lock shows the signer that they are
+				time.Sleep(logfile.MaxPause)
 				synctest.Wait()
 				mustAppend(t, l, "c")
 				mustClose(t, l)
@@ -241,8 +238,8 @@ func TestHeadsThatAnotherChanged(t *testing.T) {
 		synctest.Wait()
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
 		d.heads.content[20] ^= 1
-		l.signer.reached() // its lock shows the signer that they are
-		time.Sleep(maxPause)
+		l.signer.SignedSeq() // its lock shows the signer that they are
+		time.Sleep(logfile.MaxPause)
 		synctest.Wait()
 		mustAppend(t, l, "b")
 		mustClose(t, l)
@@ -287,16 +284,16 @@ func TestHeadsThatBlock(t *testing.T) {
 		d.heads.onSync = func() error { <-goOn; return nil }
 		began := time.Now()
 		mustAppend(t, l, "a")
-		time.Sleep(checkpointInterval)
+		time.Sleep(checkpoint.Interval)
 		synctest.Wait()
 		mustAppend(t, l, "b", "c")
-		if took := time.Since(began); took != checkpointInterval {
-			t.Errorf("the records took %v", took-checkpointInterval)
+		if took := time.Since(began); took != checkpoint.Interval {
+			t.Errorf("the records took %v", took-checkpoint.Interval)
 		}
-		time.Sleep(checkpointGrace)
+		time.Sleep(checkpoint.Grace)
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
 		began = time.Now()
-		if err := l.Close(); !errors.Is(err, errBlocked) {
+		if err := l.Close(); !errors.Is(err, logfile.ErrBlocked) {
 			t.Errorf("Close: %v", err)
 		}
 		if took := time.Since(began); took != 3*defaultWait {
@@ -349,8 +346,8 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 		durable := bytes.Clone(d.log.durable)
 		d.log.mu.Unlock()
 		for line := range bytes.Lines(p) {
-			h, _, _, err := parseCheckpoint(line[:len(line)-1])
-			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(hashPrefix[1:]+h.Hash+lineSuffix)) {
+			h, _, _, err := checkpoint.Parse(line[:len(line)-1])
+			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(logfile.HashPrefix[1:]+h.Hash+logfile.LineSuffix)) {
 				t.Errorf("a head signs seq %d, which is not durable (%v)", h.Seq, err)
 			}
 			claims++
@@ -373,7 +370,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 	wg.Wait()
 	setWhole(true)
 	for l.Append(context.Background(), sample("last")) != nil {
-		time.Sleep(minPause)
+		time.Sleep(logfile.MinPause)
 	}
 	mustClose(t, l)
 	c := mustHold(t, d.saved(t))
@@ -389,12 +386,12 @@ func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 		spoil func(t *testing.T, r *held)
 		says  string
 	}{
-		"heads removed":            {func(t *testing.T, r *held) { os.Remove(filepath.Join(r.dir, checkpointsName)) }, "no signed head"},
-		"heads emptied":            {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpointsName), nil) }, "no signed head"},
-		"the last head altered":    {func(t *testing.T, r *held) { flipLast(t, filepath.Join(r.dir, checkpointsName), 150) }, "the last line"},
-		"heads are something else": {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpointsName), []byte("{}\n")) }, "is not a signed head"},
+		"heads removed":            {func(t *testing.T, r *held) { os.Remove(filepath.Join(r.dir, checkpoint.FileName)) }, "no signed head"},
+		"heads emptied":            {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpoint.FileName), nil) }, "no signed head"},
+		"the last head altered":    {func(t *testing.T, r *held) { flipLast(t, filepath.Join(r.dir, checkpoint.FileName), 150) }, "the last line"},
+		"heads are something else": {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpoint.FileName), []byte("{}\n")) }, "is not a signed head"},
 		"a line without end": {func(t *testing.T, r *held) {
-			put(t, filepath.Join(r.dir, checkpointsName), append(bytes.Repeat([]byte("x"), 5000), '\n'))
+			put(t, filepath.Join(r.dir, checkpoint.FileName), append(bytes.Repeat([]byte("x"), 5000), '\n'))
 		}, "is not a signed head"},
 		"the log cut": {func(t *testing.T, r *held) {
 			last := len(r.files) - 1
@@ -409,7 +406,7 @@ func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 			r.rewrite(t, 0, 3)
 		}, "is not the record"},
 		"a pipe": {func(t *testing.T, r *held) {
-			name := filepath.Join(r.dir, checkpointsName)
+			name := filepath.Join(r.dir, checkpoint.FileName)
 			os.Remove(name)
 			if err := syscall.Mkfifo(name, 0o600); err != nil {
 				t.Fatal(err)
@@ -450,7 +447,7 @@ func removeAll(names []string) {
 // after a crash, and after a time without the key.
 func TestALogIsSignedFromWhereItsHeadsEnd(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
-	heads := filepath.Join(r.dir, checkpointsName)
+	heads := filepath.Join(r.dir, checkpoint.FileName)
 	for kept := 1; kept <= len(r.heads); kept++ {
 		r.restore(t)
 		torn := append(bytes.Join(r.heads[:kept], nil), r.heads[0][:kept]...)
@@ -485,29 +482,29 @@ func TestALogIsSignedFromWhereItsHeadsEnd(t *testing.T) {
 }
 
 func TestKeysAreReadStrictly(t *testing.T) {
-	private, public, err := NewKey()
+	private, public, err := checkpoint.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ParseSignKey(private)
+	key, err := checkpoint.ParseSignKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub, err := ParsePublicKey(public)
-	if err != nil || !pub.Equal(publicOf(key)) || len(KeyID(pub)) != 16 {
+	pub, err := checkpoint.ParsePublicKey(public)
+	if err != nil || !pub.Equal(publicOf(key)) || len(checkpoint.KeyID(pub)) != 16 {
 		t.Fatalf("%v", err)
 	}
-	if _, err := ParseSignKey(bytes.TrimSpace(private)); err != nil {
+	if _, err := checkpoint.ParseSignKey(bytes.TrimSpace(private)); err != nil {
 		t.Errorf("without its last line end: %v", err)
 	}
 	rsa := []byte("-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----\n")
 	for name, text := range map[string][]byte{"nothing": nil, "a public key": public, "no PEM": []byte("hunter2"), "no key": rsa, "two": slices.Concat(private, private), "cut": private[:80]} {
-		if _, err := ParseSignKey(text); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := checkpoint.ParseSignKey(text); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, text := range map[string][]byte{"nothing": nil, "a private key": private, "two": slices.Concat(public, public), "cut": public[:60]} {
-		if _, err := ParsePublicKey(text); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := checkpoint.ParsePublicKey(text); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -517,7 +514,7 @@ func TestKeysAreReadStrictly(t *testing.T) {
 }
 
 func FuzzReadHead(f *testing.F) {
-	line, err := checkpoint{Number: 1, Chain: strings.Repeat("a", 32), Hash: genesis, Time: noon, Key: KeyID(publicOf(testKey(1)))}.sign(testKey(1))
+	line, err := checkpoint.Checkpoint{Number: 1, Chain: strings.Repeat("a", 32), Hash: logfile.Genesis, Time: noon, Key: checkpoint.KeyID(publicOf(testKey(1)))}.Sign(testKey(1))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -525,7 +522,7 @@ func FuzzReadHead(f *testing.F) {
 	f.Add(bytes.Replace(line[:len(line)-1], []byte(`"seq":0`), []byte(`"seq": 0`), 1))
 	f.Add([]byte(`{"head":1,"signature":""}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		h, signed, signature, err := parseCheckpoint(line)
+		h, signed, signature, err := checkpoint.Parse(line)
 		if err != nil {
 			return
 		}
@@ -533,7 +530,7 @@ func FuzzReadHead(f *testing.F) {
 			t.Fatal("it signs more than there is")
 		}
 		// Whatever is read is written so again: no two lines say the same.
-		again, err := h.sign(testKey(1))
+		again, err := h.Sign(testKey(1))
 		if err != nil || !bytes.HasPrefix(again, signed) || len(again) != len(line)+1 {
 			t.Fatalf("%q became %q, %v", line, again, err)
 		}

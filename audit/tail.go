@@ -4,52 +4,48 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // tail is the end of a file of the log.
 type tail struct {
-	link
+	logfile.Link
 	end  int64 // offset behind the last complete line
 	last int64 // length of that line; 0 where there is none
-}
-
-// source is what a tail is read from.
-type source interface {
-	io.ReaderAt
-	Size() (int64, error)
 }
 
 // findTail finds the end of the file and the length of an incomplete line behind it. It
 // checks the lines that one batch can have left there, so that a tail written out of
 // order by a crash is found. Verify checks everything before them. A complete line
 // that is corrupt is a *CorruptionError: no crash of this program leaves one.
-func findTail(name string, f source) (t tail, torn int64, err error) {
+func findTail(name string, f logfile.Source) (t tail, torn int64, err error) {
 	size, err := f.Size()
 	if err != nil {
 		return tail{}, 0, err
 	}
-	end, err := lineStart(f, size)
+	end, err := logfile.LineStart(f, size)
 	if err != nil {
 		return tail{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
-	t, torn = tail{link: link{hash: genesis}, end: end}, size-end
+	t, torn = tail{Link: logfile.Link{Hash: logfile.Genesis}, end: end}, size-end
 	if end == 0 {
 		return t, torn, nil
 	}
-	from, err := lineStart(f, min(end-1, max(0, end-batchBytes)))
+	from, err := logfile.LineStart(f, min(end-1, max(0, end-batchBytes)))
 	if err != nil {
 		return tail{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
 	known := false
-	_, number, err := eachLine(io.NewSectionReader(f, from, end-from), func(line []byte, _ int64) error {
-		at, _, err := parseLine(line)
+	_, number, err := logfile.EachLine(io.NewSectionReader(f, from, end-from), func(line []byte, _ int64) error {
+		at, _, err := logfile.ParseLine(line)
 		if err == nil && known {
-			at, err = t.next(line)
+			at, err = t.Next(line)
 		}
 		if err != nil {
 			return &CorruptionError{File: name, Reason: err.Error()}
 		}
-		t.link, t.last, known = at, int64(len(line))+1, true
+		t.Link, t.last, known = at, int64(len(line))+1, true
 		return nil
 	})
 	var broken *CorruptionError
@@ -60,31 +56,10 @@ func findTail(name string, f source) (t tail, torn int64, err error) {
 		}
 		broken.Line = before + number
 		if known {
-			broken.Seq = t.seq + 1
+			broken.Seq = t.Seq + 1
 		}
 	}
 	return t, torn, err
-}
-
-// lineStart returns the offset behind the last line end before the offset to.
-func lineStart(f io.ReaderAt, to int64) (int64, error) {
-	buf := make([]byte, 64<<10)
-	for at := to; at > 0; {
-		if to-at >= maxLine {
-			return 0, fmt.Errorf("no line end in %d bytes, expected one record a line", maxLine)
-		}
-		n := min(int64(len(buf)), at)
-		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
-			return 0, err
-		}
-		for i := n - 1; i >= 0; i-- {
-			if buf[i] == '\n' {
-				return at - n + i + 1, nil
-			}
-		}
-		at -= n
-	}
-	return 0, nil
 }
 
 func countLines(f io.ReaderAt, to int64) (int64, error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // A log that was cut at any byte opens, keeps every whole line, and goes on.
@@ -134,7 +136,7 @@ func TestALongLogNamesTheLine(t *testing.T) {
 func TestOpenRefusesAFileWithoutLines(t *testing.T) {
 	dir := t.TempDir()
 	put(t, logFile(dir), nil)
-	if err := os.Truncate(logFile(dir), maxLine+1); err != nil {
+	if err := os.Truncate(logFile(dir), logfile.MaxLine+1); err != nil {
 		t.Skipf("no sparse files here: %v", err)
 	}
 	if l, err := Open(dir, Options{}); err == nil {

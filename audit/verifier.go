@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // Verifier verifies the logs of one process or of several, each a chain of its own.
@@ -36,8 +39,8 @@ type Chain struct {
 	// the key can change later records unnoticed.
 	SignedSeq uint64
 
-	before link // the first record follows it
-	first  link // the first record; none where there is no file with one
+	before logfile.Link // the first record follows it
+	first  logfile.Link // the first record; none where there is no file with one
 }
 
 // Verify checks the files, given oldest first for each chain. A folder holds one
@@ -80,7 +83,7 @@ func groupByChain(files []string) []Chain {
 		}
 		chain := &chains[at]
 		chain.Files = append(chain.Files, name)
-		if chain.first.seq == 0 {
+		if chain.first.Seq == 0 {
 			chain.before, chain.first = before, first
 		}
 	}
@@ -89,17 +92,17 @@ func groupByChain(files []string) []Chain {
 
 // firstLink returns the first record of a file and the link before it, if it can be
 // read.
-func firstLink(name string) (before, first link) {
-	before = link{hash: genesis}
-	f, err := openRead(name)
+func firstLink(name string) (before, first logfile.Link) {
+	before = logfile.Link{Hash: logfile.Genesis}
+	f, err := logfile.OpenRead(name)
 	if err != nil {
 		return before, first
 	}
 	defer f.Close()
 	enough := errors.New("one is enough")
-	_, _, _ = eachLine(f, func(line []byte, _ int64) error {
-		if at, prev, err := parseLine(line); err == nil {
-			before, first = link{seq: at.seq - 1, hash: prev}, at
+	_, _, _ = logfile.EachLine(f, func(line []byte, _ int64) error {
+		if at, prev, err := logfile.ParseLine(line); err == nil {
+			before, first = logfile.Link{Seq: at.Seq - 1, Hash: prev}, at
 		}
 		return enough
 	})
@@ -107,29 +110,29 @@ func firstLink(name string) (before, first link) {
 }
 
 // chainOf returns which chain a file belongs to; -1 is a new one.
-func chainOf(chains []Chain, name string, before, first link) int {
+func chainOf(chains []Chain, name string, before, first logfile.Link) int {
 	beside := func(f string) bool { return filepath.Dir(f) == filepath.Dir(name) }
 	if i := slices.IndexFunc(chains, func(o Chain) bool { return slices.ContainsFunc(o.Files, beside) }); i >= 0 {
 		return i
 	}
-	if first.seq < 2 {
+	if first.Seq < 2 {
 		return -1
 	}
 	return slices.IndexFunc(chains, func(o Chain) bool { return lastLinkOf(o.Files) == before })
 }
 
 // lastLinkOf returns the last record of the files, if it can be read.
-func lastLinkOf(files []string) (end link) {
+func lastLinkOf(files []string) (end logfile.Link) {
 	for _, name := range slices.Backward(files) {
-		if end = lastLink(name); end.seq > 0 {
+		if end = lastLink(name); end.Seq > 0 {
 			break
 		}
 	}
 	return end
 }
 
-func lastLink(name string) (end link) {
-	f, err := openRead(name)
+func lastLink(name string) (end logfile.Link) {
+	f, err := logfile.OpenRead(name)
 	if err != nil {
 		return end
 	}
@@ -138,48 +141,48 @@ func lastLink(name string) (end link) {
 	if err != nil {
 		return end
 	}
-	to, err := lineStart(f, info.Size())
+	to, err := logfile.LineStart(f, info.Size())
 	if err != nil || to == 0 {
 		return end
 	}
-	from, err := lineStart(f, to-1)
+	from, err := logfile.LineStart(f, to-1)
 	if err != nil {
 		return end
 	}
-	end, _, err = lineAt(f, from, to)
+	end, _, err = logfile.LineAt(f, from, to)
 	if err != nil {
-		return link{}
+		return logfile.Link{}
 	}
 	return end
 }
 
 // verify checks one chain, and its checkpoints if there are keys.
 func (c Verifier) verify(chain *Chain) (err error) {
-	from := link{hash: genesis}
-	var checkpoints *checkpointReader
+	from := logfile.Link{Hash: logfile.Genesis}
+	var checkpoints *checkpoint.Reader
 	if len(c.Keys) > 0 {
 		name := c.CheckpointFile
 		if name == "" {
-			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), checkpointsName)
+			name = filepath.Join(filepath.Dir(chain.Files[len(chain.Files)-1]), checkpoint.FileName)
 		}
-		if checkpoints, err = openCheckpoints(name, c.Keys); err != nil {
+		if checkpoints, err = checkpoint.OpenReader(name, c.Keys); err != nil {
 			return err
 		}
-		defer checkpoints.close()
+		defer checkpoints.Close()
 		if c.Partial {
 			from = chain.before
 		}
-		if err := checkpoints.skipTo(from, chain.Files[0]); err != nil {
+		if err := checkpoints.SkipTo(from, chain.Files[0]); err != nil {
 			return err
 		}
 	}
-	report, line, err := scanFrom(from, func(_ []byte, at link) error { return checkpoints.compare(at) }, chain.Files)
+	report, line, err := scanFrom(from, func(_ []byte, at logfile.Link) error { return checkpoints.Compare(at) }, chain.Files)
 	chain.Report = report
 	if err == nil {
-		err = checkpoints.checkExhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.seq))
+		err = checkpoints.CheckExhausted(chain.Files[len(chain.Files)-1], line, max(report.LastSeq, from.Seq))
 	}
 	if checkpoints != nil {
-		chain.ID, chain.Checkpoints, chain.SignedSeq = checkpoints.next.Chain, checkpoints.verified, checkpoints.signedSeq
+		chain.ID, chain.Checkpoints, chain.SignedSeq = checkpoints.Chain(), checkpoints.Verified(), checkpoints.SignedSeq()
 	}
 	return err
 }
@@ -188,8 +191,8 @@ func (c Verifier) verify(chain *Chain) (err error) {
 // chain, so one of the two is a copy, or a part of a copy.
 func findCopy(before []Chain, chain *Chain) error {
 	for _, other := range before {
-		if chain.first.seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
-			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.seq, Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
+		if chain.first.Seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
+			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.Seq, Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
 		}
 	}
 	return nil

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // testKey is the same in every run.
@@ -66,10 +69,10 @@ func replicaOf(t testing.TB, dir string, key byte, n int) *held {
 		h.base = append(h.base, before)
 		before += uint64(len(lines) - 1)
 	}
-	heads := bytes.SplitAfter(contents(t, filepath.Join(dir, checkpointsName)), []byte("\n"))
+	heads := bytes.SplitAfter(contents(t, filepath.Join(dir, checkpoint.FileName)), []byte("\n"))
 	h.heads = heads[:len(heads)-1]
 	for _, line := range h.heads {
-		at, _, _, err := parseCheckpoint(line[:len(line)-1])
+		at, _, _, err := checkpoint.Parse(line[:len(line)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +90,7 @@ func (h *held) restore(t testing.TB) {
 	for i, f := range h.files {
 		put(t, f, bytes.Join(h.lines[i], nil))
 	}
-	put(t, filepath.Join(h.dir, checkpointsName), bytes.Join(h.heads, nil))
+	put(t, filepath.Join(h.dir, checkpoint.FileName), bytes.Join(h.heads, nil))
 }
 
 // without returns lines without the one at i.
@@ -258,12 +261,12 @@ func (h *held) spoil(t testing.TB, random *rand.Rand, other *held, kind int) (wh
 // whoever has no key can do that.
 func (h *held) rewrite(t testing.TB, file, line int) {
 	t.Helper()
-	at := link{hash: genesis}
+	at := logfile.Link{Hash: logfile.Genesis}
 	for f := range h.files {
 		var buf []byte
 		for i, old := range h.lines[f] {
 			if f < file || f == file && i < line {
-				was, err := at.next(old[:len(old)-1])
+				was, err := at.Next(old[:len(old)-1])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -274,7 +277,7 @@ func (h *held) rewrite(t testing.TB, file, line int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			buf, at = at.seal(buf, body)
+			buf, at = at.Seal(buf, body)
 		}
 		put(t, h.files[f], buf)
 	}
@@ -320,7 +323,7 @@ func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 // Every change to the file of heads but a cut at its end is found there.
 func TestEveryChangeToHeadsIsFound(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
-	name := filepath.Join(r.dir, checkpointsName)
+	name := filepath.Join(r.dir, checkpoint.FileName)
 	foreign := replicaOf(t, filepath.Join(t.TempDir(), "other"), 1, 40)
 	random := rand.New(rand.NewPCG(7, 8))
 	for i := range 500 {
@@ -403,16 +406,16 @@ func TestHeadsOfAnotherKey(t *testing.T) {
 func TestAForgedHead(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 30)
 	last := len(r.heads) - 1
-	h, _, _, err := parseCheckpoint(r.heads[last][:len(r.heads[last])-1])
+	h, _, _, err := checkpoint.Parse(r.heads[last][:len(r.heads[last])-1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Seq, h.Hash = h.Seq-1, strings.Repeat("a", hexLen)
-	forged, err := h.sign(testKey(2))
+	h.Seq, h.Hash = h.Seq-1, strings.Repeat("a", logfile.HexLen)
+	forged, err := h.Sign(testKey(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(r.dir, checkpointsName), bytes.Join(with(r.heads, last, forged), nil))
+	put(t, filepath.Join(r.dir, checkpoint.FileName), bytes.Join(with(r.heads, last, forged), nil))
 	chains, err := checked(1, 2).Verify(r.files...)
 	if err != nil || chains[0].Corruption == nil || chains[0].Corruption.Line != int64(last+1) || !strings.Contains(chains[0].Corruption.Reason, "does not have its signature") {
 		t.Errorf("%+v, %v", chains, err)
@@ -424,18 +427,18 @@ func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 	var heads [][]byte
 	for _, line := range r.heads[1:] {
-		h, _, _, err := parseCheckpoint(line[:len(line)-1])
+		h, _, _, err := checkpoint.Parse(line[:len(line)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Number--
-		again, err := h.sign(testKey(1))
+		again, err := h.Sign(testKey(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		heads = append(heads, again)
 	}
-	name := filepath.Join(r.dir, checkpointsName)
+	name := filepath.Join(r.dir, checkpoint.FileName)
 	put(t, name, bytes.Join(heads, nil))
 	partial := checked(1)
 	partial.Partial = true
@@ -499,7 +502,7 @@ func TestAPartialChain(t *testing.T) {
 func TestCheckRefusesWhatMakesNoSense(t *testing.T) {
 	root := t.TempDir()
 	a, b := replicaOf(t, filepath.Join(root, "a"), 1, 40), replicaOf(t, filepath.Join(root, "b"), 1, 40)
-	heads := filepath.Join(a.dir, checkpointsName)
+	heads := filepath.Join(a.dir, checkpoint.FileName)
 	one := checked(1)
 	one.CheckpointFile = heads
 	for name, c := range map[string]struct {

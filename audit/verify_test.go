@@ -13,12 +13,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // makeLog returns the lines of a log of n records, each with its line end.
 func makeLog(t testing.TB, n int) [][]byte {
 	t.Helper()
-	at := link{hash: genesis}
+	at := logfile.Link{Hash: logfile.Genesis}
 	lines := make([][]byte, n)
 	for i, id := range ids(n) {
 		r := sample(id)
@@ -27,7 +29,7 @@ func makeLog(t testing.TB, n int) [][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines[i], at = at.seal(nil, body)
+		lines[i], at = at.Seal(nil, body)
 	}
 	return lines
 }
@@ -153,7 +155,7 @@ func TestVerifyOverFiles(t *testing.T) {
 	if report, err := Verify(files[0], torn); err != nil || report.Records != 5 || report.TruncatedBytes != 40 {
 		t.Errorf("a torn tail: %+v, %v", report, err)
 	}
-	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != genesis {
+	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != logfile.Genesis {
 		t.Errorf("an empty log: %+v, %v", report, err)
 	}
 	for name, c := range map[string]struct {
@@ -218,7 +220,7 @@ func TestReadStopsWhereToldTo(t *testing.T) {
 
 // A chain that holds over members that are not a record's is Read's to refuse.
 func TestReadNamesARecordOfAnotherShape(t *testing.T) {
-	line, _ := link{hash: genesis}.seal(nil, []byte(`"micros":"canary"`))
+	line, _ := logfile.Link{Hash: logfile.Genesis}.Seal(nil, []byte(`"micros":"canary"`))
 	name := filepath.Join(t.TempDir(), fileName)
 	put(t, name, line)
 	if _, err := Verify(name); err != nil {
@@ -278,7 +280,7 @@ func FuzzVerify(f *testing.F) {
 		if err != nil && b.Seq != report.Records+1 {
 			t.Fatalf("%v after %d records", err, report.Records)
 		}
-		if err == nil && int64(len(log)) < report.TruncatedBytes+int64(report.Records)*int64(sealLen) {
+		if err == nil && int64(len(log)) < report.TruncatedBytes+int64(report.Records)*int64(logfile.SealLen) {
 			t.Fatalf("%d bytes hold %+v", len(log), report)
 		}
 		// What Verify takes, Open continues, and what Open continues verifies.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -20,27 +21,22 @@ const (
 	batchBytes   = 1 << 20
 	// lineOverhead is the most that seq, prev, hash and the line end add.
 	lineOverhead = 256
-
-	minPause = 10 * time.Millisecond
-	maxPause = time.Second
-
-	writeFlags = os.O_RDWR | os.O_APPEND
 )
 
 // writer is the state of the one goroutine that writes.
 type writer struct {
-	tail      // the last confirmed record, and the length of the file with it
-	file file // nil while the bytes behind the tail are in doubt
+	tail              // the last confirmed record, and the length of the file with it
+	file logfile.File // nil while the bytes behind the tail are in doubt
 	// cause, retryAt and pauses are for repairing a file in doubt.
 	cause   error
 	retryAt time.Time
 	pauses  backoff.ExponentialBackOff
 	buf     []byte
 
-	before      link      // the one that the file's first record follows
-	needsCreate bool      // the file is to be made: the one before was moved aside
-	moveAt      time.Time // before which moving is not tried again
-	moveFailed  bool      // moving failed, and the operator was told
+	before      logfile.Link // the one that the file's first record follows
+	needsCreate bool         // the file is to be made: the one before was moved aside
+	moveAt      time.Time    // before which moving is not tried again
+	moveFailed  bool         // moving failed, and the operator was told
 }
 
 // run writes batch after batch until the log is closed and its queue empty.
@@ -58,7 +54,7 @@ func (l *Log) run() {
 		}
 	}
 	l.failed = safe.Do(l.closeFile)
-	l.failed = errors.Join(l.failed, l.signer.finish(), l.lock.Close())
+	l.failed = errors.Join(l.failed, l.signer.Finish(), l.lock.Close())
 }
 
 // closeFile closes the file, after a last attempt to truncate refused records.
@@ -69,7 +65,7 @@ func (l *Log) closeFile() error {
 	}
 	if w.file == nil {
 		if err := l.reopen(); err != nil {
-			return fmt.Errorf("audit log: bytes behind seq %d were never confirmed and may still be in the file: %w", w.seq, err)
+			return fmt.Errorf("audit log: bytes behind seq %d were never confirmed and may still be in the file: %w", w.Seq, err)
 		}
 	}
 	return w.file.Close()
@@ -140,7 +136,7 @@ func (l *Log) ready() error {
 	if err := w.checkSize(l.path, w.end); err != nil {
 		return err
 	}
-	if err := l.signer.overdue(); err != nil {
+	if err := l.signer.Overdue(); err != nil {
 		return err
 	}
 	return l.rotate()
@@ -167,7 +163,7 @@ func (l *Log) write(batch []*entry) error {
 	tails := make([]tail, len(batch))
 	for i, e := range batch {
 		before := len(buf)
-		buf, at.link = at.seal(buf, e.body)
+		buf, at.Link = at.Seal(buf, e.body)
 		at.last = int64(len(buf) - before)
 		at.end += at.last
 		tails[i] = at
@@ -195,7 +191,7 @@ func (l *Log) write(batch []*entry) error {
 func (l *Log) confirm(batch []*entry, tails []tail) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer func() { l.signer.durable(l.writer.link) }()
+	defer func() { l.signer.Durable(l.writer.Link) }()
 	for i, e := range batch {
 		if e.state == abandoned {
 			l.requeue(batch[i:])
@@ -250,7 +246,7 @@ func (l *Log) recoverFile(cause error) error {
 func (l *Log) reopen() (err error) {
 	w := &l.writer
 	w.retryAt = l.opts.Now().Add(w.pauses.NextBackOff())
-	flags := writeFlags
+	flags := logfile.WriteFlags
 	if w.needsCreate {
 		flags |= os.O_CREATE
 	}
@@ -279,7 +275,7 @@ func (w *writer) settle(name string, fresh bool) error {
 	if err := w.checkSize(name, 0); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
+	return logfile.SyncDir(filepath.Dir(name))
 }
 
 // readBack checks that the last confirmed record is where it was written.
@@ -298,18 +294,12 @@ func (w *writer) readBack(name string) error {
 	if _, err := w.file.ReadAt(line, w.end-w.last); err != nil {
 		return err
 	}
-	at, _, err := parseLine(line[:len(line)-1])
-	if err == nil && (at != w.link || line[len(line)-1] != '\n') {
+	at, _, err := logfile.ParseLine(line[:len(line)-1])
+	if err == nil && (at != w.Link || line[len(line)-1] != '\n') {
 		err = errors.New("is not the one that was written")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: the last confirmed record, seq %d, %w", name, w.seq, err)
+		return fmt.Errorf("%s: the last confirmed record, seq %d, %w", name, w.Seq, err)
 	}
 	return nil
-}
-
-// newPauses are the pauses between attempts to write again after a failure. They
-// double, without randomness: one process writes a file.
-func newPauses() backoff.ExponentialBackOff {
-	return backoff.ExponentialBackOff{InitialInterval: minPause, Multiplier: 2, MaxInterval: maxPause}
 }

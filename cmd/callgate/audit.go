@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/checkpoint"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
@@ -118,7 +119,7 @@ func publicKey(name string) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, oserr.Reason(err)
 	}
-	return audit.ParsePublicKey(text)
+	return checkpoint.ParsePublicKey(text)
 }
 
 func newAuditKey(e env) *cobra.Command {
@@ -131,7 +132,7 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 		Example: "  callgate audit key audit.key > audit.pub",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			private, public, err := audit.NewKey()
+			private, public, err := checkpoint.NewKey()
 			if err != nil {
 				return app.InternalError{Err: err}
 			}

@@ -1,4 +1,8 @@
-package audit
+// Package checkpoint signs checkpoints of the audit log, called heads on disk: "seq N of
+// this chain has this hash". They show what the chain alone cannot: that its end is
+// missing, or that all from some record on was rewritten. Their file, its grammar and
+// its promises are in the documentation of package audit.
+package checkpoint
 
 import (
 	"bytes"
@@ -8,22 +12,24 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 const (
-	checkpointsName = "heads.jsonl"
+	FileName = "heads.jsonl"
 	// signingContext is signed before the line, so that no signature of a checkpoint
 	// is valid for anything else that the key ever signs.
 	signingContext     = "callgate audit head\n"
 	signaturePrefix    = `,"signature":"`
 	signatureLen       = (ed25519.SignatureSize + 2) / 3 * 4
-	signatureSuffixLen = len(signaturePrefix) + signatureLen + len(lineSuffix)
+	signatureSuffixLen = len(signaturePrefix) + signatureLen + len(logfile.LineSuffix)
 	// maxCheckpointLine bounds a line of checkpoints.
 	maxCheckpointLine = 1 << 10
 )
 
-// checkpoint states the hash of one record of a chain.
-type checkpoint struct {
+// Checkpoint states the hash of one record of a chain.
+type Checkpoint struct {
 	Number uint64    `json:"head"`  // from 1, one more each line
 	Chain  string    `json:"chain"` // drawn at random with head 1, the same in all that follow
 	Seq    uint64    `json:"seq"`   // 0, with 64 zeros as hash, in head 1
@@ -32,10 +38,10 @@ type checkpoint struct {
 	Key    string    `json:"key"`  // KeyID
 }
 
-func (h checkpoint) link() link { return link{seq: h.Seq, hash: h.Hash} }
+func (h Checkpoint) Link() logfile.Link { return logfile.Link{Seq: h.Seq, Hash: h.Hash} }
 
-// sign returns the line of h, with its line end.
-func (h checkpoint) sign(key ed25519.PrivateKey) ([]byte, error) {
+// Sign returns the line of h, with its line end.
+func (h Checkpoint) Sign(key ed25519.PrivateKey) ([]byte, error) {
 	body, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
@@ -43,21 +49,21 @@ func (h checkpoint) sign(key ed25519.PrivateKey) ([]byte, error) {
 	body = bytes.TrimSuffix(body, []byte("}"))
 	signature := ed25519.Sign(key, append([]byte(signingContext), body...))
 	line := base64.StdEncoding.AppendEncode(append(body, signaturePrefix...), signature)
-	return append(append(line, lineSuffix...), '\n'), nil
+	return append(append(line, logfile.LineSuffix...), '\n'), nil
 }
 
 var errNoCheckpoint = errors.New("is not a signed head")
 
-// parseCheckpoint reads a line (without its line end), whose every byte must be as
+// Parse reads a line (without its line end), whose every byte must be as
 // sign writes it, and returns what was signed and the signature. It does not
 // check the signature. The error is a clause for the operator and quotes nothing.
-func parseCheckpoint(line []byte) (h checkpoint, signed, signature []byte, err error) {
+func Parse(line []byte) (h Checkpoint, signed, signature []byte, err error) {
 	if len(line) > maxCheckpointLine || len(line) < signatureSuffixLen {
 		return h, nil, nil, errNoCheckpoint
 	}
 	signed, tail := line[:len(line)-signatureSuffixLen], line[len(line)-signatureSuffixLen:]
 	encoded, ok := bytes.CutPrefix(tail, []byte(signaturePrefix))
-	encoded, closed := bytes.CutSuffix(encoded, []byte(lineSuffix))
+	encoded, closed := bytes.CutSuffix(encoded, []byte(logfile.LineSuffix))
 	signature, err = base64.StdEncoding.Strict().DecodeString(string(encoded))
 	if !ok || !closed || err != nil {
 		return h, nil, nil, errNoCheckpoint
@@ -72,10 +78,10 @@ func parseCheckpoint(line []byte) (h checkpoint, signed, signature []byte, err e
 	return h, signed, signature, nil
 }
 
-// verifyCheckpoint is parseCheckpoint that also checks the signature, with the key
+// verifyCheckpoint is Parse that also checks the signature, with the key
 // that the checkpoint names.
-func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoint, error) {
-	h, signed, signature, err := parseCheckpoint(line)
+func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (Checkpoint, error) {
+	h, signed, signature, err := Parse(line)
 	if err != nil {
 		return h, err
 	}
@@ -90,11 +96,11 @@ func verifyCheckpoint(line []byte, keys map[string]ed25519.PublicKey) (checkpoin
 }
 
 // follows checks that h is the checkpoint after before.
-func (h checkpoint) follows(before checkpoint) error {
+func (h Checkpoint) follows(before Checkpoint) error {
 	switch {
 	case h.Number != before.Number+1:
 		return fmt.Errorf("has head %d, expected %d: a head was removed, added or moved", h.Number, before.Number+1)
-	case before.Number == 0 && h.link() != link{hash: genesis}:
+	case before.Number == 0 && h.Link() != logfile.Link{Hash: logfile.Genesis}:
 		return errors.New("is the first head, and does not stand for an empty log")
 	case before.Number > 0 && h.Chain != before.Chain:
 		return errors.New("belongs to another chain than the head before it")

@@ -1,4 +1,4 @@
-package audit
+package checkpoint
 
 import (
 	"bytes"
@@ -11,20 +11,21 @@ import (
 	"os"
 	"time"
 
+	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/safe"
 )
 
-// checkpointStore is the file of checkpoints, open for the next one. It follows the
+// fileStore is the file of checkpoints, open for the next one. It follows the
 // same rules as the log: truncated to the last confirmed checkpoint after a failure,
 // and never repaired if another process has changed it.
-type checkpointStore struct {
+type fileStore struct {
 	path string
 	key  ed25519.PrivateKey
-	open func(path string, flags int) (file, error)
+	open func(path string, flags int) (logfile.File, error)
 	now  func() time.Time
 
-	file      file       // nil after a failure
-	confirmed checkpoint // the last confirmed one
+	file      logfile.File // nil after a failure
+	confirmed Checkpoint   // the last confirmed one
 	line      []byte
 	end       int64 // of that line
 }
@@ -32,8 +33,8 @@ type checkpointStore struct {
 // resume finds the last checkpoint, and truncates an incomplete line behind it. If
 // there is none it writes the first, which only an empty log may have: to sign records
 // whose checkpoints were removed would be to vouch for whatever was put there.
-func (f *checkpointStore) resume(log link) error {
-	opened, err := f.open(f.path, writeFlags|os.O_CREATE)
+func (f *fileStore) resume(log logfile.Link) error {
+	opened, err := f.open(f.path, logfile.WriteFlags|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -42,13 +43,13 @@ func (f *checkpointStore) resume(log link) error {
 	if err != nil {
 		return err
 	}
-	if f.end, err = lineStart(f.file, size); err != nil {
+	if f.end, err = logfile.LineStart(f.file, size); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	if f.end == 0 {
 		return f.create(log)
 	}
-	start, err := lineStart(f.file, f.end-1)
+	start, err := logfile.LineStart(f.file, f.end-1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -67,9 +68,9 @@ func (f *checkpointStore) resume(log link) error {
 
 // parseLast reads the last line. A line that an earlier key signed is Verifier's to
 // verify.
-func (f *checkpointStore) parseLast() (checkpoint, error) {
+func (f *fileStore) parseLast() (Checkpoint, error) {
 	line := f.line[:len(f.line)-1]
-	h, _, _, err := parseCheckpoint(line)
+	h, _, _, err := Parse(line)
 	public := f.public()
 	if err == nil && h.Key == KeyID(public) {
 		h, err = verifyCheckpoint(line, map[string]ed25519.PublicKey{h.Key: public})
@@ -77,12 +78,12 @@ func (f *checkpointStore) parseLast() (checkpoint, error) {
 	return h, err
 }
 
-func (f *checkpointStore) public() ed25519.PublicKey {
+func (f *fileStore) public() ed25519.PublicKey {
 	return ed25519.PublicKey(f.key[len(f.key)-ed25519.PublicKeySize:])
 }
 
-func (f *checkpointStore) create(log link) error {
-	if log.seq > 0 {
+func (f *fileStore) create(log logfile.Link) error {
+	if log.Seq > 0 {
 		return fmt.Errorf("%s has no signed head, and the log holds records: bring it back, or move heads.jsonl and audit*.jsonl away to begin a new chain", f.path)
 	}
 	if err := f.truncate(); err != nil {
@@ -93,11 +94,11 @@ func (f *checkpointStore) create(log link) error {
 		return err
 	}
 	f.confirmed.Chain = hex.EncodeToString(chain[:])
-	return f.append(link{hash: genesis})
+	return f.append(logfile.Link{Hash: logfile.Genesis})
 }
 
 // append writes a checkpoint for each link to disk. After an error none of them counts.
-func (f *checkpointStore) append(links ...link) error {
+func (f *fileStore) append(links ...logfile.Link) error {
 	if f.file == nil {
 		if err := f.reopen(); err != nil {
 			return err
@@ -113,13 +114,13 @@ func (f *checkpointStore) append(links ...link) error {
 	return err
 }
 
-func (f *checkpointStore) write(links []link) error {
+func (f *fileStore) write(links []logfile.Link) error {
 	var buf, line []byte
 	at := f.confirmed
 	for _, l := range links {
-		at.Number, at.Seq, at.Hash, at.Time, at.Key = at.Number+1, l.seq, l.hash, f.now().UTC(), KeyID(f.public())
+		at.Number, at.Seq, at.Hash, at.Time, at.Key = at.Number+1, l.Seq, l.Hash, f.now().UTC(), KeyID(f.public())
 		var err error
-		if line, err = at.sign(f.key); err != nil {
+		if line, err = at.Sign(f.key); err != nil {
 			return err
 		}
 		buf = append(buf, line...)
@@ -141,7 +142,7 @@ func (f *checkpointStore) write(links []link) error {
 	return nil
 }
 
-func (f *checkpointStore) checkSize(size int64) error {
+func (f *fileStore) checkSize(size int64) error {
 	found, err := f.file.Size()
 	if err == nil && found != size {
 		err = fmt.Errorf("%s: has %d bytes, expected %d: it was changed by another", f.path, found, size)
@@ -151,9 +152,9 @@ func (f *checkpointStore) checkSize(size int64) error {
 
 // reopen opens the file again, reads the last confirmed checkpoint back, and truncates
 // the rest.
-func (f *checkpointStore) reopen() error {
+func (f *fileStore) reopen() error {
 	return safe.Do(func() error {
-		fresh, err := f.open(f.path, writeFlags)
+		fresh, err := f.open(f.path, logfile.WriteFlags)
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (f *checkpointStore) reopen() error {
 	})
 }
 
-func (f *checkpointStore) readBack() error {
+func (f *fileStore) readBack() error {
 	line := make([]byte, len(f.line))
 	if _, err := f.file.ReadAt(line, f.end-int64(len(line))); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -179,14 +180,14 @@ func (f *checkpointStore) readBack() error {
 }
 
 // truncate ends the file at the last confirmed checkpoint, durably.
-func (f *checkpointStore) truncate() error {
+func (f *fileStore) truncate() error {
 	if err := f.file.Truncate(f.end); err != nil {
 		return err
 	}
 	return f.file.Sync()
 }
 
-func (f *checkpointStore) close() error {
+func (f *fileStore) close() error {
 	if f.file == nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package audit
+package logfile
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ const strictOpen = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 // nonBlocking makes an open wait for nobody.
 const nonBlocking = syscall.O_NONBLOCK
 
-// flock takes an exclusive lock; held tells that another has it.
-func flock(f *os.File) (held bool, err error) {
+// Lock takes an exclusive lock; held tells that another has it.
+func Lock(f *os.File) (held bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {

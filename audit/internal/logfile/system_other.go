@@ -1,6 +1,6 @@
 //go:build !unix || solaris || aix
 
-package audit
+package logfile
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package audit
+package checkpoint
 
 import (
 	"crypto/ed25519"

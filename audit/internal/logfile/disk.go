@@ -1,4 +1,4 @@
-package audit
+package logfile
 
 import (
 	"errors"
@@ -9,24 +9,27 @@ import (
 	"path/filepath"
 )
 
-// file is what the log needs of its file. Tests put faults behind it.
-type file interface {
-	source
+// WriteFlags open a file that is read and appended to.
+const WriteFlags = os.O_RDWR | os.O_APPEND
+
+// File is what the log needs of its file. Tests put faults behind it.
+type File interface {
+	Source
 	io.Writer // appends
 	io.Closer
 	Truncate(size int64) error
 	Sync() error
 }
 
-// disk is a regular file under the path that it was opened by.
-type disk struct {
+// Disk is a regular file under the path that it was opened by.
+type Disk struct {
 	*os.File
 	path string
 }
 
-// openDisk opens a regular file and nothing else. It follows no symbolic link
+// OpenFile opens a regular file and nothing else. It follows no symbolic link
 // and waits for no peer of a pipe.
-func openDisk(path string, flags int) (*disk, error) {
+func OpenFile(path string, flags int) (*Disk, error) {
 	f, err := os.OpenFile(path, flags|strictOpen, 0o600)
 	if err != nil {
 		if info, statErr := os.Lstat(path); statErr == nil && !info.Mode().IsRegular() {
@@ -42,12 +45,12 @@ func openDisk(path string, flags int) (*disk, error) {
 		f.Close()
 		return nil, err
 	}
-	return &disk{File: f, path: path}, nil
+	return &Disk{File: f, path: path}, nil
 }
 
 // Size returns the size of the file. It fails if the path names another file now: what
 // is written to a file that was moved or removed is lost to every reader.
-func (d *disk) Size() (int64, error) {
+func (d *Disk) Size() (int64, error) {
 	named, err := os.Lstat(d.path)
 	if err != nil {
 		return 0, err
@@ -62,19 +65,19 @@ func (d *disk) Size() (int64, error) {
 	return open.Size(), nil
 }
 
-// makeDir creates dir, for its owner alone, and makes its name durable.
-func makeDir(dir string) error {
+// MakeDir creates dir, for its owner alone, and makes its name durable.
+func MakeDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return SyncDir(filepath.Dir(dir))
 }
 
-// syncDir makes the names in dir durable.
-func syncDir(dir string) error {
+// SyncDir makes the names in dir durable.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -97,4 +100,28 @@ func fileKind(m fs.FileMode) string {
 	default:
 		return "not a regular file"
 	}
+}
+
+// Source is what a tail is read from.
+type Source interface {
+	io.ReaderAt
+	Size() (int64, error)
+}
+
+// OpenRead opens a regular file and nothing else.
+func OpenRead(name string) (*os.File, error) {
+	// Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
+	f, err := os.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %s, expected a regular file", name, fileKind(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

@@ -1,0 +1,103 @@
+package logfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// CorruptionError names the first record that is not as it was written.
+type CorruptionError struct {
+	File   string
+	Line   int64  // from 1
+	Seq    uint64 // the seq that belongs at this line; 0 if it is unknown, and for a checkpoint
+	Reason string // a clause that the line is the subject of
+}
+
+// Error is one line: file, line, seq and what is wrong.
+func (b *CorruptionError) Error() string {
+	if b.Seq == 0 {
+		return fmt.Sprintf("%s:%d: the line %s", b.File, b.Line, b.Reason)
+	}
+	return fmt.Sprintf("%s:%d: seq %d: the line %s", b.File, b.Line, b.Seq, b.Reason)
+}
+
+// Corruption says what is wrong with a line that has its place in the chain: a clause
+// whose subject is the line.
+type Corruption string
+
+func (f Corruption) Error() string { return string(f) }
+
+var ErrLong = fmt.Errorf("is longer than %d bytes, which no record is", MaxLine)
+
+// EachLine calls visit with every complete line, without its line end, and its number
+// from 1. It returns the length of an incomplete last line, and the number of the line
+// where it stopped.
+func EachLine(r io.Reader, visit func(line []byte, number int64) error) (rest, number int64, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var long []byte
+	for number = 1; ; {
+		part, err := in.ReadSlice('\n')
+		if len(long)+len(part) > MaxLine {
+			return 0, number, ErrLong
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			long = append(long, part...)
+		case errors.Is(err, io.EOF):
+			return int64(len(long) + len(part)), number, nil
+		case err != nil:
+			return 0, number, err
+		default:
+			line := part
+			if len(long) > 0 {
+				long = append(long, part...)
+				line = long
+			}
+			if err := visit(line[:len(line)-1], number); err != nil {
+				return 0, number, err
+			}
+			number++
+			long = long[:0]
+		}
+	}
+}
+
+// LineStart returns the offset behind the last line end before the offset to.
+func LineStart(f io.ReaderAt, to int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for at := to; at > 0; {
+		if to-at >= MaxLine {
+			return 0, fmt.Errorf("no line end in %d bytes, expected one record a line", MaxLine)
+		}
+		n := min(int64(len(buf)), at)
+		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
+			return 0, err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if buf[i] == '\n' {
+				return at - n + i + 1, nil
+			}
+		}
+		at -= n
+	}
+	return 0, nil
+}
+
+// LineAt reads the line that begins at start, and returns its length too.
+func LineAt(f io.ReaderAt, start, end int64) (at Link, size int64, err error) {
+	found := errors.New("one is enough")
+	_, _, err = EachLine(io.NewSectionReader(f, start, end-start), func(line []byte, _ int64) error {
+		var err error
+		if at, _, err = ParseLine(line); err != nil {
+			return err
+		}
+		size = int64(len(line)) + 1
+		return found
+	})
+	if errors.Is(err, found) {
+		err = nil
+	}
+	return at, size, err
+}
