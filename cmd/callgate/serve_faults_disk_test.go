@@ -208,7 +208,7 @@ func TestDiskReportsErrors(t *testing.T) {
 	}
 	eventually(t, "the store is not trusted", func() bool {
 		refused("while syncs of the store fail")
-		return strings.Contains(d.operators(t).Calls, "not trusted")
+		return strings.Contains(d.operators(t).Calls, "no longer trusted")
 	})
 	heal()
 	for range 5 {
