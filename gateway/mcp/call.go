@@ -116,8 +116,8 @@ func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
 	return &response{result: result}
 }
 
-// capabilityError is an error of a tool's own server, which asks for something of the client
-// that the gateway has not promised it.
+// capabilityError is an error of a tool server that needs capabilities of the client which the
+// gateway did not declare.
 type capabilityError interface{ RequiredCapabilities() json.RawMessage }
 
 // missingCapabilities says what the client of a call has not declared, where its tool needs that.

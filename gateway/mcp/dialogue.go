@@ -39,8 +39,8 @@ func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
 	return d, nil
 }
 
-// readProgressToken has the client told how far its call is, where it asks for that and can be
-// told. What clients of before 2026-07-28 say amiss is passed over, as it always was.
+// readProgressToken sends progress to the client if the call has a token and its connection can
+// carry notifications. Malformed tokens from clients older than 2026-07-28 are ignored.
 func (r request) readProgressToken(d *gateway.Dialogue) *rpcError {
 	token, has := r.meta()[wire.MetaProgress]
 	switch {
@@ -127,7 +127,7 @@ func (r request) readAnswers(d *gateway.Dialogue) *rpcError {
 // violation is what is amiss at a place of the parameters.
 type violation struct{ path, message string }
 
-// invalidParams is the fault of parameters that no call can have.
+// invalidParams is the error of parameters that no call can have.
 func invalidParams(wrong ...violation) *rpcError {
 	slices.SortFunc(wrong, func(a, b violation) int { return strings.Compare(a.path, b.path) })
 	f := newError(wire.CodeParams, "%s", wrong[0].message)

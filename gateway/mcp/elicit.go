@@ -25,9 +25,8 @@ const (
 	heartbeatInterval = 15 * time.Second
 )
 
-// elicitor is the client of a call as far as it can be asked while the call is answered.
-// Those of before 2026-07-28 are, by requests in the middle of it; nil is one that
-// cannot be.
+// elicitor asks the client of a running call, by requests to it. Only clients older than
+// 2026-07-28 are asked so; nil is a client that cannot be asked.
 type elicitor struct {
 	kinds []string // of the questions that it has declared to answer
 	// send sends one message.
@@ -91,7 +90,7 @@ func unanswered(o gateway.Outcome, tool, why string) gateway.Outcome {
 		"The tool asks before it goes on, and its questions were not answered: %s. Say so, or use another tool.", why)))
 }
 
-// failedOutcome is an outcome that has no output, and says why.
+// failedOutcome is the outcome of a call that ends with a refusal.
 func failedOutcome(o gateway.Outcome, tool string, refused *refusal.Error) gateway.Outcome {
 	result, err := wrapper.Refusal(&tool, refused)
 	if err != nil {
@@ -100,7 +99,7 @@ func failedOutcome(o gateway.Outcome, tool string, refused *refusal.Error) gatew
 	return gateway.Outcome{CallID: o.CallID, Result: result.Line, Value: result, Refusal: refused, Status: refused.Status()}
 }
 
-// roundTrip is one time that a client is asked.
+// roundTrip is one set of questions to a client and its answers.
 type roundTrip struct {
 	answers map[string]json.RawMessage // by the names of the questions
 	reason  string                     // there are none
@@ -108,7 +107,7 @@ type roundTrip struct {
 	refused *refusal.Error             // the call cannot go on
 }
 
-// askClient puts questions to a client, and waits for its answers.
+// askClient sends questions to a client and waits for its answers.
 func (f *Face) askClient(ctx context.Context, r request, questions []tool.Question) (q roundTrip) {
 	to := make(chan clientAnswer, len(questions))
 	names := make([]string, len(questions))

@@ -15,10 +15,9 @@ const (
 	maxQueuedBytes = 256 << 10
 )
 
-// notifier tells a client how far its call is, and what its tool logs, while it runs. A client that is slow,
-// or gone, holds nothing up: what it is told waits in a queue of bounded length for
-// one goroutine that sends it, and what finds no room there is dropped. Nil tells
-// nothing.
+// notifier sends progress and log messages to the client of a running call. A slow client holds
+// nothing up: messages wait in a bounded queue for one goroutine that sends them, and are
+// dropped if it is full. A nil notifier sends nothing.
 type notifier struct {
 	ctx context.Context // of the request: who left it is told no more
 	// send sends one message, and no two at a time. In the end it must not be waited
@@ -96,8 +95,7 @@ func (r *notifier) sendOne(line []byte) {
 	_ = r.send(line, ending)
 }
 
-// close has nothing told any more. Once it returns, all that was told is sent, or never
-// will be.
+// close stops the notifier. When it returns, each message has been sent or is dropped.
 func (r *notifier) close() {
 	if r == nil {
 		return

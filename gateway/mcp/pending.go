@@ -12,9 +12,9 @@ const (
 	maxPendingPerPrincipal = 64   // put for one principal
 )
 
-// pendingQuestions are the questions that were put to clients and wait for their answers. They
-// are all that is remembered of a client between two of its requests, and no longer
-// than the call that asks is answered.
+// pendingQuestions are the questions that clients have not answered yet. Together with log
+// levels they are all that is kept of a client between two of its requests. They end with
+// their call.
 type pendingQuestions struct {
 	mu           sync.Mutex
 	open         map[string]pendingQuestion // by the ids of the questions
@@ -33,8 +33,8 @@ type clientAnswer struct {
 	result json.RawMessage // an object; nil: the client did not answer it
 }
 
-// add has questions wait, whose answers come to a channel with room for them. It
-// returns an id for each that nobody can guess, or nil where too many wait.
+// add registers questions whose answers are sent to a channel with room for them. It returns an
+// unguessable id for each, or nil if too many wait.
 func (w *pendingQuestions) add(principal string, names []string, to chan<- clientAnswer) (ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,8 +56,8 @@ func (w *pendingQuestions) add(principal string, names []string, to chan<- clien
 	return ids
 }
 
-// resolve gives a question its one answer, and tells whether it waited for one of this
-// principal's. Who asks for another's learns what who asks for none does.
+// resolve gives a question its one answer, and reports whether it waited for one of this
+// principal. For another principal's id the reply is the same as for an unknown id.
 func (w *pendingQuestions) resolve(principal, id string, result json.RawMessage) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *pendingQuestions) resolve(principal, id string, result json.RawMessage)
 	return true
 }
 
-// remove has questions wait no longer, and returns those that did.
+// remove forgets questions, and returns those that were still waiting.
 func (w *pendingQuestions) remove(ids []string) (left []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

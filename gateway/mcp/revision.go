@@ -40,8 +40,8 @@ func (m *message) checkRequestMeta() *rpcError {
 	return nil
 }
 
-// checkRevision tells of which era a message over HTTP is, and what of its headers says
-// something else than its body.
+// checkRevision returns whether a message over HTTP is of 2026-07-28, and an error if its
+// headers differ from its body.
 func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 	stated, f := singleHeader(h, wire.HeaderVersion)
 	if f != nil {
@@ -51,7 +51,7 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 		if stated != "" && !slices.Contains(revisions, stated) && m.method != wire.MethodInitialize {
 			return false, unsupported(stated)
 		}
-		// Nobody need send them before 2026-07-28. Who does is not believed twice.
+		// The headers are optional before 2026-07-28. If both are sent they must agree.
 		return false, m.checkHeaders(h, false)
 	}
 	if !m.isNotification() {
@@ -69,8 +69,8 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 	return true, m.checkHeaders(h, true)
 }
 
-// checkHeaders holds the headers of 2026-07-28 that say what a message is against it:
-// somebody on the way may have gone by them.
+// checkHeaders compares the headers of 2026-07-28 with the message that they describe: a proxy
+// may have routed by them.
 func (m *message) checkHeaders(h http.Header, required bool) *rpcError {
 	if required || len(h[wire.HeaderMethod]) > 0 {
 		if f := requireHeader(h, wire.HeaderMethod, m.method); f != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/callgate/callgate/mcp/wire"
 )
 
-// What the id of a session is made of: the version of its form, the kinds of questions
-// that the client has declared to answer, and something that nobody can guess. It
-// gives its bearer no right: any replica can read it, and who changes it has declared
-// something else. All that is kept by it is from which level on logs are told.
+// The parts of a session id: the version of its form, the kinds of questions that the client
+// declared to answer, and an unguessable nonce. The id grants no right: any replica can read
+// it, and a client that changes it only declares something else. The one thing stored under it
+// is the level of logs.
 const (
 	sessionVersion       = "1"
 	sessionNoKinds       = "none" // of the questions

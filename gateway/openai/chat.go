@@ -50,8 +50,7 @@ func (r *run) setCallIDHeader(c *gin.Context) {
 	}
 }
 
-// newRun lets a request in, reads it, and settles how it is treated. Nothing of the
-// body is looked at before the caller was let in.
+// newRun admits the caller, then reads the request and decides how to run it.
 func (f *Face) newRun(c *gin.Context, asked server.Request) (*run, error) {
 	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
 	if err != nil {
@@ -164,7 +163,7 @@ func (r *run) complete(ctx context.Context, t *turn) *failure {
 	return nil
 }
 
-// turnFailure is a turn that did not come.
+// turnFailure is the failure of a turn without an answer of the model.
 func (r *run) turnFailure(asking context.Context, err error) *failure {
 	if errors.Is(context.Cause(asking), errWallTime) {
 		return r.boundReached("The run has taken the time that it may take.")
@@ -177,7 +176,7 @@ func (r *run) turnFailure(asking context.Context, err error) *failure {
 	return f
 }
 
-// checkBounds ends a run before it asks the model once more than it may.
+// checkBounds fails a run that may not ask the model again.
 func (r *run) checkBounds(t *turn) *failure {
 	rules := &r.route.Rules
 	switch {

@@ -156,7 +156,7 @@ func (r *run) readChoice(c *upstream.Choice) choiceParts {
 	return a
 }
 
-// malformed is what is wrong with an answer beside what its parts say.
+// malformed returns the refusal of an answer whose parts do not fit together.
 func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 	rules := &r.route.Rules
 	calls := len(m.ToolCalls)
@@ -193,7 +193,7 @@ func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 	return nil
 }
 
-// howToCall says how calls are made here.
+// howToCall tells the model how to make a call.
 func (r *run) howToCall() string {
 	if r.route.Rules.Protocol == upstream.Text {
 		return "Send the call alone, as " + r.callStart() + `"name":"…","arguments":{…}}}.`

@@ -10,7 +10,8 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// repair sends a refused completion back to the model, or says why not.
+// repair sends a refused completion back to the model, or returns the failure that ends the
+// run.
 func (r *run) repair(t *turn, refused *refusal.Error) *failure {
 	outcomes := r.endDecisions(t)
 	failed := &failure{refused: refused, retryable: refused.RetryAfterMS > 0 && r.steps == 0}
@@ -33,7 +34,7 @@ func (r *run) repair(t *turn, refused *refusal.Error) *failure {
 	return nil
 }
 
-// endDecisions ends the decisions of a turn of which one was refused.
+// endDecisions releases or hands over the decisions of a turn of which one was refused.
 func (r *run) endDecisions(t *turn) [][]gateway.Outcome {
 	all := make([][]gateway.Outcome, len(t.choices))
 	for i := range t.choices {
@@ -62,8 +63,8 @@ func (r *run) repairable(refused *refusal.Error) bool {
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer
 }
 
-// isLoop notes the refused calls of a turn, and tells whether one of them was
-// refused so often.
+// isLoop counts the refused calls of a turn, and reports whether one reached
+// maxEqualRefusals.
 func (r *run) isLoop(j *judgedChoice) bool {
 	looped := false
 	reports := j.decision.Reports

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// run is one request on its way: the turns of the model until one is the answer.
+// run is one request: the turns of the model until one is the answer.
 type run struct {
 	face         *Face
 	request      *request
@@ -29,7 +29,7 @@ type run struct {
 	callID       string // the id of the last judgement, for the header
 }
 
-// refusedCall is what repeats itself in a loop.
+// refusedCall identifies equal refused calls.
 type refusedCall struct {
 	tool      string
 	arguments [sha256.Size]byte
@@ -39,7 +39,7 @@ type refusedCall struct {
 // maxEqualRefusals is how many equal refusals end a run.
 const maxEqualRefusals = 3
 
-// errWallTime is why a run whose time has passed is given up.
+// errWallTime is the cause of a run that took longer than its wall time.
 var errWallTime = errors.New("the run has taken its time")
 
 // boundReached ends a run that has reached a bound.
