@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/terminal"
 )
 
 // demoStep is one completion of the tour, and how often it is sent.
@@ -68,7 +69,7 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tour := demoRun{w: e.stdout, color: colorizer(isTerminal(terminalOf(e.stdout))), kernel: r.Kernel}
+	tour := demoRun{w: e.stdout, color: terminal.Colorizer(terminal.IsTerminal(terminalOf(e.stdout))), kernel: r.Kernel}
 	for i, s := range demoSteps() {
 		tour.step(ctx, i+1, s)
 	}
@@ -79,7 +80,7 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return app.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
-	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(bold, "The audit log:"), report.Records)
+	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(terminal.Bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)
 	return nil
 }
@@ -87,12 +88,12 @@ func (e env) demo(ctx context.Context) error {
 // demoRun shows scenes.
 type demoRun struct {
 	w      io.Writer
-	color  func(color, string) string
+	color  func(terminal.Color, string) string
 	kernel *gateway.Kernel
 }
 
 func (t demoRun) step(ctx context.Context, number int, s demoStep) {
-	fmt.Fprintf(t.w, "%s\n", t.color(bold, fmt.Sprintf("%d. %s", number, s.title)))
+	fmt.Fprintf(t.w, "%s\n", t.color(terminal.Bold, fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprintln(t.w, indent("model", s.completion))
 	var o gateway.Outcome
 	sent := 0
@@ -105,12 +106,12 @@ func (t demoRun) step(ctx context.Context, number int, s demoStep) {
 	}
 	switch {
 	case o.Refusal != nil:
-		fmt.Fprintf(t.w, "   %s %s, by the stage %s\n", t.color(red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
+		fmt.Fprintf(t.w, "   %s %s, by the stage %s\n", t.color(terminal.Red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
 	case o.Result == nil:
-		fmt.Fprintf(t.w, "   %s\n\n", t.color(green, "text"))
+		fmt.Fprintf(t.w, "   %s\n\n", t.color(terminal.Green, "text"))
 		return
 	default:
-		fmt.Fprintf(t.w, "   %s\n", t.color(green, "accepted and executed"))
+		fmt.Fprintf(t.w, "   %s\n", t.color(terminal.Green, "accepted and executed"))
 	}
 	fmt.Fprintf(t.w, "%s\n\n", indent("reads", string(o.Result)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/input"
 )
 
 func newMCP(e env) *cobra.Command {
@@ -49,7 +50,7 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 				return err
 			}
 			subject := gateway.Subject{Agent: s.agent, Workspace: s.workspace, Project: s.project}
-			in := newCtxReader(c.Context(), io.NopCloser(e.stdin))
+			in := input.Interruptible(c.Context(), io.NopCloser(e.stdin))
 			return app.ServeStdio(c.Context(), config, loaded, subject, in, e.stdout, e.options(e.warnings()))
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
@@ -106,7 +107,7 @@ func (e env) engine() *app.Engine {
 // ends when the context does.
 func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
 	if len(args) == 0 || args[0] == "-" {
-		return newCtxReader(ctx, io.NopCloser(e.stdin)), "standard input", nil
+		return input.Interruptible(ctx, io.NopCloser(e.stdin)), "standard input", nil
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
@@ -119,7 +120,7 @@ func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, er
 		}
 		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
 	}
-	return newCtxReader(ctx, f), args[0], nil
+	return input.Interruptible(ctx, f), args[0], nil
 }
 
 // fileFlag is a flag that names a file: an empty name is a variable of the shell
