@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
@@ -33,7 +34,7 @@ type Callbacks struct {
 	mu        sync.Mutex
 	listen    string // where this gateway listens; empty while it does not
 	url       string // how tools see it, where that is stated
-	secret    configs.Secret
+	secret    secret.Ref
 	ownFile   string            // the file of the keys that are its own
 	bases     map[string]string // where servers stand, by their names
 	keys      *identity.CallbackKeys

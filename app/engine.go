@@ -1,7 +1,7 @@
 package app
 
 import (
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
 	"github.com/callgate/callgate/engine/outbound"
@@ -18,7 +18,7 @@ type Engine struct {
 // NewEngine returns an engine. changed is told of servers that say that their
 // tools have changed; it may be nil.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
-	options.ReadSecret = configs.ReadSecret
+	options.ReadSecret = secret.Resolve
 	t := &Engine{outbound: outbound.New(options.Outbound())}
 	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}

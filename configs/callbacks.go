@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/netx"
 )
 
@@ -16,7 +18,7 @@ type Callbacks struct {
 	URL string
 	// Keys is where the keys of the addresses stand that they are given. Absent, the
 	// gateway makes them itself, in its data folder.
-	Keys Secret
+	Keys secret.Ref
 }
 
 // CallbackKeysPath is the file of the keys that a gateway makes itself.
@@ -25,7 +27,7 @@ func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "ca
 func readCallbacks(n document.Node, into *Callbacks) {
 	n.Object(
 		document.Field("url", func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }),
-		document.Field("keys", func(n document.Node) { readSecret(n, "the keys of the addresses that tools are given", &into.Keys) }),
+		document.Field("keys", func(n document.Node) { secret.Decode(n, "the keys of the addresses that tools are given", &into.Keys) }),
 	)
 }
 
@@ -60,8 +62,8 @@ func baseURLProblem(raw string) string {
 
 // checkCallbacks holds the rules between its keys and the others, which matter where
 // there are tools that call back.
-func (l *loader) checkCallbacks(root document.Node, c *Config, entries []Tool) {
-	i := slices.IndexFunc(entries, func(e Tool) bool { return e.Definition.Run.Type == ServerCallback })
+func (l *loader) checkCallbacks(root document.Node, c *Config, entries []toolfile.Tool) {
+	i := slices.IndexFunc(entries, func(e toolfile.Tool) bool { return e.Definition.Run.Type == ServerCallback })
 	if i < 0 && !slices.ContainsFunc(c.Servers, func(s ToolServer) bool { return s.Type == ServerCallback }) {
 		return
 	}

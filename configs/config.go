@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/policy"
@@ -114,8 +115,8 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkStore(root, c)
 	l.checkCallbacks(root, c, entries)
 	access, named := l.readNamed(root, dir, "/policy", c.PolicyFile)
-	if len(l.report.Faults) == 0 && CheckDuplicates(entries) {
-		c.Tools = BuildRegistry(&l.report, entries)
+	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(entries) {
+		c.Tools = toolfile.BuildRegistry(&l.report, entries)
 	}
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)
@@ -270,7 +271,7 @@ func (l *loader) readNamedYAML(root document.Node, dir, key, path string, read f
 }
 
 // compilePolicy compiles the policy file against the tools and the workspaces.
-func (l *loader) compilePolicy(file policy.Source, c *Config, entries []Tool) *policy.Policy {
+func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile.Tool) *policy.Policy {
 	if f := document.CheckText(file.File, file.Data); f != nil {
 		l.report.Add(f)
 		return nil
@@ -351,8 +352,8 @@ func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Defin
 }
 
 // tools reads every file that a pattern matches, once.
-func (l *loader) tools(root document.Node, dir string, patterns []string) []Tool {
-	var entries []Tool
+func (l *loader) tools(root document.Node, dir string, patterns []string) []toolfile.Tool {
+	var entries []toolfile.Tool
 	seen := map[string]bool{}
 	for i, pattern := range patterns {
 		at := root.At("/registry/files/" + strconv.Itoa(i))
@@ -373,7 +374,7 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []Tool
 			}
 			seen[name] = true
 			if data, ok := l.file(name, &at); ok {
-				entries = append(entries, Read(&l.report, name, data)...)
+				entries = append(entries, toolfile.Read(&l.report, name, data)...)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 )
 
 // seeds adds the files of the base and of every faulty case whose name ends so.
@@ -65,7 +66,7 @@ func FuzzLoadYAML(f *testing.F) {
 			clean(t, root)
 			for _, read := range []func(){
 				func() { readSettings(root) },
-				func() { Read(&r, "fuzz.yaml", complete) },
+				func() { toolfile.Read(&r, "fuzz.yaml", complete) },
 				func() { readWorkspaces(root, "/base") },
 				func() { readLimits(root) },
 				func() { readPrincipals(root) },
@@ -135,7 +136,7 @@ func FuzzLoadJSON(f *testing.F) {
 		if ok != (len(r.Faults) == 0) {
 			t.Fatalf("read: %v, with the faults %v", ok, r.Err())
 		}
-		Read(&document.Report{}, "fuzz.json", data)
+		toolfile.Read(&document.Report{}, "fuzz.json", data)
 		if !ok {
 			return
 		}

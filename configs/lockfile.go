@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,9 +13,11 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -111,8 +112,8 @@ func readLockfile(r *document.Report, file, of string, data []byte) (pins []Pin,
 					document.Field("endpoint", func(n document.Node) { n.Text("where its calls go", &p.Endpoint) }),
 					document.Field("digest", func(n document.Node) { n.Text("the digest of what was accepted", &p.Digest) }),
 					document.Field("description", func(n document.Node) { n.Text("its description", &p.Description) }),
-					document.Field("input_schema", func(n document.Node) { readSchema(n, &p.InputSchema) }),
-					document.Field("output_schema", func(n document.Node) { readSchema(n, &p.OutputSchema) }),
+					document.Field("input_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.InputSchema) }),
+					document.Field("output_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.OutputSchema) }),
 				)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})
@@ -162,7 +163,7 @@ func (a *Acceptance) refuseCollisions(s ToolServer) {
 		return
 	}
 	refused := map[int]bool{}
-	for _, f := range LoadErrors(err) {
+	for _, f := range toolfile.LoadErrors(err) {
 		refused[f.Tool] = true
 		a.refuse(s, a.Pins[f.Tool].Name, f)
 	}
@@ -178,7 +179,7 @@ func (a *Acceptance) refuseCollisions(s ToolServer) {
 // refuse notes why an offer is not accepted.
 func (a *Acceptance) refuse(s ToolServer, tool string, err error) {
 	reasons := []string{err.Error()}
-	if faults := LoadErrors(err); len(faults) > 0 {
+	if faults := toolfile.LoadErrors(err); len(faults) > 0 {
 		reasons = nil
 		for _, f := range faults {
 			reasons = append(reasons, f.Message)
@@ -212,39 +213,20 @@ func (a *Acceptance) judge(s ToolServer, o DiscoveredTool) (Pin, error) {
 	if err != nil {
 		return Pin{}, err
 	}
-	r := document.Report{Unlimited: true}
-	im := newImporter(&r)
-	root, ok := document.ReadJSON(&r, s.Name, data)
-	if ok {
-		im.add(root, func(n document.Node, t *importedTool) { t.fromMCP(n, "") })
+	definition, changes, err := toolimport.ImportMCPTool(s.Name, data)
+	if err != nil {
+		return Pin{}, err
 	}
-	if len(im.tools) == 0 {
-		return Pin{}, errors.New(joinMessages(r.Faults))
-	}
-	t := im.tools[0]
-	for _, f := range t.changes {
+	for _, f := range changes {
 		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: f.Message})
 	}
 	if r, found := wrapper.Hidden(o.Description); found {
-		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(o.Name), hiddenCharacter(r))})
+		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(o.Name), toolfile.HiddenCharacter(r))})
 	}
 	return Pin{
 		Name: o.Name, Version: o.Version, Endpoint: o.Endpoint, Digest: digest, Description: o.Description,
-		InputSchema: t.definition.InputSchema, OutputSchema: t.definition.OutputSchema,
+		InputSchema: definition.InputSchema, OutputSchema: definition.OutputSchema,
 	}, nil
-}
-
-// joinMessages joins faults without their places, which are in no file of the
-// operator's.
-func joinMessages(faults document.Faults) string {
-	var b bytes.Buffer
-	for i, f := range faults {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(f.Message)
-	}
-	return b.String()
 }
 
 func quoteJSON(s string) json.RawMessage {

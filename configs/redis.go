@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/internal/ascii"
 )
 
@@ -29,7 +30,7 @@ type Redis struct {
 // stands in the configuration only where it holds no password.
 type RedisURL struct {
 	Plain  string
-	Secret Secret
+	Secret secret.Ref
 }
 
 // IsSet tells whether there is one.
@@ -54,7 +55,7 @@ type Sentinel struct {
 // alone is the default user's.
 type Credentials struct {
 	Username string
-	Password Secret
+	Password secret.Ref
 }
 
 const defaultPrefix = "callgate:"
@@ -85,7 +86,7 @@ func readRedis(n document.Node) *Redis {
 			}
 		}),
 		document.Field("username", func(n document.Node) { n.Text("a user of Redis", &r.Credentials.Username) }),
-		document.Field("password", func(n document.Node) { readSecret(n, "a password of Redis", &r.Credentials.Password) }),
+		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of Redis", &r.Credentials.Password) }),
 		document.Field("tls", func(n document.Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }),
 		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &r.CAFile) }),
 		document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }),
@@ -137,7 +138,7 @@ func checkPassword(n document.Node, of string) {
 func credentialFields(n document.Node, into *Credentials) []document.FieldReader {
 	return []document.FieldReader{
 		document.Field("username", func(n document.Node) { n.Text("a user of the sentinels", &into.Username) }),
-		document.Field("password", func(n document.Node) { readSecret(n, "a password of the sentinels", &into.Password) }),
+		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of the sentinels", &into.Password) }),
 	}
 }
 
@@ -145,8 +146,8 @@ func credentialFields(n document.Node, into *Credentials) []document.FieldReader
 // hold a password.
 func readRedisURL(n document.Node, into *RedisURL) {
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
-	if kind, _, _ := strings.Cut(n.Value, ":"); kind == inEnvironment || kind == inFile {
-		readSecret(n, "the URL of Redis", &into.Secret)
+	if secret.IsPlace(n.Value) {
+		secret.Decode(n, "the URL of Redis", &into.Secret)
 		return
 	}
 	u, err := url.Parse(n.Value)

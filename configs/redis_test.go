@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs/secret"
 )
 
 // certificate is one in PEM, of the cases.
@@ -27,15 +29,15 @@ func TestRedisForms(t *testing.T) {
 		`redis: {url: "redis://127.0.0.1:6379"}`:            {URL: RedisURL{Plain: "redis://127.0.0.1:6379"}},
 		`redis: {url: "redis://[::1]:6379/3"}`:              {URL: RedisURL{Plain: "redis://[::1]:6379/3"}},
 		`redis: {url: "rediss://redis", prefix: "team-a:"}`: {URL: RedisURL{Plain: "rediss://redis"}, Prefix: "team-a:"},
-		`redis: {url: "env:REDIS_URL"}`:                     {URL: RedisURL{Secret: Secret{"env", "REDIS_URL"}}},
-		`redis: {url: "file:/run/secrets/url"}`:             {URL: RedisURL{Secret: Secret{"file", "/run/secrets/url"}}},
-		`redis: {url: "env:REDIS_URL", ca_file: ca.pem}`:    {URL: RedisURL{Secret: Secret{"env", "REDIS_URL"}}, CAFile: "ca.pem", CA: pem},
+		`redis: {url: "env:REDIS_URL"}`:                     {URL: RedisURL{Secret: secret.Parse("env:REDIS_URL")}},
+		`redis: {url: "file:/run/secrets/url"}`:             {URL: RedisURL{Secret: secret.Parse("file:/run/secrets/url")}},
+		`redis: {url: "env:REDIS_URL", ca_file: ca.pem}`:    {URL: RedisURL{Secret: secret.Parse("env:REDIS_URL")}, CAFile: "ca.pem", CA: pem},
 		`redis: {cluster: {addresses: ["a:1", "b:2"]}, tls: true, ca_file: ca.pem}`: {
 			Cluster: []string{"a:1", "b:2"}, TLS: true, CAFile: "ca.pem", CA: pem,
 		},
 		`redis: {sentinel: {master: main, addresses: ["a:1"], password: "env:S"}, username: gate, password: "env:P"}`: {
-			Sentinel:    Sentinel{Master: "main", Addresses: []string{"a:1"}, Credentials: Credentials{Password: Secret{"env", "S"}}},
-			Credentials: Credentials{Username: "gate", Password: Secret{"env", "P"}},
+			Sentinel:    Sentinel{Master: "main", Addresses: []string{"a:1"}, Credentials: Credentials{Password: secret.Parse("env:S")}},
+			Credentials: Credentials{Username: "gate", Password: secret.Parse("env:P")},
 		},
 	} {
 		if want.Prefix == "" {
@@ -56,7 +58,7 @@ func TestRedisURL(t *testing.T) {
 		t.Errorf("found %q, %v", found, err)
 	}
 	t.Setenv("CALLGATE_TEST_URL", "redis://:hunter2@a")
-	u := RedisURL{Secret: Secret{"env", "CALLGATE_TEST_URL"}}
+	u := RedisURL{Secret: secret.Parse("env:CALLGATE_TEST_URL")}
 	if found, err := u.Read(); found != "redis://:hunter2@a" || err != nil || !u.IsSet() {
 		t.Errorf("found %q, %v", found, err)
 	}

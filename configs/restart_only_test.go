@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/configs/secret"
 )
 
 // TestExcepted changes every key that waits for a restart.
@@ -60,7 +62,7 @@ func TestKeep(t *testing.T) {
 		"auth.mode": func(s *Settings) { s.Auth.Mode = "jwt" },
 		"data_dir":  func(s *Settings) { s.DataDir = "x" },
 		"audit": func(s *Settings) {
-			s.Audit = Audit{Record: "arguments", SignKey: Secret{inFile, "audit.key"}, RotateBytes: lowestRotate}
+			s.Audit = Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: lowestRotate}
 		},
 		"store": func(s *Settings) { s.Store.Journals = 3 },
 		"redis": func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },

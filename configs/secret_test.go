@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs/secret"
 )
 
 // placed is the secret of a configuration whose Redis has its password at a
 // place.
-func placed(t *testing.T, place string) (s Secret, dir string) {
+func placed(t *testing.T, place string) (s secret.Ref, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	c, err := Load(write(t, dir, with(t, map[string]string{
@@ -47,7 +49,7 @@ func TestSecretOfAFile(t *testing.T) {
 	}
 	for data, want := range map[string]string{
 		"hunter2": "hunter2", "hunter2\n": "hunter2", "hunter2\r\n": "hunter2", " two words \n": " two words ",
-		"\n": "", "": "", strings.Repeat("x", maxSecretBytes+1): "",
+		"\n": "", "": "", strings.Repeat("x", 64<<10+1): "",
 	} {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
@@ -78,10 +80,10 @@ func TestSecretIsNotPrinted(t *testing.T) {
 	if s.String() != "env:CALLGATE_TEST_SECRET" || !s.IsSet() {
 		t.Errorf("it calls itself %q", s)
 	}
-	if (Secret{}).IsSet() || (Secret{}).String() != "" {
+	if (secret.Ref{}).IsSet() || (secret.Ref{}).String() != "" {
 		t.Error("none is one")
 	}
-	if _, err := (Secret{}).Read(); err == nil {
+	if _, err := (secret.Ref{}).Read(); err == nil {
 		t.Error("none was read")
 	}
 }

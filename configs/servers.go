@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -25,7 +27,7 @@ type ToolServer struct {
 	// Prefix stands before the name of each of its tools, with a dot between.
 	Prefix string
 	// Credential is where that stands which the server asks for.
-	Credential Secret
+	Credential secret.Ref
 	// Allow are the names of the tools, as the server has them, that may be accepted;
 	// one that ends in * stands for all that begin so. Nil, all may; empty, none.
 	Allow []string
@@ -109,10 +111,10 @@ func readToolServer(n document.Node) ToolServer {
 			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
 		}),
 		document.Field("url", func(n document.Node) { n.Text("the URL of the server", &s.URL) }),
-		document.Field("command", func(n document.Node) { readCommand(n, &s.Command, &s.Dir) }),
-		document.Field("env", func(n document.Node) { readEnv(n, &s.Env) }),
+		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Dir) }),
+		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
-		document.Field("credential", func(n document.Node) { readSecret(n, "what the server asks for", &s.Credential) }),
+		document.Field("credential", func(n document.Node) { secret.Decode(n, "what the server asks for", &s.Credential) }),
 		document.Field("allow", func(n document.Node) {
 			s.Allow = []string{} // an empty list allows nothing
 			n.List("names of tools", func(_ int, item document.Node) { readPattern(item, &s.Allow) })
@@ -163,7 +165,7 @@ func checkRun(n document.Node, s ToolServer) {
 	if err == nil {
 		return
 	}
-	for _, f := range LoadErrors(err) {
+	for _, f := range toolfile.LoadErrors(err) {
 		at := n
 		for _, key := range f.Field[min(1, len(f.Field)):] {
 			if _, value, ok := at.Child(key); ok {
@@ -194,8 +196,8 @@ func readPattern(n document.Node, into *[]string) {
 }
 
 // readLockfiles reads the tools of every server that an operator has accepted.
-func (l *loader) readLockfiles(c *Config) []Tool {
-	var entries []Tool
+func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
+	var entries []toolfile.Tool
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		file := LockfilePath(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
@@ -214,11 +216,11 @@ func (l *loader) readLockfiles(c *Config) []Tool {
 			if !s.Allows(p.Name) {
 				continue
 			}
-			entries = append(entries, Tool{registry.Tool{
+			entries = append(entries, toolfile.Tool{Definition: registry.Tool{
 				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
-				InputSchema:  visibleSchema(nodes[i], "input_schema", p.InputSchema),
-				OutputSchema: visibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
-			}, nodes[i]})
+				InputSchema:  toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema),
+				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
+			}, Node: nodes[i]})
 		}
 	}
 	return entries

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
 )
@@ -58,7 +59,7 @@ type Audit struct {
 	Record string // what of a completion it keeps: digest, arguments or completion
 	// SignKey is where the key stands that heads of the log are signed with; none
 	// is signed without.
-	SignKey     Secret
+	SignKey     secret.Ref
 	RotateBytes int64 // from which size on a file is moved aside; 0 is never
 }
 
@@ -181,7 +182,7 @@ func readSettings(root document.Node) Settings {
 				document.Field("record", func(n document.Node) {
 					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
 				}),
-				document.Field("sign_key", func(n document.Node) { readSecret(n, "the key that heads of the log are signed with", &s.SignKey) }),
+				document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
 				document.Field("rotate_bytes", func(n document.Node) {
 					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
 				}),

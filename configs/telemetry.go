@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/telemetry"
 )
 
 // Traces say where traces go; without an endpoint there are none.
 type Traces struct {
 	Endpoint string
-	Headers  map[string]Secret // sent with every export
+	Headers  map[string]secret.Ref // sent with every export
 	// CAFile names certificates in PEM that are believed for the collector instead
 	// of the system's; CA is what it holds.
 	CAFile, CA string
@@ -50,9 +51,9 @@ func readTraces(n document.Node, into *Traces) {
 	ok := n.Object(
 		document.Field("endpoint", func(n document.Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }),
 		document.Field("headers", func(n document.Node) {
-			into.Headers = map[string]Secret{}
+			into.Headers = map[string]secret.Ref{}
 			n.Members("headers", func(key, value document.Node) {
-				var s Secret
+				var s secret.Ref
 				for other := range into.Headers {
 					if strings.EqualFold(other, key.Value) {
 						key.Fail("found the header %s twice, since case makes no difference; expected it once", other)
@@ -61,7 +62,7 @@ func readTraces(n document.Node, into *Traces) {
 				if !headerName.MatchString(key.Value) {
 					key.Fail("found a header with characters that none has; expected a name such as Authorization")
 				}
-				readSecret(value, "what the header says", &s)
+				secret.Decode(value, "what the header says", &s)
 				into.Headers[key.Value] = s
 			})
 		}),

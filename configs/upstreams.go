@@ -4,6 +4,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -32,8 +33,8 @@ func readUpstream(n document.Node) upstream.Definition {
 		document.Field("base_url", func(n document.Node) { n.Text("the URL before /chat/completions", &d.BaseURL) }),
 		document.Field("insecure_http", func(n document.Node) { n.Bool("whether plain HTTP may leave this host", &d.InsecureHTTP) }),
 		document.Field("key", func(n document.Node) {
-			var s Secret
-			if readSecret(n, "the key that the provider asks for", &s); s.IsSet() {
+			var s secret.Ref
+			if secret.Decode(n, "the key that the provider asks for", &s); s.IsSet() {
 				d.Key = s.Read
 			}
 		}),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -58,23 +59,25 @@ func TestImportShowsWhatHides(t *testing.T) {
 	}
 	stated := func(format string) []byte { return []byte(strings.ReplaceAll(format, "HIDDEN", string(quoted))) }
 	for name, c := range map[string]struct {
-		read func(data []byte) (*ImportResult, error)
+		read func(data []byte) (*toolimport.Result, error)
 		data string
 	}{
 		"mcp": {
-			func(data []byte) (*ImportResult, error) { return ImportMCP("tools.json", data, "") },
+			func(data []byte) (*toolimport.Result, error) { return toolimport.MCP("tools.json", data, "") },
 			`{"tools":[
  {"name":"shown","description":HIDDEN,"inputSchema":{"type":"object","title":HIDDEN,"properties":{"description":{"type":"string","description":HIDDEN},"enum":{"title":HIDDEN}}}},
  {"name":"word","inputSchema":{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}},
  {"name":"named","inputSchema":{"type":"object","properties":{HIDDEN:{"type":"string"}}}},
  {"name":"data","inputSchema":{"type":"object","properties":{"q":{"const":{"description":HIDDEN}}}}}]}`,
 		},
-		"openai": {func(data []byte) (*ImportResult, error) { return ImportOpenAI("tools.json", data) }, `{"tools":[
+		"openai": {func(data []byte) (*toolimport.Result, error) { return toolimport.OpenAI("tools.json", data) }, `{"tools":[
  {"type":"function","function":{"name":"shown","description":HIDDEN,"parameters":{"type":"object","title":HIDDEN,"properties":{"description":{"type":"string","description":HIDDEN},"enum":{"title":HIDDEN}}}}},
  {"type":"function","function":{"name":"word","parameters":{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}}},
  {"type":"function","function":{"name":"named","parameters":{"type":"object","properties":{HIDDEN:{"type":"string"}}}}},
  {"type":"function","function":{"name":"data","parameters":{"type":"object","properties":{"q":{"const":{"description":HIDDEN}}}}}}]}`},
-		"openapi": {func(data []byte) (*ImportResult, error) { return ImportOpenAPI("tools.json", data, OpenAPIOptions{}) }, `{"openapi":"3.1.0","info":{"title":"a","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{
+		"openapi": {func(data []byte) (*toolimport.Result, error) {
+			return toolimport.OpenAPI("tools.json", data, toolimport.OpenAPIOptions{})
+		}, `{"openapi":"3.1.0","info":{"title":"a","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{
  "/a":{"get":{"operationId":"shown","summary":HIDDEN,"parameters":[
   {"name":"a","in":"query","description":HIDDEN,"schema":{"type":"string"}},{"name":"b","in":"query","schema":{"type":"string","description":HIDDEN}},{"name":"c","in":"query","schema":{"type":"string","title":HIDDEN}}]}},
  "/b":{"get":{"operationId":"word","parameters":[{"name":"q","in":"query","schema":{"enum":[HIDDEN]}}]}},

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/toolimport"
 )
 
 // task is one task of the function calling leaderboard, with its true calls.
@@ -59,7 +60,7 @@ func imported(t testing.TB, dir string, definitions any) *configs.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := configs.ImportMCP("tools.json", data, "")
+	im, err := toolimport.MCP("tools.json", data, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/toolimport"
 )
 
 // exchange is one recorded answer of a provider to a request with tools.
@@ -48,7 +49,7 @@ func someTools(t testing.TB, x exchange) (k *gateway.Kernel, out map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := configs.ImportMCP("tools.json", data, "")
+	im, err := toolimport.MCP("tools.json", data, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
+
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -115,8 +116,8 @@ the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.ImportResult, error) {
-				return configs.ImportMCP(name, data, prefix)
+			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.MCP(name, data, prefix)
 			})
 		},
 	}
@@ -140,13 +141,13 @@ left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, configs.ImportOpenAI)
+			return e.imports(c.Context(), args, toolimport.OpenAI)
 		},
 	}
 }
 
 func newImportOpenAPI(e env) *cobra.Command {
-	var o configs.OpenAPIOptions
+	var o toolimport.OpenAPIOptions
 	c := &cobra.Command{
 		Use:   "openapi FILE|-",
 		Short: "Import the operations of an OpenAPI document",
@@ -166,8 +167,8 @@ said, and run.credential states where it stands.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*configs.ImportResult, error) {
-				return configs.ImportOpenAPI(name, data, o)
+			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.OpenAPI(name, data, o)
 			})
 		},
 	}
@@ -178,7 +179,7 @@ said, and run.credential states where it stands.`,
 }
 
 // imports reads a file of definitions and prints what became of it.
-func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*configs.ImportResult, error)) error {
+func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*toolimport.Result, error)) error {
 	name, data, err := e.definitions(ctx, args)
 	if err != nil {
 		return err
@@ -211,7 +212,7 @@ func (e env) definitions(ctx context.Context, args []string) (name string, data 
 }
 
 // imported prints the tool file, and says what was changed and left out.
-func (e env) imported(im *configs.ImportResult) error {
+func (e env) imported(im *toolimport.Result) error {
 	for _, f := range im.Changed {
 		fmt.Fprintf(e.stderr, "changed: %v\n", f)
 	}

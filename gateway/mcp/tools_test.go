@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolimport"
 )
 
 func names(list []listed) []string {
@@ -301,7 +301,7 @@ func TestGitHubTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := configs.ImportMCP("github.json", data, "")
+	im, err := toolimport.MCP("github.json", data, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -48,7 +49,7 @@ func imported(t testing.TB, list []recorded) (*configs.Config, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := configs.ImportOpenAI("tools.json", data)
+	im, err := toolimport.OpenAI("tools.json", data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package configs
+package toolimport
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package configs
+package toolimport
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ type OpenAPIOptions struct {
 	Addresses []string
 }
 
-// ImportOpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2,
+// OpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2,
 // JSON or YAML) into a tool file. Each is a tool of type http whose arguments are
 // its parameters and, as one member, its body. GET and HEAD get the effect read,
 // PUT and DELETE idempotent, others once. Left out is what has no strict form, with
@@ -34,7 +34,7 @@ type OpenAPIOptions struct {
 //
 // The error is Faults where the document cannot be read at all, or does not say
 // where its server is.
-func ImportOpenAPI(file string, data []byte, o OpenAPIOptions) (*ImportResult, error) {
+func OpenAPI(file string, data []byte, o OpenAPIOptions) (*Result, error) {
 	r := document.Report{Unlimited: true}
 	root, ok := document.ReadExternal(&r, file, data)
 	if !ok {
@@ -63,7 +63,7 @@ type openAPI struct {
 	typesOf       map[*yaml.Node]typeSet // by schema, as far as they were asked for
 }
 
-func (d *openAPI) translate() (*ImportResult, error) {
+func (d *openAPI) translate() (*Result, error) {
 	if !d.version() || !d.server() {
 		return nil, d.importer.report.Err()
 	}

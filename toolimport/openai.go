@@ -1,4 +1,4 @@
-package configs
+package toolimport
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// ImportOpenAI translates the tools of a chat completions request into a tool
+// OpenAI translates the tools of a chat completions request into a tool
 // file: the array itself, or the request that holds it. Names stay as they stand,
 // since the application will run the tools by them. Parameters that are absent are
 // no arguments; strict changes nothing, since every tool is judged strictly, and
 // where it stands within the parameters it is left out, which is said in Changed.
 // Custom tools are left out: their input is free text.
-func ImportOpenAI(file string, data []byte) (*ImportResult, error) {
+func OpenAI(file string, data []byte) (*Result, error) {
 	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }})
 }
 

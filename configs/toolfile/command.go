@@ -1,17 +1,18 @@
-package configs
+package toolfile
 
 import (
 	"path/filepath"
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 )
 
-// readCommand reads a program and its arguments. A relative path to the program starts at
+// ReadCommand reads a program and its arguments. A relative path to the program starts at
 // the file that it stands in, and so does the program itself: it is started in that
 // file's folder, wherever the gateway was. A name without a separator is looked up on
 // PATH. Arguments stay as they are.
-func readCommand(n document.Node, into *[]string, folder *string) {
+func ReadCommand(n document.Node, into *[]string, folder *string) {
 	n.Texts("a program and its arguments", into)
 	if len(*into) == 0 {
 		return
@@ -32,9 +33,9 @@ func absolutePath(n document.Node, path string) string {
 	return absolute
 }
 
-// readEnv reads variables of the environment: values, which may be empty, or the places of
+// ReadEnv reads variables of the environment: values, which may be empty, or the places of
 // secrets. What was found is never shown: it may be the secret itself.
-func readEnv(n document.Node, into *map[string]string) {
+func ReadEnv(n document.Node, into *map[string]string) {
 	*into = map[string]string{}
 	n.Members("variables of the environment and their values", func(key, value document.Node) {
 		if !value.IsString() {
@@ -42,16 +43,11 @@ func readEnv(n document.Node, into *map[string]string) {
 			return
 		}
 		said := value.Value
-		if isPlace(said) {
-			var s Secret
-			readSecret(value, "the value of a variable", &s)
+		if secret.IsPlace(said) {
+			var s secret.Ref
+			secret.Decode(value, "the value of a variable", &s)
 			said = s.String()
 		}
 		(*into)[key.Value] = said
 	})
-}
-
-// isPlace tells whether a value is meant to be the place of one.
-func isPlace(value string) bool {
-	return strings.HasPrefix(value, inEnvironment+":") || strings.HasPrefix(value, inFile+":")
 }

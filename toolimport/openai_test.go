@@ -1,4 +1,4 @@
-package configs
+package toolimport_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/toolimport"
 )
 
 func TestImportOpenAIForms(t *testing.T) {
@@ -42,7 +43,7 @@ func TestImportOpenAIForms(t *testing.T) {
 		"functions of old":           {`{"tools":[` + tool + `],"functions":[{"name":"b"}]}`, []string{"a"}, ""},
 	} {
 		t.Run(why, func(t *testing.T) {
-			im, err := ImportOpenAI("tools.json", []byte(c.data))
+			im, err := toolimport.OpenAI("tools.json", []byte(c.data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestImportOpenAIForms(t *testing.T) {
 // TestImportOpenAIParameters: a function without parameters takes no arguments,
 // and what is changed in others is said.
 func TestImportOpenAIParameters(t *testing.T) {
-	im, err := ImportOpenAI("tools.json", []byte(`[{"type":"function","function":{"name":"a"}},
+	im, err := toolimport.OpenAI("tools.json", []byte(`[{"type":"function","function":{"name":"a"}},
 {"type":"function","function":{"name":"b","parameters":{"type":"object","properties":{"deep":{"type":"object"}}}}},
 {"type":"function","function":{"name":"c","parameters":{"strict":true,"type":"object"}}}]`))
 	if err != nil || len(im.Names) != 3 {
@@ -100,7 +101,7 @@ func TestImportOpenAIFaults(t *testing.T) {
 		`{"result":{"tools":[]}}`:      `tools.json:1:1: found a mapping; expected a list of tools, or an object with the member tools`,
 		`{"tools":[],"tools":[]}`:      `tools.json:1:13: not strict JSON: found a duplicate key at /tools; expected no comments, no trailing commas, each key once`,
 	} {
-		im, err := ImportOpenAI("tools.json", []byte(data))
+		im, err := toolimport.OpenAI("tools.json", []byte(data))
 		if err == nil || im != nil || err.Error() != want {
 			t.Errorf("%s\nfound    %v\nexpected %s", data, err, want)
 		}
@@ -140,7 +141,7 @@ func TestImportOpenAIExchanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		im, err := ImportOpenAI("request.json", data)
+		im, err := toolimport.OpenAI("request.json", data)
 		if err != nil {
 			t.Fatalf("%s: %v", x.ID, err)
 		}

@@ -1,4 +1,9 @@
-package configs
+// Package toolimport translates the tool definitions of others into tool files: those of
+// the Model Context Protocol, of a chat completions request, and the operations of an
+// OpenAPI document. Every tool of a result loads as it stands. A tool that has no strict
+// form is left out with the reason, and everything that was added or left out of one is
+// named with its place. Nothing is fetched.
+package toolimport
 
 import (
 	"bytes"
@@ -10,13 +15,15 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/wrapper"
 )
 
-// ImportResult is what became of a list of foreign tool definitions.
-type ImportResult struct {
+// Result is what became of a list of foreign tool definitions.
+type Result struct {
 	// YAML is a tool file, with its end line, of all tools that load; nil where
 	// none does.
 	YAML    []byte
@@ -39,7 +46,7 @@ type sourceFormat struct {
 // members gets additionalProperties: true, which is said in Changed.
 //
 // The error is Faults where the file cannot be read at all.
-func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error) {
+func importFrom(file string, data []byte, d sourceFormat) (*Result, error) {
 	r := document.Report{Unlimited: true} // each tool that is left out is named
 	root, ok := document.ReadJSON(&r, file, data)
 	if !ok {
@@ -67,7 +74,7 @@ func importFrom(file string, data []byte, d sourceFormat) (*ImportResult, error)
 }
 
 type importer struct {
-	out    *ImportResult
+	out    *Result
 	report *document.Report
 	tools  []importedTool
 }
@@ -79,10 +86,10 @@ type importedTool struct {
 	changes    []*document.Fault
 }
 
-func newImporter(r *document.Report) *importer { return &importer{out: &ImportResult{}, report: r} }
+func newImporter(r *document.Report) *importer { return &importer{out: &Result{}, report: r} }
 
 // finish is the end of every import.
-func (im *importer) finish() (*ImportResult, error) {
+func (im *importer) finish() (*Result, error) {
 	im.refuseCollisions()
 	if len(im.tools) > 0 {
 		if err := im.write(); err != nil {
@@ -138,7 +145,7 @@ func (im *importer) validate(t *importedTool) bool {
 			return true
 		}
 		opened := false
-		faults := LoadErrors(err)
+		faults := toolfile.LoadErrors(err)
 		for _, f := range faults {
 			if f.Undeclared && t.openSchema(f) {
 				opened = true
@@ -195,7 +202,7 @@ func (im *importer) refuseCollisions() {
 	}
 	refused := map[int]bool{}
 	if _, err := registry.New(bare); err != nil {
-		for _, f := range LoadErrors(err) {
+		for _, f := range toolfile.LoadErrors(err) {
 			refused[f.Tool] = true
 			im.tools[f.Tool].node.Fail("%s", f.Error())
 		}
@@ -246,7 +253,7 @@ func (im *importer) write() error {
 	im.out.YAML = b.Bytes()
 
 	var r document.Report
-	back := Read(&r, "imported.yaml", im.out.YAML)
+	back := toolfile.Read(&r, "imported.yaml", im.out.YAML)
 	if err := r.Err(); err != nil {
 		return err
 	}
@@ -317,4 +324,32 @@ func plainStyle(n *yaml.Node) *yaml.Node {
 		c.Content = append(c.Content, plainStyle(child))
 	}
 	return c
+}
+
+// makeVisible makes the texts of an imported tool legible, which is said, and reports what
+// hides anywhere else.
+func (t *importedTool) makeVisible() bool {
+	change := func(at document.Node, what string, r rune) {
+		t.changes = append(t.changes, &document.Fault{
+			File: at.File, Line: at.Line, Column: at.Column,
+			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, toolfile.HiddenCharacter(r), what, wrapper.EscapeHidden(string(r))),
+		})
+	}
+	if r, found := wrapper.Hidden(t.definition.Description); found {
+		change(t.node, "description", r)
+		t.definition.Description = wrapper.EscapeHidden(t.definition.Description)
+	}
+	ok := true
+	for _, key := range []string{"input_schema", "output_schema"} {
+		if schema, has := t.schemas[key]; has {
+			t.schemas[key] = toolfile.WithVisibleText(schema, change)
+			ok = toolfile.CheckVisible(t.schemas[key]) && ok
+		}
+	}
+	for _, p := range t.definition.Run.Parameters {
+		if r, found := wrapper.Hidden(p.Argument + p.Name); found {
+			ok = t.node.Fail("tool %q: found %s in the name of a parameter; expected text in which every character can be seen", t.definition.Name, toolfile.HiddenCharacter(r))
+		}
+	}
+	return ok
 }

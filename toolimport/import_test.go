@@ -1,4 +1,4 @@
-package configs
+package toolimport_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -37,13 +39,13 @@ func published(t *testing.T, corpus string) []foreign {
 	return tools
 }
 
-func imported(t *testing.T, tools any) *ImportResult {
+func imported(t *testing.T, tools any) *toolimport.Result {
 	t.Helper()
 	data, err := json.Marshal(tools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := ImportMCP("tools.json", data, "")
+	im, err := toolimport.MCP("tools.json", data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestImportDocker(t *testing.T) {
 
 // readsBack loads what was imported as part of a configuration, and compares it
 // with what was published: equal schemas, but for what Changed names.
-func readsBack(t *testing.T, im *ImportResult, tools []foreign) {
+func readsBack(t *testing.T, im *toolimport.Result, tools []foreign) {
 	t.Helper()
 	c := loads(t, with(t, map[string]string{"tools/web.yaml": string(im.YAML), "limits.yaml": "# limits\nreplicas: 1\n# end\n", "policy.csv": "# end\n"}))
 	byName := map[string]foreign{}
@@ -191,7 +193,7 @@ func TestImportForms(t *testing.T) {
 		"a key that is YAML's null": {`[{"name":"a","inputSchema":{"type":"object","properties":{"null":{"type":"string"},"~":{"const":"~"},"<<":{"enum":["yes","0o7","=",""]}}}}]`, "", []string{"a"}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			im, err := ImportMCP("tools.json", []byte(c.data), c.prefix)
+			im, err := toolimport.MCP("tools.json", []byte(c.data), c.prefix)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +247,7 @@ func TestImportFaults(t *testing.T) {
 		"[\n{\"a\\nb\": 1,}]":    `tools.json:2:11: not strict JSON: found an invalid character ',' at start of value at /0; expected no comments, no trailing commas, each key once`,
 		`{"a\nb":{"x":1,"x":2}}`: `tools.json:1:16: not strict JSON: found a duplicate key at /a\nb/x; expected no comments, no trailing commas, each key once`,
 	} {
-		im, err := ImportMCP("tools.json", []byte(data), "")
+		im, err := toolimport.MCP("tools.json", []byte(data), "")
 		if err == nil || im != nil || err.Error() != want {
 			t.Errorf("%s\nfound    %v\nexpected %s", data, err, want)
 		}
@@ -271,12 +273,12 @@ func TestImportReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		im, err := ImportMCP("tools.json", data, "")
+		im, err := toolimport.MCP("tools.json", data, "")
 		if err != nil || len(im.Names) != 1 {
 			t.Fatalf("%s is not imported: %v, %v", data, err, im)
 		}
 		var r document.Report
-		back := Read(&r, "tools.yaml", im.YAML)
+		back := toolfile.Read(&r, "tools.yaml", im.YAML)
 		if len(r.Faults) > 0 || len(back) != 1 {
 			t.Fatalf("%s does not load: %v", im.YAML, r.Err())
 		}

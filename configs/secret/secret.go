@@ -1,4 +1,7 @@
-package configs
+// Package secret reads secrets from where a configuration says they stand: a variable
+// of the environment, or a file. A configuration holds the places alone, so that
+// whatever prints it prints no secret.
+package secret
 
 import (
 	"errors"
@@ -9,9 +12,9 @@ import (
 	"github.com/callgate/callgate/configs/document"
 )
 
-// Secret says where a secret stands: in the environment, or in a file. It holds
+// Ref says where a secret stands: in the environment, or in a file. It holds
 // the place alone, so whatever prints a configuration prints no secret.
-type Secret struct {
+type Ref struct {
 	kind  string // env or file; empty where there is none
 	place string // the variable, or the path
 }
@@ -26,10 +29,10 @@ const (
 const maxSecretBytes = 64 << 10
 
 // IsSet tells whether there is one.
-func (s Secret) IsSet() bool { return s.kind != "" }
+func (s Ref) IsSet() bool { return s.kind != "" }
 
 // String names the place.
-func (s Secret) String() string {
+func (s Ref) String() string {
 	if !s.IsSet() {
 		return ""
 	}
@@ -38,7 +41,7 @@ func (s Secret) String() string {
 
 // Read returns the secret as it stands there now; line breaks at the end of a
 // file are not part of it. The error names the place, never what is there.
-func (s Secret) Read() (string, error) {
+func (s Ref) Read() (string, error) {
 	switch s.kind {
 	case inEnvironment:
 		value := os.Getenv(s.place)
@@ -52,12 +55,15 @@ func (s Secret) Read() (string, error) {
 	return "", errors.New("found no secret; expected one")
 }
 
-// ReadSecret returns the secret at a place as String names it, as it stands there
-// now.
-func ReadSecret(place string) (string, error) {
+// Parse returns the place that String names so.
+func Parse(place string) Ref {
 	kind, at, _ := strings.Cut(place, ":")
-	return Secret{kind, at}.Read()
+	return Ref{kind, at}
 }
+
+// Resolve returns the secret at a place as String names it, as it stands there
+// now.
+func Resolve(place string) (string, error) { return Parse(place).Read() }
 
 func readSecretFile(path string) (string, error) {
 	data, err := document.ReadFile(path)
@@ -73,9 +79,9 @@ func readSecretFile(path string) (string, error) {
 	return value, nil
 }
 
-// readSecret reads the place of a secret. What was found is never shown: it may be
+// Decode reads the place of a secret. What was found is never shown: it may be
 // the secret itself.
-func readSecret(n document.Node, of string, into *Secret) {
+func Decode(n document.Node, of string, into *Ref) {
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
 		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)
@@ -84,5 +90,10 @@ func readSecret(n document.Node, of string, into *Secret) {
 	if kind == inFile {
 		place = n.ResolvePath(place)
 	}
-	*into = Secret{kind, place}
+	*into = Ref{kind, place}
+}
+
+// IsPlace tells whether a value is meant to be the place of one.
+func IsPlace(value string) bool {
+	return strings.HasPrefix(value, inEnvironment+":") || strings.HasPrefix(value, inFile+":")
 }

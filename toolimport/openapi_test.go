@@ -1,4 +1,4 @@
-package configs
+package toolimport_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/toolimport"
 )
 
 // leastDocuments is what the folder must hold: a loader that finds less is broken.
@@ -40,7 +42,7 @@ func TestImportOpenAPI(t *testing.T) {
 				t.Fatal("the archive does not start with a document")
 			}
 			found := &txtar.Archive{Comment: a.Comment, Files: a.Files[:1:1]}
-			im, err := ImportOpenAPI(a.Files[0].Name, a.Files[0].Data, openAPIOptions(t, string(a.Comment)))
+			im, err := toolimport.OpenAPI(a.Files[0].Name, a.Files[0].Data, openAPIOptions(t, string(a.Comment)))
 			var said strings.Builder
 			var faults document.Faults
 			switch {
@@ -78,7 +80,7 @@ func TestImportOpenAPI(t *testing.T) {
 	}
 }
 
-func openAPIOptions(t *testing.T, comment string) (o OpenAPIOptions) {
+func openAPIOptions(t *testing.T, comment string) (o toolimport.OpenAPIOptions) {
 	t.Helper()
 	f := flag.NewFlagSet("options", flag.ContinueOnError)
 	f.StringVar(&o.Prefix, "prefix", "", "")
@@ -99,43 +101,6 @@ func openAPIOptions(t *testing.T, comment string) (o OpenAPIOptions) {
 	return o
 }
 
-// TestImportOpenAPIIsBounded: what is too large is left out and said, and nothing
-// comes of half a schema.
-func TestImportOpenAPIIsBounded(t *testing.T) {
-	operation := func(path, schema string) string {
-		return fmt.Sprintf(`%q:{"post":{"requestBody":{"content":{"application/json":{"schema":%s}}}}}`, path, schema)
-	}
-	large := `{"enum":[` + strings.Repeat("1,", maxOperation) + `2]}`
-	small := `{"type":"string"}`
-	data := `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{` +
-		operation("/small", small) + "," + operation("/large", large) + "," + operation("/next", small) + `}}`
-	im, err := ImportOpenAPI("document.json", []byte(data), OpenAPIOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(im.Names) != "[post.small post.next]" || len(im.Refused) != 1 || !strings.Contains(im.Refused[0].Message, "POST /large: found more than 50000 values") {
-		t.Errorf("found %v, refused %v", im.Names, im.Refused)
-	}
-
-	var paths []string
-	for i := range 100 {
-		paths = append(paths, operation(fmt.Sprintf("/p%d", i), small))
-	}
-	r := document.Report{Unlimited: true}
-	root, ok := document.ReadExternal(&r, "document.json", []byte(`{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{`+strings.Join(paths, ",")+`}}`))
-	if !ok {
-		t.Fatal(r.Err())
-	}
-	d := &openAPI{root: root, importer: newImporter(&r), budget: 50, credentialsOf: map[string][]string{}}
-	im, err = d.translate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(im.Names) == 0 || len(im.Names) > 50 || len(im.Names)+len(im.Refused) != 100 {
-		t.Errorf("%d are imported and %d refused", len(im.Names), len(im.Refused))
-	}
-}
-
 // FuzzImportOpenAPI: whatever a document holds, what comes of it loads.
 func FuzzImportOpenAPI(f *testing.F) {
 	cases, err := filepath.Glob(filepath.Join("testdata", "openapi", "*.txtar"))
@@ -150,7 +115,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		f.Add(a.Files[0].Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		im, err := ImportOpenAPI("document", data, OpenAPIOptions{})
+		im, err := toolimport.OpenAPI("document", data, toolimport.OpenAPIOptions{})
 		if err != nil {
 			var faults document.Faults
 			if !errors.As(err, &faults) {
@@ -162,8 +127,8 @@ func FuzzImportOpenAPI(f *testing.F) {
 			return
 		}
 		var r document.Report
-		entries := Read(&r, "tools.yaml", im.YAML)
-		if BuildRegistry(&r, entries); r.Err() != nil {
+		entries := toolfile.Read(&r, "tools.yaml", im.YAML)
+		if toolfile.BuildRegistry(&r, entries); r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), im.YAML)
 		}
 	})
@@ -180,7 +145,7 @@ func TestBranchesAreLookedAtOnce(t *testing.T) {
 		fmt.Fprintf(&b, "    s%d: {allOf: [%s, %s]}\n", i, next, next)
 	}
 	fmt.Fprintf(&b, "    s%d: {}\n", chain)
-	im, err := ImportOpenAPI("document.yaml", []byte(b.String()), OpenAPIOptions{})
+	im, err := toolimport.OpenAPI("document.yaml", []byte(b.String()), toolimport.OpenAPIOptions{})
 	if err != nil || len(im.Refused) != 1 || !strings.Contains(im.Refused[0].Message, `"q" without a type`) {
 		t.Errorf("%+v, %v", im, err)
 	}

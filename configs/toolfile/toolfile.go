@@ -1,4 +1,7 @@
-package configs
+// Package toolfile reads files of tools strictly, YAML or JSON, and builds a registry of
+// them in which every fault is reported at its file and line. A text in which a
+// character cannot be seen is refused: models must not read what operators cannot.
+package toolfile
 
 import (
 	"cmp"
@@ -9,11 +12,12 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
 
-// toolFile is one file of tools, with what is needed to say where a fault is.
+// Tool is one tool of a file, with the place that its faults are reported at.
 type Tool struct {
 	Definition registry.Tool
 	Node       document.Node
@@ -32,7 +36,7 @@ func Read(r *document.Report, file string, data []byte) []Tool {
 	var entries []Tool
 	root.Object(document.Field("tools", func(n document.Node) {
 		n.List("tools", func(_ int, item document.Node) {
-			checkVisible(item)
+			CheckVisible(item)
 			entries = append(entries, Tool{readTool(item), item})
 		})
 	}))
@@ -51,10 +55,10 @@ func readTool(n document.Node) registry.Tool {
 		document.Field("effect", func(n document.Node) { n.Text("an effect", &t.Effect) }),
 		document.Field("open", func(n document.Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }),
 		document.Field("input_schema", func(n document.Node) {
-			readSchema(n, &t.InputSchema)
+			ReadSchema(n, &t.InputSchema)
 		}),
 		document.Field("output_schema", func(n document.Node) {
-			readSchema(n, &t.OutputSchema)
+			ReadSchema(n, &t.OutputSchema)
 		}),
 		document.Field("run", func(n document.Node) {
 			n.Object(
@@ -64,11 +68,11 @@ func readTool(n document.Node) registry.Tool {
 				document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }),
 				document.Field("addresses", func(n document.Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }),
 				document.Field("tool", func(n document.Node) { n.Text("the tool's name on its server", &t.Run.Tool) }),
-				document.Field("command", func(n document.Node) { readCommand(n, &t.Run.Command, &t.Run.Folder) }),
-				document.Field("env", func(n document.Node) { readEnv(n, &t.Run.Env) }),
+				document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
+				document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
 				document.Field("credential", func(n document.Node) {
-					var s Secret
-					readSecret(n, "what the server asks for", &s)
+					var s secret.Ref
+					secret.Decode(n, "what the server asks for", &s)
 					t.Run.Credential = s.String()
 				}),
 				document.Field("max_age", func(n document.Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
@@ -99,8 +103,8 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 	})
 }
 
-// readSchema reads a JSON Schema as JSON.
-func readSchema(n document.Node, into *json.RawMessage) {
+// ReadSchema reads a JSON Schema as JSON.
+func ReadSchema(n document.Node, into *json.RawMessage) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		n.Fail("found nothing; expected a JSON Schema")
 		return

@@ -1,0 +1,59 @@
+package toolimport
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/registry"
+)
+
+// MCP translates tool definitions of the Model Context Protocol into a
+// tool file: a JSON array of tools, an object with the member "tools", or a
+// response whose result has it. Annotations are hints of the server, and change
+// nothing.
+func MCP(file string, data []byte, prefix string) (*Result, error) {
+	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }})
+}
+
+// ImportMCPTool translates one tool, which data states, and returns what was added to
+// it so that it loads. Its error has every reason why it is refused, without places.
+func ImportMCPTool(file string, data []byte) (registry.Tool, []*document.Fault, error) {
+	r := document.Report{Unlimited: true}
+	im := newImporter(&r)
+	if root, ok := document.ReadJSON(&r, file, data); ok {
+		im.add(root, func(n document.Node, t *importedTool) { t.fromMCP(n, "") })
+	}
+	if len(im.tools) == 0 {
+		return registry.Tool{}, nil, errors.New(joinMessages(r.Faults))
+	}
+	return im.tools[0].definition, im.tools[0].changes, nil
+}
+
+func (t *importedTool) fromMCP(n document.Node, prefix string) {
+	t.readName(n)
+	t.definition.Name = prefix + t.definition.Name
+	for theirs, ours := range map[string]string{"inputSchema": "input_schema", "outputSchema": "output_schema"} {
+		if key, schema, ok := n.Child(theirs); ok && schema.ShortTag() != "!!null" {
+			t.schemas[ours] = schema
+		} else if theirs == "inputSchema" {
+			if !ok {
+				key = n
+			}
+			key.Fail("tool %q has no inputSchema, so nothing can be said of its arguments; expected a schema", t.definition.Name)
+		}
+	}
+}
+
+// joinMessages joins faults without their places, which are in no file of the
+// operator's.
+func joinMessages(faults document.Faults) string {
+	var b bytes.Buffer
+	for i, f := range faults {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
