@@ -4,54 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// Outcome is what became of one input.
-type Outcome struct {
-	CallID string
-	// Result is the tool_result that the model reads, as one line of JSON; nil
-	// for a text, for a call that was handed over, and while the call is pending.
-	Result []byte
-	// Value is the same result taken apart, for a face that writes it in another form.
-	Value wrapper.ToolResult
-	// Text is the completion, where it is text.
-	Text []byte
-	// Refusal is why there is no output, where there is none; nil too for an
-	// answer that was kept.
-	Refusal *refusal.Error
-	Status  int // HTTP
-	// Pending says that the tool will answer later, through Answer, or that what
-	// became of the call is not yet sure: it can be asked for by its id.
-	Pending bool
-
-	// Replayed says that this is the answer of a call that its key has started before.
-	Replayed bool
-	// Wrapped says that the tool's own answer stands in the result as the member
-	// value.
-	Wrapped bool
-	// Challenges are what a person has to do before such a call can pass. They are
-	// not for the model.
-	Challenges []tool.Challenge
-	// InputRequest is what the tool wants to know of the caller before it goes on, where the
-	// caller can answer all of it; its State is not shown. RequestState is the state with
-	// which the caller sends the call again, beside the answers: the id of the call
-	// that was asked.
-	InputRequest *tool.InputRequired
-	RequestState string
-
-	// deadline is until when a caller that can waits for the tool; zero: it does not.
-	deadline time.Time
-}
 
 // engineGrace is how much longer than its own timeout an engine may take before its
 // answer is not waited for.
@@ -98,54 +58,6 @@ func (d *Decision) consume(mode Mode) *refusal.Error {
 		return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(errors.New("a decision was executed or handed over twice"))
 	}
 	return nil
-}
-
-// outcomes returns the outcome of each input: end gives those of the calls, unless first
-// refuses them all.
-func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Outcome {
-	outcomes := make([]Outcome, len(d.Reports))
-	for i, r := range d.Reports {
-		o := Outcome{CallID: r.CallID}
-		switch {
-		case first != nil:
-			o.Refusal = r.Refusal
-			if o.Refusal == nil {
-				o.Refusal = first
-			}
-			o.Status = httpStatus(o.Refusal)
-			o.setResult(refusedResult(r, o.Refusal))
-			if again := r.unanswered; again != nil {
-				o.addInputRequest(again.asked, again.dialogue.RequestState, again.dialogue)
-			}
-		case r.Verdict == VerdictText:
-			o.Text, o.Status = r.Text, http.StatusOK
-		default:
-			o = end(i)
-		}
-		outcomes[i] = o
-	}
-	return outcomes
-}
-
-// nothingDone is the message where Callgate failed before anything was executed.
-const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
-
-// unknownState is the message where Callgate failed during the execution.
-const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
-
-// setResult sets what the model reads.
-func (o *Outcome) setResult(result wrapper.ToolResult) { o.Result, o.Value = result.Line, result }
-
-func refusedResult(r Report, refused *refusal.Error) wrapper.ToolResult {
-	var name *string
-	if r.HasTool {
-		name = &r.Tool
-	}
-	result, err := wrapper.Refusal(name, refused)
-	if err != nil {
-		return wrapper.ToolResult{} // a refusal always encodes: it holds text and numbers
-	}
-	return result
 }
 
 // execute dispatches one call and returns its outcome. The caller waits until ctx ends.
@@ -222,17 +134,6 @@ func afterDispatch(err error) *refusal.Error {
 	return refusal.At(refusal.Execute, refusal.Internal, unknownState).WithCause(err)
 }
 
-// wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
-// must be written.
-func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
-		}
-	}()
-	return c.wrap(output)
-}
-
 // auditOutcome names the outcome of a call that has no result.
 func auditOutcome(code refusal.Code) audit.Outcome {
 	switch code {
@@ -292,45 +193,4 @@ func (c *call) timeoutRefusal(effect string) error {
 		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.writtenName()))
 	}
 	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.writtenName()))
-}
-
-// maxResultDepth bounds how deep a result may nest.
-const maxResultDepth = 500
-
-// wrap is the stage wrap: the output is one strict JSON value, or text, and what
-// the tool's output schema says.
-func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
-	name := c.tool.Name()
-	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
-		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
-	}
-	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.writtenName())).WithCause(cause)
-	}
-	var value any = string(output.Body)
-	if output.JSON {
-		var err error
-		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
-			return wrapper.ToolResult{}, invalid(err)
-		}
-	} else if !utf8.Valid(output.Body) {
-		return wrapper.ToolResult{}, invalid(errors.New("the text is not UTF-8"))
-	}
-	if faults := c.tool.EvaluateOutput(value); len(faults) > 0 {
-		// Where it is not met is not said: the names on the way there may be the tool's
-		// own words, which do not belong into a log.
-		return wrapper.ToolResult{}, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
-	}
-	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, string(output.Body)) }
-	if output.JSON {
-		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, output.Body) }
-	}
-	result, err := wrap()
-	if err != nil {
-		return wrapper.ToolResult{}, invalid(err)
-	}
-	if !output.JSON || wrapper.Wraps(output.Body) {
-		c.metadata.Wrapped = true
-	}
-	return result, nil
 }

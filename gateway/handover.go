@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -70,24 +69,3 @@ func (d *Decision) endAll(refused *refusal.Error) {
 		}
 	}
 }
-
-// acquire takes the room of one decision, and waits a little where there is none.
-func (d *pendingWrites) acquire(ctx context.Context) error {
-	select {
-	case d.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	late := time.NewTimer(roomWait)
-	defer late.Stop()
-	select {
-	case d.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return errors.New("too many outcomes are not written down yet")
-	}
-}
-
-func (d *pendingWrites) release() { <-d.slots }

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// Lookup returns the status of a call of the principal. A call that does not exist, and
+// one of another principal, is not_found. Only the credential and the caller of the
+// request are checked.
+//
+// Lookup marks the result of an ended call as delivered; Delivered tells whether it was
+// delivered before.
+func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (CallStatus, error) {
+	c, err := k.admitRequest(ctx, request, nil)
+	if err != nil {
+		return CallStatus{}, err
+	}
+	return k.lookup(ctx, id, principalName(c.principal))
+}
+
+// lookup is Lookup for a principal that was let in.
+func (k *Kernel) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
+	call, err := k.get(ctx, id, principal)
+	if errors.Is(err, store.ErrNotFound) {
+		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
+	}
+	if err != nil {
+		return CallStatus{}, refuseUnknown(ctx, err)
+	}
+	if err := k.markDelivered(ctx, call); err != nil {
+		return CallStatus{}, err
+	}
+	return call.status(), nil
+}
+
+// markDelivered marks an ended call as delivered. With an error the result must not be
+// sent.
+func (k *Kernel) markDelivered(ctx context.Context, call *storedCall) error {
+	if call.Step != store.Ended || call.Delivered {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	defer cancel()
+	first, err := ask(k.statuses, func(s StatusStore) (bool, error) {
+		return s.Deliver(ctx, call.ID, call.Scope.Principal)
+	})
+	if err != nil {
+		return refuseUnknown(ctx, err)
+	}
+	call.Delivered = !first
+	return nil
+}
+
+// admitRequest identifies the caller of a request that brings no completion.
+func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
+	request.Inputs = nil
+	d := k.open(request, ModeCall, admission)
+	if d.run(ctx, identify, false) {
+		return nil, d.calls[0].refused
+	}
+	return d.calls[0].judgement, nil
+}
+
+// refuseUnknown is the refusal for a read that the store cannot answer.
+func refuseUnknown(ctx context.Context, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, "The state of the call cannot be read now. Ask again later.")
+	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+}

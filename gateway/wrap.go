@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
+// must be written.
+func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
+		}
+	}()
+	return c.wrap(output)
+}
+
+// wrap is the stage wrap: the output is one strict JSON value, or text, and what
+// the tool's output schema says.
+func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
+	name := c.tool.Name()
+	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
+	}
+	invalid := func(cause error) error {
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.writtenName())).WithCause(cause)
+	}
+	var value any = string(output.Body)
+	if output.JSON {
+		var err error
+		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
+			return wrapper.ToolResult{}, invalid(err)
+		}
+	} else if !utf8.Valid(output.Body) {
+		return wrapper.ToolResult{}, invalid(errors.New("the text is not UTF-8"))
+	}
+	if faults := c.tool.EvaluateOutput(value); len(faults) > 0 {
+		// Where it is not met is not said: the names on the way there may be the tool's
+		// own words, which do not belong into a log.
+		return wrapper.ToolResult{}, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
+	}
+	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, string(output.Body)) }
+	if output.JSON {
+		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, output.Body) }
+	}
+	result, err := wrap()
+	if err != nil {
+		return wrapper.ToolResult{}, invalid(err)
+	}
+	if !output.JSON || wrapper.Wraps(output.Body) {
+		c.metadata.Wrapped = true
+	}
+	return result, nil
+}
+
+// maxResultDepth bounds how deep a result may nest.
+const maxResultDepth = 500
