@@ -40,8 +40,8 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 	}
 }
 
-// notificationURL is where a notification goes: below the server, or where a tool stands by
-// itself, beside its endpoint.
+// notificationURL is the URL of a notification: below the server, or, for a tool without
+// a server, beside its endpoint.
 func (c *Client) notificationURL(call tool.Call, path string) (string, error) {
 	base := ""
 	if call.Run.Server != "" && c.base != nil {

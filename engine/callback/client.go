@@ -16,8 +16,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Client runs tools that take a call, and answer it later by calling back. What
-// an answer means is not of this package: a call that a tool has taken is pending.
+// Client runs tools that accept a call and call back with the answer. The gateway reads
+// the answer.
 type Client struct {
 	out     *outbound.Client
 	address func(callID string, until time.Time) (string, error)
@@ -31,8 +31,8 @@ func New(out *outbound.Client, callbackURL func(callID string, until time.Time) 
 	return &Client{out, callbackURL, serverURL}
 }
 
-// invocation is what such a tool is sent. The arguments stand before it, byte for
-// byte as they were judged.
+// invocation is what a tool is sent. The arguments stand before it, byte for byte as they
+// were validated.
 type invocation struct {
 	Operation string   `json:"operation"`
 	ID        string   `json:"id"`
@@ -42,7 +42,7 @@ type invocation struct {
 	User      string   `json:"user_id,omitempty"`
 }
 
-// encode splices the arguments in: an encoder would write them anew.
+// encode inserts the arguments as they are: an encoder would rewrite them.
 func (i invocation) encode(arguments []byte) ([]byte, error) {
 	var rest bytes.Buffer
 	e := json.NewEncoder(&rest)
@@ -54,9 +54,9 @@ func (i invocation) encode(arguments []byte) ([]byte, error) {
 	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
 }
 
-// Run sends a call to its tool, and waits for it to be taken: for the status alone.
-// Any but 200 says that it is not. A tool of which it is not known whether it has
-// the call may answer it, so the call is pending then too.
+// Run sends a call to its tool, and waits until it is accepted, which status 200 alone
+// says. If it is not known whether the tool has the call, it may still answer, so the
+// call is pending.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, refused := c.target(call)
 	if refused != nil {
@@ -103,8 +103,8 @@ func (c *Client) target(call tool.Call) (*url.URL, *refusal.Error) {
 	return target, nil
 }
 
-// attempt sends a call once. lost says that it was sent, and that nobody has said
-// whether it was taken.
+// attempt sends a call once. lost says that it was sent, and that it is not known whether
+// it was accepted.
 func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *outbound.Failure, lost bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
 	if err != nil {

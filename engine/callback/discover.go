@@ -27,9 +27,9 @@ const (
 // forbidden, and which those are is not said anywhere.
 var operationName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Discover reads the toolset of a server, which stands at one place, and judges it
-// whole: a fault in one tool is one of all, and none is loaded then. What it says
-// beside names, descriptions and schemas is for people, and is not looked at.
+// Discover reads the toolset of a server and validates it whole: one invalid tool rejects
+// all. Members other than names, descriptions and schemas are for people, and are
+// ignored.
 func (c *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	base, err := url.Parse(s.URL)
 	if err != nil || base.Host == "" || base.User != nil || base.Scheme != "http" && base.Scheme != "https" {
@@ -52,7 +52,7 @@ func (c *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition
 	return found, nil
 }
 
-// toolset fetches it.
+// toolset fetches the toolset.
 func (c *Client) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]byte, error) {
 	authorization, err := c.out.Credential(s.Credential)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Client) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]b
 	return result.Body, nil
 }
 
-// toolset is one that is being judged. The first fault stands.
+// toolset is a toolset that is being validated. The first fault stays.
 type toolset struct {
 	members map[string]any
 	fault   error
@@ -128,8 +128,8 @@ func (t *toolset) read(base *url.URL, s tool.Server) []tool.Definition {
 	return found
 }
 
-// endpoint is where the calls go. It may be elsewhere than the toolset, but not
-// where less is kept secret, nor where its credential is not meant for.
+// endpoint is the URL of the calls. It may be elsewhere than the toolset, but not without
+// TLS if the toolset has TLS, and not on another server if there is a credential.
 func (t *toolset) endpoint(base *url.URL, s tool.Server) string {
 	text := t.text("the toolset", t.members, "endpoint", true)
 	u, err := url.Parse(text)
@@ -148,7 +148,7 @@ func (t *toolset) endpoint(base *url.URL, s tool.Server) string {
 	return u.String()
 }
 
-// tool reads one.
+// tool reads one tool.
 func (t *toolset) tool(which string, item any) tool.Definition {
 	object, _ := item.(map[string]any)
 	if object == nil {
@@ -186,7 +186,7 @@ func (t *toolset) name(of string, object map[string]any) string {
 	return name
 }
 
-// text reads a member that is a string, and not empty where it is required.
+// text reads a member that is a string, and not empty if it is required.
 func (t *toolset) text(of string, object map[string]any, member string, required bool) string {
 	v, stated := object[member]
 	if (!stated || v == nil) && !required {

@@ -30,8 +30,8 @@ type requestTemplate struct {
 }
 
 // newRequestTemplate makes the request of a call. Without a method it is a POST of the
-// arguments as they are; with one, each argument has its place, and one that does
-// not fit there is told to the model: nothing is sent.
+// arguments; with one, each argument has its place. An argument that does not fit is
+// refused for the model, and nothing is sent.
 func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *refusal.Error) {
 	if call.Run.Method == "" {
 		return &requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
@@ -51,11 +51,11 @@ func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *ref
 	return &f.requestTemplate, nil
 }
 
-// emptyBody tells of a request whose method has a body and which has none. It says so
-// by its length, and the transport would then repeat it on its own.
+// emptyBody reports a request whose method expects a body and which has none. The HTTP
+// transport would repeat such a request by itself.
 func (o *requestTemplate) emptyBody() bool { return len(o.body) == 0 && expectsBody(o.method) }
 
-// expectsBody tells whether a method is expected to come with a body.
+// expectsBody reports whether requests of a method have a body.
 func expectsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }

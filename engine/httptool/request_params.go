@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// requestBuilder is a request that is being filled in.
+// requestBuilder puts the arguments of a call into its request.
 type requestBuilder struct {
 	call      tool.Call
 	arguments map[string]json.RawMessage
@@ -73,8 +73,8 @@ func (f *requestBuilder) build(target *url.URL) {
 	}
 }
 
-// buildURL makes the URL, which stays that of the template but for what stands in
-// braces and the members of the query.
+// buildURL makes the URL. It differs from the template only in the braces and the members
+// of the query.
 func (f *requestBuilder) buildURL(target *url.URL, template string, path map[string]string, query string) {
 	var b strings.Builder
 	rest := template
@@ -112,8 +112,8 @@ func (f *requestBuilder) buildURL(target *url.URL, template string, path map[str
 	}
 }
 
-// argumentValues are the texts that an argument gives, escaped but for those of a header:
-// one, one for each item of a list, or none for null, which is as good as absent.
+// argumentValues are the texts of an argument, escaped unless they are for a header: one,
+// one for each item of a list, or none for null, which counts as absent.
 func (f *requestBuilder) argumentValues(p tool.Parameter, raw json.RawMessage) []string {
 	texts, list, problem := primitive(raw)
 	write := escape
@@ -145,7 +145,7 @@ func (f *requestBuilder) argumentValues(p tool.Parameter, raw json.RawMessage) [
 	return texts
 }
 
-// pathSegment is the one value that stands in a path.
+// pathSegment is the one value of a placeholder in a path.
 func (f *requestBuilder) pathSegment(p tool.Parameter, values []string) string {
 	if len(values) == 1 {
 		return values[0]
@@ -154,7 +154,7 @@ func (f *requestBuilder) pathSegment(p tool.Parameter, values []string) string {
 	return ""
 }
 
-// headerValue is a header's value.
+// headerValue checks the value of a header.
 func (f *requestBuilder) headerValue(p tool.Parameter, value string) string {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c > '~' {
@@ -169,7 +169,7 @@ func (f *requestBuilder) headerValue(p tool.Parameter, value string) string {
 	return value
 }
 
-// refuseArgument refuses an argument for its model, which may send another.
+// refuseArgument refuses an argument for the model, which may send another.
 func (f *requestBuilder) refuseArgument(p tool.Parameter, why string) {
 	f.refuse(fmt.Sprintf("The argument %q cannot be sent: %s. Nothing was done; send another value.", p.Argument, why))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// primitive reads what can stand outside of JSON: a string, a number digit by digit, a
-// boolean, a list of them. null gives none.
+// primitive returns the texts of a string, a number as it was written, a boolean, or a
+// list of these; null gives none.
 func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
 	if len(raw) > 0 && raw[0] == '[' {
 		var items []json.RawMessage
@@ -48,10 +48,9 @@ var (
 	escapedSemicolon = regexp.MustCompile(`(?i)%(25)*3b`)
 )
 
-// pathProblem says why a value of a path may not stand there: it would be another path,
-// at the latest where somebody decodes it. Many servers do so before they look which
-// of their resources is meant, so that an escaped slash is one to them; and some
-// leave away what stands behind a semicolon.
+// pathProblem says why a value must not stand in a path: it would make another path, at
+// the latest when a server decodes it. Many servers decode before they route, so that an
+// escaped slash is a slash to them; some drop what follows a semicolon.
 func pathProblem(values []string) string {
 	for _, v := range values {
 		switch {

@@ -21,7 +21,7 @@ const (
 	forgetTime  = 10 * time.Minute
 )
 
-// health is what one attempt tells of the server of a tool.
+// health is what one attempt says about the health of a tool's server.
 type health int
 
 const (
@@ -36,7 +36,7 @@ var (
 	errUnknown = errors.New("nothing is known of the tool's server")
 )
 
-// healthOfError judges the server of a tool by an attempt that ended without an answer.
+// healthOfError is the health of a server after an attempt without a response.
 func healthOfError(ctx context.Context, err error) health {
 	var (
 		b     *blockedError
@@ -51,7 +51,7 @@ func healthOfError(ctx context.Context, err error) health {
 	return healthFailed
 }
 
-// isLocalShortage tells whether this host lacked something that a connection needs.
+// isLocalShortage reports whether this host lacked something that a connection needs.
 func isLocalShortage(errno syscall.Errno) bool {
 	switch errno {
 	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
@@ -60,7 +60,7 @@ func isLocalShortage(errno syscall.Errno) bool {
 	return false
 }
 
-// healthOfStatus judges the server of a tool by the status of its answer.
+// healthOfStatus is the health of a server that responded with a status.
 func healthOfStatus(status int) health {
 	if status >= http.StatusInternalServerError {
 		return healthFailed
@@ -68,14 +68,14 @@ func healthOfStatus(status int) health {
 	return healthOK
 }
 
-// BreakerEvent is what an operator may want to know of a tool's breaker.
+// BreakerEvent is an event of a tool's breaker, for the operator.
 type BreakerEvent struct {
 	Kind          BreakerKind
 	Tool, Version string
 	Cause         error // of the attempt that opened it
 }
 
-// BreakerKind is what happened.
+// BreakerKind is the kind of an event.
 type BreakerKind string
 
 // The kinds of events. A breaker whose one attempt fails stays open, which is no
@@ -86,11 +86,11 @@ const (
 	BreakerRefused BreakerKind = "refused" // a call, of which nothing was sent
 )
 
-// breakerKey is what a breaker is of. A tool that is run elsewhere after a reload
-// has another one.
+// breakerKey identifies a breaker. A tool that has another URL after a reload has another
+// one.
 type breakerKey struct{ tool, version, url, addresses string }
 
-// breaker keeps calls from a server that does not answer.
+// breaker keeps calls from a server that does not respond.
 type breaker struct {
 	breakerKey
 	circuit    *gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -121,7 +121,7 @@ func newBreaker(s breakerKey, tell func(BreakerEvent)) *breaker {
 	return b
 }
 
-// attempt makes an attempt, unless the breaker is open: then nothing is tried.
+// attempt makes an attempt, unless the breaker is open: then tried is false.
 func (b *breaker) attempt(attempt func() (tool.Result, *Failure)) (result tool.Result, f *Failure, tried bool) {
 	done, err := b.circuit.Allow()
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *breaker) attempt(attempt func() (tool.Result, *Failure)) (result tool.R
 	return result, f, true
 }
 
-// reportTransition tells of a change, with the fault that may have brought it.
+// reportTransition reports a change of state, with the failure that may have caused it.
 func (b *breaker) reportTransition(f *Failure) {
 	kind := b.transition.Swap(nil)
 	if kind == nil || b.notify == nil {
@@ -153,7 +153,7 @@ func (b *breaker) reportTransition(f *Failure) {
 	b.notify(e)
 }
 
-// reportRefused tells of a call that was kept from the server.
+// reportRefused reports a call that the breaker refused.
 func (b *breaker) reportRefused() {
 	if b.notify != nil {
 		b.notify(BreakerEvent{Kind: BreakerRefused, Tool: b.tool, Version: b.version})
@@ -192,7 +192,7 @@ func (bs *breakers) forCall(call tool.Call) *breaker {
 	return b
 }
 
-// evict drops the breaker used longest ago.
+// evict drops the breaker that was used longest ago.
 func (bs *breakers) evict() {
 	var oldest *breaker
 	for _, b := range bs.all {
@@ -203,8 +203,8 @@ func (bs *breakers) evict() {
 	delete(bs.all, oldest.breakerKey)
 }
 
-// countOpen counts the breakers that are not closed, of tools in use: one that nobody
-// has called for long, as one that is no longer configured, is forgotten.
+// countOpen counts the open breakers of tools in use. A breaker that was not used for
+// long, as that of a removed tool, is dropped.
 func (bs *breakers) countOpen() int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()

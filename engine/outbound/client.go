@@ -20,8 +20,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Client is what a Transport reaches its servers with: by the rules of this
-// package's own requests, and with its words for what went wrong. It is safe for
+// Client sends requests to servers of tools by the rules of this package. It is safe for
 // concurrent use.
 type Client struct {
 	now      func() time.Time
@@ -62,14 +61,14 @@ func New(options Options) *Client {
 // Now is the time by the client's clock.
 func (o *Client) Now() time.Time { return o.now() }
 
-// Close closes idle connections. Requests in flight go on.
+// Close closes idle connections. Requests in flight continue.
 func (o *Client) Close() { o.pool.closeIdle() }
 
-// OpenBreakers is of how many tools the breaker is not closed.
+// OpenBreakers counts the tools whose breaker is open.
 func (o *Client) OpenBreakers() int { return o.breakers.countOpen() }
 
-// Run makes the attempts of a call, as many as its effect allows, where the
-// breaker of its tool lets them through.
+// Run makes the attempts of a call, as many as its effect allows, while the breaker of
+// its tool lets them through.
 func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
 }
@@ -80,10 +79,10 @@ func (o *Client) CheckAddresses(addresses []string) error {
 	return err
 }
 
-// Send sends one request to an address that is allowed. It follows no redirect,
-// keeps no cookie and asks no proxy. With once, the request has a connection of its
-// own and is not repeated. sent tells whether it may have reached the server, where
-// there is no response, too.
+// Send sends one request to an allowed address. It follows no redirect, keeps no cookies
+// and uses no proxy. With once, the request has a connection of its own and is not
+// repeated. sent reports whether the request may have reached the server, also if there
+// is no response.
 func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
 	transport, err := o.pool.transport(request.URL, addresses, once)
 	if err != nil {
@@ -100,11 +99,11 @@ func (o *Client) Send(request *http.Request, addresses []string, once bool) (res
 	return response, dispatched.Load(), err
 }
 
-// Credential is the header for a credential, as it stands at its place now. No error
-// holds any of it.
+// Credential is the Authorization header for a credential, read now. No error holds any
+// of it.
 func (o *Client) Credential(place string) (string, error) { return credential(o.secrets, place) }
 
-// Secret is what stands at a place now. No error holds any of it.
+// Secret is the secret at a place, read now. No error holds any of it.
 func (o *Client) Secret(place string) (string, error) {
 	if o.secrets == nil {
 		return "", errors.New("there are no secrets here")
@@ -112,8 +111,8 @@ func (o *Client) Secret(place string) (string, error) {
 	return o.secrets(place)
 }
 
-// credential is the header for a credential, as it stands at its place now; without a
-// place it is empty. No error holds any of it.
+// credential is the Authorization header for a credential, read now; empty without a
+// place. No error holds any of it.
 func credential(secrets func(place string) (string, error), place string) (string, error) {
 	if place == "" {
 		return "", nil
@@ -134,8 +133,8 @@ func credential(secrets func(place string) (string, error), place string) (strin
 // Origin is the scheme and host of a URL.
 func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host }
 
-// DescribeError says what went wrong on the wire in words of our own: errors of the
-// HTTP client quote what the peer sent.
+// DescribeError describes a network error in words of our own: errors of the HTTP client
+// quote what the peer sent.
 func DescribeError(err error) string {
 	var (
 		reason  refuse.Reason

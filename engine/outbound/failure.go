@@ -28,7 +28,8 @@ func (f *Failure) Refusal() *refusal.Error { return f.refusal }
 // Retry tells whether another attempt may end differently.
 func (f *Failure) Retry() bool { return f.retry }
 
-// ConnectionFailure judges an attempt that ended without a whole answer.
+// ConnectionFailure is the failure of an attempt that ended without a whole response. at
+// is the origin of the server.
 func ConnectionFailure(ctx context.Context, call tool.Call, at string, err error, dispatched bool) *Failure {
 	f := connectionRefusal(ctx, call, at, err, dispatched)
 	f.health = healthOfError(ctx, err)
@@ -58,7 +59,7 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	}
 }
 
-// transientStatus tells which answers may be others a little later.
+// transientStatus reports whether a later attempt may get another status.
 func transientStatus(code int) bool {
 	switch code {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
@@ -68,29 +69,30 @@ func transientStatus(code int) bool {
 	return false
 }
 
-// StatusFailure judges an answer of another status than 2xx, with its Retry-After.
+// StatusFailure is the failure of an attempt that got a status other than 2xx, with its
+// Retry-After.
 func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure {
 	return &Failure{refusal: refuse.Status(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
 }
 
-// FinalFailure is the failure of a server that was reached and answered for itself, so
-// that another attempt would end alike.
+// FinalFailure is the failure of a server that responded for itself, so that another
+// attempt would end alike.
 func FinalFailure(refused *refusal.Error) *Failure {
 	return &Failure{refusal: refused, health: healthOK}
 }
 
-// RetryableFailure is the failure of a call that its server has not taken. Another attempt
-// may end otherwise, and it tells nothing of the server's health.
+// RetryableFailure is the failure of a call that its server did not accept. Another
+// attempt may end differently, and the failure says nothing about the server's health.
 func RetryableFailure(refused *refusal.Error) *Failure {
 	return &Failure{refusal: refused, retry: true}
 }
 
-// UnsentFailure is the failure of a call of which nothing could be sent, and of which
-// another attempt would end alike.
+// UnsentFailure is the failure of a call of which nothing was sent, and of which another
+// attempt would end alike.
 func UnsentFailure(refused *refusal.Error) *Failure { return &Failure{refusal: refused} }
 
-// RetryAfterFailure is the failure of a server that answered for itself and may be
-// tried again after a time; 0 is no time of its own.
+// RetryAfterFailure is the failure of a server that responded for itself and may be tried
+// again, after a time if that is not 0.
 func RetryAfterFailure(refused *refusal.Error, after time.Duration) *Failure {
 	return &Failure{refusal: refused, retry: true, retryAfter: after, health: healthOK}
 }

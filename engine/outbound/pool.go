@@ -22,7 +22,7 @@ const (
 	sessionsPerHost = 8
 )
 
-// origin is what calls must have in common to share connections.
+// origin is what requests have in common that share connections.
 type origin struct {
 	scheme, host string
 	addresses    string // as the tool lists them, so that no allowance leaks
@@ -54,8 +54,8 @@ func newPool(options Options) *pool {
 	}
 }
 
-// transport returns the transport for a target. With fresh, each request has a
-// connection of its own, never one that the tool may be about to close.
+// transport returns the transport for a target. With singleUse, each request has a
+// connection of its own, never one that the server may be about to close.
 func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http.Transport, error) {
 	key := origin{target.Scheme, target.Host, strings.Join(addresses, " "), fresh}
 	p.mu.Lock()
@@ -102,9 +102,9 @@ type dispatchedKey struct{}
 // errDispatched is a second connection for one request.
 var errDispatched = errors.New("the request was dispatched before")
 
-// dialOnce dials for requests that were not dispatched. For others the transport
-// asks where it would send one a second time, by itself: a request without a body
-// to a server of HTTP/2 that says it has done nothing.
+// dialOnce refuses to dial for a request that was dispatched before: the HTTP transport
+// repeats some requests by itself, such as one without a body to a server of HTTP/2 that
+// says it did nothing.
 func dialOnce(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dispatched, ok := ctx.Value(dispatchedKey{}).(*atomic.Bool); ok && dispatched.Load() {
@@ -114,7 +114,7 @@ func dialOnce(dial func(ctx context.Context, network, address string) (net.Conn,
 	}
 }
 
-// evict drops the transport used longest ago. Its requests in flight go on.
+// evict drops the transport that was used longest ago. Its requests in flight continue.
 func (p *pool) evict() {
 	var oldest origin
 	first := true

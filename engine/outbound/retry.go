@@ -19,8 +19,8 @@ const (
 	maxRetryAfter = 2 * time.Second // a tool that asks for more is not waited for
 )
 
-// withRetries makes the attempts of a call, where its breaker lets them through. Where it
-// does not, the fault of the attempt before stays the one that is told.
+// withRetries makes the attempts of a call while its breaker lets them through. If the
+// breaker opens in between, the last failure is reported.
 func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	var (
 		result   tool.Result
@@ -51,8 +51,8 @@ func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt 
 	return result, nil
 }
 
-// retryLoop tries until an attempt gives a result, or no other one would, or may be
-// made. last is the fault of the one before.
+// retryLoop repeats try until there is a result, or no other attempt could give one or
+// may be made. last is the failure of the last attempt.
 func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
 	deadline, _ := ctx.Deadline()
 	// What Retry returns is not needed: the last attempt has said everything.

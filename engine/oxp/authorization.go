@@ -20,11 +20,10 @@ const (
 	authorizationFailed    = "failed"
 )
 
-// Authorization asks the server of a tool how an authorization stands, at the
-// address that came with its challenge: pending, completed or failed. What the server
-// says and the protocol does not know is no end, so it is pending. It is asked
-// only where that is on the very server of the tool, so that nothing which a server
-// says leads anywhere else. The error is a *refusal.Error.
+// Authorization asks the server of a tool for the state of an authorization, at the
+// address of its challenge: pending, completed or failed. An unknown state is pending. It
+// asks only the very server of the tool, so that nothing which a server says leads
+// elsewhere. The error is a *refusal.Error.
 func (o *Client) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	base, bad := url.Parse(run.URL)
 	if run.Type != "oxp" || bad != nil || !sameOrigin(base, address) {
@@ -51,7 +50,7 @@ func (o *Client) Authorization(ctx context.Context, run tool.Run, address string
 	return "", refuse.Unavailable("how an authorization stands was not answered: %w", err)
 }
 
-// sameOrigin tells whether an address is on a server, in its very spelling.
+// sameOrigin reports whether an address is on a server, spelled alike.
 func sameOrigin(server *url.URL, address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && outbound.Origin(u) == outbound.Origin(server) && u.User == nil

@@ -35,8 +35,7 @@ const (
 	maxOXPDepth      = 500      // as deep as a result may nest
 )
 
-// Client runs tools of servers of the Open eXecution Protocol 1.0, with flat bodies
-// and the version in a header.
+// Client runs tools of OXP servers, with flat bodies and the version in a header.
 type Client struct{ out *outbound.Client }
 
 // New returns a client that sends its requests by out.
@@ -54,7 +53,7 @@ type oxpContext struct {
 	User string `json:"user_id"`
 }
 
-// encode splices the input in: an encoder would write it anew.
+// encode inserts the input as it is: an encoder would rewrite it.
 func (r oxpRequest) encode(input []byte) ([]byte, error) {
 	var rest bytes.Buffer
 	e := json.NewEncoder(&rest)
@@ -66,9 +65,9 @@ func (r oxpRequest) encode(input []byte) ([]byte, error) {
 	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
 }
 
-// Run sends a call. It has the call's id, so that a server that has it already does
-// not run it again. Where the tool itself has said that it failed and may be tried
-// again, that is another call to its server: the same id would get the same answer.
+// Run sends a call. It carries the call's id, so that a server which has it already does
+// not run it again. If the tool itself says that it failed and may be tried again, the
+// next attempt has another id, because the same id would get the same response.
 func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	target, err := oxpEndpoint(call.Run.URL, "tools", "call")
 	if err != nil {
@@ -107,7 +106,7 @@ func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return result, nil
 }
 
-// oxpEndpoint is a path of a server.
+// oxpEndpoint is the URL of a path of a server.
 func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -170,7 +169,7 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	return readOXPResponse(call, asked.CallID, came.Body)
 }
 
-// newOXPRequest is a request as every one is begun.
+// newOXPRequest makes a request with the headers that all requests have.
 func newOXPRequest(ctx context.Context, target *url.URL, authorization string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -186,8 +185,8 @@ func newOXPRequest(ctx context.Context, target *url.URL, authorization string) (
 	return request, nil
 }
 
-// compatibleVersion tells whether an answer is in the version that is understood here. One
-// that does not say is taken to be: older servers do not.
+// compatibleVersion reports whether a response is in a version that is understood. A
+// response without a version is taken to be: older servers state none.
 func compatibleVersion(header http.Header) bool {
 	values := header.Values("OXP-Version")
 	if len(values) == 0 {
@@ -197,8 +196,7 @@ func compatibleVersion(header http.Header) bool {
 	return len(values) == 1 && major == oxpMajor
 }
 
-// oxpRefusal says of a call that its server did not run why that is. Such an answer
-// is read as far as it can be.
+// oxpRefusal says why the server did not run a call, as far as the response can be read.
 func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*outbound.Failure, []tool.Challenge) {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	if code == http.StatusUnauthorized {

@@ -34,8 +34,7 @@ var (
 // definitionMembers are those of a ToolDefinition, which is closed.
 var definitionMembers = []string{"id", "name", "description", "version", "input_schema", "output_schema", "requirements"}
 
-// Discover lists the tools of a server, all or none: a list with one definition
-// that is none is no list.
+// Discover lists the tools of a server. One invalid definition rejects the whole list.
 func (o *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	body, err := o.list(ctx, s)
 	if err != nil {
@@ -81,7 +80,7 @@ func readDefinitions(body []byte) ([]tool.Definition, error) {
 	return found, nil
 }
 
-// list fetches it.
+// list fetches the list.
 func (o *Client) list(ctx context.Context, s tool.Server) ([]byte, error) {
 	target, err := oxpEndpoint(s.URL, "tools")
 	if err != nil {
@@ -94,8 +93,8 @@ func (o *Client) list(ctx context.Context, s tool.Server) ([]byte, error) {
 	return body, nil
 }
 
-// get fetches what is JSON. Its error is for the operator, and an *InvalidListError
-// where there is an answer that cannot be used.
+// get fetches JSON. Its error is for the operator; a response that cannot be used is a
+// *tool.InvalidListError.
 func (o *Client) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
 	authorization, err := o.out.Credential(credential)
 	if err != nil {
@@ -128,7 +127,7 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential string, ad
 	return came.Body, nil
 }
 
-// readDefinition reads one item, whose JSON is strict already.
+// readDefinition reads one definition, whose JSON is strict already.
 func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
 	raw, err := strictjson.Object(item, strictjson.AnyDepth)
 	if err != nil {
@@ -185,9 +184,8 @@ func objectMember(raw map[string]json.RawMessage, name string) (json.RawMessage,
 	return value, nil
 }
 
-// unmetRequirements says which requirements of a tool cannot be met. Who the call is for is
-// told where it is known, and what a person has to authorize is asked for by the
-// server itself; its secrets are nobody's here.
+// unmetRequirements says which requirements of a tool cannot be met: its secrets. The
+// user is sent if it is known, and the server itself asks for authorizations.
 func unmetRequirements(requirements json.RawMessage) (string, error) {
 	if requirements == nil {
 		return "", nil

@@ -26,8 +26,8 @@ const (
 	maxRetryHint      = time.Hour // a tool that asks for more does not say when
 )
 
-// readOXPResponse reads the answer of a tool that ran: a closed object that is the answer
-// to this very call, and either a success or a failure.
+// readOXPResponse reads the response of a tool that ran: a closed object that answers
+// this very call, and is either a success or a failure.
 func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbound.Failure) {
 	wrong := func(what string) (oxpAnswer, *outbound.Failure) {
 		return oxpAnswer{}, outbound.FinalFailure(refuse.InvalidResult(call, what))
@@ -83,9 +83,9 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 	return oxpAnswer{result: tool.Result{Body: raw, JSON: true}}, nil
 }
 
-// toolError is the failure of a tool that ran. Its message, and what it would add to
-// a prompt, are for the model, and what it says to developers for the operator.
-// When to try again is listened to where that does no harm.
+// toolError is the failure of a tool that ran. Its message and additional prompt content
+// are for the model, its developer message is for the operator. Its retry delay is
+// honored where that does no harm.
 func toolError(call tool.Call, said any) (*outbound.Failure, bool) {
 	object, ok := said.(map[string]any)
 	if !ok {
@@ -122,7 +122,7 @@ func toolError(call tool.Call, said any) (*outbound.Failure, bool) {
 	return outbound.RetryAfterFailure(refused, after), true
 }
 
-// readRetryDelay reads a whole number of milliseconds; absent, it is none.
+// readRetryDelay reads a whole number of milliseconds; 0 if it is absent.
 func readRetryDelay(v any) (time.Duration, bool) {
 	if v == nil {
 		return 0, true
@@ -138,7 +138,7 @@ func readRetryDelay(v any) (time.Duration, bool) {
 	return time.Duration(ms) * time.Millisecond, err == nil && ms >= 0
 }
 
-// textMembers reads the texts of an object. One that is wrong makes all so.
+// textMembers reads the texts of an object. One that is wrong makes all wrong.
 type textMembers struct {
 	object map[string]any
 	wrong  bool
@@ -154,7 +154,8 @@ func (t *textMembers) text(name string, required bool) string {
 	return s
 }
 
-// serverError is what a server answers that did not run the tool, as it may go on.
+// serverError is the response of a server that did not run the tool, as far as it is
+// passed on.
 type serverError struct {
 	message, developer, parameters string // between quotes; the last two may be empty
 	challenges                     []tool.Challenge
@@ -164,7 +165,8 @@ type serverError struct {
 
 var errNotServerError = errors.New("not an error of the protocol")
 
-// readServerError reads a ServerErrorResponse, or a ValidationErrorResponse. Both are open.
+// readServerError reads a ServerErrorResponse or a ValidationErrorResponse. Both may have
+// other members.
 func readServerError(came tool.Result) (serverError, error) {
 	value, err := parser.ReadValue(came.Body, maxOXPDepth)
 	object, ok := value.(map[string]any)
@@ -193,7 +195,7 @@ func readServerError(came tool.Result) (serverError, error) {
 	return s, nil
 }
 
-// parameterErrors says what a server has against each argument.
+// parameterErrors lists what the server says of each argument.
 func parameterErrors(v any) string {
 	object, _ := v.(map[string]any)
 	names := make([]string, 0, len(object))
@@ -211,8 +213,8 @@ func parameterErrors(v any) string {
 	return b.String()
 }
 
-// readChallenge reads one. What a person is sent to must be what it seems; what is asked
-// is looked at by whoever asks.
+// readChallenge reads one challenge. Its URL must be one that a person may open; its
+// check URL is compared with the server's later.
 func readChallenge(item any) (tool.Challenge, bool) {
 	object, _ := item.(map[string]any)
 	t := textMembers{object: object}
