@@ -22,7 +22,7 @@ check: lint test race ## what a change must pass
 # What starts processes, waits for disks, Redis or time, or tries whole corpora is left
 # to `make test`.
 SLOW := cmd|deploy|test|audit|engine|ratelimit|store|upstream|gateway/mcp|gateway/openai|internal/(lossy|redistest|testrun)
-quick: ## the tests of checks, languages and wiring: under a minute
+quick: ## the tests of checks, languages and wiring, in short form
 	$(GO) test -short $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW))(/|$$)')
 
 test: ## all tests
