@@ -16,8 +16,7 @@ func (s *Settings) keepRestartOnly(from Settings) (waiting []string) {
 	keepOld(&waiting, "audit", &s.Audit, from.Audit)
 	keepOld(&waiting, "store", &s.Store, from.Store)
 	keepOld(&waiting, "redis", &s.Redis, from.Redis)
-	// The new file allows the listener that it names. Where it is the old one
-	// that goes on listening, the leave for that one goes on with it.
+	// While the old listener stays in use, its allow_any_listener setting stays too.
 	if s.Auth.Mode == "none" && !netx.IsLoopbackListener(s.Server.Listen) {
 		keepOld(&waiting, "auth.allow_any_listener", &s.Auth.AllowAnyListener, from.Auth.AllowAnyListener)
 	}

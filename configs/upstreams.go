@@ -1,11 +1,10 @@
 package configs
 
 import (
-	"github.com/callgate/callgate/upstream"
-
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
 )
 
 // readUpstreams reads the upstreams file. What a model states of its own stands

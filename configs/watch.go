@@ -28,7 +28,7 @@ import (
 // Its methods may be called from any goroutine.
 type Watcher struct {
 	path           string
-	initial        Settings // whose excepted keys hold until the restart
+	initial        Settings // whose restart-only keys hold until the restart
 	opts           WatcherOptions
 	reloadRequests chan struct{}
 	load           func(*fingerprint) (*Config, error)
@@ -41,7 +41,7 @@ type Watcher struct {
 	fingerprint     *fingerprint // by the last load
 	pendingSwap     *candidate   // valid, and Swap failed
 	lastFailure     string       // the failure that was last reported
-	writtenSettings Settings     // what the served files say, excepted keys included
+	writtenSettings Settings     // as in the served files, restart-only keys included
 }
 
 // WatcherOptions say how to watch.

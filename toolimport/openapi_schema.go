@@ -20,7 +20,7 @@ type schemas struct {
 	names        map[string]string // of definitions, by the pointer in the document
 	used         map[string]bool   // names
 	queue        []referencedSchema
-	spent        bool            // of left
+	spent        bool            // of budget
 	readOnly     map[string]bool // members that are no part of a request
 	requirements []requirement
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Node is one value of a file that clean has passed, with its place. Its
+// Node is one value of a file that checkStrict has passed, with its place. Its
 // methods read it as one type, and report what else it is.
 type Node struct {
 	*yaml.Node

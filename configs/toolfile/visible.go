@@ -47,7 +47,7 @@ func WithVisibleText(n document.Node, told func(at document.Node, keyword string
 	return n.With(visibleSchemaNode(n, false, told))
 }
 
-// visibleSchemaNode is a node of shown. With names, the keys of a mapping are names.
+// visibleSchemaNode is one node of WithVisibleText. With names, the keys of a mapping are names.
 func visibleSchemaNode(n document.Node, names bool, told func(at document.Node, keyword string, r rune)) *yaml.Node {
 	if !n.IsMapping() && !n.IsList() {
 		return n.Node
