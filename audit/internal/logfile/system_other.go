@@ -12,8 +12,8 @@ const (
 	nonBlocking = 0
 )
 
-// flock refuses: without a lock that ends with its process, two processes
+// Lock refuses: without a lock that ends with its process, two processes
 // could write one chain.
-func flock(*os.File) (held bool, err error) {
+func Lock(*os.File) (held bool, err error) {
 	return false, errors.New("this operating system has no file lock that Callgate can use")
 }

@@ -14,7 +14,7 @@ const strictOpen = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 // nonBlocking makes an open wait for nobody.
 const nonBlocking = syscall.O_NONBLOCK
 
-// Lock takes an exclusive lock; held tells that another has it.
+// Lock takes an exclusive lock; held reports that another process has it.
 func Lock(f *os.File) (held bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
