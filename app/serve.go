@@ -33,9 +33,6 @@ const (
 	writeTimeout = 60 * time.Second // beyond the longest that an answer may take
 	maxHeadBytes = 32 << 10
 	longestCall  = 10 * time.Minute
-	// maxWaitingConnections bounds, for each listener, the connections that are open
-	// without a request that is being answered.
-	maxWaitingConnections = 2048
 )
 
 // Serve serves the configuration that was loaded from path over HTTP, until its
@@ -133,7 +130,7 @@ func newHTTPServer(h http.Handler) *http.Server {
 		// Otherwise net/http answers OPTIONS * before gateway/server sees it.
 		DisableGeneralOptionsHandler: true,
 	}
-	server.LimitConnections(s, maxWaitingConnections)
+	server.LimitConnections(s, server.MaxWaitingConnections())
 	return s
 }
 

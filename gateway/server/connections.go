@@ -22,6 +22,28 @@ type ConnectionLimit struct {
 	open    map[net.Conn]*list.Element
 }
 
+// The connections that a listener lets wait: mostWaiting, and no more than a quarter of
+// the descriptors that the process may have, since there may be two listeners, and stores,
+// logs and tools need the rest.
+const (
+	mostWaiting  = 2048
+	leastWaiting = 16
+)
+
+// MaxWaitingConnections is how many connections one listener of this process lets wait.
+func MaxWaitingConnections() int {
+	limit, ok := descriptorLimit()
+	if !ok {
+		return mostWaiting
+	}
+	return waitingFor(limit)
+}
+
+// waitingFor is how many connections may wait under a limit of descriptors.
+func waitingFor(descriptors uint64) int {
+	return int(max(leastWaiting, min(mostWaiting, descriptors/4)))
+}
+
 // connectionKey is under what the context of a request holds its connection.
 type connectionKey struct{}
 

@@ -129,3 +129,15 @@ func TestConnectionLimitForgets(t *testing.T) {
 	}
 	eventually(t, "connections that were closed are counted", func() bool { return l.Waiting() == 0 })
 }
+
+// TestWaitingConnectionsLeaveDescriptors: two listeners take half of the descriptors of a
+// process at most, so that strangers never hold those that stores and tools need.
+func TestWaitingConnectionsLeaveDescriptors(t *testing.T) {
+	for descriptors, want := range map[uint64]int{
+		0: 16, 64: 16, 256: 64, 1024: 256, 8191: 2047, 8192: 2048, 1 << 20: 2048, 1<<64 - 1: 2048,
+	} {
+		if got := server.WaitingFor(descriptors); got != want {
+			t.Errorf("%d descriptors: %d connections wait, not %d", descriptors, got, want)
+		}
+	}
+}

@@ -26,3 +26,6 @@ func (p Quota) State() (taken int64, holders, waiting int) {
 	defer p.mu.Unlock()
 	return p.taken, len(p.perClient), len(p.waiting)
 }
+
+// WaitingFor is how many connections may wait under a limit of descriptors.
+func WaitingFor(descriptors uint64) int { return waitingFor(descriptors) }
