@@ -233,6 +233,13 @@ func (c waiting) output() string {
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
+	// The store tells of the end before its record is written, where the store failed
+	// first and the end is tried again in the background.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.w.Kernel.Flush(ctx); err != nil {
+		c.w.t.Fatal(err)
+	}
 	if o := c.w.Journal.Find(c.id, outcome); len(o) != 1 {
 		c.w.t.Errorf("the call has %d outcomes", len(o))
 	}
