@@ -169,26 +169,26 @@ func unpackDemo(c *configs.Config) error {
 const settleTimeout = 5 * time.Second
 
 // Close records the outcomes that are pending and unlocks the data folder.
-func (h *Runtime) Close() error {
+func (r *Runtime) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	h.Servers.Close()
-	h.reconciler.Stop(ctx)
-	h.cancelCalls()
-	err := h.settle()
-	h.engine.Close()
-	err = errors.Join(err, h.limiter.Close(), h.store.close())
-	if err := errors.Join(err, h.log.Close()); err != nil {
+	r.Servers.Close()
+	r.reconciler.Stop(ctx)
+	r.cancelCalls()
+	err := r.settle()
+	r.engine.Close()
+	err = errors.Join(err, r.limiter.Close(), r.store.close())
+	if err := errors.Join(err, r.log.Close()); err != nil {
 		return InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
 }
 
 // settle waits until pending outcomes are recorded.
-func (h *Runtime) settle() error {
+func (r *Runtime) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	return h.Kernel.Flush(ctx)
+	return r.Kernel.Flush(ctx)
 }
 
 // engineAdapter runs the kernel's calls on the engine until running ends.

@@ -36,7 +36,7 @@ func TestRunnerTellsAll(t *testing.T) {
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	})
 	want := tool.Call{
-		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: tool.Run(run), Arguments: []byte("{}"), Typed: true,
+		ID: "id", Tool: "a.b", Version: "1.0.0", Effect: "read", Run: run, Arguments: []byte("{}"), Typed: true,
 		Roots: []string{"/r"}, Thread: "t", Ancestors: []string{"s"}, User: "u",
 	}
 	if err != nil || !reflect.DeepEqual(to.call, want) {

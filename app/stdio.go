@@ -91,8 +91,8 @@ func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *R
 }
 
 // announceExit tells processes that wait for the data folder that this one is exiting.
-func (h *Runtime) announceExit(logger *slog.Logger) {
-	if err := h.log.AnnounceShutdown(); err != nil && !errors.Is(err, os.ErrClosed) {
+func (r *Runtime) announceExit(logger *slog.Logger) {
+	if err := r.log.AnnounceShutdown(); err != nil && !errors.Is(err, os.ErrClosed) {
 		logger.Warn("could not announce the shutdown; a process started now takes another data folder", "cause", err.Error())
 	}
 }

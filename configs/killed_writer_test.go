@@ -22,8 +22,6 @@ func TestRelativeMain(t *testing.T) {
 	h.finish()
 }
 
-func openHouse(t testing.TB) *house { return open(t, write(t, t.TempDir(), base(t)), WatcherOptions{}) }
-
 // TestRoundsArePaced counts the rounds that the shortest interval can bring about.
 func TestRoundsArePaced(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *house) {

@@ -16,7 +16,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 			l.Agents = map[string]ratelimit.Agent{}
 			n.Members("agents", func(key, value document.Node) {
 				var a ratelimit.Agent
-				fields := append(allowanceFields(value, &a.Allowance), document.Field("tools", func(n document.Node) { a.Tools = readBudgets(n, "tools") }))
+				fields := append(allowanceFields(&a.Allowance), document.Field("tools", func(n document.Node) { a.Tools = readBudgets(n, "tools") }))
 				readBudgetFields(value, fields, &a.Allowance)
 				l.Agents[key.Value] = a
 			})
@@ -85,7 +85,7 @@ func readBudgets(n document.Node, of string) map[string]ratelimit.Budget {
 // readBudget reads {rate, burst}; nil where there is no rate.
 func readBudget(n document.Node) *ratelimit.Budget {
 	var a ratelimit.Allowance
-	fields := allowanceFields(n, &a)[:2] // without concurrency
+	fields := allowanceFields(&a)[:2] // without concurrency
 	readBudgetFields(n, fields, &a)
 	if _, _, stated := n.Child("rate"); !stated && n.IsMapping() {
 		n.Fail("found a budget without a rate; expected one such as {rate: 5/s, burst: 10}")
@@ -96,7 +96,7 @@ func readBudget(n document.Node) *ratelimit.Budget {
 // readAllowance reads {rate, burst, concurrency}.
 func readAllowance(n document.Node) ratelimit.Allowance {
 	var a ratelimit.Allowance
-	readBudgetFields(n, allowanceFields(n, &a), &a)
+	readBudgetFields(n, allowanceFields(&a), &a)
 	return a
 }
 
@@ -114,7 +114,7 @@ func readBudgetFields(n document.Node, fields []document.FieldReader, a *ratelim
 	}
 }
 
-func allowanceFields(n document.Node, a *ratelimit.Allowance) []document.FieldReader {
+func allowanceFields(a *ratelimit.Allowance) []document.FieldReader {
 	var burst int64
 	return []document.FieldReader{
 		document.Field("rate", func(n document.Node) {

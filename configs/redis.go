@@ -67,7 +67,7 @@ func readRedis(n document.Node) *Redis {
 		document.Field("url", func(n document.Node) { readRedisURL(n, &r.URL) }),
 		document.Field("sentinel", func(n document.Node) {
 			s := &r.Sentinel
-			n.Object(append(credentialFields(n, &s.Credentials),
+			n.Object(append(credentialFields(&s.Credentials),
 				document.Field("master", func(n document.Node) { n.Text("the name of the master", &s.Master) }),
 				document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }),
 			)...)
@@ -135,7 +135,7 @@ func checkPassword(n document.Node, of string) {
 	}
 }
 
-func credentialFields(n document.Node, into *Credentials) []document.FieldReader {
+func credentialFields(into *Credentials) []document.FieldReader {
 	return []document.FieldReader{
 		document.Field("username", func(n document.Node) { n.Text("a user of the sentinels", &into.Username) }),
 		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of the sentinels", &into.Password) }),

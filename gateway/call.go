@@ -94,13 +94,13 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 }
 
 // call is another input of the same request, for which some stages took time already.
-func (j *judgement) call(in Input, times stages) *call {
-	c := &call{
-		judgement: j, id: j.kernel.deps.NewID(), input: in,
-		started: j.kernel.deps.Now(), times: slices.Clone(times),
+func (c *judgement) call(in Input, times stages) *call {
+	made := &call{
+		judgement: c, id: c.kernel.deps.NewID(), input: in,
+		started: c.kernel.deps.Now(), times: slices.Clone(times),
 	}
-	c.trace = j.kernel.trace(c)
-	return c
+	made.trace = c.kernel.trace(made)
+	return made
 }
 
 // report is of one input. With others that are refused a call is refused too: it

@@ -82,7 +82,7 @@ func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
 	}
 	l.mu.Unlock()
 	if longest != nil {
-		longest.Close()
+		_ = longest.Close()
 	}
 }
 

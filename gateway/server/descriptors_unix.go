@@ -11,5 +11,5 @@ func descriptorLimit() (limit uint64, ok bool) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return 0, false
 	}
-	return uint64(l.Cur), true
+	return uint64(l.Cur), true //nolint:unconvert // signed on some systems
 }
