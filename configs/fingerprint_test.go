@@ -33,7 +33,7 @@ func (c changing) read(name string) ([]byte, error) {
 func TestChangedWhileLoading(t *testing.T) {
 	for _, after := range []string{"callgate.yaml", "web.yaml", "workspaces.yaml", "limits.yaml", "principals.yaml", "policy.csv"} {
 		t.Run(after, func(t *testing.T) {
-			slow(t, nil, func(t *testing.T, h *house) {
+			slow(t, nil, func(t *testing.T, h *servedFiles) {
 				generation := func(n int) map[string]entry { return generationOf(t, n) }
 				overlay(t, h.dir, generation(1))
 				next, mixed := 2, 0
@@ -75,7 +75,7 @@ func TestChangedWhileLoading(t *testing.T) {
 // that are valid by themselves: one that was not known before has to be at rest
 // as well.
 func TestNewFileAtRest(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		time.Sleep(bound)
 		h.save("other.yaml", "replicas: 10\n# end\n")
@@ -96,7 +96,7 @@ func TestNewFileAtRest(t *testing.T) {
 // TestNewToolFileAtRest writes a tool file that only the pattern knows, again and
 // again, each time valid: it is not even loaded in motion.
 func TestNewToolFileAtRest(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		time.Sleep(bound)
 		for n := range 15 {
@@ -118,7 +118,7 @@ func TestNewToolFileAtRest(t *testing.T) {
 // second file for it: both are served together.
 func TestNewPatternAtRest(t *testing.T) {
 	listed := strings.ReplaceAll(base(t)["callgate.yaml"].data, "tools/*.yaml", "tools/web.yaml")
-	slow(t, map[string]string{"callgate.yaml": listed}, func(t *testing.T, h *house) {
+	slow(t, map[string]string{"callgate.yaml": listed}, func(t *testing.T, h *servedFiles) {
 		h.start()
 		time.Sleep(bound)
 		h.save("callgate.yaml", base(t)["callgate.yaml"].data)
@@ -136,7 +136,7 @@ func TestNewPatternAtRest(t *testing.T) {
 // TestRestless never lets the files rest: nothing is served of them, and it is
 // said, once.
 func TestRestless(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		time.Sleep(bound)
 		for n := range 600 {

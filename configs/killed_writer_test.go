@@ -24,7 +24,7 @@ func TestRelativeMain(t *testing.T) {
 
 // TestRoundsArePaced counts the rounds that the shortest interval can bring about.
 func TestRoundsArePaced(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		looks := 0
 		swap := h.opts.Swap
 		refusal := errors.New("no")

@@ -52,7 +52,7 @@ func (l *ledger) check(s style, c *Config) error {
 }
 
 // readers look at what is served, all the time, until stop is called.
-func readers(t testing.TB, h *house, l *ledger, s style, pace time.Duration) (stop func()) {
+func readers(t testing.TB, h *servedFiles, l *ledger, s style, pace time.Duration) (stop func()) {
 	var ended atomic.Bool
 	var checks atomic.Int64
 	var all sync.WaitGroup

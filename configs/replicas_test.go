@@ -40,7 +40,7 @@ func TestSN64ReplicasAreStated(t *testing.T) {
 // TestReplicasOfARunningGateway: the key redis waits for a restart, so a gateway that
 // counts in Redis still needs replicas when the file no longer has either.
 func TestReplicasOfARunningGateway(t *testing.T) {
-	slow(t, map[string]string{"callgate.yaml": sharedMain}, func(t *testing.T, h *house) {
+	slow(t, map[string]string{"callgate.yaml": sharedMain}, func(t *testing.T, h *servedFiles) {
 		h.start()
 		h.save("limits.yaml", "default: {rate: 1/s}\n# end\n")
 		h.save("callgate.yaml", ownMain)

@@ -15,7 +15,7 @@ func TestExcepted(t *testing.T) {
 	main := func(lines ...string) string {
 		return "principals: principals.yaml\nregistry: {files: [tools/*.yaml, tools/*.json]}\n" + strings.Join(lines, "\n") + "\n# end\n"
 	}
-	slow(t, map[string]string{"callgate.yaml": main()}, func(t *testing.T, h *house) {
+	slow(t, map[string]string{"callgate.yaml": main()}, func(t *testing.T, h *servedFiles) {
 		first := h.current.Load()
 		h.start()
 		h.save("callgate.yaml", main("server: {listen: 127.0.0.1:1}", "data_dir: elsewhere", "audit: {record: completion}", "output: {max_depth: 9}"))
@@ -87,7 +87,7 @@ func TestKeep(t *testing.T) {
 func TestKeepListener(t *testing.T) {
 	const open = "server: {listen: 0.0.0.0:1}\nauth: {mode: none, allow_any_listener: true}"
 	closed := base(t)["callgate.yaml"].data
-	slow(t, map[string]string{"callgate.yaml": open + strings.TrimPrefix(closed, "server: {listen: 127.0.0.1:8080}")}, func(t *testing.T, h *house) {
+	slow(t, map[string]string{"callgate.yaml": open + strings.TrimPrefix(closed, "server: {listen: 127.0.0.1:8080}")}, func(t *testing.T, h *servedFiles) {
 		h.start()
 		h.save("callgate.yaml", closed)
 		time.Sleep(bound)

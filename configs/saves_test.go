@@ -236,7 +236,7 @@ func (s style) filesOf(t testing.TB, n int) map[string]entry {
 
 // saving makes saves one after the other, waits after each until it is live, and
 // returns the longest wait. pause is called before each.
-func saving(t testing.TB, s style, count int, opts WatcherOptions, pace time.Duration, prepare func(*house), pause func()) time.Duration {
+func saving(t testing.TB, s style, count int, opts WatcherOptions, pace time.Duration, prepare func(*servedFiles), pause func()) time.Duration {
 	root := t.TempDir()
 	l := &ledger{kept: map[string]int{}}
 	l.enter(t, s.filesOf(t, 1), 1)
@@ -278,7 +278,7 @@ func TestSaves(t *testing.T) {
 			if testing.Short() && !long {
 				count = 2
 			}
-			longest := saving(t, s, count, WatcherOptions{}, 2*time.Millisecond, func(*house) {}, func() {})
+			longest := saving(t, s, count, WatcherOptions{}, 2*time.Millisecond, func(*servedFiles) {}, func() {})
 			t.Logf("%d saves, live within %v", count, longest)
 			if long && longest > bound {
 				t.Errorf("a save took %v to be live; expected at most %v", longest, bound)
@@ -297,7 +297,7 @@ func TestSavesAreLiveInTime(t *testing.T) {
 				if testing.Short() {
 					count = 2
 				}
-				longest := saving(t, s, count, WatcherOptions{}, 40*time.Millisecond, func(*house) {}, func() {
+				longest := saving(t, s, count, WatcherOptions{}, 40*time.Millisecond, func(*servedFiles) {}, func() {
 					time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 				})
 				t.Logf("%d saves, live within %v", count, longest)

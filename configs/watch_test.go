@@ -23,8 +23,8 @@ import (
 // bound is how long after the last write a new configuration may take.
 const bound = 2 * time.Second
 
-// house is a process that serves a configuration, as far as a Watch sees it.
-type house struct {
+// servedFiles is a process that serves a configuration, as far as a Watch sees it.
+type servedFiles struct {
 	*Watcher
 	t       testing.TB
 	dir     string
@@ -38,13 +38,13 @@ type house struct {
 }
 
 // open loads the configuration of a folder and makes a watch, which start runs.
-func open(t testing.TB, main string, opts WatcherOptions) *house {
+func open(t testing.TB, main string, opts WatcherOptions) *servedFiles {
 	t.Helper()
 	first, err := Load(main)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, dir: filepath.Dir(main)}
+	h := &servedFiles{t: t, dir: filepath.Dir(main)}
 	h.current.Store(first)
 	opts.Swap = func(_ context.Context, c *Config) error {
 		h.swaps.Add(1)
@@ -67,7 +67,7 @@ func open(t testing.TB, main string, opts WatcherOptions) *house {
 
 // start runs the watch until the test ends or finish is called, which tells
 // that Run has returned.
-func (h *house) start() *house {
+func (h *servedFiles) start() *servedFiles {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -83,7 +83,7 @@ func (h *house) start() *house {
 
 // await waits until something is so. Its limit is only there to end a test that
 // fails.
-func (h *house) await(what string, so func() bool) {
+func (h *servedFiles) await(what string, so func() bool) {
 	h.t.Helper()
 	for range 12_000 {
 		if so() {
@@ -94,14 +94,14 @@ func (h *house) await(what string, so func() bool) {
 	h.t.Fatalf("it never came that %s; the events are %v and the state is %+v", what, h.told(), h.State())
 }
 
-func (h *house) told() []Event {
+func (h *servedFiles) told() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events)
 }
 
 // kinds are the kinds of the events so far.
-func (h *house) kinds() string {
+func (h *servedFiles) kinds() string {
 	var all []string
 	for _, e := range h.told() {
 		all = append(all, string(e.Kind))
@@ -109,20 +109,20 @@ func (h *house) kinds() string {
 	return strings.Join(all, " ")
 }
 
-func (h *house) expect(kinds string) {
+func (h *servedFiles) expect(kinds string) {
 	h.t.Helper()
 	if found := h.kinds(); found != kinds {
 		h.t.Fatalf("found the events %q (%v); expected %q", found, h.told(), kinds)
 	}
 }
 
-func (h *house) last() Event {
+func (h *servedFiles) last() Event {
 	all := h.told()
 	return all[len(all)-1]
 }
 
 // save writes one file as a plain program does.
-func (h *house) save(name, data string) {
+func (h *servedFiles) save(name, data string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(data), 0o600); err != nil {
 		h.t.Fatal(err)
@@ -131,7 +131,7 @@ func (h *house) save(name, data string) {
 
 // slow runs a test in virtual time with a watch that gets no notice of changes,
 // so that looking at intervals does the whole work.
-func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *house)) {
+func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *servedFiles)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, write(t, t.TempDir(), with(t, changed)), WatcherOptions{})
@@ -140,7 +140,7 @@ func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *ho
 }
 
 func TestReload(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		first := h.current.Load()
 		began := h.State()
 		if began.Digest != first.Digest || began.Faults != nil || !began.FailingSince.IsZero() || began.RestartKeys != nil || !began.Since.Equal(time.Now()) {
@@ -175,7 +175,7 @@ func TestReload(t *testing.T) {
 
 // TestChangedBeforeRun changes a file between the load at the start and Run.
 func TestChangedBeforeRun(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.save("limits.yaml", "replicas: 7\n# end\n")
 		h.start()
 		time.Sleep(bound)
@@ -189,7 +189,7 @@ func TestChangedBeforeRun(t *testing.T) {
 // TestQuiet counts loads: where nothing moves, and where only other files do,
 // there is the one at the start.
 func TestQuiet(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		for i := range 300 {
 			time.Sleep(time.Second)
@@ -206,7 +206,7 @@ func TestQuiet(t *testing.T) {
 // TestReloadLoads asks for a load when nothing has moved: it is made, not
 // ten times for ten requests that come together, and changes nothing.
 func TestReloadLoads(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.opts.Interval = time.Hour
 		h.start()
 		time.Sleep(time.Second)
@@ -247,7 +247,7 @@ func TestEmbedded(t *testing.T) {
 
 // TestRunTwice runs a watch that runs, and one that has ended.
 func TestRunTwice(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		synctest.Wait()
 		if err := h.Run(t.Context()); err == nil {
@@ -289,7 +289,7 @@ func TestWithoutOptions(t *testing.T) {
 // TestStopsAtOnce ends the context at every stage of a reload.
 func TestStopsAtOnce(t *testing.T) {
 	for after := time.Duration(0); after < 900*time.Millisecond; after += 50 * time.Millisecond {
-		slow(t, nil, func(t *testing.T, h *house) {
+		slow(t, nil, func(t *testing.T, h *servedFiles) {
 			h.save("limits.yaml", "replicas: 4\n# end\n")
 			h.start()
 			time.Sleep(after)

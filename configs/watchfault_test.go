@@ -42,7 +42,7 @@ func TestFaultySaves(t *testing.T) {
 	if testing.Short() {
 		cases = slices.DeleteFunc(cases, func(path string) bool { return !strings.HasPrefix(filepath.Base(path), "policy-") })
 	}
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		first := h.current.Load()
 		h.start()
 		time.Sleep(bound)
@@ -88,7 +88,7 @@ func TestFaultySaves(t *testing.T) {
 
 // TestFailures reports another failure, and none twice in a row.
 func TestFailures(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.start()
 		h.save("limits.yaml", "replicas: no\n# end\n")
 		time.Sleep(bound)
@@ -138,7 +138,7 @@ func TestUnreadable(t *testing.T) {
 				if way.name == "deleted" && name == "tools/web.yaml" {
 					t.Skip("a tool file that a pattern no longer matches is no fault: the tool is gone")
 				}
-				slow(t, nil, func(t *testing.T, h *house) {
+				slow(t, nil, func(t *testing.T, h *servedFiles) {
 					first := h.current.Load()
 					h.start()
 					time.Sleep(bound)
@@ -180,7 +180,7 @@ func TestPanicWhileLoading(t *testing.T) {
 		"nil":           func() { panic(nil) },
 	} {
 		t.Run(why, func(t *testing.T) {
-			slow(t, nil, func(t *testing.T, h *house) {
+			slow(t, nil, func(t *testing.T, h *servedFiles) {
 				sound := h.load
 				h.load = func(s *fingerprint) (*Config, error) {
 					c, err := sound(s)
@@ -211,7 +211,7 @@ func TestPanicWhileLoading(t *testing.T) {
 
 // TestPanicElsewhere breaks the watch itself: the process lives on.
 func TestPanicElsewhere(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.fingerprint = nil
 		h.start()
 		time.Sleep(time.Minute)
@@ -223,7 +223,7 @@ func TestPanicElsewhere(t *testing.T) {
 // TestPanicOnce breaks the watch in the middle of a swap, and never again: the
 // change is made all the same.
 func TestPanicOnce(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		calls := 0
 		h.opts.Now = func() time.Time {
 			if calls++; calls == 1 {
@@ -244,7 +244,7 @@ func TestPanicOnce(t *testing.T) {
 // TestSwapFails refuses a configuration, by an error and by a panic, and takes
 // it later: it is offered again without a new load.
 func TestSwapFails(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		var panics atomic.Bool
 		swap := h.opts.Swap
 		h.opts.Swap = func(ctx context.Context, c *Config) error {
@@ -289,7 +289,7 @@ func TestSwapFails(t *testing.T) {
 // TestSwapIsBrokenOff ends a watch while a configuration waits to be taken: the
 // wait ends with it, and nothing is told of a failure that is none.
 func TestSwapIsBrokenOff(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		waits := make(chan struct{})
 		h.opts.Swap = func(ctx context.Context, _ *Config) error {
 			close(waits)
@@ -309,7 +309,7 @@ func TestSwapIsBrokenOff(t *testing.T) {
 
 // TestSwapPanics lets the first attempt panic: it is an attempt like another.
 func TestSwapPanics(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		swap, attempts := h.opts.Swap, 0
 		h.opts.Swap = func(ctx context.Context, c *Config) error {
 			if attempts++; attempts == 1 {
@@ -329,7 +329,7 @@ func TestSwapPanics(t *testing.T) {
 func TestRefusedIsDropped(t *testing.T) {
 	for why, data := range map[string]string{"the old files": base(t)["limits.yaml"].data, "bad files": "x"} {
 		t.Run(why, func(t *testing.T) {
-			slow(t, nil, func(t *testing.T, h *house) {
+			slow(t, nil, func(t *testing.T, h *servedFiles) {
 				h.start()
 				refusal := errors.New("no")
 				h.refuse.Store(&refusal)
@@ -350,7 +350,7 @@ func TestRefusedIsDropped(t *testing.T) {
 
 // TestReportPanics breaks the one that is told: what it is told of happens.
 func TestReportPanics(t *testing.T) {
-	slow(t, nil, func(t *testing.T, h *house) {
+	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		h.opts.Report = func(Event) { panic("no") }
 		h.start()
 		h.save("limits.yaml", "replicas: no\n# end\n")

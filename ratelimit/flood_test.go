@@ -292,7 +292,7 @@ func TestParallel(t *testing.T) {
 			})
 		}
 		group.Wait()
-		// Calls that met a full house may have left some of the 600.
+		// Calls that met the full limit may have left some of the 600.
 		rest := drain(l, limits, alpha, 2000)
 		if n := passed.Load() + int64(rest); n != 600 {
 			t.Errorf("%d and %d admitted, want 600 in all", passed.Load(), rest)

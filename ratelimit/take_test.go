@@ -323,7 +323,7 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// Release gives no token back, and a spent budget is told before a full house,
+// Release gives no token back, and a spent budget is told before a full limit,
 // since its time is known.
 func TestReleaseGivesNoTokenBack(t *testing.T) {
 	each(t, func(t *testing.T, l ratelimit.Limiter, clk *clock) {

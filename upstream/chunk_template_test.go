@@ -31,7 +31,7 @@ func sameRead(t *testing.T, before, document string) {
 	t.Helper()
 	var used reader
 	first, _ := used.readChunk([]byte(before))
-	seen := fmt.Sprintf("%+v", first) // which is read without the stencil
+	seen := fmt.Sprintf("%+v", first) // which is read without the template
 	bytes := []byte(document)
 	got, err := used.readChunk(bytes)
 	clear(bytes) // nothing that was read may stand in it
@@ -44,7 +44,7 @@ func sameRead(t *testing.T, before, document string) {
 	}
 }
 
-func TestStencilChangesNothing(t *testing.T) {
+func TestChunkTemplateChangesNothing(t *testing.T) {
 	for _, frame := range frames {
 		for _, one := range inStrings {
 			for _, two := range inStrings {
@@ -67,8 +67,8 @@ func TestStencilChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStencilIsUsed holds that the chunks of an ordinary stream are read by it.
-func TestStencilIsUsed(t *testing.T) {
+// TestChunkTemplateIsUsed holds that the chunks of an ordinary stream are read by it.
+func TestChunkTemplateIsUsed(t *testing.T) {
 	for i, frame := range frames {
 		var r reader
 		if _, err := r.readChunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
@@ -93,8 +93,8 @@ func TestStencilIsUsed(t *testing.T) {
 	}
 }
 
-// FuzzStencil holds that a chunk is the same, whatever was read before it.
-func FuzzStencil(f *testing.F) {
+// FuzzChunkTemplate holds that a chunk is the same, whatever was read before it.
+func FuzzChunkTemplate(f *testing.F) {
 	for _, frame := range frames {
 		for i, s := range inStrings[:20] {
 			f.Add(frame, s, inStrings[20-i])

@@ -58,7 +58,7 @@ func byMCP(t *testing.T, of vectors, revision, names string) carry {
 	g := serveGate(t, config)
 	asked := 0
 	t.Cleanup(func() {
-		if decisions, _ := g.tally(t, data); decisions != asked {
+		if decisions, _ := g.countRecords(t, data); decisions != asked {
 			t.Errorf("%d decisions in the log, want %d", decisions, asked)
 		}
 	})

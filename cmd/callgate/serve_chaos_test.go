@@ -66,7 +66,7 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("the seed is %d", seed)
 	pair := newPair(t)
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	times := newStopwatch(t)
@@ -316,7 +316,7 @@ func (l *chaosLoad) finish(t testing.TB) {
 
 // settle holds what the tool saw, and what was answered, against both logs, and says
 // it in figures.
-func (l *chaosLoad) settle(t testing.TB, tool *witness, dirs []string) string {
+func (l *chaosLoad) settle(t testing.TB, tool *recordingTool, dirs []string) string {
 	t.Helper()
 	tools, outcomes := map[string]string{}, map[string][]audit.Outcome{}
 	records := map[string][]string{} // of each call, in words

@@ -131,7 +131,7 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 	g := serveGate(t, config)
 	asked, accepted := 0, 0
 	t.Cleanup(func() {
-		decisions, outcomes := g.tally(t, data)
+		decisions, outcomes := g.countRecords(t, data)
 		judged := asked
 		if c.mode == "orchestrate" { // the text behind a call
 			judged += accepted

@@ -33,18 +33,18 @@ func rounds(t testing.TB, variable string, otherwise int) int {
 	return n
 }
 
-// witness is a tool that notes which call reached it, and for which number.
-type witness struct {
+// recordingTool is a tool that notes which call reached it, and for which number.
+type recordingTool struct {
 	mu      sync.Mutex
 	calls   map[string]int         // how often, by call id
 	numbers map[int]map[string]int // by the argument n, how often each call id
 }
 
-func newWitness() *witness {
-	return &witness{calls: map[string]int{}, numbers: map[int]map[string]int{}}
+func newRecordingTool() *recordingTool {
+	return &recordingTool{calls: map[string]int{}, numbers: map[int]map[string]int{}}
 }
 
-func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *recordingTool) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	var arguments struct{ N int }
 	body, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(body, &arguments) // the gateway has checked it
@@ -80,7 +80,7 @@ func numbered(tool string, n int) string {
 func TestCrashes(t *testing.T) {
 	crashes := rounds(t, "CALLGATE_CRASHES", 10)
 	const clients = 12
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := steadyConfig(t, server.URL, "")
@@ -250,7 +250,7 @@ func TestRacers(t *testing.T) {
 	const racers = 8
 	redis := newRedis(t)
 	redis.start(t)
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config := sharedSteady(t, server.URL, redis)

@@ -196,7 +196,7 @@ func TestFailpoints(t *testing.T) {
 }
 
 func failAlong(t *testing.T, store string, list []passage) {
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, store)
@@ -287,7 +287,7 @@ func failAlong(t *testing.T, store string, list []passage) {
 }
 
 // of is how often calls with a number have reached the tool.
-func (w *witness) of(n int) (hits int) {
+func (w *recordingTool) of(n int) (hits int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, times := range w.numbers[n] {
@@ -301,7 +301,7 @@ func (w *witness) of(n int) (hits int) {
 // times, and then ends as unknown.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
@@ -352,7 +352,7 @@ func TestPartsThatPanic(t *testing.T) {
 }
 
 func panicsBefore(t *testing.T, step, want string) {
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")

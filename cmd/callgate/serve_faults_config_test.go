@@ -44,7 +44,7 @@ var badPolicies = map[string]string{
 // of them lets a gateway start.
 func TestBadPolicies(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(newWitness())
+	server := httptest.NewServer(newRecordingTool())
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
 	policy := filepath.Join(filepath.Dir(config), "policy.csv")
@@ -103,7 +103,7 @@ func TestBadPolicies(t *testing.T) {
 // a piece at a time, and lets go in the middle. No part of it is served.
 func TestPolicyIsWrittenInPieces(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(newWitness())
+	server := httptest.NewServer(newRecordingTool())
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
 	policy := filepath.Join(filepath.Dir(config), "policy.csv")
@@ -155,7 +155,7 @@ func TestPolicyIsWrittenInPieces(t *testing.T) {
 // what is new is served.
 func TestPolicyGoesAway(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(newWitness())
+	server := httptest.NewServer(newRecordingTool())
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
 	dir := filepath.Dir(config)
@@ -208,7 +208,7 @@ func TestPolicyGoesAway(t *testing.T) {
 // the one that the configuration has whose digest it names.
 func TestReloadsUnderLoad(t *testing.T) {
 	t.Parallel()
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")

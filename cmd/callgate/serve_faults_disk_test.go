@@ -19,14 +19,14 @@ import (
 // that both the log and the store are written to.
 type onDisk struct {
 	*gate
-	tool         *witness
+	tool         *recordingTool
 	config, data string
 	next         int
 }
 
 func newOnDisk(t testing.TB, prepare func(data string), environment ...string) *onDisk {
 	t.Helper()
-	d := &onDisk{tool: newWitness()}
+	d := &onDisk{tool: newRecordingTool()}
 	server := httptest.NewServer(d.tool)
 	t.Cleanup(server.Close)
 	d.config, d.data = effectsConfig(t, server.URL, "")

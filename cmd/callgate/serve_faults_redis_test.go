@@ -20,7 +20,7 @@ import (
 // sharers are gateways that keep their calls, and count their limits, on one
 // Redis. Every call acts once and has a number, and a key that is its own.
 type sharers struct {
-	tool  *witness
+	tool  *recordingTool
 	gates []*gate
 	dirs  []string
 	last  int
@@ -30,7 +30,7 @@ type sharers struct {
 // names, and waits until they can rely on it.
 func share(t testing.TB, n int, redis, more string) *sharers {
 	t.Helper()
-	s := &sharers{tool: newWitness()}
+	s := &sharers{tool: newRecordingTool()}
 	server := httptest.NewServer(s.tool)
 	t.Cleanup(server.Close)
 	config, _ := effectsConfig(t, server.URL, "")

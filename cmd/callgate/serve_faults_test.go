@@ -26,7 +26,7 @@ const longFaults = "CALLGATE_FAULTS"
 // sequence numbers, whatever its times say.
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
-	tool := newWitness()
+	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
@@ -93,7 +93,7 @@ func TestClockSteps(t *testing.T) {
 // it asks for. Nothing of an answer that has not come to its end is acted on.
 func TestModelBreaksOff(t *testing.T) {
 	t.Parallel()
-	tool := newWitness()
+	tool := newRecordingTool()
 	tools := httptest.NewServer(tool)
 	defer tools.Close()
 	const (
@@ -222,7 +222,7 @@ func TestDrainsWithStreams(t *testing.T) {
 func TestManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	onLinux(t)
-	server := httptest.NewServer(newWitness())
+	server := httptest.NewServer(newRecordingTool())
 	defer server.Close()
 	config, data := effectsConfig(t, server.URL, "")
 	g := serveGate(t, config, "GOMEMLIMIT=128MiB")

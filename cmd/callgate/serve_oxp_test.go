@@ -40,7 +40,7 @@ func byOXP(t *testing.T, of vectors) carry {
 	ids := wireNames(t, loaded, registry.OXP())
 	asked := 0
 	t.Cleanup(func() {
-		if decisions, _ := g.tally(t, data); decisions != asked {
+		if decisions, _ := g.countRecords(t, data); decisions != asked {
 			t.Errorf("%d decisions in the log, want %d", decisions, asked)
 		}
 	})
@@ -139,7 +139,7 @@ func TestOXP44And45Tokens(t *testing.T) {
 			}
 		}
 	}
-	if decisions, outcomes := g.tally(t, data); decisions != 2 || outcomes != 2 {
+	if decisions, outcomes := g.countRecords(t, data); decisions != 2 || outcomes != 2 {
 		t.Errorf("%d decisions and %d outcomes in the log", decisions, outcomes)
 	}
 }

@@ -254,8 +254,8 @@ func layout(t testing.TB, files map[string]string) (config, data string) {
 	return config, data
 }
 
-// tally stops the gateway, and counts what its log holds.
-func (g *gate) tally(t testing.TB, data string) (decisions, outcomes int) {
+// countRecords stops the gateway, and counts what its log holds.
+func (g *gate) countRecords(t testing.TB, data string) (decisions, outcomes int) {
 	t.Helper()
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)

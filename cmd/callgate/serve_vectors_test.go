@@ -51,7 +51,7 @@ func natively(t *testing.T, of vectors, form func(testing.TB, corpora.Vector) (b
 	g := serveGate(t, config)
 	asked, accepted := 0, 0
 	t.Cleanup(func() {
-		decisions, outcomes := g.tally(t, data)
+		decisions, outcomes := g.countRecords(t, data)
 		if decisions != asked || outcomes != accepted {
 			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, asked, accepted)
 		}

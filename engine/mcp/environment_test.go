@@ -32,7 +32,7 @@ func (v vault) read(place string) (string, error) {
 func TestVariablesOfPrograms(t *testing.T) {
 	t.Setenv("CALLGATE_SECRET", "SECRET")
 	t.Setenv("HOME", "/nonexistent")
-	h := newHouse(t, engine.Options{ReadSecret: vault{"env:TOKEN": "t0ken", "file:/run/key": "line 1\nline 2"}.read}, nil)
+	h := newFixture(t, engine.Options{ReadSecret: vault{"env:TOKEN": "t0ken", "file:/run/key": "line 1\nline 2"}.read}, nil)
 	c := local(program(t, "script"), "environment", "once")
 	c.Run.Env = map[string]string{"A": "value = $HOME", "EMPTY": "", "HOME": "/srv", "TOKEN": "env:TOKEN", "KEY": "file:/run/key", "COLON": "environment:x"}
 	got := string(must(t, h, c).Body)
@@ -50,7 +50,7 @@ func TestVariablesOfPrograms(t *testing.T) {
 // variables are stated otherwise, and the next call has one that knows them.
 func TestVariablesThatChange(t *testing.T) {
 	secrets := vault{"env:TOKEN": "first"}
-	h := newHouse(t, engine.Options{ReadSecret: secrets.read}, nil)
+	h := newFixture(t, engine.Options{ReadSecret: secrets.read}, nil)
 	ask := func(tool, other string) string {
 		c := local(program(t, "script"), tool, "once")
 		c.Run.Env = map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}
@@ -85,7 +85,7 @@ func TestVariablesThatChange(t *testing.T) {
 // A program whose variables cannot be read is not started. An operator is told the name
 // of the variable, and nobody what stands at its place.
 func TestVariablesThatCannotBeRead(t *testing.T) {
-	h := newHouse(t, engine.Options{ReadSecret: vault{"env:NUL": "SECR\x00ET"}.read}, nil)
+	h := newFixture(t, engine.Options{ReadSecret: vault{"env:NUL": "SECR\x00ET"}.read}, nil)
 	marks := filepath.Join(t.TempDir(), "started")
 	if err := os.WriteFile(marks, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestFolderOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	c := local(program(t, "script"), "folder", "once")
 	c.Run.Folder = folder
 	if got := string(must(t, h, c).Body); got != folder {
@@ -128,7 +128,7 @@ func TestFolderOfPrograms(t *testing.T) {
 // An operator reads what a program wrote last before it died: bounded, without control
 // characters, and without the secrets that it was given.
 func TestWordsOfProgramsThatDie(t *testing.T) {
-	h := newHouse(t, engine.Options{ReadSecret: vault{"env:TOKEN": "s3cret-of-it"}.read}, nil)
+	h := newFixture(t, engine.Options{ReadSecret: vault{"env:TOKEN": "s3cret-of-it"}.read}, nil)
 	_, err := h.client.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "dies"), Env: map[string]string{"TOKEN": "env:TOKEN"}})
 	if err == nil || !strings.Contains(err.Error(), `its program ended; it wrote last: "Cannot find module \x1b[31m'x' with [secret]\nand no more"`) {
 		t.Errorf("%v", err)
@@ -144,7 +144,7 @@ func TestWordsOfProgramsThatDie(t *testing.T) {
 
 // What is stated of a place enters its key whole: two programs never share what differs.
 func TestPlacesOfPrograms(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	pids := map[string]map[string]string{}
 	for _, env := range []map[string]string{nil, {"A": "1"}, {"A": "2"}, {"B": "1"}, {"A": "1", "B": "1"}} {
 		c := local(program(t, "script"), "pid", "once")

@@ -145,7 +145,7 @@ func TestHostileAnswers(t *testing.T) {
 						want = c.legacy
 					}
 					f := newFake(t, legacy, c.answer)
-					h := newHouse(t, engine.Options{}, nil)
+					h := newFixture(t, engine.Options{}, nil)
 					k := call(f.url, "echo", effect)
 					k.Run.MaxResultBytes = small
 					if want == late {
@@ -187,7 +187,7 @@ func TestLargeAnswersCostLittle(t *testing.T) {
 		w.Write([]byte("data: "))
 		w.Write(large)
 	})
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}); err != nil {
 		t.Fatal(err)
 	}

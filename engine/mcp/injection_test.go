@@ -51,7 +51,7 @@ func TestInjections(t *testing.T) {
 	f.page = func(string) string {
 		return `{"tools":[{"name":` + quote(words) + `,"title":` + quote(words) + `,"description":` + quote(words) + `,"inputSchema":{"description":` + quote(words) + `}}]}`
 	}
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	seen := map[string]bool{"": true}
 	for _, in := range all {
 		for _, words = range []string{in.ToolResponse, in.AttackerInstruction} {

@@ -48,7 +48,7 @@ func TestMCP20ServersOfTheSDKAsk(t *testing.T) {
 	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
 			c := place(t)
-			h := newHouse(t, engine.Options{}, nil)
+			h := newFixture(t, engine.Options{}, nil)
 			c.Asks = []string{"form", "url"}
 			result, refused := h.run(t, c)
 			if !strings.HasPrefix(name, "2026-07-28") {
@@ -98,7 +98,7 @@ func TestMCP20CapabilitiesAreOfOneRequest(t *testing.T) {
 		return string(m.Params.Meta[strings.Trim(key, `"`)])
 	}
 	f := newFake(t, false, answering(text("hi")))
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for _, c := range []struct {
 		asks []string
 		want string
@@ -161,7 +161,7 @@ func TestMCP20AnswersAreTheBytesThatWereJudged(t *testing.T) {
 		f := newFake(t, false, answering(text("hi")))
 		k := call(f.url, "echo", "once")
 		k.State, k.Answers = c.state, c.answers
-		must(t, newHouse(t, engine.Options{}, nil), k)
+		must(t, newFixture(t, engine.Options{}, nil), k)
 		_, body := f.last(t, "tools/call")
 		if !strings.Contains(body, `"arguments":{"text":"hello"}`+c.want+`}`) || !json.Valid([]byte(body)) || c.want == "" && strings.Contains(body, "requestState") {
 			t.Errorf("%s: %s", name, body)
@@ -188,7 +188,7 @@ func TestMCP20AnswersThatAreNotSent(t *testing.T) {
 			f := newFake(t, c.legacy, answering(text("hi")))
 			k := call(f.url, "echo", effect)
 			k.State, k.Answers = c.state, c.answers
-			_, refused := newHouse(t, engine.Options{}, nil).run(t, k)
+			_, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 			if refused == nil || refused.Code != c.want || f.count("tools/call") != 0 || refused.Cause == nil {
 				t.Errorf("%s, %s: %v after %d calls", name, effect, refused, f.count("tools/call"))
 			}
@@ -298,7 +298,7 @@ func TestMCP20Questions(t *testing.T) {
 					if k.Asks = c.asks; k.Asks == nil {
 						k.Asks = slices.Clone(all)
 					}
-					result, refused := newHouse(t, engine.Options{}, nil).run(t, k)
+					result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 					code, asked := c.code, c.asked
 					if legacy && strings.Contains(c.answer, `"resultType":"input_required"`) && !strings.Contains(name, "twice") {
 						code, asked = failed, "" // it was offered nothing
@@ -337,7 +337,7 @@ func TestMCP20QuestionsAreTheServersBytes(t *testing.T) {
 	f := newFake(t, false, answering(`{"resultType":"input_required","requestState":"","inputRequests":{"a":{"params":`+params+`,"method":"elicitation/create"}},"_meta":{"x":1}}`))
 	k := call(f.url, "echo", "once")
 	k.Asks = []string{"form"}
-	result, refused := newHouse(t, engine.Options{}, nil).run(t, k)
+	result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 	if refused == nil || result.InputRequired == nil || len(result.InputRequired.Questions) != 1 || string(result.InputRequired.Questions[0].Params) != params || result.InputRequired.State == nil || *result.InputRequired.State != "" {
 		t.Errorf("%v, asked %s", refused, show(result.InputRequired))
 	}
@@ -352,7 +352,7 @@ func TestMCP20StatesAlone(t *testing.T) {
 		f := newFake(t, false, answering(`{"resultType":"input_required","requestState":"later"`+requests+`}`))
 		k := call(f.url, "echo", "read")
 		k.Asks = []string{"roots"}
-		result, refused := newHouse(t, engine.Options{}, nil).run(t, k)
+		result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 		if refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != 1 ||
 			result.InputRequired == nil || len(result.InputRequired.Questions) != 0 || result.InputRequired.State == nil || *result.InputRequired.State != "later" {
 			t.Errorf("%s: %v, asked %s", requests, refused, show(result.InputRequired))
@@ -364,7 +364,7 @@ func TestMCP20StatesAlone(t *testing.T) {
 func TestServersThatAskAreWell(t *testing.T) {
 	f := newFake(t, false, answering(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}`))
 	opened := 0
-	h := newHouse(t, engine.Options{OnBreaker: func(outbound.BreakerEvent) { opened++ }}, nil)
+	h := newFixture(t, engine.Options{OnBreaker: func(outbound.BreakerEvent) { opened++ }}, nil)
 	for range 25 {
 		k := call(f.url, "echo", "once")
 		k.Asks = []string{"roots"}

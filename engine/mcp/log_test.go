@@ -63,7 +63,7 @@ func (h *heard) string() string {
 }
 
 // hears runs a call, and returns what it was told of its logs.
-func hears(t testing.TB, h *house, c tool.Call, level string) (tool.Result, *heard, error) {
+func hears(t testing.TB, h *fixture, c tool.Call, level string) (tool.Result, *heard, error) {
 	t.Helper()
 	r := &heard{t: t}
 	c.Log, c.LogLevel = r.tell, level
@@ -87,7 +87,7 @@ func TestMCP21ServersOfTheSDKLog(t *testing.T) {
 	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
 			c := place(t)
-			h := newHouse(t, engine.Options{}, nil)
+			h := newFixture(t, engine.Options{}, nil)
 			// Many at once over one session: each is told its own.
 			var all sync.WaitGroup
 			for i := range 24 {
@@ -156,7 +156,7 @@ var loggings = map[string]struct{ params, want string }{
 // What is wrong with a message is ignored, and what is right is passed on; the result is
 // the same with either. Of programs nothing is: nobody could say whose it is.
 func TestMCP21Logs(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	for name, c := range loggings {
 		for _, legacy := range []bool{false, true} {
@@ -192,7 +192,7 @@ func TestMCP21LogsOfAttempts(t *testing.T) {
 		c := call(f.url, "echo", "read")
 		c.LogLevel, c.Log = "debug", func(l tool.Log) { order = append(order, string(l.Data)) }
 		c.Progress = func(tool.Progress) { order = append(order, "progress") }
-		result, err := newHouse(t, engine.Options{}, nil).Run(context.Background(), c)
+		result, err := newFixture(t, engine.Options{}, nil).Run(context.Background(), c)
 		if err != nil || result.Attempts != 2 || !slices.Equal(order, []string{"1", "2", "progress", "3"}) {
 			t.Errorf("legacy %v: %v after %d attempts, told %v", legacy, err, result.Attempts, order)
 		}
@@ -209,7 +209,7 @@ func TestMCP21LogsAreBounded(t *testing.T) {
 		}
 		return append(all, done)
 	})
-	result, r, err := hears(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"), "info")
+	result, r, err := hears(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"), "info")
 	if err != nil || string(result.Body) != "hi" || len(r.all) != 1_000 || string(r.all[999].Data) != "999" {
 		t.Errorf("%q %v, told %d times", result.Body, err, len(r.all))
 	}
@@ -236,7 +236,7 @@ func TestMCP21LogsAreAskedFor(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
 		for level, least := range map[string]string{"": "", "loud": "", "INFO": "", "info": "info", "emergency": "emergency"} {
 			f := newReporter(t, legacy, func(int) []string { return []string{logging(`{"level":"emergency","data":1}`), done} })
-			_, r, err := hears(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"), level)
+			_, r, err := hears(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"), level)
 			want := map[bool]string{true: `[emergency "" 1]`}[least != ""]
 			if _, body := f.last(t, "tools/call"); err != nil || r.string() != want || !legacy && levelOf(t, body) != least || legacy && strings.Contains(body, "_meta") {
 				t.Errorf("legacy %v, %q: %v, told %s by %s", legacy, level, err, r.string(), body)
@@ -245,7 +245,7 @@ func TestMCP21LogsAreAskedFor(t *testing.T) {
 		f := newReporter(t, legacy, func(int) []string { return []string{logging(`{"level":"emergency","data":1}`), done} })
 		c := call(f.url, "echo", "once")
 		c.LogLevel = "info" // and nobody to be told
-		must(t, newHouse(t, engine.Options{}, nil), c)
+		must(t, newFixture(t, engine.Options{}, nil), c)
 		if _, body := f.last(t, "tools/call"); levelOf(t, body) != "" {
 			t.Errorf("%s", body)
 		}
@@ -271,7 +271,7 @@ func TestLogMayPanic(t *testing.T) {
 	logged, reported := 0, 0
 	c.LogLevel, c.Log = "debug", func(tool.Log) { logged++; panic("SECRET") }
 	c.Progress = func(tool.Progress) { reported++ }
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	if _, refused := h.run(t, c); refused != nil || logged != 1 || reported != 2 {
 		t.Errorf("%v, told %d and %d times", refused, logged, reported)
 	}
@@ -286,7 +286,7 @@ func TestMCP21LogsForEver(t *testing.T) {
 	c.Run.MaxResultBytes = 1 << 10
 	f := newFake(t, false, endless("text/event-stream", "", "data: "+logging(`{"level":"info","data":"hi"}`)+"\n\n"))
 	c.Run.URL = f.url
-	_, r, err := hears(t, newHouse(t, engine.Options{}, nil), c, "debug")
+	_, r, err := hears(t, newFixture(t, engine.Options{}, nil), c, "debug")
 	if err == nil || !strings.Contains(err.Error(), "result_too_large") {
 		t.Errorf("%v, told %d times", err, len(r.all))
 	}

@@ -45,16 +45,16 @@ func program(t testing.TB, arguments ...string) []string {
 
 var loopback = []string{"127.0.0.1/32"}
 
-// house is an engine with a client of MCP.
-type house struct {
+// fixture is an engine with a client of MCP.
+type fixture struct {
 	*engine.Engine
 	client   *mcp.Client
 	outbound *outbound.Client
 }
 
-func newHouse(t testing.TB, options engine.Options, changed func(string)) *house {
+func newFixture(t testing.TB, options engine.Options, changed func(string)) *fixture {
 	t.Helper()
-	h := &house{outbound: outbound.New(options.Outbound())}
+	h := &fixture{outbound: outbound.New(options.Outbound())}
 	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": h.client}
 	h.Engine = engine.New(options)
@@ -94,7 +94,7 @@ func code(t testing.TB, err error) refusal.Code {
 	return refused.Code
 }
 
-func (h *house) run(t testing.TB, c tool.Call) (tool.Result, *refusal.Error) {
+func (h *fixture) run(t testing.TB, c tool.Call) (tool.Result, *refusal.Error) {
 	t.Helper()
 	result, err := h.Run(context.Background(), c)
 	if code(t, err) == "" {

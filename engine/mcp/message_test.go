@@ -12,7 +12,7 @@ import (
 
 // The id of a message that is not kept is the one that a decoder finds, wherever it
 // stands, and however the bytes come.
-func TestGlance(t *testing.T) {
+func TestScanID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.Int64Range(0, 1<<53).Draw(t, "id")
 		var decoy any = map[string]any{

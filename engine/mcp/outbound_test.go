@@ -40,7 +40,7 @@ func TestHostsThatMustNotBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no names here") }}
-	h := newHouse(t, engine.Options{Resolver: none}, nil)
+	h := newFixture(t, engine.Options{Resolver: none}, nil)
 	n := 0
 	for line := range bytes.Lines(table) {
 		row := strings.Fields(string(line))
@@ -83,7 +83,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			w.WriteHeader(status)
 		}
 		all := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { away(w, r, "") }))
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		if _, refused := h.run(t, call(all.URL, "echo", "read")); refused == nil || refused.Code != refusal.ToolUnavailable {
 			t.Errorf("%d: %v", status, refused)
 		}
@@ -110,7 +110,7 @@ func TestNoProxyAndNoCookies(t *testing.T) {
 		http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
 		result(w, id, text("hi"))
 	})
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 2 {
 		must(t, h, call(f.url, "echo", "read"))
 	}

@@ -35,7 +35,7 @@ func TestServersOfTheSDK(t *testing.T) {
 }
 
 func peer(t *testing.T, of func(tool string) tool.Call, server tool.Server) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	server.Timeout = patient
 	found, err := h.Discover(t.Context(), server)
 	if err != nil || len(found) != 5 {
@@ -93,7 +93,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, c := place(t)
 			heard := make(chan string, 100)
-			h := newHouse(t, engine.Options{}, func(server string) { heard <- server })
+			h := newFixture(t, engine.Options{}, func(server string) { heard <- server })
 			server.Timeout = patient
 			c.Run.Server = "files"
 			before, err := h.Discover(t.Context(), server)
@@ -126,7 +126,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 func TestChangedMayPanic(t *testing.T) {
 	command := program(t, "sample")
 	heard := make(chan string, 100)
-	h := newHouse(t, engine.Options{}, func(server string) { heard <- server; panic("SECRET") })
+	h := newFixture(t, engine.Options{}, func(server string) { heard <- server; panic("SECRET") })
 	c := local(command, "grow", "once")
 	for range 2 {
 		must(t, h, c)

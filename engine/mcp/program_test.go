@@ -262,7 +262,7 @@ func TestHostilePrograms(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			for _, effect := range []string{"read", "once"} {
-				h := newHouse(t, engine.Options{}, nil)
+				h := newFixture(t, engine.Options{}, nil)
 				c := local(program(t, "script"), tool, effect)
 				want, attempts := want, 1
 				if want == late {
@@ -294,7 +294,7 @@ func TestHostilePrograms(t *testing.T) {
 
 // What one call gets wrong does not cost another its answer: the program lives on.
 func TestOneCallsFaultIsItsOwn(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
 	waiting := make(chan *refusal.Error, 1)
@@ -319,7 +319,7 @@ func TestEnvironmentOfPrograms(t *testing.T) {
 	t.Setenv("CALLGATE_SECRET", "SECRET")
 	t.Setenv("LANG", "C.UTF-8")
 	t.Setenv("HOME", "/nonexistent")
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	got := strings.Split(string(must(t, h, local(program(t, "script"), "environment", "once")).Body), "\n")
 	for _, variable := range got {
 		if name, _, _ := strings.Cut(variable, "="); name != "PATH" && name != "HOME" && name != "LANG" {
@@ -334,7 +334,7 @@ func TestEnvironmentOfPrograms(t *testing.T) {
 // A program that ends is started anew, and one that cannot be is left alone for some
 // time.
 func TestProgramsAreStartedAnew(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
 	h.run(t, local(command, "die", "once"))
@@ -365,7 +365,7 @@ func TestProgramsAreStartedAnew(t *testing.T) {
 // A program that says nothing at all any longer is given up.
 func TestHangingProgramIsGivenUp(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
 	c := local(command, "deaf", "once")
@@ -383,7 +383,7 @@ func TestHangingProgramIsGivenUp(t *testing.T) {
 
 // One that is slow with a call, and answers others, is not.
 func TestSlowProgramIsKept(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
 	c := local(command, "hang", "once")
@@ -400,7 +400,7 @@ func TestSlowProgramIsKept(t *testing.T) {
 // words are no message as soon as they are read.
 func TestProgramsThatDoNotGreet(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	c := local(program(t, "silent"), "echo", "once")
 	c.Run.Timeout = 300 * time.Millisecond
 	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolTimeout {

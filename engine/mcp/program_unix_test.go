@@ -19,7 +19,7 @@ import (
 // Whatever a program does against it, it ends with the client, and so does what it
 // has started.
 func TestProgramsEnd(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	var pids []int
 	for _, kind := range []string{"script", "stubborn"} {
 		tool := "pid"
@@ -47,7 +47,7 @@ func TestProgramsEnd(t *testing.T) {
 // flight when that is over.
 func TestKeepEndsPrograms(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	pid, err := strconv.Atoi(string(must(t, h, local(command, "pid", "once")).Body))
 	if err != nil {

@@ -68,7 +68,7 @@ func (r *reports) string() string {
 }
 
 // runWithProgress runs a call, and returns what it was told of its progress.
-func runWithProgress(t testing.TB, h *house, c tool.Call) (tool.Result, *reports, error) {
+func runWithProgress(t testing.TB, h *fixture, c tool.Call) (tool.Result, *reports, error) {
 	t.Helper()
 	r := &reports{t: t}
 	c.Progress = r.tell
@@ -91,7 +91,7 @@ func TestMCP21ServersOfTheSDKReport(t *testing.T) {
 	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
 			c := place(t)
-			h := newHouse(t, engine.Options{}, nil)
+			h := newFixture(t, engine.Options{}, nil)
 			must(t, h, c) // which asks for none
 			// Many at once over one session: each is told its own.
 			var all sync.WaitGroup
@@ -205,7 +205,7 @@ func TestMCP21Reports(t *testing.T) {
 	for name, c := range reportings {
 		for _, legacy := range []bool{false, true} {
 			f := newReporter(t, legacy, func(int) []string { return []string{reporting(c.params), done} })
-			result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+			result, r, err := runWithProgress(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 			if got := r.string(); err != nil || string(result.Body) != "hi" || got != "["+c.want+"]" {
 				t.Errorf("%s, legacy %v: %q %v, told %.200s", name, legacy, result.Body, err, got)
 			}
@@ -227,7 +227,7 @@ func TestMCP21ReportsIncrease(t *testing.T) {
 	f := newReporter(t, false, func(int) []string {
 		return []string{at("1"), at("1"), at("0.5"), at("-7"), at("1e999"), at("1.5"), reporting(`{"progressToken":"x","progress":9}`), at("2"), at("2.0"), at("20e-1"), done, at("3")}
 	})
-	result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	result, r, err := runWithProgress(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	if want := "[{1 0 } {1.5 0 } {2 0 }]"; err != nil || string(result.Body) != "hi" || r.string() != want {
 		t.Errorf("%q %v, told %s, want %s", result.Body, err, r.string(), want)
 	}
@@ -254,7 +254,7 @@ func TestMCP21ReportsIncreaseOverAttempts(t *testing.T) {
 				reporting(`{"progressToken":"TOKEN","progress":6}`), done,
 			}
 		})
-		result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "read"))
+		result, r, err := runWithProgress(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "read"))
 		if want := "[{5 0 } {6 0 }]"; err != nil || result.Attempts != 2 || r.string() != want {
 			t.Errorf("legacy %v: %v after %d attempts, told %s, want %s", legacy, err, result.Attempts, r.string(), want)
 		}
@@ -270,7 +270,7 @@ func TestMCP21ReportsAreBounded(t *testing.T) {
 		}
 		return append(all, done)
 	})
-	result, r, err := runWithProgress(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	result, r, err := runWithProgress(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	if err != nil || string(result.Body) != "hi" || len(r.all) != 10_000 {
 		t.Errorf("%q %v, told %d times", result.Body, err, len(r.all))
 	}
@@ -280,7 +280,7 @@ func TestMCP21ReportsAreBounded(t *testing.T) {
 func TestMCP21NothingIsAskedFor(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
 		f := newFake(t, legacy, streaming("data: "+reporting(`{"progressToken":"","progress":1}`)+"\n\n", "data: "+done+"\n\n"))
-		must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+		must(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 		_, body := f.last(t, "tools/call")
 		if strings.Contains(body, "progress") || legacy && strings.Contains(body, "_meta") {
 			t.Errorf("legacy %v: %s", legacy, body)
@@ -305,7 +305,7 @@ func TestProgressMayPanic(t *testing.T) {
 	for name, c := range map[string]tool.Call{"remote": call(f.url, "echo", "once"), "stdio": local(program(t, "talker"), "count", "once")} {
 		times := 0
 		c.Progress = func(tool.Progress) { times++; panic("SECRET") }
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		if _, refused := h.run(t, c); refused != nil || times != 1 {
 			t.Errorf("%s: %v, told %d times", name, refused, times)
 		}
@@ -316,7 +316,7 @@ func TestProgressMayPanic(t *testing.T) {
 
 // The same of programs, whose reports come by one way for all calls.
 func TestMCP21ReportsOfPrograms(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	for name, c := range reportings {
 		k := local(command, "reports", "once")

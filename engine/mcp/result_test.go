@@ -31,7 +31,7 @@ func TestResults(t *testing.T) {
 		"other members":               {`{"_meta":{"a":1},"x":2,"resultType":"complete","isError":false,"content":[` + block + `]}`, "hi", false},
 	} {
 		f := newFake(t, false, answering(c.result))
-		result, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		result, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if refused != nil || string(result.Body) != c.body || result.JSON != c.json || result.Attempts != 1 {
 			t.Errorf("%s: %s %v, %v", name, result.Body, result.JSON, refused)
 		}
@@ -87,7 +87,7 @@ func TestMCP15ContentByTheProtocol(t *testing.T) {
 	} {
 		result := `{"content":[{"type":"text","text":"x"},` + block + tail + `]}`
 		f := newFake(t, false, answering(result))
-		got, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		got, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if passes && (refused != nil || string(got.Body) != result) {
 			t.Errorf("%s: %s, %v", block, got.Body, refused)
 		}
@@ -108,7 +108,7 @@ func TestTypedResults(t *testing.T) {
 		f := newFake(t, false, answering(result))
 		c := call(f.url, "echo", "once")
 		c.Typed = true
-		if got, refused := newHouse(t, engine.Options{}, nil).run(t, c); refused != nil || string(got.Body) != body {
+		if got, refused := newFixture(t, engine.Options{}, nil).run(t, c); refused != nil || string(got.Body) != body {
 			t.Errorf("%s: %s %v", result, got.Body, refused)
 		}
 	}
@@ -134,7 +134,7 @@ func TestRequiredCapabilities(t *testing.T) {
 		strings.Repeat(`{"a":`, 200) + "{}" + strings.Repeat("}", 200): false,
 	} {
 		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32021,"message":"no","data":{"requiredCapabilities":`+required+`}}}`))
-		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		var needs interface{ RequiredCapabilities() json.RawMessage }
 		if refused == nil || refused.Code != refusal.ToolFailed || errors.As(refused.Cause, &needs) != passes {
 			t.Errorf("%.80s: %v", required, refused)
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, `The tool failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
 	} {
 		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
-		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if refused == nil || refused.Code != refusal.ToolFailed || refused.Message != c.message || !utf8.ValidString(refused.Message) {
 			t.Errorf("%s: %v", name, refused)
 			continue

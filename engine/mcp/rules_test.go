@@ -17,12 +17,12 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-func discover(t testing.TB, h *house, f *fake) ([]tool.Definition, error) {
+func discover(t testing.TB, h *fixture, f *fake) ([]tool.Definition, error) {
 	t.Helper()
 	return h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient})
 }
 
-func must(t testing.TB, h *house, c tool.Call) tool.Result {
+func must(t testing.TB, h *fixture, c tool.Call) tool.Result {
 	t.Helper()
 	result, refused := h.run(t, c)
 	if refused != nil {
@@ -35,7 +35,7 @@ func must(t testing.TB, h *house, c tool.Call) tool.Result {
 // and the capabilities, of which there are none.
 func TestMCP02EveryRequestSaysItsVersion(t *testing.T) {
 	f := newFake(t, false, answering(text("hi")))
-	must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	must(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	for _, method := range []string{"server/discover", "tools/list", "tools/call"} {
 		_, body := f.last(t, method)
 		var m struct {
@@ -59,7 +59,7 @@ func TestMCP02EveryRequestSaysItsVersion(t *testing.T) {
 func TestMCP06ResultTypes(t *testing.T) {
 	for kind, want := range map[string]refusal.Code{`"resultType":"complete",`: "", ``: "", `"resultType":"partial",`: refusal.ToolFailed, `"resultType":null,`: refusal.ToolFailed} {
 		f := newFake(t, false, answering(`{`+kind+`"content":[{"type":"text","text":"hi"}]}`))
-		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if got := refusal.Code(""); refused != nil && refused.Code != want || refused == nil && got != want {
 			t.Errorf("%s: %v", kind, refused)
 		}
@@ -70,7 +70,7 @@ func TestMCP06ResultTypes(t *testing.T) {
 // is not sent again.
 func TestMCP20InputIsNotGiven(t *testing.T) {
 	f := newFake(t, false, answering(`{"resultType":"input_required","inputRequests":{},"requestState":"x"}`))
-	_, refused := newHouse(t, engine.Options{}, nil).run(t, call(f.url, "echo", "read"))
+	_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "read"))
 	if refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != 1 {
 		t.Errorf("%v after %d calls", refused, f.count("tools/call"))
 	}
@@ -80,7 +80,7 @@ func TestMCP20InputIsNotGiven(t *testing.T) {
 func TestMCP24AnnotationsGrantNothing(t *testing.T) {
 	f := newFake(t, false, cut)
 	f.tools = `[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"idempotentHint":true,"destructiveHint":false}}]`
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	found, err := discover(t, h, f)
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
@@ -99,7 +99,7 @@ func TestMCP16SchemasAreTheServersBytes(t *testing.T) {
 	const schema = `{ "type":"object","$schema":"https://json-schema.org/draft/2020-12/schema", "properties":{"b":{"maximum":9007199254740993.10},"a":{"const":1e2}},"$defs":{"x":{"$anchor":"y"}},"if":{},"additionalProperties":false}`
 	f := newFake(t, false, nil)
 	f.tools = `[{"name":"echo","title":"T","description":"D\u200b","inputSchema":` + schema + `,"outputSchema":` + schema + `},{"name":"b","inputSchema":true,"outputSchema":null}]`
-	found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+	found, err := discover(t, newFixture(t, engine.Options{}, nil), f)
 	if err != nil || len(found) != 2 {
 		t.Fatal(found, err)
 	}
@@ -126,7 +126,7 @@ func TestMCP09Pages(t *testing.T) {
 		}
 		return `{"tools":"no such cursor"}`
 	}
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 2 { // nothing of a list is kept for the next
 		found, err := discover(t, h, f)
 		if err != nil || len(found) != 2 || found[0].Name != "a" || found[1].Name != "b" {
@@ -169,7 +169,7 @@ func TestListsThatAreNone(t *testing.T) {
 	} {
 		f := newFake(t, true, nil) // which lists nothing by itself
 		f.page = c.page
-		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+		found, err := discover(t, newFixture(t, engine.Options{}, nil), f)
 		var unreadable *tool.InvalidListError
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 || !errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
@@ -185,7 +185,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 	} {
 		f := newFake(t, false, nil)
 		f.list = answer
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		server := tool.Server{Name: "s", Type: "mcp", URL: f.url, Addresses: loopback, Timeout: patient}
 		if name == "hangs" {
 			server.Timeout = 300 * time.Millisecond
@@ -197,7 +197,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 		}
 	}
 	// No session is none, and what is no JSON is what it says.
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	var unreadable *tool.InvalidListError
 	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: []string{"/nonexistent/program"}, Timeout: patient}); err == nil || errors.As(err, &unreadable) {
 		t.Errorf("no program: %v", err)
@@ -219,7 +219,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 func TestMCH05Headers(t *testing.T) {
 	for _, name := range []string{"echo", "größe", " a", "=?base64?eA==?=", "=?base64?"} {
 		f := newFake(t, false, answering(text("hi")))
-		must(t, newHouse(t, engine.Options{}, nil), call(f.url, name, "once"))
+		must(t, newFixture(t, engine.Options{}, nil), call(f.url, name, "once"))
 		header, body := f.last(t, "tools/call")
 		want := name // MCH-06
 		if name != "echo" && name != "=?base64?" {
@@ -245,7 +245,7 @@ const written = "{ \"a\" :\"<&>\\u0041\\/\u2028\",\r\n\t\"n\": [1.0,1E2 , -0,123
 // TestArgumentsAreTheBytesThatWereJudged: over HTTP byte for byte, to a program within
 // one line.
 func TestArgumentsAreTheBytesThatWereJudged(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for _, effect := range []string{"read", "once"} {
 		for _, legacy := range []bool{false, true} {
 			f := newFake(t, legacy, answering(text("hi")))
@@ -275,7 +275,7 @@ func TestMCH07ParameterHeaders(t *testing.T) {
 		"plain":{"type":"string","default":{"x-mcp-header":1}}}}`
 	f := newFake(t, false, answering(text("hi")))
 	f.tools = `[{"name":"echo","inputSchema":` + schema + `}]`
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for arguments, want := range map[string][3]string{
 		`{"region":"us","count":7,"in":{"deep":true},"plain":"x"}`: {"us", "7", "true"},
 		`{"region":"größe","count":1.0,"in":{}}`:                   {"=?base64?Z3LDtsOfZQ==?=", "1", ""},
@@ -330,7 +330,7 @@ func TestMCH08ToolsThatBreakTheRules(t *testing.T) {
 			input = ""
 		}
 		f.tools = `[{"name":"bad"` + input + `},{"name":"good","inputSchema":{"type":"object"}}]`
-		found, err := discover(t, newHouse(t, engine.Options{}, nil), f)
+		found, err := discover(t, newFixture(t, engine.Options{}, nil), f)
 		if err != nil || len(found) != 2 || found[0].Unusable == "" || found[1].Unusable != "" {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
@@ -346,7 +346,7 @@ func TestMCH11Cancelling(t *testing.T) {
 			<-r.Context().Done()
 			close(gone)
 		})
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		if _, err := discover(t, h, f); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestMCH12NoSessionWithModernServers(t *testing.T) {
 		w.Header().Set("Mcp-Session-Id", "x")
 		result(w, id, text("hi"))
 	})
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 2 {
 		must(t, h, call(f.url, "echo", "once"))
 	}
@@ -393,7 +393,7 @@ func TestMCH12NoSessionWithModernServers(t *testing.T) {
 // the session's id and version with each request after it.
 func TestMCL01TheGreeting(t *testing.T) {
 	f := newFake(t, true, answering(text("hi")))
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 3 {
 		must(t, h, call(f.url, "echo", "once"))
 	}
@@ -430,7 +430,7 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 		}
 		answer(w, r, id)
 	})
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for _, effect := range []string{"read", "once"} {
 		must(t, h, call(f.url, "echo", effect))
 		gone.Store(true)
@@ -484,7 +484,7 @@ func TestGreetingsThatAreNone(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 			}
 		}))
-		_, refused := newHouse(t, engine.Options{}, nil).run(t, call(server.URL, "echo", "once"))
+		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(server.URL, "echo", "once"))
 		server.Close()
 		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "2099-") {
 			t.Errorf("%s: %v", name, refused)
@@ -500,7 +500,7 @@ func TestMCP25WhatServersAskIsRefused(t *testing.T) {
 		asked = append(asked, `data: {"jsonrpc":"2.0","id":"q-`+method+`","method":"`+method+`","params":{}}`+"\n\n")
 	}
 	f := newFake(t, true, streaming(append(asked, `data: {"jsonrpc":"2.0","id":ID,"result":`+text("hi")+"}\n\n")...))
-	must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "once"))
+	must(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var replies []string
@@ -527,7 +527,7 @@ func TestMCP25WhatServersAskIsRefused(t *testing.T) {
 func TestOnceIsSentOnce(t *testing.T) {
 	for effect, want := range map[string]int{"once": 1, "whatever": 1, "read": 3, "idempotent": 3} {
 		f := newFake(t, false, cut)
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		_, refused := h.run(t, call(f.url, "echo", effect))
 		if refused == nil || f.count("tools/call") != want {
 			t.Errorf("%s: %v after %d calls", effect, refused, f.count("tools/call"))
@@ -535,7 +535,7 @@ func TestOnceIsSentOnce(t *testing.T) {
 	}
 	// Each has a connection of its own, though others were kept open.
 	kept := newFake(t, true, answering(text("hi")))
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 3 {
 		must(t, h, call(kept.url, "echo", "read"))
 		must(t, h, call(kept.url, "echo", "once"))
@@ -558,7 +558,7 @@ func TestOnceIsSentOnce(t *testing.T) {
 		}
 		result(w, id, text("hi"))
 	})
-	if result := must(t, newHouse(t, engine.Options{}, nil), call(f.url, "echo", "read")); result.Attempts != 3 {
+	if result := must(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "read")); result.Attempts != 3 {
 		t.Errorf("%d attempts", result.Attempts)
 	}
 }
@@ -566,7 +566,7 @@ func TestOnceIsSentOnce(t *testing.T) {
 // The breaker of a tool opens as that of any other.
 func TestBreaker(t *testing.T) {
 	f := newFake(t, false, cut)
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for range 10 {
 		h.run(t, call(f.url, "echo", "once"))
 	}
@@ -584,7 +584,7 @@ func TestBreaker(t *testing.T) {
 // A credential is read when it is used, and sent with every request.
 func TestCredentials(t *testing.T) {
 	secret, fails := "token-1", false
-	h := newHouse(t, engine.Options{ReadSecret: func(place string) (string, error) {
+	h := newFixture(t, engine.Options{ReadSecret: func(place string) (string, error) {
 		if fails {
 			return "", errors.New("nothing at " + place)
 		}
@@ -629,7 +629,7 @@ func TestCredentials(t *testing.T) {
 
 // What cannot be a server's place is refused before anything is sent.
 func TestPlaces(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	for name, run := range map[string]tool.Run{
 		"nothing":               {Tool: "a"},
 		"no tool":               {URL: "http://127.0.0.1:1/"},
@@ -657,7 +657,7 @@ func TestPlaces(t *testing.T) {
 // Links that nobody uses are given up, and opened anew when they are needed.
 func TestIdleLinks(t *testing.T) {
 	f := newFake(t, true, answering(text("hi")))
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	must(t, h, call(f.url, "echo", "once"))
 	h.client.Sweep()
 	if h.client.Links() != 1 {
@@ -679,7 +679,7 @@ func TestIdleLinks(t *testing.T) {
 // A link to a server that is no longer one, or stands elsewhere, ends at once, and so
 // does its program. Others stay, and those of single tools.
 func TestKeep(t *testing.T) {
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	at := func(server string) (*fake, tool.Call, tool.Server) {
 		f := newFake(t, true, answering(text("hi")))
 		c := call(f.url, "echo", "once")
@@ -725,9 +725,9 @@ func TestKeep(t *testing.T) {
 
 // Calls that are in flight end first, and their answers count.
 func TestKeepLetsCallsEnd(t *testing.T) {
-	for name, end := range map[string]func(*house){
-		"kept no more": func(h *house) { h.client.RetainOnly(nil) },
-		"idle":         func(h *house) { h.client.Age(time.Hour); h.client.Sweep() },
+	for name, end := range map[string]func(*fixture){
+		"kept no more": func(h *fixture) { h.client.RetainOnly(nil) },
+		"idle":         func(h *fixture) { h.client.Age(time.Hour); h.client.Sweep() },
 	} {
 		came, answer := make(chan bool, 2), make(chan bool)
 		f := newFake(t, true, func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -735,7 +735,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 			<-answer
 			result(w, id, text("hi"))
 		})
-		h := newHouse(t, engine.Options{}, nil)
+		h := newFixture(t, engine.Options{}, nil)
 		ended := make(chan *refusal.Error, 2)
 		for range 2 {
 			go func() {
@@ -760,7 +760,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 		eventually(t, func() bool { return f.count("DELETE") == 1 })
 	}
 	// The end of the client waits for none of them.
-	h := newHouse(t, engine.Options{}, nil)
+	h := newFixture(t, engine.Options{}, nil)
 	came, ended := make(chan bool), make(chan *refusal.Error)
 	c := local(program(t, "script"), "reports for ever", "once")
 	c.Progress = func(p tool.Progress) {

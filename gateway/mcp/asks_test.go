@@ -50,7 +50,7 @@ func (a *asker) run(t tool.Call) (tool.Result, error) {
 
 // asks sends a call of 2026-07-28 by a client of these capabilities; more are
 // parameters beside the name.
-func (h *house) asks(t testing.TB, tool, capabilities, more string, headers ...string) reply {
+func (h *fixture) asks(t testing.TB, tool, capabilities, more string, headers ...string) reply {
 	t.Helper()
 	if more != "" {
 		more = "," + more

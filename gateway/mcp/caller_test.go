@@ -28,7 +28,7 @@ type caller struct {
 	session string
 }
 
-// serves has a house served over connections.
+// serves has a gateway served over connections.
 func serves(t *testing.T, h http.Handler) (url string) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -186,7 +186,7 @@ func (c *caller) answer(q told, result string) {
 }
 
 // empty waits until no question waits.
-func (h *house) empty(t *testing.T) {
+func (h *fixture) empty(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(patience); h.face.Waiting() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

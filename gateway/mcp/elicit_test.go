@@ -653,7 +653,7 @@ type pipes struct {
 	done chan error
 }
 
-func piped(t *testing.T, h *house, ctx context.Context) *pipes {
+func piped(t *testing.T, h *fixture, ctx context.Context) *pipes {
 	t.Helper()
 	in, to := io.Pipe()
 	from, out := io.Pipe()

@@ -77,8 +77,8 @@ func echo(task tool.Call) (tool.Result, error) {
 	return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 }
 
-// house is a face with all that stands behind it.
-type house struct {
+// fixture is a face with all that stands behind it.
+type fixture struct {
 	*server.Server
 	face   *mcp.Face
 	kernel *gateway.Kernel
@@ -86,7 +86,7 @@ type house struct {
 	log    *bytes.Buffer
 }
 
-// plan is what a test changes of a house.
+// plan is what a test changes of a fixture.
 type plan struct {
 	files   map[string]string // of the configuration, beside or instead of those of the vectors
 	state   func(*gateway.Config, *gateway.Deps)
@@ -97,8 +97,8 @@ type plan struct {
 	time    time.Duration          // for answers; 0 is what it is by itself
 }
 
-// open builds a house by the configuration of the vectors, without limits.
-func open(t testing.TB, p plan) *house {
+// open builds a fixture by the configuration of the vectors, without limits.
+func open(t testing.TB, p plan) *fixture {
 	t.Helper()
 	c, err := configs.Load(configured(t, p.files))
 	if err != nil {
@@ -108,7 +108,7 @@ func open(t testing.TB, p plan) *house {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
-	h := &house{ledger: &ledger{}, log: &bytes.Buffer{}}
+	h := &fixture{ledger: &ledger{}, log: &bytes.Buffer{}}
 	if p.engine == nil {
 		p.engine = echo
 	}
@@ -208,7 +208,7 @@ func (r reply) code() string {
 }
 
 // post sends a body as it is.
-func (h *house) post(t testing.TB, body string, headers ...string) reply {
+func (h *fixture) post(t testing.TB, body string, headers ...string) reply {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	// As over a connection of this machine.
@@ -259,14 +259,14 @@ func modern(method, name string) []string {
 }
 
 // ask sends a request of 2026-07-28. Its params are given without _meta.
-func (h *house) ask(t testing.TB, method, params string, headers ...string) reply {
+func (h *fixture) ask(t testing.TB, method, params string, headers ...string) reply {
 	t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, strings.TrimPrefix(params+","+meta26, ","))
 	return h.post(t, body, append(modern(method, ""), headers...)...)
 }
 
 // call has a tool called, by a request of 2026-07-28.
-func (h *house) call(t testing.TB, name, arguments string, headers ...string) reply {
+func (h *fixture) call(t testing.TB, name, arguments string, headers ...string) reply {
 	t.Helper()
 	quoted, _ := json.Marshal(name)
 	params := fmt.Sprintf(`"name":%s`, quoted)
@@ -277,7 +277,7 @@ func (h *house) call(t testing.TB, name, arguments string, headers ...string) re
 }
 
 // old sends a request of 2025-11-25.
-func (h *house) old(t testing.TB, method, params string) reply {
+func (h *fixture) old(t testing.TB, method, params string) reply {
 	t.Helper()
 	return h.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params), "Mcp-Protocol-Version", "2025-11-25")
 }

@@ -386,7 +386,7 @@ func TestMCH11Disconnect(t *testing.T) {
 }
 
 // settle waits until every outcome is written.
-func settle(t *testing.T, h *house) {
+func settle(t *testing.T, h *fixture) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for len(h.ledger.lines()) < 2 && time.Now().Before(deadline) {

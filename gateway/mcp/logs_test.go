@@ -381,7 +381,7 @@ type speaker struct {
 	done  sync.WaitGroup
 }
 
-func speak(t *testing.T, h *house) *speaker {
+func speak(t *testing.T, h *fixture) *speaker {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
 	c := &speaker{t: t, to: to, lines: bufio.NewScanner(from)}

@@ -13,7 +13,7 @@ import (
 )
 
 // get asks for a document from another machine, where the Host may be made up.
-func (h *house) get(method, path string, headers ...string) *httptest.ResponseRecorder {
+func (h *fixture) get(method, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080})))
 	r.Host = "evil.example"

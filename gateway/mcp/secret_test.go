@@ -11,7 +11,7 @@ import (
 // TestMCP25NoSecretsByForms: a tool that asks for a secret by a form has failed, whichever
 // era its caller is of, and nobody is asked. At an address it may ask.
 func TestMCP25NoSecretsByForms(t *testing.T) {
-	asks := func(kind, params string) *house {
+	asks := func(kind, params string) *fixture {
 		a := &asker{questions: []tool.Question{{Name: "q", Kind: kind, Method: "elicitation/create", Params: json.RawMessage(params)}}}
 		return open(t, plan{files: asking, engine: a.run})
 	}

@@ -18,7 +18,7 @@ import (
 
 // repliesTo runs a client's lines through standard input to its end, and returns the
 // answers by their ids; those without one are under "".
-func repliesTo(t *testing.T, h *house, subject gateway.Subject, lines ...string) map[string]reply {
+func repliesTo(t *testing.T, h *fixture, subject gateway.Subject, lines ...string) map[string]reply {
 	t.Helper()
 	var out strings.Builder
 	if err := h.face.Stdio(context.Background(), gateway.Request{Subject: subject}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {

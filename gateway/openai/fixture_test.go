@@ -73,14 +73,14 @@ func (m *model) body(t testing.TB, n int) []byte {
 	return m.asked[n]
 }
 
-// house is a face with all that stands behind it.
-type house struct {
+// fixture is a face with all that stands behind it.
+type fixture struct {
 	*facetest.Fixture
 	model *model
 	log   *bytes.Buffer
 }
 
-// plan is what a test changes of a house.
+// plan is what a test changes of a fixture.
 type plan struct {
 	state  func(*gateway.Config, *gateway.Deps)
 	rules  func(*upstream.Rules)
@@ -90,16 +90,16 @@ type plan struct {
 	beat       time.Duration
 }
 
-// open builds a house around a scripted model. The configuration is that of the
+// open builds a fixture around a scripted model. The configuration is that of the
 // vectors, without limits; the only model is m, natively, unless it is changed.
-func open(t testing.TB, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
+func open(t testing.TB, script func(int, http.ResponseWriter, *http.Request), p plan) *fixture {
 	t.Helper()
 	return openWith(t, facetest.Vectors(t), script, p)
 }
 
-func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWriter, *http.Request), p plan) *house {
+func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWriter, *http.Request), p plan) *fixture {
 	t.Helper()
-	h := &house{model: newModel(t, script), log: &bytes.Buffer{}}
+	h := &fixture{model: newModel(t, script), log: &bytes.Buffer{}}
 	if p.engine == nil {
 		p.engine = func(task tool.Call) (tool.Result, error) {
 			return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
@@ -127,7 +127,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 }
 
 // post asks for a completion.
-func (h *house) post(body string, headers ...string) *httptest.ResponseRecorder {
+func (h *fixture) post(body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
@@ -139,7 +139,7 @@ func (h *house) post(body string, headers ...string) *httptest.ResponseRecorder 
 }
 
 // settled are the records, once all of them are written.
-func (h *house) settled(t testing.TB) []string {
+func (h *fixture) settled(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -315,7 +315,7 @@ func tools(names ...string) string {
 	return `"tools":[` + strings.Join(list, ",") + `]`
 }
 
-// Rules of the house for tests.
+// The rules that tests run under.
 func textProtocol(r *upstream.Rules) { r.Protocol = upstream.Text }
 func noRepairs(r *upstream.Rules)    { r.Repairs = 0 }
 func orchestrate(r *upstream.Rules)  { r.Modes = []upstream.Mode{upstream.Orchestrate} }

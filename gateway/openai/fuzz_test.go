@@ -50,7 +50,7 @@ func FuzzChat(f *testing.F) {
 		ran.Add(1)
 		return tool.Result{Body: []byte("{}"), JSON: true}, nil
 	}
-	var houses []*house
+	var houses []*fixture
 	for _, protocol := range []upstream.Protocol{upstream.Native, upstream.Text} {
 		for _, mode := range []upstream.Mode{upstream.Enforce, upstream.Orchestrate} {
 			houses = append(houses, open(f, script, plan{engine: engine, rules: func(r *upstream.Rules) {

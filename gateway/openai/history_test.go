@@ -18,7 +18,7 @@ func TestHistory(t *testing.T) {
 		{"role":"tool","tool_call_id":"a","name":"web_search","content":"{\"error\":\"none\"}"},
 		{"role":"assistant","content":"So."},
 		{"role":"user","content":"and?"}],"tools":[{"type":"function","function":{"name":"time_now"}}]}`
-	sent := func(h *house) []string {
+	sent := func(h *fixture) []string {
 		t.Helper()
 		if w := h.post(past); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)

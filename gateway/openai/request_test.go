@@ -123,7 +123,7 @@ func TestPassedOn(t *testing.T) {
 // TestOffered: the tools are the registry's definitions, of those that the agent
 // may use, under names of OpenAI's alphabet.
 func TestOffered(t *testing.T) {
-	ask := func(h *house, body string, headers ...string) map[string]json.RawMessage {
+	ask := func(h *fixture, body string, headers ...string) map[string]json.RawMessage {
 		t.Helper()
 		if w := h.post(body, headers...); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
@@ -253,7 +253,7 @@ func TestShapes(t *testing.T) {
 }
 
 // get asks for a path.
-func (h *house) get(path string) *httptest.ResponseRecorder {
+func (h *fixture) get(path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	return w

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 )
 
-// required is a house where every call states its agent.
+// required is a fixture where every call states its agent.
 func required(s *gateway.Config, _ *gateway.Deps) { s.AgentRequired = true }
 
 const (

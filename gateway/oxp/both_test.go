@@ -17,8 +17,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// far is a house as a server, and an engine that has its tools.
-func far(t *testing.T) (*house, *engine.Engine, tool.Server) {
+// far is a fixture as a server, and an engine that has its tools.
+func far(t *testing.T) (*fixture, *engine.Engine, tool.Server) {
 	t.Helper()
 	h := open(t, nil)
 	server := httptest.NewServer(h)

@@ -65,8 +65,8 @@ func fails(err error) func(tool.Call) (tool.Result, error) {
 	return func(tool.Call) (tool.Result, error) { return tool.Result{}, err }
 }
 
-// house is a face with all that stands behind it.
-type house struct {
+// fixture is a face with all that stands behind it.
+type fixture struct {
 	*facetest.Fixture
 	t       testing.TB
 	tool    *fakeTool
@@ -87,20 +87,20 @@ const tools = `tools:
   - {name: lone.null, version: 1.0.0, input_schema: {type: object}, output_schema: {type: "null"}, run: {type: demo}}
 `
 
-// open builds a house of some tools, as it may be changed.
-func open(t testing.TB, change func(*gateway.Config, *gateway.Deps)) *house {
+// open builds a fixture of some tools, as it may be changed.
+func open(t testing.TB, change func(*gateway.Config, *gateway.Deps)) *fixture {
 	t.Helper()
 	return openWith(t, tools, change)
 }
 
-func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.Deps)) *house {
+func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.Deps)) *fixture {
 	t.Helper()
 	c := facetest.Config(t, map[string]string{
 		"tools.yaml":      tools,
 		"policy.csv":      "p, Analyst, *, *, , allow\np, Analyst, *, pay.*, , deny\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n",
 	})
-	h := &house{t: t, log: &bytes.Buffer{}, tool: &fakeTool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
+	h := &fixture{t: t, log: &bytes.Buffer{}, tool: &fakeTool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
 	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: h.tool, Change: change, Log: h.log})
 	oxp.New(oxp.Options{
 		Kernel: h.Kernel, Log: h.Logger, CheckReady: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
@@ -142,7 +142,7 @@ func (r reply) code() string {
 }
 
 // ask sends a request, and holds the answer against the protocol's schemas.
-func (h *house) ask(method, path, body string, headers ...string) reply {
+func (h *fixture) ask(method, path, body string, headers ...string) reply {
 	h.t.Helper()
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
@@ -172,7 +172,7 @@ func (h *house) ask(method, path, body string, headers ...string) reply {
 	return r
 }
 
-func (h *house) call(body string, headers ...string) reply {
+func (h *fixture) call(body string, headers ...string) reply {
 	h.t.Helper()
 	return h.ask(http.MethodPost, "/tools/call", body, append([]string{"Content-Type", "application/json"}, headers...)...)
 }
