@@ -38,7 +38,7 @@ type ToolServer struct {
 	Timeout        time.Duration
 	MaxResultBytes int64
 	MaxAge         time.Duration // callback only
-	// Asks are the kinds of questions that its tools may put to whoever called; mcp
+	// Asks are the kinds of questions that its tools may put to the caller; mcp
 	// only: form, url, sampling and roots. Absent, none.
 	Asks []string
 }

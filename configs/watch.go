@@ -21,7 +21,7 @@ import (
 // pauses for less than that, is never served in part. Beyond that the line
 // "# end" tells a file that was cut. Files that change in one step need no such
 // care: write a file beside and rename it, or a whole folder behind a symbolic
-// link, as Kubernetes does. Whoever overwrites a file in place without cutting
+// link, as Kubernetes does. A program that overwrites a file in place without cutting
 // it first, and stops for good in between, leaves a file that no reader can tell
 // from a finished one.
 //

@@ -24,7 +24,7 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.E
 	active := call.Step == store.Ended && meta.Subscribed
 	switch {
 	case !active && p.Digest != "" && meta.LastEventDigest == p.Digest:
-		// The store has it. Whoever put it there may not know that, so the feed may
+		// The store has it. The writer of it may not know that, so the feed may
 		// still be open: its followers read the event from the store when it ends.
 		k.events.Close(call.ID)
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // CallbackKeys makes and reads tokens that stand for one thing each, until a time:
-// whoever has one needs nothing else. They are keyed, so that nothing need be kept
+// the holder of one needs nothing else. They are keyed, so that nothing need be kept
 // of a token to know it. It is immutable and safe for concurrent use; nil and the
 // zero value know none.
 type CallbackKeys struct {

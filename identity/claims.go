@@ -15,7 +15,7 @@ import (
 const maxNames = 100
 
 // errClaim is a claim of the wrong form. It names none: an error text that
-// followed the token would be written by whoever sent it.
+// followed the token would be written by its sender.
 var errClaim = errors.New("identity: a claim is of the wrong form")
 
 // claims are the members of a token's second segment. They implement

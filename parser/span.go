@@ -6,7 +6,7 @@ import "encoding/json"
 // to it: from its first byte to behind its last. It is empty where there is none.
 // Nothing is judged but where strings and brackets end, so that what is no JSON is
 // still given to who can say why: it is for a part of a message that another reader
-// judges. Where a name stands twice, the first is found; whoever reads what is around
+// judges. Where a name stands twice, the first is found; the reader of what is around
 // the value refuses the second. Time is linear in what is passed.
 func Span(b []byte, names ...string) (from, to int) {
 	for to = len(b); len(names) > 0; names = names[1:] {

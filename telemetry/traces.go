@@ -113,7 +113,7 @@ type Traces struct {
 	done       chan struct{} // closed once nothing is exported any more
 }
 
-// NewTraces starts taking traces. Whoever starts it must Close it. What
+// NewTraces starts taking traces. The caller must Close it. What
 // OpenTelemetry's own code reports, for the whole process, goes to Report too.
 func NewTraces(o TraceOptions) (*Traces, error) {
 	if err := o.Validate(); err != nil {

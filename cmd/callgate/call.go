@@ -54,7 +54,7 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 			j := judge{env: e, config: loaded, subject: s, executes: true}
 			var completion []byte
 			if !lines {
-				// Whoever waits for a completion does not hold the data folder.
+				// A command that waits for a completion does not hold the data folder.
 				if completion, err = j.read(in, name); err != nil {
 					return err
 				}

@@ -15,7 +15,7 @@
 // # Endpoints and sessions
 //
 // Calls with the same server, URL or command, credential and addresses share one
-// session, whoever the caller is. State that a server of the older revisions keeps for
+// session, for any caller. State that a server of the older revisions keeps for
 // a session is shared with it. A session is opened when it is first needed, and again
 // after it has ended, with a pause that grows from 200 ms to 5 s with every failure in a
 // row. A session that was not used for half an hour is closed, and one with a server

@@ -4,7 +4,7 @@
 //
 //	POST /v1/callbacks/{token}
 //
-// Whoever has the token of a call may answer it, and needs nothing else: it is keyed,
+// Anyone who has the token of a call may answer it, and needs nothing else: it is keyed,
 // names the one call, ends with the time that the call may take, and stands in no
 // log, nor in what the tool says where that goes on. What matches no call that waits,
 // for whatever reason, and another answer than the first, are answered alike. A body
@@ -106,7 +106,7 @@ func refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
 	if refused.Code == refusal.NotFound || refused.Code == refusal.IdempotencyConflict {
-		refused = unmatched() // whoever has refused it
+		refused = unmatched() // the same for every reason
 	}
 	body, err := wrapper.Marshal(map[string]any{"error": map[string]string{"code": string(refused.Code), "message": refused.Message}})
 	if err != nil {

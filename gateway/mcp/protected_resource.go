@@ -16,7 +16,7 @@ import (
 // are asked for at each request; where one is empty, clients are told nothing.
 type ProtectedResource struct {
 	// Base is the URL of the gateway as its clients see it, without a path of its own.
-	// It is never taken from a request: whoever sends one could have others send their
+	// It is never taken from a request: its sender could have others send their
 	// tokens elsewhere.
 	Base func() string
 	// Issuer is that of the tokens. One that is no URL of http or https is not told.

@@ -39,7 +39,7 @@
 //
 // A request that names no tools means all that the agent may use where Callgate
 // runs them. Where the application does, it means none natively; by the text
-// protocol a call that passes is then the content, since whoever names no tools
+// protocol a call that passes is then the content, since a client that names no tools
 // reads the call language itself.
 //
 // # What stands beside text and calls

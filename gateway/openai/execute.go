@@ -13,7 +13,7 @@ import (
 )
 
 // execute runs the calls of a turn, and shows the model what came of them. From
-// here on they do not end with whoever asked.
+// here on they do not end with the caller.
 func (r *run) execute(ctx context.Context, t *turn) *failure {
 	j := &t.choices[0]
 	outcomes, err := r.dispatch(ctx, j)

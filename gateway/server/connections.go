@@ -64,7 +64,7 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 	return l
 }
 
-// changed is told what a connection does. One whose request arrives still waits: whoever
+// changed is told what a connection does. One whose request arrives still waits: a client that
 // sends it slowly has the time for heads, and its place here.
 func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
 	var longest net.Conn

@@ -2,7 +2,7 @@
 // errors, so that each such question has one answer in this module.
 //
 // The predicates decide what is allowed over the network. In doubt they are strict: a host
-// that could be read in more than one way is not loopback, whoever asks.
+// that could be read in more than one way is not loopback.
 package netx
 
 import (

@@ -4,7 +4,7 @@
 // A port that was found free and let go can be anybody's a moment later: the tests of
 // several packages run at the same time, and each asks the system for ports. One
 // that is held is bound and does not listen. The system gives it to nobody who
-// asks for any port and to no connection as its own; whoever names it can listen
+// asks for any port and to no connection as its own; a program that names it can listen
 // there, as Go, Redis and most servers do, for they reuse addresses. Until then,
 // and after it has ended, connections are refused. On systems other than Linux a
 // port is only found.
