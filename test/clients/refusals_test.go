@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // accepted is what Claude's clients ask of the name of a tool; they drop a whole server
@@ -50,7 +53,9 @@ func TestRealServers(t *testing.T) {
 	for _, server := range []string{"files", "memory", "every"} {
 		command(t, "/", os.Environ(), program, "servers", "accept", server, "--config", config)
 	}
-	url := begin(t, exec.Command(program, "serve", "--config", config), false, listening) + "/mcp"
+	address := begin(t, exec.Command(program, "serve", "--config", config), false, listening)
+	awaitTools(t, address, serverTools)
+	url := address + "/mcp"
 	for name, args := range map[string][]string{
 		"SDK 1 over HTTP":    {"1", url},
 		"SDK 1 as a program": {"1", program, "mcp", "--config", config, "--agent", "Analyst"},
@@ -66,6 +71,30 @@ func TestRealServers(t *testing.T) {
 	if err != nil || !bytes.Contains(graph, []byte("Callgate")) {
 		t.Errorf("the server was not told where its memory is: %s, %v", graph, err)
 	}
+}
+
+// serverTools is how many tools the three servers have.
+const serverTools = 36
+
+// awaitTools waits until a gateway lists as many tools: it serves from its start on, and
+// each tool server's list joins when that server has sent it.
+func awaitTools(t *testing.T, address string, n int) {
+	t.Helper()
+	last := ""
+	for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		response, err := http.Get(address + "/v1/tools")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		var list struct{ Tools []json.RawMessage }
+		if err == nil && json.Unmarshal(body, &list) == nil && len(list.Tools) == n {
+			return
+		}
+		last = fmt.Sprintf("%s, %v: %.300s", response.Status, err, body)
+	}
+	t.Fatalf("the gateway does not list %d tools: %s", n, last)
 }
 
 // realServers is a configuration with three servers, beside their packages.
@@ -120,7 +149,7 @@ func showsRefusals(t *testing.T, dir string, args []string) {
 			Typed bool
 		}
 	}
-	if err := json.Unmarshal([]byte(lines[0]), &list); err != nil || len(list.Tools) != 36 {
+	if err := json.Unmarshal([]byte(lines[0]), &list); err != nil || len(list.Tools) != serverTools {
 		t.Fatalf("%d tools, %v: %s", len(list.Tools), err, lines[0])
 	}
 	typed := 0
