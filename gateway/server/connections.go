@@ -64,8 +64,8 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 	return l
 }
 
-// changed is told what a connection does. One whose request arrives still waits: a client that
-// sends it slowly has the time for heads, and its place here.
+// changed follows the state of a connection. One whose request head is arriving still
+// waits: a client that sends it slowly can be closed, as an idle one can.
 func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
 	var longest net.Conn
 	l.mu.Lock()

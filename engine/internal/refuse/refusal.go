@@ -97,7 +97,7 @@ func Status(call tool.Call, code int) *refusal.Error {
 // Retryable tells whether calls of this effect may be tried again.
 func Retryable(effect string) bool { return effect == "read" || effect == "idempotent" }
 
-// Quote is a text of a server's as it goes on: bounded, between quotes that it
+// Quote is a server's text as it is passed on: bounded, between quotes that it
 // cannot end, and with nothing in it that does not show.
 func Quote(s string) string {
 	if len(s) > maxQuoteBytes {
