@@ -55,7 +55,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"wrapper":                   {own: []string{"refusal"}},
 	"gateway/events":            {own: []string{"parser", "store", "tool", "wrapper"}},
 	"gateway":                   {own: []string{"audit", "elicitation", "gateway/events", "identity", "internal/ascii", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "wrapper"}},
-	"gateway/server":            {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/server":            {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/callback":          {own: []string{"gateway", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":               {own: []string{"elicitation", "gateway", "gateway/events", "gateway/server", "internal/ascii", "internal/safe", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/native":            {own: []string{"gateway", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},

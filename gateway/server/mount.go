@@ -85,5 +85,6 @@ func (s *Server) readHead(c *gin.Context, r Route, limit int) (request Request, 
 		who = r.ClientKey(c)
 	}
 	c.Set(keyClient, who)
+	c.Set(keyIdentified, !r.Public || r.ClientKey != nil)
 	return request, nil
 }

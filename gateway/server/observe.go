@@ -52,8 +52,14 @@ func (s *Server) observe(c *gin.Context) {
 }
 
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
-// name that a caller chose.
+// name that a caller chose. Requests without an identified caller share a bound of lines; a
+// later request, or Drain, logs how many were suppressed.
 func (s *Server) logRequest(c *gin.Context, route string, status int, took time.Duration) {
+	now := time.Now()
+	s.logSuppressed(c.Request.Context(), now, false)
+	if !c.GetBool(keyIdentified) && !s.strangerLines.allow(now) {
+		return
+	}
 	level := slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("method", methodName(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
@@ -72,6 +78,15 @@ func (s *Server) logRequest(c *gin.Context, route string, status int, took time.
 		}
 	}
 	s.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
+}
+
+// logSuppressed logs how many lines were suppressed, if any; with last also those of the
+// current second.
+func (s *Server) logSuppressed(ctx context.Context, now time.Time, last bool) {
+	if n := s.strangerLines.takeSuppressed(now, last); n > 0 {
+		s.options.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
+			"log lines about requests of unidentified callers suppressed", slog.Int64("suppressed", n))
+	}
 }
 
 // methodName names a method that HTTP defines; any other is the caller's own word.

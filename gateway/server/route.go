@@ -64,4 +64,6 @@ const (
 	keyRequest = "callgate.request"
 	keySlot    = "callgate.slot"
 	keyClient  = "callgate.client"
+	// keyIdentified is true once a credential or a token of the path has identified the caller.
+	keyIdentified = "callgate.identified"
 )

@@ -67,6 +67,8 @@ type Server struct {
 	bodyBytes *quota        // bytes of bodies
 	draining  chan struct{} // closed by Drain
 	drain     sync.Once
+
+	strangerLines *lineLimiter // log lines about requests whose caller was not identified
 }
 
 // The defaults of Options.
@@ -97,6 +99,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
 		pools: newPools(options.MaxInFlight), bodyBytes: newQuota(options.MaxBodyBytes),
+		strangerLines: newLineLimiter(),
 	}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
@@ -149,7 +152,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Drain makes the server report that it is not ready, until it is shut down. Requests are
 // still answered, each as the last of its connection; those of the pool Streams end.
-func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
+func (s *Server) Drain() {
+	s.drain.Do(func() {
+		close(s.draining)
+		s.logSuppressed(context.Background(), time.Now(), true)
+	})
+}
 
 // Draining reports whether Drain was called.
 func (s *Server) Draining() bool {
