@@ -177,3 +177,23 @@ func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
 		c.Cancel(ctx, call)
 	}
 }
+
+// Discover lists what a server has, and its error is for the operator: of a list
+// that cannot be used an *InvalidListError. It returns within the server's timeout.
+func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			found, err = nil, fmt.Errorf("%s: %w", s.Name, safe.PanicError(p))
+		}
+	}()
+	t := e.transports[s.Type]
+	if t == nil {
+		return nil, fmt.Errorf("%s is of the type %s, which this engine does not know", s.Name, s.Type)
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	return t.Discover(ctx, s)
+}

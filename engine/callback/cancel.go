@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"github.com/callgate/callgate/tool"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/callgate/callgate/tool"
 )
 
 // Cancel tells the server of a call, once, that nobody waits for its answer any more,

@@ -1,17 +1,15 @@
 package outbound
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/callgate/callgate/tool"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -21,52 +19,11 @@ const (
 	forgetTime  = 10 * time.Minute
 )
 
-// health is what one attempt says about the health of a tool's server.
-type health int
-
-const (
-	healthUnknown health = iota // nothing: what went wrong was not its doing
-	healthOK                    // it was reached, and answered for itself
-	healthFailed                // it could not be reached, did not answer, or said that it fails
-)
-
 // The errors by which a breaker is told.
 var (
 	errFailed  = errors.New("the tool's server is away")
 	errUnknown = errors.New("nothing is known of the tool's server")
 )
-
-// healthOfError is the health of a server after an attempt without a response.
-func healthOfError(ctx context.Context, err error) health {
-	var (
-		b     *blockedError
-		errno syscall.Errno
-	)
-	switch {
-	case errors.As(err, &b), errors.Is(ctx.Err(), context.Canceled):
-		return healthUnknown
-	case errors.As(err, &errno) && isLocalShortage(errno):
-		return healthUnknown
-	}
-	return healthFailed
-}
-
-// isLocalShortage reports whether this host lacked something that a connection needs.
-func isLocalShortage(errno syscall.Errno) bool {
-	switch errno {
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
-		return true
-	}
-	return false
-}
-
-// healthOfStatus is the health of a server that responded with a status.
-func healthOfStatus(status int) health {
-	if status >= http.StatusInternalServerError {
-		return healthFailed
-	}
-	return healthOK
-}
 
 // BreakerEvent is an event of a tool's breaker, for the operator.
 type BreakerEvent struct {

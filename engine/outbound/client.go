@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/ascii"
-	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -133,18 +131,8 @@ func credential(secrets func(place string) (string, error), place string) (strin
 // Origin is the scheme and host of a URL.
 func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host }
 
-// DescribeError describes a network error in words of our own: errors of the HTTP client
-// quote what the peer sent.
-func DescribeError(err error) string {
-	var (
-		reason  refuse.Reason
-		blocked *blockedError
-	)
-	switch {
-	case errors.As(err, &blocked):
-		return blocked.reason
-	case errors.As(err, &reason):
-		return string(reason)
-	}
-	return cmp.Or(netx.Describe(err), "what came back could not be understood")
+// StatusFailure is the failure of an attempt that got a status other than 2xx, with its
+// Retry-After.
+func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure {
+	return &Failure{refusal: refuse.Status(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
 }

@@ -1,9 +1,11 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
@@ -27,6 +29,15 @@ func (f *Failure) Refusal() *refusal.Error { return f.refusal }
 
 // Retry tells whether another attempt may end differently.
 func (f *Failure) Retry() bool { return f.retry }
+
+// health is what one attempt says about the health of a tool's server.
+type health int
+
+const (
+	healthUnknown health = iota // nothing: what went wrong was not its doing
+	healthOK                    // it was reached, and answered for itself
+	healthFailed                // it could not be reached, did not answer, or said that it fails
+)
 
 // ConnectionFailure is the failure of an attempt that ended without a whole response. at
 // is the origin of the server.
@@ -59,22 +70,6 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	}
 }
 
-// transientStatus reports whether a later attempt may get another status.
-func transientStatus(code int) bool {
-	switch code {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
-		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
-}
-
-// StatusFailure is the failure of an attempt that got a status other than 2xx, with its
-// Retry-After.
-func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure {
-	return &Failure{refusal: refuse.Status(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
-}
-
 // FinalFailure is the failure of a server that responded for itself, so that another
 // attempt would end alike.
 func FinalFailure(refused *refusal.Error) *Failure {
@@ -95,4 +90,52 @@ func UnsentFailure(refused *refusal.Error) *Failure { return &Failure{refusal: r
 // again, after a time if that is not 0.
 func RetryAfterFailure(refused *refusal.Error, after time.Duration) *Failure {
 	return &Failure{refusal: refused, retry: true, retryAfter: after, health: healthOK}
+}
+
+// healthOfError is the health of a server after an attempt without a response.
+func healthOfError(ctx context.Context, err error) health {
+	var (
+		b     *blockedError
+		errno syscall.Errno
+	)
+	switch {
+	case errors.As(err, &b), errors.Is(ctx.Err(), context.Canceled):
+		return healthUnknown
+	case errors.As(err, &errno) && isLocalShortage(errno):
+		return healthUnknown
+	}
+	return healthFailed
+}
+
+// isLocalShortage reports whether this host lacked something that a connection needs.
+func isLocalShortage(errno syscall.Errno) bool {
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
+		return true
+	}
+	return false
+}
+
+// healthOfStatus is the health of a server that responded with a status.
+func healthOfStatus(status int) health {
+	if status >= http.StatusInternalServerError {
+		return healthFailed
+	}
+	return healthOK
+}
+
+// DescribeError describes a network error in words of our own: errors of the HTTP client
+// quote what the peer sent.
+func DescribeError(err error) string {
+	var (
+		reason  refuse.Reason
+		blocked *blockedError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		return blocked.reason
+	case errors.As(err, &reason):
+		return string(reason)
+	}
+	return cmp.Or(netx.Describe(err), "what came back could not be understood")
 }

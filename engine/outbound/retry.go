@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -85,4 +86,14 @@ func retryAfter(now func() time.Time, header string) time.Duration {
 		return 0
 	}
 	return max(wait, firstPause)
+}
+
+// transientStatus reports whether a later attempt may get another status.
+func transientStatus(code int) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }

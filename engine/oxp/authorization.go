@@ -5,7 +5,6 @@ import (
 	"net/url"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -48,12 +47,6 @@ func (o *Client) Authorization(ctx context.Context, run tool.Run, address string
 		err = refuse.Reason("there is no status in the answer")
 	}
 	return "", refuse.Unavailable("how an authorization stands was not answered: %w", err)
-}
-
-// sameOrigin reports whether an address is on a server, spelled alike.
-func sameOrigin(server *url.URL, address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && outbound.Origin(u) == outbound.Origin(server) && u.User == nil
 }
 
 // NoAuthorization refuses to ask about an authorization.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -30,10 +28,7 @@ const (
 // the server choose what is run.
 var exactID = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
 
-const (
-	maxEnvelopeBytes = 64 << 10 // of an answer, beside the value
-	maxOXPDepth      = 500      // as deep as a result may nest
-)
+const maxEnvelopeBytes = 64 << 10 // of an answer, beside the value
 
 // Client runs tools of OXP servers, with flat bodies and the version in a header.
 type Client struct{ out *outbound.Client }
@@ -115,13 +110,6 @@ func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 	return u.JoinPath(path...), nil
 }
 
-// oxpAnswer is what one attempt gave.
-type oxpAnswer struct {
-	result     tool.Result
-	challenges []tool.Challenge
-	failed     bool // the tool ran, and says that it failed
-}
-
 // attempt sends a call once and reads the answer.
 func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *outbound.Failure) {
 	body, err := asked.encode(call.Arguments)
@@ -194,39 +182,4 @@ func compatibleVersion(header http.Header) bool {
 	}
 	major, _, _ := strings.Cut(values[0], ".")
 	return len(values) == 1 && major == oxpMajor
-}
-
-// oxpRefusal says why the server did not run a call, as far as the response can be read.
-func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*outbound.Failure, []tool.Challenge) {
-	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
-	if code == http.StatusUnauthorized {
-		return outbound.FinalFailure(refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
-	}
-	said, err := readServerError(came)
-	if err != nil {
-		return outbound.FinalFailure(refuse.Status(call, code)), nil
-	}
-	if said.developer != "" {
-		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)
-	}
-	var refused *refusal.Error
-	switch {
-	case code == http.StatusUnprocessableEntity:
-		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
-	case len(said.challenges) > 0:
-		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
-	case said.dropped:
-		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
-		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
-	case said.user:
-		refused = refuse.Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
-	default:
-		refused = refuse.Failed("The tool's server did not run the tool. It says: " + said.message)
-	}
-	for i := range said.challenges {
-		if c := &said.challenges[i]; !sameOrigin(target, c.CheckURL) {
-			c.CheckURL = ""
-		}
-	}
-	return outbound.FinalFailure(refused.WithCause(cause)), said.challenges
 }

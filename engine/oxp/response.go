@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +16,12 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
 const (
+	maxOXPDepth       = 500 // as deep as a result may nest
 	maxChallenges     = 8
 	maxChallengeBytes = 2 << 10 // of an address
 	maxChallengeID    = 128
@@ -228,4 +232,52 @@ func readChallenge(item any) (tool.Challenge, bool) {
 		}
 	}
 	return c, true
+}
+
+// oxpAnswer is what one attempt gave.
+type oxpAnswer struct {
+	result     tool.Result
+	challenges []tool.Challenge
+	failed     bool // the tool ran, and says that it failed
+}
+
+// oxpRefusal says why the server did not run a call, as far as the response can be read.
+func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*outbound.Failure, []tool.Challenge) {
+	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
+	if code == http.StatusUnauthorized {
+		return outbound.FinalFailure(refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
+	}
+	said, err := readServerError(came)
+	if err != nil {
+		return outbound.FinalFailure(refuse.Status(call, code)), nil
+	}
+	if said.developer != "" {
+		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)
+	}
+	var refused *refusal.Error
+	switch {
+	case code == http.StatusUnprocessableEntity:
+		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
+	case len(said.challenges) > 0:
+		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
+	case said.dropped:
+		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
+		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
+	case said.user:
+		refused = refuse.Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
+	default:
+		refused = refuse.Failed("The tool's server did not run the tool. It says: " + said.message)
+	}
+	for i := range said.challenges {
+		if c := &said.challenges[i]; !sameOrigin(target, c.CheckURL) {
+			c.CheckURL = ""
+		}
+	}
+	return outbound.FinalFailure(refused.WithCause(cause)), said.challenges
+}
+
+// sameOrigin reports whether an address is on a server, spelled alike.
+func sameOrigin(server *url.URL, address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && len(address) <= maxChallengeBytes && u.Host != "" && outbound.Origin(u) == outbound.Origin(server) && u.User == nil
 }
