@@ -47,7 +47,7 @@ func (d *Decision) handOver(ctx context.Context) *refusal.Error {
 	}
 	k := d.calls[0].kernel
 	if err := k.pending.acquire(ctx); err != nil {
-		refused := refusal.From(refusal.Log, asCanceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(err)))
+		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(err)))
 		d.endAll(refused)
 		return refused
 	}

@@ -98,5 +98,5 @@ func principalName(p *identity.Principal) string {
 
 func refuseUnsaved(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
-	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }

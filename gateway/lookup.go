@@ -68,5 +68,5 @@ func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *A
 // refuseUnknown is the refusal for a read that the store cannot answer.
 func refuseUnknown(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "The state of the call cannot be read now. Ask again later.")
-	return asCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }

@@ -80,7 +80,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 			if c.finished() {
 				continue
 			}
-			c.refused = refusal.From(check.stage, asCanceled(ctx, check.stage, guarded(ctx, check, c)))
+			c.refused = refusal.From(check.stage, refusal.AsCanceled(ctx, check.stage, guarded(ctx, check, c)))
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
 			if check.waits {

@@ -107,7 +107,7 @@ func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 func (k *Kernel) write(ctx context.Context, r audit.Record) error {
 	before := k.deps.Now()
 	err := appendGuarded(ctx, k.deps.Journal, r)
-	if k.deps.Observer != nil && !gaveUp(ctx, err) {
+	if k.deps.Observer != nil && !refusal.GaveUp(ctx, err) {
 		k.deps.Observer.Recorded(err == nil, k.deps.Now().Sub(before))
 	}
 	return err
