@@ -3,8 +3,10 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
@@ -13,7 +15,8 @@ const noSubscription = "an event of no active subscription"
 
 // PublishEvent passes an event on to those who follow a call. The same again changes
 // nothing and is no error, as long as it is known. What names no active subscription
-// is not_found.
+// is not_found. Where this process has no room for the subscription, which another has
+// taken in, the event is refused as overloaded and not kept.
 func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	call, err := k.findPosted(ctx, p)
@@ -41,7 +44,13 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.E
 			return refuseUnknown(ctx, err)
 		}
 	}
-	if k.events.Publish(call.feed(), e, p.Digest, k.deps.Now()) {
+	begun, err := k.events.Publish(call.feed(), e, p.Digest, k.deps.Now())
+	if err != nil {
+		refused := refusal.New(refusal.Overloaded, "Too many subscriptions are active here. Send the event again later.").WithCause(err)
+		refused.RetryAfterMS = time.Second.Milliseconds()
+		return refused
+	}
+	if begun {
 		k.closeStale(ctx, call)
 	}
 	return nil

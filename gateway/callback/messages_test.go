@@ -353,6 +353,33 @@ func TestSUB07SubscriptionsAreBounded(t *testing.T) {
 	other.says(200, other.message("subscription_event", "text", "last", "final", true))
 }
 
+// A gateway without room for another subscription tells a tool so, whose subscription was
+// begun at another gateway: an event that is answered 200 is kept.
+func TestEventsWithoutRoomAreRefused(t *testing.T) {
+	w := newWorld(t)
+	var first waiting
+	for i := range 1024 {
+		c := w.begin("later.do", fmt.Sprint("t", i))
+		c.says(200, c.result("text", "subscribed", "subscription", true))
+		if i == 0 {
+			first = c
+		}
+	}
+	other := w.again()
+	c := other.subscribed()
+	c.w = w
+	event := c.event("news")
+	if r := w.post(c.token, event); r.Code != 503 || r.Header().Get("Retry-After") != "1" || !strings.Contains(r.Body.String(), `"overloaded"`) {
+		t.Errorf("answered %d %v %s", r.Code, r.Header(), r.Body)
+	}
+	first.says(200, first.lastEvent("last"))
+	c.says(200, event)
+	f, call := w.read(c)
+	events := w.events(f, call)
+	c.says(200, c.lastEvent("last"))
+	w.tells(events, "news", "last")
+}
+
 // Where a person must go is told to who asked, over each way; the call goes on
 // waiting, and is not sent again.
 func TestOAU01AuthorizationIsPassedOn(t *testing.T) {

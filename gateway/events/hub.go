@@ -1,6 +1,7 @@
 package events
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -107,18 +108,29 @@ func (f *Hub) remember(id, digest string) {
 	f.digests[id] = append(latest, digest)
 }
 
+// ErrFull says that there is no room for another subscription: this process has its most,
+// or those of the principal.
+var ErrFull = errors.New("too many subscriptions are active")
+
 // Publish sends an event to the followers of a call, and keeps it for later ones; an event
 // that is known is ignored. It tells whether the subscription was new to this process.
-func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun bool) {
+//
+// The error is ErrFull where the subscription is new and there is no room for it: the
+// event is not kept then, and the tool has to send it again. A final event needs no room,
+// since the store has it.
+func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.Contains(f.digests[call.ID], digest) {
-		return false
+		return false, nil
 	}
 	begun = f.byCall[call.ID] == nil && !e.Final
 	to := f.feedFor(call, now)
-	if to == nil {
-		return false
+	switch {
+	case to == nil && e.Final:
+		return false, nil
+	case to == nil:
+		return false, ErrFull
 	}
 	f.remember(call.ID, digest)
 	to.events, to.bytes = append(to.events, e), to.bytes+len(e.Text)
@@ -137,7 +149,7 @@ func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun b
 	if e.Final {
 		f.closeFeed(call.ID)
 	}
-	return begun
+	return begun, nil
 }
 
 // closeFeed removes a subscription and closes the channels of its followers.
