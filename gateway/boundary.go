@@ -36,7 +36,7 @@ func checkBoundary(_ context.Context, c *call) error {
 	if len(violations) > 0 {
 		c.offsets(violations, places)
 	}
-	outsiders, err := c.answersOutside(maxViolations - len(violations))
+	outsiders, err := c.answers.Outside(c.project.Bounds(), maxViolations-len(violations))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -54,10 +55,9 @@ type call struct {
 	project *policy.Project
 	lease   ratelimit.Lease
 
-	answersSHA256 string          // the digest of the state and the answers that it brings
-	unanswered    *unanswered     // what it was asked and does not answer
-	answers       *answersForTool // what its tool is told beside the arguments
-	answerPaths   []answerPath    // that its answers name
+	answersSHA256 string             // the digest of the state and the answers that it brings
+	unanswered    *elicit.Unanswered // what it was asked and does not answer
+	answers       *elicit.Answers    // what its tool is told beside the arguments
 
 	recorded bool        // its decision is in the journal
 	judged   *store.Task // what was dispatched, where another process has judged the call

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -99,7 +100,7 @@ func inquiring(t testing.TB, asked *tool.InputRequired) (*gateway.Kernel, *inqui
 
 // asks is a call of a tool by a caller that can answer everything.
 func asks(tool, state string, answers map[string]string) gateway.Request {
-	d := &gateway.Dialogue{QuestionKinds: everything, RequestState: state}
+	d := &elicit.Dialogue{QuestionKinds: everything, RequestState: state}
 	for name, answer := range answers {
 		if d.Answers == nil {
 			d.Answers = map[string]json.RawMessage{}
@@ -213,7 +214,7 @@ func TestAskedAndAnswered(t *testing.T) {
 func TestAnswersAreToldApart(t *testing.T) {
 	k, _, _, j := inquiring(t, want(nil, question("a", "form", mail)))
 	seen := map[string]string{}
-	for i, d := range []*gateway.Dialogue{
+	for i, d := range []*elicit.Dialogue{
 		nil, {QuestionKinds: everything},
 		{QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}},
 		{QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(`{"action":"decline"}`)}},
@@ -809,7 +810,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	if got := k.Execute(ctx, k.Judge(ctx, answer))[0]; refusedAs(got.Refusal) != "execute internal" || len(e.all()) != 1 {
 		t.Errorf("without a key: %+v", got)
 	}
-	for _, d := range []*gateway.Dialogue{answer.Inputs[0].Dialogue, {QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}}} {
+	for _, d := range []*elicit.Dialogue{answer.Inputs[0].Dialogue, {QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}}} {
 		in := answer
 		in.Inputs = []gateway.Input{answer.Inputs[0]}
 		in.Inputs[0].Dialogue = d
@@ -876,7 +877,7 @@ func TestProgressIsTold(t *testing.T) {
 	k := open(t, e, &journal{})
 	var told []tool.Progress
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p tool.Progress) { told = append(told, p) }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(p tool.Progress) { told = append(told, p) }}
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -916,7 +917,7 @@ func TestProgressEnds(t *testing.T) {
 		k := open(t, e, &journal{})
 		told := 0
 		r := completion(search)
-		r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(tool.Progress) { told++ }}
+		r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { told++ }}
 		if o := handle(k, r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || told != 1 {
 			t.Errorf("told %d times: %+v", told, o.Refusal)
 		}
@@ -938,7 +939,7 @@ func TestProgressEnds(t *testing.T) {
 	k := open(t, e, &journal{})
 	told := 0 // not guarded: it is told by one at a time
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(tool.Progress) { told++; panic("secret") }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { told++; panic("secret") }}
 	if o := handle(k, r, ""); o.Refusal != nil || told != 1 {
 		t.Errorf("told %d times: %+v", told, o.Refusal)
 	}
@@ -947,7 +948,7 @@ func TestProgressEnds(t *testing.T) {
 		t.Error("told after the outcome")
 	}
 	var last []float64
-	r.Inputs[0].Dialogue = &gateway.Dialogue{Progress: func(p tool.Progress) { last = append(last, p.Done) }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(p tool.Progress) { last = append(last, p.Done) }}
 	if o := handle(k, r, ""); o.Refusal != nil || !slices.IsSorted(last) || last[len(last)-1] != 7 {
 		t.Errorf("told %v: %+v", last, o.Refusal)
 	}

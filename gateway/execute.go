@@ -159,7 +159,7 @@ func (c *execution) runEngine(ctx context.Context) (tool.Result, error) {
 	}
 	c.notifier.Attach(&task)
 	if c.answers != nil {
-		task.State, task.Answers = c.answers.state, c.answers.answers
+		task.State, task.Answers = c.answers.State, c.answers.ByName
 	}
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout+engineGrace)
 	defer cancel()

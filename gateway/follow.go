@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -37,7 +38,7 @@ func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outc
 }
 
 // outcomeOf is the outcome of a stored call that has ended.
-func outcomeOf(call *storedCall, d *Dialogue) Outcome {
+func outcomeOf(call *storedCall, d *elicit.Dialogue) Outcome {
 	result := call.result()
 	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
 	o.setResult(result)

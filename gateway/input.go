@@ -3,7 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
-	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/gateway/elicit"
 )
 
 // Subject says for whom, and where, a completion is judged.
@@ -79,27 +79,7 @@ type Input struct {
 	Truncated bool
 	// Dialogue is with a caller that can be told and asked more while its call runs;
 	// nil with one that only waits for the result.
-	Dialogue *Dialogue
-}
-
-// Dialogue is what a caller and a tool say to each other beside a call and its result.
-type Dialogue struct {
-	// Progress is told how far the tool says that it is; nil need not be told. It is
-	// called by one goroutine at a time, never after the outcome was returned, and must
-	// be quick.
-	Progress func(tool.Progress)
-	// Log is told what the tool logs of LogLevel and above, which is one of LogLevels;
-	// without either it is told nothing. It is called as Progress is, and never at the
-	// same time.
-	Log      func(tool.Log)
-	LogLevel string
-	// QuestionKinds are the kinds of questions that the caller can answer: form, url, sampling
-	// and roots. A tool asks only what its definition lets it ask, too.
-	QuestionKinds []string
-	// RequestState names the call that has asked, and Answers are the caller's answers to its
-	// questions, by their names. Answers without a state are to what the tool will ask.
-	RequestState string
-	Answers      map[string]json.RawMessage
+	Dialogue *elicit.Dialogue
 }
 
 // NativeCall is a call that a provider has taken apart already.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -40,7 +41,7 @@ func TestLogsAreTold(t *testing.T) {
 	k := open(t, e, &journal{})
 	var told []string
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "warning", Log: func(l tool.Log) { told = append(told, fmt.Sprintf("%s %s %s", l.Level, l.Logger, l.Data)) }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{LogLevel: "warning", Log: func(l tool.Log) { told = append(told, fmt.Sprintf("%s %s %s", l.Level, l.Logger, l.Data)) }}
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -57,18 +58,18 @@ func TestLogsAreTold(t *testing.T) {
 func TestLogsAreWanted(t *testing.T) {
 	log := func(tool.Log) {}
 	for name, c := range map[string]struct {
-		dialogue *gateway.Dialogue
+		dialogue *elicit.Dialogue
 		want     string
 	}{
 		"nothing":          {nil, ""},
-		"no level":         {&gateway.Dialogue{Log: log}, ""},
-		"a level of none":  {&gateway.Dialogue{Log: log, LogLevel: "Info"}, ""},
-		"nobody":           {&gateway.Dialogue{LogLevel: "info"}, ""},
-		"progress alone":   {&gateway.Dialogue{LogLevel: "info", Progress: func(tool.Progress) {}}, ""},
-		"logs":             {&gateway.Dialogue{Log: log, LogLevel: "info"}, "info"},
-		"both":             {&gateway.Dialogue{Log: log, LogLevel: "debug", Progress: func(tool.Progress) {}}, "debug"},
-		"the most severe":  {&gateway.Dialogue{Log: log, LogLevel: "emergency"}, "emergency"},
-		"questions beside": {&gateway.Dialogue{Log: log, LogLevel: "alert", QuestionKinds: everything}, "alert"},
+		"no level":         {&elicit.Dialogue{Log: log}, ""},
+		"a level of none":  {&elicit.Dialogue{Log: log, LogLevel: "Info"}, ""},
+		"nobody":           {&elicit.Dialogue{LogLevel: "info"}, ""},
+		"progress alone":   {&elicit.Dialogue{LogLevel: "info", Progress: func(tool.Progress) {}}, ""},
+		"logs":             {&elicit.Dialogue{Log: log, LogLevel: "info"}, "info"},
+		"both":             {&elicit.Dialogue{Log: log, LogLevel: "debug", Progress: func(tool.Progress) {}}, "debug"},
+		"the most severe":  {&elicit.Dialogue{Log: log, LogLevel: "emergency"}, "emergency"},
+		"questions beside": {&elicit.Dialogue{Log: log, LogLevel: "alert", QuestionKinds: everything}, "alert"},
 	} {
 		var task tool.Call
 		e := &engine{answer: func(_ context.Context, given tool.Call) (tool.Result, error) {
@@ -101,7 +102,7 @@ func TestLogsEnd(t *testing.T) {
 		}}
 		told := 0
 		r := completion(search)
-		r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(tool.Log) { told++ }}
+		r.Inputs[0].Dialogue = &elicit.Dialogue{LogLevel: "info", Log: func(tool.Log) { told++ }}
 		if o := handle(open(t, e, &journal{}), r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || told != 1 {
 			t.Errorf("told %d times: %+v", told, o.Refusal)
 		}
@@ -130,12 +131,12 @@ func TestLogsEnd(t *testing.T) {
 	k := open(t, e, &journal{})
 	logged, reported := 0, 0 // not guarded: they are told by one at a time
 	r := completion(search)
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "info", Log: func(tool.Log) { logged++; panic("secret") }, Progress: func(tool.Progress) { reported++ }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{LogLevel: "info", Log: func(tool.Log) { logged++; panic("secret") }, Progress: func(tool.Progress) { reported++ }}
 	if o := handle(k, r, ""); o.Refusal != nil || logged != 1 || reported == 0 {
 		t.Errorf("told %d and %d times: %+v", logged, reported, o.Refusal)
 	}
 	logged = 0
-	r.Inputs[0].Dialogue = &gateway.Dialogue{LogLevel: "debug", Log: func(tool.Log) { logged++ }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{LogLevel: "debug", Log: func(tool.Log) { logged++ }}
 	if o := handle(k, r, ""); o.Refusal != nil || logged != 1_000 {
 		t.Errorf("told %d times: %+v", logged, o.Refusal)
 	}

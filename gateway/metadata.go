@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -36,7 +37,7 @@ type Metadata struct {
 
 // applyMetadata adds to an outcome what its caller is told beside the result. The caller
 // is asked only what it can answer.
-func (o *Outcome) applyMetadata(m Metadata, d *Dialogue) {
+func (o *Outcome) applyMetadata(m Metadata, d *elicit.Dialogue) {
 	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
 	o.addInputRequest(m.Asked, o.CallID, d)
 }

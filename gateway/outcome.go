@@ -84,7 +84,7 @@ func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Out
 			o.Status = httpStatus(o.Refusal)
 			o.setResult(refusedResult(r, o.Refusal))
 			if again := r.unanswered; again != nil {
-				o.addInputRequest(again.asked, again.dialogue.RequestState, again.dialogue)
+				o.addInputRequest(again.Asked, again.Dialogue.RequestState, again.Dialogue)
 			}
 		case r.Verdict == VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK

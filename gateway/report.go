@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -28,7 +29,7 @@ type Report struct {
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`
 
-	unanswered *unanswered // what the caller is asked again
+	unanswered *elicit.Unanswered // what the caller is asked again
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/ratelimit"
@@ -285,7 +286,7 @@ func (a attempt) request() gateway.Request {
 func (a attempt) input() gateway.Input {
 	in := gateway.Input{Completion: []byte(a.completion())}
 	if a.state != "" {
-		in.Dialogue = &gateway.Dialogue{QuestionKinds: []string{"form"}, RequestState: a.state, Answers: map[string]json.RawMessage{}}
+		in.Dialogue = &elicit.Dialogue{QuestionKinds: []string{"form"}, RequestState: a.state, Answers: map[string]json.RawMessage{}}
 	}
 	return in
 }

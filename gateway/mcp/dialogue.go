@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -15,8 +16,8 @@ import (
 
 // dialogue is what the client of a call can be told and asked while it runs, and what
 // it answers; nil where that is nothing.
-func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
-	d := &gateway.Dialogue{}
+func (f *Face) dialogue(r request) (*elicit.Dialogue, *rpcError) {
+	d := &elicit.Dialogue{}
 	f.subscribeLogs(r, d)
 	if fault := r.readProgressToken(d); fault != nil {
 		return nil, fault
@@ -41,7 +42,7 @@ func (f *Face) dialogue(r request) (*gateway.Dialogue, *rpcError) {
 
 // readProgressToken sends progress to the client if the call has a token and its connection can
 // carry notifications. Malformed tokens from clients older than 2026-07-28 are ignored.
-func (r request) readProgressToken(d *gateway.Dialogue) *rpcError {
+func (r request) readProgressToken(d *elicit.Dialogue) *rpcError {
 	token, has := r.meta()[wire.MetaProgress]
 	switch {
 	case !has:
@@ -91,7 +92,7 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 
 // readAnswers are the client's to what a tool has asked before. Whether they are what was
 // asked for is the kernel's to judge.
-func (r request) readAnswers(d *gateway.Dialogue) *rpcError {
+func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if said, has := r.params[wire.ParamState]; has {
 		if d.RequestState = stringOf(said); d.RequestState == "" || len(d.RequestState) > maxState {
 			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, maxState)})

@@ -1,7 +1,7 @@
 package mcp
 
 import (
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -29,7 +29,7 @@ func (f *Face) setLevel(r request) *response {
 
 // subscribeLogs has the client of a call told what its tool logs, where it has said from which
 // level on, and can be told. Of 2026-07-28 the call itself says so.
-func (f *Face) subscribeLogs(r request, d *gateway.Dialogue) {
+func (f *Face) subscribeLogs(r request, d *elicit.Dialogue) {
 	level := stringOf(r.meta()[wire.MetaLevel])
 	if !r.modern {
 		level = f.logLevels.get(r.admission.Principal(), r.session)

@@ -1,0 +1,118 @@
+package elicit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy/boundary"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+const (
+	// statePath and answersPath are where a state and answers stand in what a caller
+	// sends.
+	statePath   = "/requestState"
+	answersPath = "/inputResponses"
+	// maxState bounds the state that a caller gives, which is the id of a call.
+	maxState = 128
+)
+
+// Answers are those that a tool is sent, with its own state.
+type Answers struct {
+	State  *string
+	ByName map[string]json.RawMessage
+	paths  []answerPath
+}
+
+// answerPath is a path that an answer names.
+type answerPath struct{ question, pointer, path string }
+
+// ReadAnswers judges answers by what was asked. Those to anything else are not looked at.
+func ReadAnswers(asked *tool.InputRequired, answers map[string]json.RawMessage) (*Answers, []refusal.Violation, error) {
+	read := &Answers{State: asked.State, ByName: make(map[string]json.RawMessage, len(asked.Questions))}
+	var violations []refusal.Violation
+	for _, q := range asked.Questions {
+		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
+		if err != nil {
+			return nil, nil, fmt.Errorf("what was asked cannot be read: %w", err)
+		}
+		raw, has := answers[q.Name]
+		if !has {
+			violations = append(violations, refusal.Violation{Code: refusal.MissingArgument, Path: answerPointer(q.Name), Offset: -1, Message: fmt.Sprintf(
+				"The answer to %s is missing. Send the call again with it.", parser.Quote(q.Name))})
+			continue
+		}
+		answer, faults := question.Validate(raw)
+		for _, f := range faults {
+			violations = append(violations, refusal.Violation{
+				Code: f.Code, Path: answerPointer(q.Name, f.Path...), Offset: -1, Message: fmt.Sprintf("In the answer to %s: %s", parser.Quote(q.Name), f.Message),
+			})
+		}
+		for i, path := range answer.Paths {
+			read.paths = append(read.paths, answerPath{q.Name, answerPointer(q.Name, "roots", strconv.Itoa(i), "uri"), path})
+		}
+		read.ByName[q.Name] = answer.JSON
+	}
+	refusal.Sort(violations)
+	return read, violations, nil
+}
+
+// OnlyMissing tells whether answers are missing and none has a fault of its own.
+func OnlyMissing(violations []refusal.Violation) bool {
+	for _, v := range violations {
+		if v.Code != refusal.MissingArgument || strings.Count(v.Path, "/") != 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// answerPointer is the JSON Pointer of a place within an answer.
+func answerPointer(question string, path ...string) string {
+	return answersPath + refusal.Pointer(question) + refusal.Pointer(path...)
+}
+
+// Outside are the folders that answers name and that are not within bounds, up to so many.
+// Nil answers name none.
+func (a *Answers) Outside(bounds boundary.Lists, most int) (violations []refusal.Violation, err error) {
+	if a == nil {
+		return nil, nil
+	}
+	for _, f := range a.paths {
+		if len(violations) == most {
+			break
+		}
+		err := bounds.Within(boundary.KindPath, f.path)
+		if err == nil {
+			continue
+		}
+		var outside *boundary.OutsideError
+		if !errors.As(err, &outside) {
+			return nil, err
+		}
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: f.pointer, Offset: -1, Message: fmt.Sprintf(
+			"The answer to %s names what is outside this project. %s", parser.Quote(f.question), outside.Reason)})
+	}
+	return violations, nil
+}
+
+// ValidState tells whether a state may be the id of a call.
+func ValidState(state string) bool {
+	return state != "" && len(state) <= maxState && ascii.IsVisible(state)
+}
+
+// UnknownState refuses every state that names no question to this caller and call. What
+// is wrong with it is not told.
+func UnknownState() *refusal.Error {
+	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
+	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)
+	refused.Violations = []refusal.Violation{{Code: refusal.InvalidValue, Path: statePath, Offset: -1, Message: message}}
+	return refused
+}

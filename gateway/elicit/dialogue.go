@@ -1,0 +1,107 @@
+// Package elicit judges what a tool and its caller say to each other beside a call and its
+// result: the questions of a tool before the caller sees them (ReadQuestions), and the
+// caller's answers before the tool does (ReadAnswers). The forms of single questions, and
+// what fits them, are those of package elicitation. It keeps nothing and asks nobody.
+package elicit
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
+)
+
+// Dialogue is what a caller and a tool say to each other beside a call and its result. A
+// nil Dialogue is with a caller that only waits for the result.
+type Dialogue struct {
+	// Progress is told how far the tool says that it is; nil need not be told. It is
+	// called by one goroutine at a time, never after the outcome was returned, and must
+	// be quick.
+	Progress func(tool.Progress)
+	// Log is told what the tool logs of LogLevel and above, which is one of
+	// events.LogLevels; without either it is told nothing. It is called as Progress is, and
+	// never at the same time.
+	Log      func(tool.Log)
+	LogLevel string
+	// QuestionKinds are the kinds of questions that the caller can answer: form, url, sampling
+	// and roots. A tool asks only what its definition lets it ask, too.
+	QuestionKinds []string
+	// RequestState names the call that has asked, and Answers are the caller's answers to its
+	// questions, by their names. Answers without a state are to what the tool will ask.
+	RequestState string
+	Answers      map[string]json.RawMessage
+}
+
+// Unanswered holds questions that a call was to answer and does not.
+type Unanswered struct {
+	Asked    *tool.InputRequired
+	Dialogue *Dialogue
+}
+
+// AllowedKinds are the kinds of questions that a tool may put: those that its definition
+// lets it ask, of those that the caller can answer.
+func (d *Dialogue) AllowedKinds(may []string) (kinds []string) {
+	if d == nil || len(d.QuestionKinds) == 0 {
+		return nil
+	}
+	for _, kind := range elicitation.Kinds() {
+		if slices.Contains(may, kind) && slices.Contains(d.QuestionKinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// CanAnswer tells whether the caller can answer all that is asked.
+func (d *Dialogue) CanAnswer(a *tool.InputRequired) bool {
+	return d != nil && a != nil && len(d.QuestionKinds) > 0 && onlyKinds(a, d.QuestionKinds)
+}
+
+// BringsAnswers tells whether the call brings a state or answers.
+func (d *Dialogue) BringsAnswers() bool {
+	return d != nil && (d.RequestState != "" || len(d.Answers) > 0)
+}
+
+// AnswersDigest is the digest of the state and the answers, in hex; empty where there are
+// none. How an answer is spaced, and in which order its members stand, does not matter.
+func (d *Dialogue) AnswersDigest() string {
+	if !d.BringsAnswers() {
+		return ""
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q", d.RequestState)
+	for _, name := range slices.Sorted(maps.Keys(d.Answers)) {
+		fmt.Fprintf(sum, " %q %x", name, sha256.Sum256(canonical(d.Answers[name])))
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// maxAnswerDepth bounds how deep answers nest that are told apart by their values.
+const maxAnswerDepth = 64
+
+// canonical is the one form of a JSON value; what cannot be read stays as it is.
+func canonical(raw []byte) []byte {
+	value, err := parser.ReadValue(raw, maxAnswerDepth)
+	if err != nil {
+		return raw
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return b
+}
+
+// Notifier is nil where the caller wants neither progress nor logs.
+func (d *Dialogue) Notifier() *events.Notifier {
+	if d == nil {
+		return nil
+	}
+	return events.NewNotifier(d.Progress, d.Log, d.LogLevel)
+}
