@@ -55,6 +55,8 @@ func serve(kind string, arguments []string) int {
 	case "dies":
 		fmt.Fprint(os.Stderr, strings.Repeat("before ", 1000), os.Getenv("TOKEN"), "\n", "Cannot find module \x1b[31m'x' with ", os.Getenv("TOKEN"), "\nand no more\n")
 		return 1
+	case "recorded":
+		return serveRecorded(arguments[0], arguments[1])
 	case "gone":
 		f, err := os.OpenFile(arguments[0], os.O_APPEND|os.O_WRONLY, 0)
 		if err == nil {
