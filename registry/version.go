@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // semver is a parsed version of Semantic Versioning 2.0.0. The numbers stay
@@ -38,7 +38,7 @@ func parseVersion(s string) (semver, bool) {
 		return v, false
 	}
 	for i, n := range core {
-		if !lexical.AllDigits(n) || len(n) > 1 && n[0] == '0' {
+		if !ascii.AllDigits(n) || len(n) > 1 && n[0] == '0' {
 			return v, false
 		}
 		v.core[i] = n
@@ -56,7 +56,7 @@ func identifiers(s string, numbersStrict bool) bool {
 				return false
 			}
 		}
-		if numbersStrict && lexical.AllDigits(id) && len(id) > 1 && id[0] == '0' {
+		if numbersStrict && ascii.AllDigits(id) && len(id) > 1 && id[0] == '0' {
 			return false
 		}
 	}
@@ -82,7 +82,7 @@ func comparePre(a, b []string) int {
 		return cmp.Compare(len(b), len(a))
 	}
 	for i := range min(len(a), len(b)) {
-		na, nb := lexical.AllDigits(a[i]), lexical.AllDigits(b[i])
+		na, nb := ascii.AllDigits(a[i]), ascii.AllDigits(b[i])
 		var c int
 		switch {
 		case na && nb:

@@ -1,5 +1,6 @@
 // Package ascii tells which texts consist of plain ASCII characters, for values that are
-// compared byte for byte, or that stand where nothing else can: in headers, keys and URLs.
+// compared byte for byte, or that stand where nothing else can: in headers, keys and URLs. It
+// reads ASCII digits.
 package ascii
 
 // IsVisible reports whether a text holds nothing but the visible characters of ASCII, without
@@ -16,4 +17,35 @@ func within(s string, least byte) bool {
 		}
 	}
 	return true
+}
+
+// AllDigits reports whether a text is one or more ASCII digits.
+func AllDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// LeadingDigits counts the ASCII digits that a text starts with.
+func LeadingDigits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// Number returns the value of a text of ASCII digits, or -1.
+func Number(s string) int {
+	if !AllDigits(s) {
+		return -1
+	}
+	n := 0
+	for i := range len(s) {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
 }

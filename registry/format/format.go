@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // Format is one value of the keyword format.
@@ -113,7 +113,7 @@ func isJSONPointer(s string) bool {
 }
 
 func isRelativeJSONPointer(s string) bool {
-	n := lexical.LeadingDigits(s)
+	n := ascii.LeadingDigits(s)
 	if n == 0 || n > 1 && s[0] == '0' {
 		return false
 	}

@@ -3,7 +3,7 @@ package format
 import (
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // isDateTime follows RFC 3339, section 5.6. A leap second stands only at the
@@ -16,7 +16,7 @@ func isDate(s string) bool {
 	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
 		return false
 	}
-	year, month, day := lexical.Number(s[:4]), lexical.Number(s[5:7]), lexical.Number(s[8:])
+	year, month, day := ascii.Number(s[:4]), ascii.Number(s[5:7]), ascii.Number(s[8:])
 	if year < 0 || month < 1 || month > 12 || day < 1 {
 		return false
 	}
@@ -40,13 +40,13 @@ func isTime(s string) bool {
 	if len(s) < 9 || s[2] != ':' || s[5] != ':' {
 		return false
 	}
-	hour, minute, second := lexical.Number(s[:2]), lexical.Number(s[3:5]), lexical.Number(s[6:8])
+	hour, minute, second := ascii.Number(s[:2]), ascii.Number(s[3:5]), ascii.Number(s[6:8])
 	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
 		return false
 	}
 	rest := s[8:]
 	if rest[0] == '.' {
-		n := lexical.LeadingDigits(rest[1:])
+		n := ascii.LeadingDigits(rest[1:])
 		if n == 0 {
 			return false
 		}
@@ -68,7 +68,7 @@ func timeOffset(s string) (int, bool) {
 	if len(s) != 6 || s[0] != '+' && s[0] != '-' || s[3] != ':' {
 		return 0, false
 	}
-	hour, minute := lexical.Number(s[1:3]), lexical.Number(s[4:])
+	hour, minute := ascii.Number(s[1:3]), ascii.Number(s[4:])
 	if hour < 0 || hour > 23 || minute < 0 || minute > 59 {
 		return 0, false
 	}
@@ -90,7 +90,7 @@ func isDuration(s string) bool {
 	if timed && clock == "" {
 		return false
 	}
-	if n := lexical.LeadingDigits(date); n > 0 && date[n:] == "W" {
+	if n := ascii.LeadingDigits(date); n > 0 && date[n:] == "W" {
 		return !timed
 	}
 	return units(date, "YMD") && units(clock, "HMS")
@@ -99,7 +99,7 @@ func isDuration(s string) bool {
 func units(s, order string) bool {
 	next := -1
 	for s != "" {
-		n := lexical.LeadingDigits(s)
+		n := ascii.LeadingDigits(s)
 		if n == 0 || n == len(s) {
 			return false
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 const (
@@ -82,7 +82,7 @@ func isAuthority(s string, international bool) bool {
 }
 
 func isPort(s string) bool {
-	return s == "" || s[0] == ':' && (len(s) == 1 || lexical.AllDigits(s[1:]))
+	return s == "" || s[0] == ':' && (len(s) == 1 || ascii.AllDigits(s[1:]))
 }
 
 func ipLiteral(s string) bool {
@@ -165,7 +165,7 @@ func templateExpression(s string) bool {
 	}
 	for spec := range strings.SplitSeq(s, ",") {
 		name, length, limited := strings.Cut(spec, ":")
-		if limited && (len(length) > 4 || !lexical.AllDigits(length) || length[0] == '0') {
+		if limited && (len(length) > 4 || !ascii.AllDigits(length) || length[0] == '0') {
 			return false
 		}
 		if !limited {

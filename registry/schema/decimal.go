@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // The limits on a number literal are those of the output language, so that no
@@ -34,14 +34,14 @@ func parseDecimal(lit string) (decimal, bool) {
 		d.neg = true
 		s = s[1:]
 	}
-	whole := lexical.LeadingDigits(s)
+	whole := ascii.LeadingDigits(s)
 	if whole == 0 || whole > 1 && s[0] == '0' {
 		return d, false
 	}
 	digits := s[:whole]
 	s = s[whole:]
 	if strings.HasPrefix(s, ".") {
-		n := lexical.LeadingDigits(s[1:])
+		n := ascii.LeadingDigits(s[1:])
 		if n == 0 {
 			return d, false
 		}
@@ -76,7 +76,7 @@ func parseExponent(s string) (int, bool) {
 		neg = s[0] == '-'
 		s = s[1:]
 	}
-	if !lexical.AllDigits(s) {
+	if !ascii.AllDigits(s) {
 		return 0, false
 	}
 	e := 0

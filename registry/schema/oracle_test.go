@@ -11,8 +11,8 @@ import (
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // oracleFor compiles a definition with an independent validator.
@@ -361,7 +361,7 @@ func follow(v any, path []string) (any, bool) {
 			}
 			v = next
 		case []any:
-			i := lexical.Number(token)
+			i := ascii.Number(token)
 			if i < 0 || i >= len(c) {
 				return nil, false
 			}

@@ -3,7 +3,7 @@ package schema
 import (
 	"slices"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // Secret reports whether the place at path, or one above it, is marked x-secret
@@ -59,8 +59,8 @@ func step(at []*node, token string) []*node {
 			list = append(list, n)
 		}
 	}
-	if lexical.AllDigits(token) && len(token) < 10 {
-		for _, n := range itemSchemas(at, lexical.Number(token)) {
+	if ascii.AllDigits(token) && len(token) < 10 {
+		for _, n := range itemSchemas(at, ascii.Number(token)) {
 			add(n)
 		}
 		for _, n := range at {

@@ -1,5 +1,5 @@
-// Package lexical holds the small functions on text that the registry and its
-// packages share: texts shown in messages, and ASCII digits.
+// Package lexical shows texts of authors, operators and models in the messages of the
+// registry and its packages.
 package lexical
 
 import (
@@ -35,35 +35,4 @@ func Cut(s string) string {
 		return s
 	}
 	return string([]rune(s)[:maxText]) + "…"
-}
-
-// AllDigits reports whether a text is one or more ASCII digits.
-func AllDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// LeadingDigits counts the ASCII digits that a text starts with.
-func LeadingDigits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
-}
-
-// Number returns the value of a text of ASCII digits, or -1.
-func Number(s string) int {
-	if !AllDigits(s) {
-		return -1
-	}
-	n := 0
-	for i := range len(s) {
-		n = n*10 + int(s[i]-'0')
-	}
-	return n
 }
