@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -40,7 +41,7 @@ func (s *sampler) sample(schema map[string]any, path []string) any {
 	case "string":
 		text := "text"
 		if n, ok := numberOf(schema["minLength"]); ok {
-			for !n.integer() || decimal.compare(*number(json.Number(plainCount(len(text)))), n) < 0 {
+			for !n.IsInteger() || decimal.Decimal.Compare(*number(json.Number(plainCount(len(text)))), n) < 0 {
 				text += "x"
 			}
 		}
@@ -61,7 +62,7 @@ func (s *sampler) sample(schema map[string]any, path []string) any {
 		}
 		list := []any{s.sample(items, append(slices.Clone(path), "0"))}
 		least, ok := numberOf(schema["minItems"])
-		for ok && decimal.compare(*number(json.Number(plainCount(len(list)))), least) < 0 {
+		for ok && decimal.Decimal.Compare(*number(json.Number(plainCount(len(list)))), least) < 0 {
 			list = append(list, s.sample(items, append(slices.Clone(path), plainCount(len(list)))))
 		}
 		return list

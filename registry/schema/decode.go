@@ -8,6 +8,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
@@ -91,8 +92,8 @@ func decodeValue(d *json.Decoder, pointer string, depth int) (any, *Fault) {
 		return list, nil
 	}
 	if n, ok := token.(json.Number); ok {
-		if _, ok := parseDecimal(string(n)); !ok {
-			return nil, &Fault{pointer, fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d", maxNumberBytes, maxExponent, maxExponent)}
+		if _, ok := decimal.Parse(string(n)); !ok {
+			return nil, &Fault{pointer, fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d", decimal.MaxBytes, decimal.MaxExponent, decimal.MaxExponent)}
 		}
 	}
 	return token, nil

@@ -3,6 +3,8 @@ package schema
 import (
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // evaluation is the state of evaluating one value.
@@ -195,7 +197,7 @@ func (j *evaluation) numberKeywords(n *node, v json.Number) bool {
 	if n.minimum == nil && n.maximum == nil && n.exclusiveMinimum == nil && n.exclusiveMaximum == nil && n.multipleOf == nil {
 		return true
 	}
-	d, ok := parseDecimal(string(v))
+	d, ok := decimal.Parse(string(v))
 	if !ok {
 		j.invalid(n, v, faultNever)
 		return false
@@ -207,19 +209,19 @@ func (j *evaluation) numberKeywords(n *node, v json.Number) bool {
 		j.invalid(n, v, f)
 		ok = false
 	}
-	if n.minimum != nil && d.compare(*n.minimum) < 0 {
+	if n.minimum != nil && d.Compare(*n.minimum) < 0 {
 		fail(faultMinimum)
 	}
-	if n.maximum != nil && d.compare(*n.maximum) > 0 {
+	if n.maximum != nil && d.Compare(*n.maximum) > 0 {
 		fail(faultMaximum)
 	}
-	if n.exclusiveMinimum != nil && d.compare(*n.exclusiveMinimum) <= 0 {
+	if n.exclusiveMinimum != nil && d.Compare(*n.exclusiveMinimum) <= 0 {
 		fail(faultExclusiveMinimum)
 	}
-	if n.exclusiveMaximum != nil && d.compare(*n.exclusiveMaximum) >= 0 {
+	if n.exclusiveMaximum != nil && d.Compare(*n.exclusiveMaximum) >= 0 {
 		fail(faultExclusiveMaximum)
 	}
-	if n.multipleOf != nil && (!j.spend(4) || !d.multipleOf(*n.multipleOf)) {
+	if n.multipleOf != nil && (!j.spend(4) || !d.IsMultipleOf(*n.multipleOf)) {
 		fail(faultMultiple)
 	}
 	return ok

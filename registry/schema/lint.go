@@ -69,7 +69,7 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 			l.report(at, "found the unknown format "+lexical.Quote(f)+"; expected one of "+strings.Join(format.Names(), ", "))
 		}
 	case "multipleOf":
-		if d, ok := numberOf(value); ok && d.sign() <= 0 {
+		if d, ok := numberOf(value); ok && d.Sign() <= 0 {
 			l.report(at, "found a number that is not above 0; expected a number above 0")
 		}
 	case "pattern":

@@ -273,25 +273,3 @@ func lengthOf(v any) int {
 	}
 	return 0
 }
-
-// String is the number as a reader writes it.
-func (d decimal) String() string {
-	if d.digits == "" {
-		return "0"
-	}
-	s := d.digits
-	switch {
-	case d.exp >= 0 && d.exp <= 20:
-		s += strings.Repeat("0", d.exp)
-	case d.exp < 0 && -d.exp < len(s):
-		s = s[:len(s)+d.exp] + "." + s[len(s)+d.exp:]
-	case d.exp < 0 && -d.exp <= len(s)+20:
-		s = "0." + strings.Repeat("0", -d.exp-len(s)) + s
-	default:
-		s += "e" + strconv.Itoa(d.exp)
-	}
-	if d.neg {
-		return "-" + s
-	}
-	return s
-}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/registry/format"
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
@@ -22,7 +23,7 @@ type node struct {
 	enumPrimaryOnly bool      // enum is not shown to the secondary evaluator
 	constant        *valueSet // const
 
-	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal
+	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal.Decimal
 
 	minLength, maxLength int // maxLength -1: none
 	pattern              *pattern
@@ -278,7 +279,7 @@ func (c *builder) list(value any) []*node {
 	return nodes
 }
 
-func number(value any) *decimal {
+func number(value any) *decimal.Decimal {
 	d, ok := numberOf(value)
 	if !ok {
 		panic(Fault{"", "found a number out of range"})
@@ -291,17 +292,17 @@ const unbounded = 1 << 40
 
 func count(value any) int {
 	d := *number(value)
-	if !d.integer() || d.neg {
+	if !d.IsInteger() || d.Negative {
 		panic(Fault{"", fmt.Sprintf("found %s; expected a count", value.(json.Number))})
 	}
-	if len(d.digits)+d.exp > 12 {
+	if len(d.Digits)+d.Exponent > 12 {
 		return unbounded
 	}
 	n := 0
-	for i := range len(d.digits) {
-		n = n*10 + int(d.digits[i]-'0')
+	for i := range len(d.Digits) {
+		n = n*10 + int(d.Digits[i]-'0')
 	}
-	for range d.exp {
+	for range d.Exponent {
 		n *= 10
 	}
 	return n

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // typeSet is a set of JSON types.
@@ -75,8 +77,8 @@ func (s typeSet) holds(v any) bool {
 		if s&typeInteger == 0 {
 			return false
 		}
-		d, ok := parseDecimal(string(v))
-		return ok && d.integer()
+		d, ok := decimal.Parse(string(v))
+		return ok && d.IsInteger()
 	}
 	return false
 }
@@ -155,11 +157,11 @@ func appendCanonical(b []byte, v any) []byte {
 		b = append(strconv.AppendInt(append(b, 's'), int64(len(v)), 10), ':')
 		return append(b, v...)
 	case json.Number:
-		d, ok := parseDecimal(string(v))
+		d, ok := decimal.Parse(string(v))
 		if !ok {
 			return append(append(b, '?'), v...)
 		}
-		return append(d.appendCanonical(append(b, 'd')), ';')
+		return append(d.AppendCanonical(append(b, 'd')), ';')
 	case []any:
 		b = append(b, '[')
 		for _, item := range v {
@@ -182,13 +184,23 @@ func appendCanonical(b []byte, v any) []byte {
 	return append(b, '?')
 }
 
+// numberOf returns the number that a value is; ok is false for other values and for literals
+// beyond the limits.
+func numberOf(v any) (d decimal.Decimal, ok bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return d, false
+	}
+	return decimal.Parse(string(n))
+}
+
 // numberCost is the cost of computing with a number exactly.
 func numberCost(v json.Number) int {
-	d, ok := parseDecimal(string(v))
+	d, ok := decimal.Parse(string(v))
 	if !ok {
 		return 0
 	}
-	return (len(d.digits) + max(d.exp, -d.exp)) / bytesPerStep
+	return (len(d.Digits) + max(d.Exponent, -d.Exponent)) / bytesPerStep
 }
 
 // compareCost is the cost of comparing with a value, in plain values.

@@ -1,6 +1,10 @@
 package schema
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/callgate/callgate/internal/decimal"
+)
 
 // wellFormed reports whether a value is of JSON's types and every number within the
 // limits, whatever the schema says of it.
@@ -12,7 +16,7 @@ func wellFormed(v any, depth int) bool {
 	case nil, bool, string:
 		return true
 	case json.Number:
-		_, ok := parseDecimal(string(v))
+		_, ok := decimal.Parse(string(v))
 		return ok
 	case []any:
 		for _, item := range v {
