@@ -2,7 +2,6 @@ package elicitation
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,11 +84,11 @@ func readAnnotations(value any, path []string) (shown object, faults []Fault) {
 		}
 		shown.add("audience", roles)
 	}
-	if n, has := m["priority"]; has {
-		if literal, ok := n.(json.Number); !ok || !isFraction(literal) {
+	if value, has := m["priority"]; has {
+		if n, ok := asNumber(value); !ok || !n.isFraction() {
 			faults = append(faults, invalid("must be a number from 0 to 1", at("priority")...))
 		}
-		shown.add("priority", n)
+		shown.add("priority", value)
 	}
 	if when, has := m["lastModified"]; has {
 		s, ok := when.(string)

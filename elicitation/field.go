@@ -1,12 +1,11 @@
 package elicitation
 
 import (
-	"encoding/json"
 	"errors"
-	"math/big"
 	"slices"
 	"strconv"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -87,7 +86,7 @@ func readNumber(m members, kind string, shown, judged *object) error {
 	if err := m.checkNames("type", "title", "description", "default", "minimum", "maximum"); err != nil {
 		return err
 	}
-	var ends [2]*big.Rat
+	var ends [2]*decimal.Decimal
 	for i, name := range []string{"minimum", "maximum"} {
 		n, has, err := m.number(name)
 		if err != nil {
@@ -96,13 +95,11 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		if !has {
 			continue
 		}
-		if ends[i] = parseRational(n); ends[i] == nil {
-			return errField
-		}
-		shown.add(name, n)
-		judged.add(name, n)
+		ends[i] = &n.Decimal
+		shown.add(name, n.literal)
+		judged.add(name, n.literal)
 	}
-	if ends[0] != nil && ends[1] != nil && ends[0].Cmp(ends[1]) > 0 {
+	if ends[0] != nil && ends[1] != nil && ends[0].Compare(*ends[1]) > 0 {
 		return errors.New("a field of a form has bounds that nothing is between")
 	}
 	value, has, err := m.number("default")
@@ -110,10 +107,10 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		return err
 	}
 	if has {
-		if r := parseRational(value); r == nil || kind == "integer" && !r.IsInt() {
+		if kind == "integer" && !value.IsInteger() {
 			return errField
 		}
-		shown.add("default", value)
+		shown.add("default", value.literal)
 	}
 	return nil
 }
@@ -276,7 +273,7 @@ func (m members) bounds(low, high string, shown, judged *object) error {
 		if !has {
 			continue
 		}
-		if ends[i], err = strconv.Atoi(string(n)); err != nil || ends[i] < 0 || ends[i] > maxCount {
+		if ends[i], err = strconv.Atoi(string(n.literal)); err != nil || ends[i] < 0 || ends[i] > maxCount {
 			return errField
 		}
 		shown.add(name, ends[i])
@@ -286,14 +283,4 @@ func (m members) bounds(low, high string, shown, judged *object) error {
 		return errors.New("a field of a form has bounds that nothing is between")
 	}
 	return nil
-}
-
-// parseRational is a number of a question, or nil. Its literal is bounded by how it was
-// read.
-func parseRational(n json.Number) *big.Rat {
-	r, ok := new(big.Rat).SetString(string(n))
-	if !ok {
-		return nil
-	}
-	return r
 }

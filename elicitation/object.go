@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // object is encoded with its members in their order, which people see.
@@ -113,18 +115,37 @@ func (m members) texts(name string) (texts []string, has bool, err error) {
 	return texts, has, err
 }
 
+// number is a number, and how it was written.
+type number struct {
+	decimal.Decimal
+	literal json.Number
+}
+
 // number is a member that is a number.
-func (m members) number(name string) (n json.Number, has bool, err error) {
+func (m members) number(name string) (n number, has bool, err error) {
 	value, has := m[name]
 	if !has {
-		return "", false, nil
+		return number{}, false, nil
 	}
-	n, ok := value.(json.Number)
-	if !ok {
-		return "", false, errors.New("a number of a question is none")
+	if n, has = asNumber(value); !has {
+		return number{}, false, errors.New("a number of a question is none")
 	}
 	return n, true, nil
 }
+
+// asNumber returns the number that a value is.
+func asNumber(value any) (n number, ok bool) {
+	if n.literal, ok = value.(json.Number); !ok {
+		return number{}, false
+	}
+	n.Decimal, ok = decimal.Parse(string(n.literal))
+	return n, ok
+}
+
+var one = decimal.Decimal{Digits: "1"} // read only
+
+// isFraction reports whether a number is from 0 to 1.
+func (n number) isFraction() bool { return n.Sign() >= 0 && n.Compare(one) <= 0 }
 
 // orderedNames is an object of which only the order of its members is read.
 type orderedNames []string

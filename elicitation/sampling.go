@@ -1,11 +1,10 @@
 package elicitation
 
 import (
-	"encoding/json"
 	"errors"
-	"math/big"
 	"slices"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -16,6 +15,8 @@ const (
 	// maxTexts bounds hints and stop sequences.
 	maxTexts = 16
 )
+
+var largestCount = decimal.Decimal{Digits: "1", Exponent: 9} // maxCount; read only
 
 var errSampling = errors.New("a question for the caller's model is not of its form")
 
@@ -30,10 +31,10 @@ func readSampling(m members) (object, error) {
 		return nil, err
 	}
 	most, has, err := m.number("maxTokens")
-	if r := parseRational(most); err != nil || !has || r == nil || !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxCount, 1)) > 0 {
+	if err != nil || !has || !most.IsInteger() || most.Sign() <= 0 || most.Compare(largestCount) > 0 {
 		return nil, errSampling
 	}
-	shown.add("maxTokens", most)
+	shown.add("maxTokens", most.literal)
 	if from, has, err := m.text("includeContext"); err != nil || has && from != "none" {
 		return nil, errors.New("a question for the caller's model asks for a context that is not offered")
 	}
@@ -42,10 +43,10 @@ func readSampling(m members) (object, error) {
 	} else if has {
 		shown.add("systemPrompt", wrapper.EscapeText(prompt))
 	}
-	if heat, has, err := m.number("temperature"); err != nil || has && (parseRational(heat) == nil || parseRational(heat).Sign() < 0) {
+	if heat, has, err := m.number("temperature"); err != nil || has && heat.Sign() < 0 {
 		return nil, errSampling
 	} else if has {
-		shown.add("temperature", heat)
+		shown.add("temperature", heat.literal)
 	}
 	if ends, has, err := m.texts("stopSequences"); err != nil || len(ends) > maxTexts || slices.ContainsFunc(ends, func(s string) bool { return s == "" || !isPlain(s) }) {
 		return nil, errSampling
@@ -68,8 +69,8 @@ func readMessages(m members) (object, error) {
 		return nil, errSampling
 	}
 	var messages []object
-	for _, one := range list {
-		fields, ok := one.(map[string]any)
+	for _, item := range list {
+		fields, ok := item.(map[string]any)
 		if !ok {
 			return nil, errSampling
 		}
@@ -108,8 +109,8 @@ func readPreferences(m members, shown *object) error {
 		return errSampling
 	}
 	hints := []object{}
-	for _, one := range list {
-		hint, ok := one.(map[string]any)
+	for _, item := range list {
+		hint, ok := item.(map[string]any)
 		if !ok || members(hint).checkNames("name") != nil {
 			return errSampling
 		}
@@ -127,19 +128,13 @@ func readPreferences(m members, shown *object) error {
 	}
 	for _, name := range []string{"costPriority", "speedPriority", "intelligencePriority"} {
 		n, has, err := of.number(name)
-		if err != nil || has && !isFraction(n) {
+		if err != nil || has && !n.isFraction() {
 			return errSampling
 		}
 		if has {
-			preferences.add(name, n)
+			preferences.add(name, n.literal)
 		}
 	}
 	shown.add("modelPreferences", preferences)
 	return nil
-}
-
-// isFraction tells whether a number is from 0 to 1.
-func isFraction(n json.Number) bool {
-	r := parseRational(n)
-	return r != nil && r.Sign() >= 0 && r.Cmp(big.NewRat(1, 1)) <= 0
 }

@@ -3,10 +3,10 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"math/big"
 	"net/http"
 	"strconv"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
@@ -107,7 +107,7 @@ func equalNumber(said string, v json.Number) bool {
 	if err != nil || !ok {
 		return false
 	}
-	a, okA := new(big.Rat).SetString(n.String())
-	b, okB := new(big.Rat).SetString(v.String())
-	return okA && okB && a.Cmp(b) == 0
+	a, okA := decimal.Parse(n.String())
+	b, okB := decimal.Parse(v.String())
+	return okA && okB && a == b
 }

@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
+
+// maxExponent bounds the exponent of a literal, of either sign.
+const maxExponent = 1 << 20
 
 // maxDigits is how many significant decimal digits every double keeps.
 const maxDigits = 15
@@ -24,23 +28,17 @@ func numberValue(n json.Number) (value ref.Val, ok bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return types.Int(i), true
 	}
-	digits, exponent, negative, ok := decimal(string(n))
+	d, ok := decimal.ParseUpTo(string(n), maxExponent)
 	if !ok {
 		return nil, false
 	}
-	if digits == "" {
-		return types.Int(0), true
-	}
-	if exponent >= 0 && len(digits)+exponent <= 19 {
-		whole := digits + strings.Repeat("0", exponent)
-		if negative {
-			whole = "-" + whole
-		}
-		if i, err := strconv.ParseInt(whole, 10, 64); err == nil {
+	// Of 19 digits at most, String writes no exponent.
+	if d.IsInteger() && len(d.Digits)+d.Exponent <= 19 {
+		if i, err := strconv.ParseInt(d.String(), 10, 64); err == nil {
 			return types.Int(i), true
 		}
 	}
-	if len(digits) > maxDigits {
+	if len(d.Digits) > maxDigits {
 		return nil, false
 	}
 	f, err := strconv.ParseFloat(string(n), 64)
@@ -48,31 +46,4 @@ func numberValue(n json.Number) (value ref.Val, ok bool) {
 		return nil, false
 	}
 	return types.Double(f), true
-}
-
-// decimal takes a JSON number apart: its significant digits without zeros at
-// either end, and the power of ten that they are multiplied by. No digits
-// stand for zero.
-func decimal(n string) (digits string, exponent int, negative, ok bool) {
-	mantissa, power, scientific := n, "", false
-	if i := strings.IndexAny(n, "eE"); i >= 0 {
-		mantissa, power, scientific = n[:i], n[i+1:], true
-	}
-	if scientific {
-		e, err := strconv.Atoi(power)
-		if err != nil || e > 1<<20 || e < -1<<20 {
-			return "", 0, false, false
-		}
-		exponent = e
-	}
-	mantissa, negative = strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits = whole + fraction
-	if whole == "" || strings.Trim(digits, "0123456789") != "" {
-		return "", 0, false, false
-	}
-	exponent -= len(fraction)
-	trimmed := strings.TrimRight(digits, "0")
-	exponent += len(digits) - len(trimmed)
-	return strings.TrimLeft(trimmed, "0"), exponent, negative, true
 }
