@@ -70,8 +70,8 @@ func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 		if len(fields) != 2 {
 			return nil, fmt.Errorf("line %d is not a key and a time", i+1)
 		}
-		secret, err := base64.RawURLEncoding.Strict().DecodeString(fields[0])
-		if err != nil || len(secret) != secretBytes {
+		secret, ok := decodeSegment(fields[0])
+		if !ok || len(secret) != secretBytes {
 			return nil, fmt.Errorf("line %d does not begin with a key of %d bytes in base64url", i+1, secretBytes)
 		}
 		from, err := time.Parse(time.RFC3339, fields[1])
@@ -170,12 +170,11 @@ func ceilSeconds(t time.Time) int64 {
 // Verify returns what a token stands for now, or "". How long that takes tells
 // nothing of how near to a good one a bad token is.
 func (c *CallbackKeys) Verify(token string, now time.Time) (id string) {
-	// The decoder passes line breaks over, and a token is spelled in one way.
-	if c.Len() == 0 || len(token) > maxCallbackToken || strings.ContainsAny(token, "\r\n") {
+	if c.Len() == 0 || len(token) > maxCallbackToken {
 		return ""
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) <= headerBytes+sha256.Size || raw[0] != tokenVersion {
+	raw, ok := decodeSegment(token) // a token is spelled in one way
+	if !ok || len(raw) <= headerBytes+sha256.Size || raw[0] != tokenVersion {
 		return ""
 	}
 	body, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // maxNames bounds the agents and the projects of one token.
@@ -78,8 +80,8 @@ func (c claims) GetAudience() (jwt.ClaimStrings, error) {
 
 // jsonStrings reads a list of at most maxNames strings.
 func jsonStrings(raw json.RawMessage) ([]string, bool) {
-	var elements []json.RawMessage
-	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &elements) != nil || len(elements) > maxNames {
+	elements, ok := strictjson.Elements(raw)
+	if !ok || len(elements) > maxNames {
 		return nil, false
 	}
 	list := make([]string, len(elements))

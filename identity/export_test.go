@@ -8,7 +8,7 @@ func ParseKeys(document []byte) (taken, ignored int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return len(set.all), set.unusable, nil
+	return len(set.keys), set.unusable, nil
 }
 
 // FetchInTheClear fetches as for an issuer of http.

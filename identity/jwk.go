@@ -1,18 +1,19 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/json"
-	"math/big"
 	"slices"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
-// The RSA keys that are taken. Below the lowest they can be broken (RFC 7518,
+// The RSA keys that are accepted. Below the lowest they can be broken (RFC 7518,
 // section 3.3); above the highest a forged token would cost too much to refuse.
-// The exponents are those of FIPS 186-5, as far as crypto/rsa takes them.
+// The exponents are those of FIPS 186-5, as far as crypto/rsa accepts them.
 const (
 	minRSABits     = 2048
 	maxRSABits     = 8192
@@ -20,56 +21,67 @@ const (
 	maxRSAExponent = 1<<31 - 1
 )
 
-// publicKey is one public key of an issuer.
-type publicKey struct {
-	id        string // its kid; empty where it has none
-	algorithm string // the one algorithm that it is for; empty where it does not say
-	family    family
-	public    any // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
+// keyType is a type of public key: RSA, or the curve of the others.
+type keyType string
+
+const (
+	rsaKey     keyType = "RSA"
+	p256Key    keyType = "P-256"
+	p384Key    keyType = "P-384"
+	p521Key    keyType = "P-521"
+	ed25519Key keyType = "Ed25519"
+)
+
+// keyTypes are the algorithms that can be configured, each with the one type of key that
+// it needs (RFC 7518, section 3.1; RFC 8037, section 3.1). Those that need no key, or a
+// secret one, are not among them.
+var keyTypes = map[string]keyType{
+	"RS256": rsaKey, "RS384": rsaKey, "RS512": rsaKey,
+	"PS256": rsaKey, "PS384": rsaKey, "PS512": rsaKey,
+	"ES256": p256Key, "ES384": p384Key, "ES512": p521Key,
+	"EdDSA": ed25519Key,
 }
 
-func (k publicKey) fits(a algorithm) bool {
-	return k.family == a.family && (k.algorithm == "" || k.algorithm == a.name)
+// typeOf returns the type of a public key; "" if it is not one of the known types.
+func typeOf(key any) keyType {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		return rsaKey
+	case *ecdsa.PublicKey:
+		return keyType(key.Params().Name)
+	case ed25519.PublicKey:
+		return ed25519Key
+	}
+	return ""
 }
 
-// parseKey reads one JWK (RFC 7517, RFC 7518 section 6, RFC 8037). It is false
+// readKey reads one JWK (RFC 7517, RFC 7518 section 6, RFC 8037). It is false
 // for a key that no token can be verified with: of another type, too weak, for
-// another use, of the wrong form, or one whose private half stands beside it, so
+// another use, of the wrong form, or one whose private half is published with it, so
 // that anybody may have signed.
-func parseKey(jwk map[string]json.RawMessage) (publicKey, bool) {
+func readKey(jwk map[string]json.RawMessage) (jose.JSONWebKey, bool) {
 	for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"} {
 		if _, ok := jwk[private]; ok {
-			return publicKey{}, false
+			return jose.JSONWebKey{}, false
 		}
 	}
-	var k publicKey
-	for name, into := range map[string]*string{"kid": &k.id, "alg": &k.algorithm} {
+	var k jose.JSONWebKey
+	for name, into := range map[string]*string{"kid": &k.KeyID, "alg": &k.Algorithm} {
 		if raw, ok := jwk[name]; ok {
 			if *into, ok = jsonString(raw); !ok || *into == "" || len(*into) > maxNameBytes {
-				return publicKey{}, false
+				return jose.JSONWebKey{}, false
 			}
 		}
 	}
 	if !allowsVerifying(jwk) {
-		return publicKey{}, false
+		return jose.JSONWebKey{}, false
 	}
-	kind, _ := jsonString(jwk["kty"])
-	var ok bool
-	switch kind {
-	case "RSA":
-		k.family = rsaKeys
-		k.public, ok = rsaKey(jwk)
-	case "EC":
-		k.family, k.public, ok = ecdsaKey(jwk)
-	case "OKP":
-		k.family = ed25519Keys
-		k.public, ok = ed25519Key(jwk)
-	}
-	return k, ok
+	k.Key = publicKey(jwk)
+	return k, k.Key != nil
 }
 
-// allowsVerifying tells whether use and key_ops, where they are there, allow to
-// verify signatures.
+// allowsVerifying reports whether use and key_ops, if present, allow verifying
+// signatures.
 func allowsVerifying(jwk map[string]json.RawMessage) bool {
 	if raw, ok := jwk["use"]; ok {
 		if use, _ := jsonString(raw); use != "sig" {
@@ -85,59 +97,61 @@ func allowsVerifying(jwk map[string]json.RawMessage) bool {
 	return true
 }
 
+// keyMembers are the members that a public key consists of, by its kty.
+var keyMembers = map[string][]string{"RSA": {"n", "e"}, "EC": {"x", "y"}, "OKP": {"x"}}
+
+// publicKey returns the key of a JWK, or nil. It is read by go-jose, which gets no other
+// members than the key's own. go-jose ignores line ends and spare bits in base64url, pads
+// and cuts Ed25519 keys to their length, and keeps 64 bits of an RSA exponent. So each
+// member must be in strict base64url, and equal what go-jose writes for the key.
+func publicKey(jwk map[string]json.RawMessage) any {
+	kty, _ := jsonString(jwk["kty"])
+	names, known := keyMembers[kty]
+	if !known {
+		return nil
+	}
+	own := map[string]json.RawMessage{"kty": jwk["kty"]}
+	if kty != "RSA" {
+		own["crv"] = jwk["crv"]
+	}
+	for _, name := range names {
+		own[name] = jwk[name]
+	}
+	var key jose.JSONWebKey
+	if encoded, err := json.Marshal(own); err != nil || key.UnmarshalJSON(encoded) != nil {
+		return nil
+	}
+	if public, ok := key.Key.(*rsa.PublicKey); ok && !acceptsRSA(public) {
+		return nil
+	}
+	written, err := key.MarshalJSON()
+	var again map[string]json.RawMessage
+	if err != nil || json.Unmarshal(written, &again) != nil {
+		return nil
+	}
+	for _, name := range names {
+		given, ok := decodeMember(own, name)
+		if kty == "RSA" {
+			given = bytes.TrimLeft(given, "\x00") // some issuers write a sign bit
+		}
+		if read, _ := decodeMember(again, name); !ok || !bytes.Equal(given, read) {
+			return nil
+		}
+	}
+	return key.Key
+}
+
+func acceptsRSA(key *rsa.PublicKey) bool {
+	bits := key.N.BitLen()
+	return bits >= minRSABits && bits <= maxRSABits && key.N.Bit(0) == 1 &&
+		key.E >= minRSAExponent && key.E <= maxRSAExponent && key.E&1 == 1
+}
+
 // decodeMember reads a member of base64url.
 func decodeMember(jwk map[string]json.RawMessage, name string) ([]byte, bool) {
 	encoded, ok := jsonString(jwk[name])
-	if !ok || encoded == "" {
+	if !ok {
 		return nil, false
 	}
 	return decodeSegment(encoded)
-}
-
-func rsaKey(jwk map[string]json.RawMessage) (*rsa.PublicKey, bool) {
-	n, okN := decodeMember(jwk, "n")
-	e, okE := decodeMember(jwk, "e")
-	if !okN || !okE {
-		return nil, false
-	}
-	modulus, exponent := new(big.Int).SetBytes(n), new(big.Int).SetBytes(e)
-	if bits := modulus.BitLen(); bits < minRSABits || bits > maxRSABits || modulus.Bit(0) == 0 {
-		return nil, false
-	}
-	if !exponent.IsInt64() || exponent.Int64() < minRSAExponent || exponent.Int64() > maxRSAExponent || exponent.Bit(0) == 0 {
-		return nil, false
-	}
-	return &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}, true
-}
-
-func ecdsaKey(jwk map[string]json.RawMessage) (family, *ecdsa.PublicKey, bool) {
-	name, _ := jsonString(jwk["crv"])
-	var curve elliptic.Curve
-	switch family(name) {
-	case p256Keys:
-		curve = elliptic.P256()
-	case p384Keys:
-		curve = elliptic.P384()
-	case p521Keys:
-		curve = elliptic.P521()
-	default:
-		return "", nil, false
-	}
-	x, okX := decodeMember(jwk, "x")
-	y, okY := decodeMember(jwk, "y")
-	if size := (curve.Params().BitSize + 7) / 8; !okX || !okY || len(x) != size || len(y) != size {
-		return "", nil, false
-	}
-	const uncompressed = 4 // SEC 1, section 2.3.3
-	public, err := ecdsa.ParseUncompressedPublicKey(curve, slices.Concat([]byte{uncompressed}, x, y))
-	return family(name), public, err == nil
-}
-
-func ed25519Key(jwk map[string]json.RawMessage) (ed25519.PublicKey, bool) {
-	curve, _ := jsonString(jwk["crv"])
-	x, ok := decodeMember(jwk, "x")
-	if !ok || curve != string(ed25519Keys) || len(x) != ed25519.PublicKeySize {
-		return nil, false
-	}
-	return x, true
 }

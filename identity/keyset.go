@@ -1,10 +1,14 @@
 package identity
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // The bounds of what an issuer may answer.
@@ -15,10 +19,9 @@ const (
 
 // keySet is the keys of an issuer at one time. It is immutable.
 type keySet struct {
-	byID        map[string][]publicKey
-	all         []publicKey
+	keys        []jose.JSONWebKey // as readKey returns them
 	unusable    int
-	confirmedAt time.Time // when its source last said so
+	confirmedAt time.Time // when the source last returned this set
 }
 
 // parseKeys reads a JWK set (RFC 7517, section 5). Keys that no token can be
@@ -32,59 +35,53 @@ func parseKeys(document []byte) (*keySet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key set is %w", err)
 	}
-	var list []json.RawMessage
-	if raw := members["keys"]; len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+	list, ok := strictjson.Elements(members["keys"])
+	if !ok {
 		return nil, errors.New(`the key set has no list "keys"`)
 	}
 	if len(list) > maxKeys {
 		return nil, fmt.Errorf("the key set has %d keys; expected at most %d", len(list), maxKeys)
 	}
-	set := &keySet{byID: map[string][]publicKey{}}
+	set := &keySet{}
 	for i, raw := range list {
-		jwk, err := decodeObject(raw)
-		if err != nil {
+		jwk, ok := strictjson.Members(raw)
+		if !ok {
 			return nil, fmt.Errorf("the key set: key %d is not an object", i+1)
 		}
-		k, ok := parseKey(jwk)
+		k, ok := readKey(jwk)
 		if !ok {
 			set.unusable++
 			continue
 		}
-		if k.id != "" {
-			for _, other := range set.byID[k.id] {
-				if other.family == k.family {
-					return nil, fmt.Errorf("the key set: key %d has the kid and the type of another key", i+1)
-				}
-			}
-			set.byID[k.id] = append(set.byID[k.id], k)
+		if k.KeyID != "" && slices.ContainsFunc(set.keys, func(other jose.JSONWebKey) bool {
+			return other.KeyID == k.KeyID && typeOf(other.Key) == typeOf(k.Key)
+		}) {
+			return nil, fmt.Errorf("the key set: key %d has the kid and the type of another key", i+1)
 		}
-		set.all = append(set.all, k)
+		set.keys = append(set.keys, k)
 	}
 	return set, nil
 }
 
-// find returns the one key that a token can be verified with. A kid is looked
-// up, byte for byte, and nothing else is ever done with it.
-func (s *keySet) find(a algorithm, id string) (any, Reason) {
-	candidates, missing := s.all, UnknownKey
-	if id != "" {
-		candidates = s.byID[id]
-		if len(candidates) > 0 {
-			missing = KeyMisfit
-		}
-	}
-	var found *publicKey
-	for i := range candidates {
-		if !candidates[i].fits(a) {
+// find returns the one key that a token can be verified with. The kid is compared byte for
+// byte, and nothing else is ever done with it. Without a kid, exactly one key must fit.
+func (s *keySet) find(algorithm, kid string) (key any, reason Reason) {
+	reason = UnknownKey
+	for _, k := range s.keys {
+		if kid != "" && k.KeyID != kid {
 			continue
 		}
-		if found != nil {
+		switch fits := typeOf(k.Key) == keyTypes[algorithm] && (k.Algorithm == "" || k.Algorithm == algorithm); {
+		case fits && key != nil:
 			return nil, UnknownKey
+		case fits:
+			key = k.Key
+		case kid != "":
+			reason = KeyMisfit
 		}
-		found = &candidates[i]
 	}
-	if found == nil {
-		return nil, missing
+	if key != nil {
+		return key, ""
 	}
-	return found.public, ""
+	return nil, reason
 }

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"crypto/ed25519"
 	"math/big"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func TestKeysTaken(t *testing.T) {
 		"RSA with the exponent 3":                 {rsaWith(members{"e": "Aw"}), 0},
 		"RSA with an even exponent":               {rsaWith(members{"e": "AQAC"}), 0},
 		"RSA with a huge exponent":                {rsaWith(members{"e": b64([]byte(strings.Repeat("\xff", 20)))}), 0},
+		"RSA with an exponent cut to 64 bits":     {rsaWith(members{"e": b64([]byte{1, 0, 0, 0, 0, 0, 1, 0, 1})}), 0},
 		"RSA without exponent":                    {rsaWith(members{"e": nil}), 0},
 		"RSA with padding":                        {rsaWith(members{"e": "AQAB=="}), 0},
 		"RSA with a line end":                     {rsaWith(members{"e": "AQ\nAB"}), 0},
@@ -49,6 +51,9 @@ func TestKeysTaken(t *testing.T) {
 		"a curve that is not known":               {ecWith(members{"crv": "secp256k1"}), 0},
 		"RSA for a curve":                         {ecWith(members{"crv": "RSA"}), 0},
 		"Ed25519 that is short":                   {edWith(members{"x": b64(make([]byte, 31))}), 0},
+		"Ed25519 that is long":                    {edWith(members{"x": b64(append(k.ed.Public().(ed25519.PublicKey), 0))}), 0},
+		"Ed25519 of nothing":                      {edWith(members{"x": ""}), 0},
+		"Ed25519 with spare bits set":             {edWith(members{"x": strings.Repeat("A", 42) + "B"}), 0},
 		"X25519":                                  {edWith(members{"crv": "X25519"}), 0},
 		"Ed25519 of type EC":                      {edWith(members{"kty": "EC"}), 0},
 		"no type":                                 {edWith(members{"kty": nil}), 0},

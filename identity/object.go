@@ -1,16 +1,15 @@
 package identity
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // maxDepth bounds the nesting of a header, of claims and of a key set.
@@ -28,64 +27,19 @@ var (
 // decodeObject reads one JSON object: of UTF-8, with no name twice in any object (RFC
 // 7515, section 4, lets a reader refuse them, as readers differ in which one
 // they take), and not nested deeper than maxDepth. Names match byte for byte,
-// which decoding into a struct would not do.
+// which decoding into a struct would not do. A lone surrogate is accepted where nothing is
+// read: a claim may quote what a user wrote.
 func decodeObject(data []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(data) || !json.Valid(data) {
-		return nil, errNotJSON
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := checkUniqueNames(dec, 0); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errNotJSON
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+	members, err := strictjson.ObjectAllowingLoneSurrogates(data, maxDepth)
+	switch {
+	case errors.Is(err, strictjson.ErrDuplicate):
+		return nil, errDuplicate
+	case errors.Is(err, strictjson.ErrDepth):
+		return nil, errDeep
+	case err != nil:
 		return nil, errNotJSON
 	}
 	return members, nil
-}
-
-// checkUniqueNames reads one value and refuses names that stand twice. A lone surrogate
-// escape decodes to U+FFFD and so equals any other.
-func checkUniqueNames(dec *json.Decoder, depth int) error {
-	token, err := dec.Token()
-	if err != nil {
-		return errNotJSON
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return nil
-	}
-	if depth++; depth > maxDepth {
-		return errDeep
-	}
-	var seen map[string]bool
-	if open == '{' {
-		seen = map[string]bool{}
-	}
-	for dec.More() {
-		if open == '{' {
-			token, err := dec.Token()
-			if err != nil {
-				return errNotJSON
-			}
-			name, _ := token.(string)
-			if seen[name] {
-				return errDuplicate
-			}
-			seen[name] = true
-		}
-		if err := checkUniqueNames(dec, depth); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return errNotJSON
-	}
-	return nil
 }
 
 // jsonString reads a JSON string. One with U+FFFD is refused: a decoder puts it where

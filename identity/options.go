@@ -156,7 +156,7 @@ func (o TokenOptions) validateAlgorithms(fault func(option, found, expected stri
 		fault("algorithms", "an empty list", expected)
 	}
 	for i, name := range o.Algorithms {
-		if _, known := algorithmOf(name); !known {
+		if _, known := keyTypes[name]; !known {
 			fault("algorithms", fmt.Sprintf("%.20q", name), expected)
 		} else if slices.Contains(o.Algorithms[:i], name) {
 			fault("algorithms", name+" twice", expected)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -117,26 +119,23 @@ func (t *TokenVerifier) retryDelay(failures int) time.Duration {
 	return t.jitter(min(d, maxRetryDelay, t.opts.Refresh))
 }
 
-// fetch gets the keys and puts them in use. What fails, a panic included, leaves
-// those from before.
-func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
+// load gets a key set from the source.
+func (t *TokenVerifier) load(ctx context.Context) (set *keySet, err error) {
+	defer safe.RecoverZero(&set, &err)
+	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
+	defer cancel()
+	document, err := t.source.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(document)
+}
+
+// fetch gets the keys and puts them in use. If that fails, the keys from before stay.
+func (t *TokenVerifier) fetch(ctx context.Context) error {
 	t.fetchMu.Lock()
 	defer t.fetchMu.Unlock()
-	var set *keySet
-	err = func() (err error) {
-		defer func() {
-			if recover() != nil {
-				err = errors.New("reading the keys failed")
-			}
-		}()
-		ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
-		defer cancel()
-		document, err := t.source.fetch(ctx)
-		if err == nil {
-			set, err = parseKeys(document)
-		}
-		return err
-	}()
+	set, err := t.load(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err() // nobody waits for this any more, and it says nothing of the source
 	}
@@ -151,11 +150,11 @@ func (t *TokenVerifier) fetch(ctx context.Context) (err error) {
 		t.keys.Store(set)
 	}
 	if t.opts.OnRefresh != nil {
-		told := RefreshResult{Err: err}
+		result := RefreshResult{Err: err}
 		if set != nil {
-			told.Keys, told.Unusable = len(set.all), set.unusable
+			result.Keys, result.Unusable = len(set.keys), set.unusable
 		}
-		t.opts.OnRefresh(told)
+		t.opts.OnRefresh(result)
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // keySource is where the keys come from.
@@ -37,25 +39,16 @@ func (f fileSource) name() string { return "the key file " + string(f) }
 func (f fileSource) fetch(context.Context) ([]byte, error) {
 	// Opening a pipe would wait for a writer.
 	if info, err := os.Stat(string(f)); err != nil {
-		return nil, withoutPath(err)
+		return nil, oserr.Reason(err)
 	} else if !info.Mode().IsRegular() {
 		return nil, errors.New("found no regular file")
 	}
 	file, err := os.Open(string(f))
 	if err != nil {
-		return nil, withoutPath(err)
+		return nil, oserr.Reason(err)
 	}
 	defer file.Close()
 	return readBounded(file)
-}
-
-// withoutPath leaves out the path, which the source's name says.
-func withoutPath(err error) error {
-	var e *os.PathError
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }
 
 var errTooLarge = fmt.Errorf("a document of more than %d bytes", maxDocument)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,10 +40,9 @@ const MaxToken = 8 << 10
 // Its methods may be called from any goroutine. Nil and the zero value know
 // nobody.
 type TokenVerifier struct {
-	opts       TokenOptions // with its defaults
-	algorithms map[string]algorithm
-	validator  *jwt.Validator
-	source     keySource
+	opts      TokenOptions // with its defaults
+	validator *jwt.Validator
+	source    keySource
 
 	keys             atomic.Pointer[keySet] // nil until they are there
 	refreshRequested chan struct{}          // an unknown kid was met
@@ -70,10 +70,7 @@ func NewTokenVerifier(o TokenOptions) (*TokenVerifier, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	t := &TokenVerifier{opts: o, algorithms: map[string]algorithm{}, refreshRequested: make(chan struct{}, 1), source: newSource(o)}
-	for _, name := range o.Algorithms {
-		t.algorithms[name], _ = algorithmOf(name) // Validate knows them all
-	}
+	t := &TokenVerifier{opts: o, refreshRequested: make(chan struct{}, 1), source: newSource(o)}
 	t.validator = jwt.NewValidator(
 		jwt.WithTimeFunc(o.Now), jwt.WithLeeway(o.ClockSkew), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
@@ -108,7 +105,7 @@ func (t *TokenVerifier) Ready() error {
 		why = "no keys yet"
 	case t.stale(set):
 		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.StaleIfError)
-	case len(set.all) == 0:
+	case len(set.keys) == 0:
 		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.unusable)
 	default:
 		return nil
@@ -141,13 +138,13 @@ func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 	if len(segments) != 3 {
 		return nil, Malformed
 	}
-	a, id, reason := t.header(segments[0])
+	algorithm, kid, reason := t.header(segments[0])
 	if reason != "" {
 		return nil, reason
 	}
-	public, reason := set.find(a, id)
+	public, reason := set.find(algorithm, kid)
 	if reason != "" {
-		if reason == UnknownKey && id != "" {
+		if reason == UnknownKey && kid != "" {
 			t.requestRefresh()
 		}
 		return nil, reason
@@ -157,49 +154,45 @@ func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 		return nil, Malformed
 	}
 	signed := token[:len(segments[0])+1+len(segments[1])]
-	if a.method.Verify(signed, signature, public) != nil {
+	if jwt.GetSigningMethod(algorithm).Verify(signed, signature, public) != nil {
 		return nil, BadSignature
 	}
 	return t.claims(segments[1])
 }
 
 // header reads the first segment: the algorithm, and the kid or "".
-func (t *TokenVerifier) header(encoded string) (algorithm, string, Reason) {
+func (t *TokenVerifier) header(encoded string) (algorithm, kid string, reason Reason) {
 	raw, ok := decodeSegment(encoded)
 	if !ok {
-		return algorithm{}, "", Malformed
+		return "", "", Malformed
 	}
 	members, err := decodeObject(raw)
 	if err != nil {
-		return algorithm{}, "", Malformed
+		return "", "", Malformed
 	}
 	for _, refused := range []string{"crit", "b64", "zip", "cty", "enc", "jku", "jwk", "x5u", "x5c"} {
 		if _, there := members[refused]; there {
-			return algorithm{}, "", BadHeader
+			return "", "", BadHeader
 		}
 	}
-	if raw, there := members["typ"]; there && !tokenType(raw) {
-		return algorithm{}, "", BadHeader
+	if raw, there := members["typ"]; there && !isTokenType(raw) {
+		return "", "", BadHeader
 	}
-	name, _ := jsonString(members["alg"])
-	a, believed := t.algorithms[name]
-	if !believed {
-		return algorithm{}, "", BadAlgorithm
+	algorithm, _ = jsonString(members["alg"])
+	if !slices.Contains(t.opts.Algorithms, algorithm) {
+		return "", "", BadAlgorithm
 	}
-	raw, there := members["kid"]
-	if !there {
-		return a, "", ""
+	if raw, there := members["kid"]; there {
+		if kid, ok = jsonString(raw); !ok || kid == "" {
+			return "", "", BadHeader
+		}
 	}
-	id, ok := jsonString(raw)
-	if !ok || id == "" {
-		return algorithm{}, "", BadHeader
-	}
-	return a, id, ""
+	return algorithm, kid, ""
 }
 
-// tokenType tells whether typ is that of a token. A media type has no case, and
+// isTokenType reports whether typ is that of a token. A media type has no case, and
 // may leave "application/" out (RFC 7515, section 4.1.9).
-func tokenType(raw json.RawMessage) bool {
+func isTokenType(raw json.RawMessage) bool {
 	typ, _ := jsonString(raw)
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == "jwt" || typ == "at+jwt"

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,7 +28,7 @@ const AnyDepth = 10_000
 // Check returns nil for bytes that are one strict JSON value, whitespace around it aside. The
 // outermost object or array is nested one deep.
 func Check(data []byte, maxDepth int) error {
-	if deeper(data, maxDepth) {
+	if Deeper(data, maxDepth) {
 		return ErrDepth
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(data)) // which it reads in place
@@ -40,10 +41,24 @@ func Check(data []byte, maxDepth int) error {
 // Object checks bytes as Check does, and returns the members of the object that they are,
 // with the bytes of their values.
 func Object(data []byte, maxDepth int) (map[string]json.RawMessage, error) {
-	if deeper(data, maxDepth) {
+	return object(data, maxDepth)
+}
+
+// ObjectAllowingLoneSurrogates is Object for texts that users may have written and a program
+// has cut: an escape that is half of a surrogate pair is accepted. In a name it reads as
+// U+FFFD, so that two such names are one.
+func ObjectAllowingLoneSurrogates(data []byte, maxDepth int) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(data) {
+		return nil, ErrSyntax
+	}
+	return object(data, maxDepth, jsontext.AllowInvalidUTF8(true))
+}
+
+func object(data []byte, maxDepth int, options ...jsontext.Options) (map[string]json.RawMessage, error) {
+	if Deeper(data, maxDepth) {
 		return nil, ErrDepth
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(data)) // which it reads in place
+	d := jsontext.NewDecoder(bytes.NewBuffer(data), options...) // which it reads in place
 	if d.PeekKind() != '{' {
 		if err := Check(data, maxDepth); err != nil {
 			return nil, err
@@ -107,9 +122,9 @@ func atEnd(d *jsontext.Decoder) error {
 	return nil
 }
 
-// deeper reports whether brackets outside of strings nest deeper than most. What is no JSON
-// is for others to refuse.
-func deeper(data []byte, most int) bool {
+// Deeper reports whether brackets outside of strings nest deeper than maxDepth. It does not
+// check that data is JSON.
+func Deeper(data []byte, maxDepth int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -119,7 +134,7 @@ func deeper(data []byte, most int) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > most {
+			if depth++; depth > maxDepth {
 				return true
 			}
 		case c == '}' || c == ']':

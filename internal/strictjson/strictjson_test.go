@@ -61,6 +61,23 @@ func TestObject(t *testing.T) {
 	}
 }
 
+func TestLoneSurrogates(t *testing.T) {
+	for text, want := range map[string]error{
+		`{"a":"\ud800","b":{"\udc00x":1}}`: nil, `{"\ud800":1}`: nil, `{"a":"\ud83d\ude00"}`: nil,
+		`{"\ud800":1,"\udc00":2}`: strictjson.ErrDuplicate, `{"\ud800":1,"\ufffd":2}`: strictjson.ErrDuplicate,
+		"{\"a\":\"\xed\xa0\x80\"}": strictjson.ErrSyntax, "{\"a\":\"\xff\"}": strictjson.ErrSyntax, "{\"a\xff\":1}": strictjson.ErrSyntax,
+		`{"a":"\ud8"}`: strictjson.ErrSyntax, `{"a":{"b":[[["\ud800"]]]}}`: strictjson.ErrDepth, `["\ud800"]`: strictjson.ErrSyntax,
+	} {
+		members, err := strictjson.ObjectAllowingLoneSurrogates([]byte(text), 4)
+		if !errors.Is(err, want) || (err == nil) != (members != nil) {
+			t.Errorf("%q: %v, %v; expected %v", text, members, err, want)
+		}
+		if strings.Contains(text, `\ud800`) && strictjson.Check([]byte(text), 5) == nil {
+			t.Errorf("%q is strict", text)
+		}
+	}
+}
+
 // FuzzCheck: what is taken is JSON to the standard library too, and its members are found.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,{"b":"\u0041"}]}`, `{"a":1,"a":2}`, `"\ud800"`, "\xff", `[[[[[`} {
