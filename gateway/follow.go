@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -115,7 +116,7 @@ func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 
 // refuseFollow is the refusal for a call that cannot be waited for.
 func refuseFollow(ctx context.Context, err error) error {
-	if errors.Is(err, store.ErrFull) {
+	if errors.Is(err, store.ErrFull) || errors.Is(err, events.ErrFull) {
 		refused := refusal.New(refusal.Overloaded, "Too many calls are waited for. Ask again later.")
 		refused.RetryAfterMS = time.Second.Milliseconds()
 		return refused

@@ -93,3 +93,47 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *storedCall, end Metadata
 func (s *storedCall) feed() events.Call {
 	return events.Call{ID: s.ID, Principal: s.Scope.Principal, Thread: threadID(s)}
 }
+
+// Events follows the subscription of a call that has ended, where it has one (see
+// events.Hub.Follow). The caller must call the function at the end.
+func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error) {
+	if !status.Ended || status.stored == nil {
+		return nil, func() {}, nil
+	}
+	if !status.Metadata.Subscribed {
+		return events.LastEvent(status.Metadata.LastEvent), func() {}, nil
+	}
+	k := f.admission.kernel
+	told, stop, err := k.events.Follow(subscriptions{k}, status.stored.feed(), k.deps.Now())
+	if err != nil {
+		return nil, stop, refuseFollow(context.Background(), err)
+	}
+	return told, stop, nil
+}
+
+// subscriptions reads the subscriptions of calls in the store.
+type subscriptions struct{ kernel *Kernel }
+
+func (s subscriptions) Watch(id string) (*store.Watch, error) { return s.kernel.watch(id) }
+
+func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *events.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	defer cancel()
+	call, err := s.kernel.find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	return call.meta.Subscribed, call.meta.LastEvent, nil
+}
+
+// CheckAccess tells whether who follows may still be told something.
+func (f *Follower) CheckAccess(ctx context.Context) error {
+	_, err := f.admission.kernel.admitRequest(ctx, f.admission.request, f.admission)
+	if err != nil {
+		return refusal.From(refusal.Identity, err)
+	}
+	return nil
+}

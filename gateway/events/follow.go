@@ -1,13 +1,10 @@
-package gateway
+package events
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/gateway/events"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
@@ -15,30 +12,31 @@ import (
 // subscription: a store may report a change where there was none.
 const rereadInterval = time.Second
 
-// Events follows the subscription of a call that has ended, where it has one: the
-// latest events that this gateway keeps, then those that come to it, and at the end
-// the last one. Whether the subscription has ended, and with which event, is read from
-// the store alone, so that no follower misses that event: not one who came after it,
-// nor one at another gateway, nor one whose gateway was not told that it was stored.
+// Source reads what the store has of a subscription. It must be safe for concurrent use.
+type Source interface {
+	// Watch tells when something changes about a call.
+	Watch(id string) (*store.Watch, error)
+	// Subscription tells whether a call has an active subscription, and which event
+	// ended it, if one did. A call that is not kept has neither, and is no error.
+	Subscription(ctx context.Context, id string) (active bool, last *Event, err error)
+}
+
+// Follow follows an active subscription: the latest events that this process keeps, then
+// those that come to it, and at the end the last one. Whether the subscription has ended,
+// and with which event, is read from the source alone, so that no follower misses that
+// event: not one who came after it, nor one at another gateway, nor one whose gateway was
+// not told that it was stored.
 //
 // The channel ends with the subscription, or where the follower is too far behind. The
-// caller must call the function at the end.
-func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error) {
-	if !status.Ended || status.stored == nil {
-		return nil, func() {}, nil
-	}
-	k := f.admission.kernel
-	if !status.Metadata.Subscribed {
-		return k.lastEvent(status.Metadata), func() {}, nil
-	}
-	call := status.stored
+// caller must call the function at the end. The error is ErrFull or one of the source.
+func (f *Hub) Follow(source Source, call Call, now time.Time) (<-chan Event, func(), error) {
 	// First register, then read: what ends the subscription from here on is seen.
-	feed, leave := k.events.Subscribe(call.feed(), k.deps.Now())
+	feed, leave := f.Subscribe(call, now)
 	if feed == nil {
-		return nil, func() {}, refuseFollow(context.Background(), store.ErrFull)
+		return nil, func() {}, ErrFull
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &subscriber{kernel: k, id: call.ID, feed: feed, events: make(chan events.Event)}
+	s := &subscriber{hub: f, source: source, id: call.ID, feed: feed, events: make(chan Event)}
 	changed, unwatch, err := s.watch()
 	if err == nil {
 		err = s.refresh(ctx)
@@ -47,7 +45,7 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 		unwatch()
 		leave()
 		cancel()
-		return nil, func() {}, refuseFollow(ctx, err)
+		return nil, func() {}, err
 	}
 	done := make(chan struct{})
 	go func() {
@@ -59,34 +57,34 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 	return s.events, sync.OnceFunc(func() { cancel(); <-done }), nil
 }
 
-// lastEvent is the channel of a subscription that has ended; nil where no event ended
-// it.
-func (k *Kernel) lastEvent(meta Metadata) <-chan events.Event {
-	if meta.LastEvent == nil {
+// LastEvent is the channel of a subscription that has ended; nil where no event ended it.
+func LastEvent(e *Event) <-chan Event {
+	if e == nil {
 		return nil
 	}
-	last := make(chan events.Event, 1)
-	last <- *meta.LastEvent
+	last := make(chan Event, 1)
+	last <- *e
 	close(last)
 	return last
 }
 
 // subscriber is one follower of one subscription.
 type subscriber struct {
-	kernel *Kernel
+	hub    *Hub
+	source Source
 	id     string
-	feed   <-chan events.Event // nil once it has been closed
-	events chan events.Event
+	feed   <-chan Event // nil once it has been closed
+	events chan Event
 	// ended tells that the store has no such subscription any more; last is the event
 	// that ended it, if one did.
 	ended bool
-	last  *events.Event
+	last  *Event
 }
 
 // watch returns a channel that is closed when the store has something new about the
 // call.
 func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
-	watch, err := s.kernel.watch(s.id)
+	watch, err := s.source.Watch(s.id)
 	if err != nil {
 		return nil, func() {}, err
 	}
@@ -95,20 +93,12 @@ func (s *subscriber) watch() (changed <-chan struct{}, stop func(), err error) {
 
 // refresh reads the stored state of the subscription.
 func (s *subscriber) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
-	defer cancel()
-	call, err := s.kernel.find(ctx, s.id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	active, last, err := s.source.Subscription(ctx, s.id)
+	if err != nil || active {
 		return err
 	}
-	if err == nil && call.meta.Subscribed {
-		return nil
-	}
-	s.ended = true
-	if err == nil {
-		s.last = call.meta.LastEvent
-	}
-	s.kernel.events.Close(s.id)
+	s.ended, s.last = true, last
+	s.hub.Close(s.id)
 	return nil
 }
 
@@ -188,20 +178,11 @@ func (s *subscriber) drain(ctx context.Context) {
 	}
 }
 
-func (s *subscriber) send(ctx context.Context, e events.Event) bool {
+func (s *subscriber) send(ctx context.Context, e Event) bool {
 	select {
 	case s.events <- e:
 		return true
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// CheckAccess tells whether who follows may still be told something.
-func (f *Follower) CheckAccess(ctx context.Context) error {
-	_, err := f.admission.kernel.admitRequest(ctx, f.admission.request, f.admission)
-	if err != nil {
-		return refusal.From(refusal.Identity, err)
-	}
-	return nil
 }
