@@ -131,7 +131,8 @@ func readSettings(root document.Node) Settings {
 					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
 					s.Server.MaxInFlight = int(most)
 				}),
-				document.Field("drain", func(n document.Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
+				document.Field("shutdown_timeout", func(n document.Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
+				document.Renamed("drain", "shutdown_timeout"),
 				document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
 				document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
 				document.Field("public_url", func(n document.Node) {

@@ -32,8 +32,9 @@ Nothing but messages is written to standard output; the log is on standard error
 The configuration is reloaded while serving. The audit log and the store are in a
 folder of their own, the first of data_dir/mcp/1 to 16 that no other process has,
 so that it runs beside serve, and several clients beside each other. If the process
-that has a folder is exiting, this one waits for it, for server.drain and some seconds
-at most, so that a client that restarts its server finds its idempotency keys again.
+that has a folder is exiting, this one waits for it, for server.shutdown_timeout and
+some seconds at most, so that a client that restarts its server finds its idempotency
+keys again.
 
 The process ends when its input does, or by SIGTERM, once the calls in flight have
 ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,

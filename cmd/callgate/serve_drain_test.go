@@ -28,7 +28,7 @@ func TestDrain(t *testing.T) {
 func drains(t *testing.T) (unready bool) {
 	t.Helper()
 	w := newWorkshop(t)
-	config, data := workConfig(t, w, ", drain: 20s", "{}\n")
+	config, data := workConfig(t, w, ", shutdown_timeout: 20s", "{}\n")
 	g := serveGate(t, config)
 	if r := g.ask(t, http.MethodGet, "/readyz", ""); r.status != 200 {
 		t.Fatalf("ready: %d", r.status)
@@ -64,11 +64,11 @@ func drains(t *testing.T) (unready bool) {
 	return unready
 }
 
-// TestDrainEnds: a call that does not end within server.drain is cut off; that
+// TestDrainEnds: a call that does not end within server.shutdown_timeout is cut off; that
 // its outcome is not known is written down, and the exit code tells.
 func TestDrainEnds(t *testing.T) {
 	w := newWorkshop(t)
-	config, data := workConfig(t, w, ", drain: 700ms", "{}\n")
+	config, data := workConfig(t, w, ", shutdown_timeout: 700ms", "{}\n")
 	g := serveGate(t, config)
 	go g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", use("slow", 1), "Content-Type", "text/plain")
 	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })

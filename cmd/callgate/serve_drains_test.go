@@ -44,7 +44,7 @@ func TestDrainsUnderLoad(t *testing.T) {
 	tool := newSteady(15 * time.Millisecond)
 	server := httptest.NewServer(tool)
 	defer server.Close()
-	config, data := steadyConfig(t, server.URL, ", drain: 20s")
+	config, data := steadyConfig(t, server.URL, ", shutdown_timeout: 20s")
 	all := drained{answered: map[string]string{}, broken: map[string]error{}}
 	var took latencies
 	for round := range rounds {

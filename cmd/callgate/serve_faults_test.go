@@ -172,7 +172,7 @@ func TestModelBreaksOff(t *testing.T) {
 func TestDrainsWithStreams(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	config, data := workConfig(t, w, ", drain: 20s", "{}\n")
+	config, data := workConfig(t, w, ", shutdown_timeout: 20s", "{}\n")
 	g := serveGate(t, config)
 	answer := make(chan reply, 1)
 	go func() { answer <- g.heard(t, use("slow", 1), "Idempotency-Key", "k") }()

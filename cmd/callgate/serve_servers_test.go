@@ -74,7 +74,7 @@ func toolsConfig(t *testing.T, lines ...string) (config, dir string, say func(li
 	}
 	dir = t.TempDir()
 	config, _ = layout(t, map[string]string{
-		"callgate.yaml": "server: {" + anyPort + ", drain: 2m}\nservers: servers.yaml\nregistry: {files: [tools.yaml]}\n",
+		"callgate.yaml": "server: {" + anyPort + ", shutdown_timeout: 2m}\nservers: servers.yaml\nregistry: {files: [tools.yaml]}\n",
 		"tools.yaml":    "tools: []\n",
 		"servers.yaml":  "servers: []\n",
 	})

@@ -83,14 +83,18 @@ func (n Node) Describe() string {
 	return "the " + kind + " " + strings.Trim(n.Excerpt(), `"`)
 }
 
-// FieldReader reads one key that a mapping may have.
+// FieldReader reads one key that a mapping may have, or refuses the old name of one.
 type FieldReader struct {
-	key  string
-	read func(Node)
+	key       string
+	read      func(Node)
+	calledNow string // the new name of an old key; empty for a key that is read
 }
 
 // Field reads the value of a key with read.
-func Field(key string, read func(Node)) FieldReader { return FieldReader{key, read} }
+func Field(key string, read func(Node)) FieldReader { return FieldReader{key: key, read: read} }
+
+// Renamed refuses the old name of a key, with the new one in the message.
+func Renamed(oldKey, newKey string) FieldReader { return FieldReader{key: oldKey, calledNow: newKey} }
 
 // Object reads a mapping of known keys, and reports every other key. It returns
 // whether nothing was reported meanwhile.
@@ -102,33 +106,45 @@ func (n Node) Object(fields ...FieldReader) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.With(n.Content[i]), n.With(n.Content[i+1])
 		at := slices.IndexFunc(fields, func(f FieldReader) bool { return f.key == key.Value })
-		if at >= 0 {
+		switch {
+		case at < 0:
+			key.failUnknown(fields)
+		case fields[at].calledNow != "":
+			key.Fail("found the key %q, which is called %s now; expected that name", fields[at].key, fields[at].calledNow)
+		default:
 			fields[at].read(value)
-			continue
 		}
-		hint := ""
-		if near := nearest(key.Value, keysOf(fields)); near != "" {
-			hint = fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		key.Fail("found the unknown key %s%s; expected %s", key.Excerpt(), hint, strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 	}
 	return len(n.Report.Faults) == before
 }
 
+// failUnknown reports a key that none of fields has.
+func (n Node) failUnknown(fields []FieldReader) {
+	hint := ""
+	if near := nearest(n.Value, keysOf(fields)); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), hint, strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
+}
+
+// keysOf returns the keys that are read, old names left out.
 func keysOf(fields []FieldReader) []string {
-	all := make([]string, len(fields))
-	for i, f := range fields {
-		all[i] = f.key
+	var all []string
+	for _, f := range fields {
+		if f.calledNow == "" {
+			all = append(all, f.key)
+		}
 	}
 	return all
 }
 
 // keyNames lists the keys that a mapping may have, for messages.
 func keyNames(fields []FieldReader) string {
-	if len(fields) == 1 {
-		return "the key " + fields[0].key
+	keys := keysOf(fields)
+	if len(keys) == 1 {
+		return "the key " + keys[0]
 	}
-	return "the keys " + strings.Join(keysOf(fields), ", ")
+	return "the keys " + strings.Join(keys, ", ")
 }
 
 // Members reads a mapping whose keys are the operator's own.
