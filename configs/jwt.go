@@ -50,11 +50,13 @@ func readJWT(n document.Node, into *JWT) {
 			)
 		}),
 		document.Field("refresh", func(n document.Node) { n.Duration("how often the keys are fetched", &o.Refresh) }),
-		document.Field("keep_for", func(n document.Node) {
-			n.Duration("how long keys serve on while their source is away", &o.StaleIfError)
+		document.Field("stale_if_error", func(n document.Node) {
+			n.Duration("how long keys are used while their source is away", &o.StaleIfError)
 		}),
+		document.Renamed("keep_for", "stale_if_error"),
 		document.Field("timeout", func(n document.Node) { n.Duration("how long fetching the keys may take", &o.Timeout) }),
-		document.Field("start_within", func(n document.Node) { n.Duration("how long the start waits for the keys", &o.StartupTimeout) }),
+		document.Field("startup_timeout", func(n document.Node) { n.Duration("how long the start waits for the keys", &o.StartupTimeout) }),
+		document.Renamed("start_within", "startup_timeout"),
 		document.Field("start_without_keys", func(n document.Node) { n.Bool("whether to start while the keys cannot be had", &o.StartWithoutKeys) }),
 		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &into.CAFile) }),
 	)

@@ -34,9 +34,9 @@ func TestTokensReachTheirOptions(t *testing.T) {
 			o.Claims = identity.ClaimNames{Agents: "a", Workspace: "b", Projects: "c"}
 		},
 		"refresh: 1m":              func(o *identity.TokenOptions) { o.Refresh = time.Minute },
-		"keep_for: 1h":             func(o *identity.TokenOptions) { o.StaleIfError = time.Hour },
+		"stale_if_error: 1h":             func(o *identity.TokenOptions) { o.StaleIfError = time.Hour },
 		"timeout: 1s":              func(o *identity.TokenOptions) { o.Timeout = time.Second },
-		"start_within: 2s":         func(o *identity.TokenOptions) { o.StartupTimeout = 2 * time.Second },
+		"startup_timeout: 2s":         func(o *identity.TokenOptions) { o.StartupTimeout = 2 * time.Second },
 		"start_without_keys: true": func(o *identity.TokenOptions) { o.StartWithoutKeys = true },
 	} {
 		want := base

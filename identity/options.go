@@ -22,11 +22,11 @@ const (
 	minRefresh            = minRefetchInterval
 	maxRefresh            = 24 * time.Hour
 	DefaultStaleIfError   = 24 * time.Hour
-	maxKeepFor            = 7 * 24 * time.Hour
+	maxStaleIfError       = 7 * 24 * time.Hour
 	DefaultTimeout        = 5 * time.Second
 	maxTimeout            = time.Minute
 	DefaultStartupTimeout = 30 * time.Second
-	maxStartWithin        = 10 * time.Minute
+	maxStartupTimeout     = 10 * time.Minute
 )
 
 // DefaultAlgorithms are the signatures that are believed where a configuration
@@ -172,9 +172,9 @@ func (o TokenOptions) validateTimes(fault func(option, found, expected string)) 
 	}{
 		{"clock_skew", o.ClockSkew, 0, MaxClockSkew},
 		{"refresh", o.Refresh, minRefresh, maxRefresh},
-		{"keep_for", o.StaleIfError, o.Refresh, maxKeepFor},
+		{"stale_if_error", o.StaleIfError, o.Refresh, maxStaleIfError},
 		{"timeout", o.Timeout, time.Millisecond, maxTimeout},
-		{"start_within", o.StartupTimeout, time.Millisecond, maxStartWithin},
+		{"startup_timeout", o.StartupTimeout, time.Millisecond, maxStartupTimeout},
 	} {
 		if d.value < d.low || d.value > d.high {
 			fault(d.option, d.value.String(), fmt.Sprintf("%v to %v", d.low, d.high))

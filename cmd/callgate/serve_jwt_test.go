@@ -343,9 +343,9 @@ func TestNoIssuerAtTheStart(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for keys, says := range map[string]string{
-		of(gone.URL) + ", start_within: 100ms":                                      "the keys of the issuer " + gone.URL,
-		of(gone.URL) + ", start_within: 100ms, jwks_file: /nowhere/keys.json":       "the key file /nowhere/keys.json",
-		of(gone.URL) + ", start_within: 100ms, jwks_url: \"" + gone.URL + "/?k=1\"": "the keys at " + gone.URL + "/:",
+		of(gone.URL) + ", startup_timeout: 100ms":                                      "the keys of the issuer " + gone.URL,
+		of(gone.URL) + ", startup_timeout: 100ms, jwks_file: /nowhere/keys.json":       "the key file /nowhere/keys.json",
+		of(gone.URL) + ", startup_timeout: 100ms, jwks_url: \"" + gone.URL + "/?k=1\"": "the keys at " + gone.URL + "/:",
 	} {
 		config, data := tokenConfig(t, keys)
 		code, stdout, stderr := command(t, nil, "serve", "--config", config)
