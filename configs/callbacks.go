@@ -71,7 +71,7 @@ func (l *loader) checkCallbacks(root document.Node, c *Config, entries []toolfil
 	if c.Callbacks.URL == "" && netx.IsUnspecifiedListener(c.Server.Listen) {
 		at.Fail("found tools that call back and no callbacks.url, with server.listen %q, which is no address to call; expected callbacks.url, this gateway as the tools see it", c.Server.Listen)
 	}
-	if !c.Callbacks.Keys.IsSet() && c.Store.Kind == StoreRedis && c.Store.Journals > 1 {
+	if !c.Callbacks.Keys.IsSet() && c.Store.Kind == StoreRedis && c.Store.Replicas > 1 {
 		at.Fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
 	}
 	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {

@@ -24,7 +24,7 @@ func TestSN64ReplicasAreStated(t *testing.T) {
 		{"neither key", sharedMain, "default: {rate: 5/s}\n", "limits.yaml:1:1: " + fault},
 		{"an empty file", sharedMain, "{}\n", "limits.yaml:1:1: " + fault},
 		{"local alone", sharedMain, "default: {rate: 5/s}\non_store_loss: local\n", "limits.yaml:2:1: " + fault},
-		{"with the store", strings.Replace(sharedMain, "# end", "store: {kind: redis, journals: 2}\n# end", 1), "{}\n", "limits.yaml:1:1: " + fault},
+		{"with the store", strings.Replace(sharedMain, "# end", "store: {kind: redis, replicas: 2}\n# end", 1), "{}\n", "limits.yaml:1:1: " + fault},
 		{"one, as stated", sharedMain, "replicas: 1\n", ""},
 		{"several", sharedMain, "on_store_loss: local\nreplicas: 3\n", ""},
 		{"refuse", sharedMain, "on_store_loss: refuse\n", ""},

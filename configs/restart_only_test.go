@@ -64,7 +64,7 @@ func TestKeep(t *testing.T) {
 		"audit": func(s *Settings) {
 			s.Audit = Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: lowestRotate}
 		},
-		"store": func(s *Settings) { s.Store.Journals = 3 },
+		"store": func(s *Settings) { s.Store.Replicas = 3 },
 		"redis": func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },
 	} {
 		s := defaultSettings()

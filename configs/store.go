@@ -7,10 +7,10 @@ import (
 // Store says where calls are kept.
 type Store struct {
 	Kind string
-	// Journals is how many gateways share the store, each with a journal of its own,
-	// and Acknowledged how many replicas of Redis must have a dispatch; both are for
+	// Replicas is how many gateways share the store, each with a journal of its own,
+	// and MinRedisReplicas how many replicas of Redis must have a dispatch; both are for
 	// the kind redis.
-	Journals, Acknowledged int
+	Replicas, MinRedisReplicas int
 }
 
 // The kinds of Store.
@@ -19,18 +19,18 @@ const (
 	StoreRedis = "redis"
 )
 
-func defaultStore() Store { return Store{Kind: StoreFile, Journals: 1} }
+func defaultStore() Store { return Store{Kind: StoreFile, Replicas: 1} }
 
 func readStore(n document.Node, into *Store) {
-	journals, acknowledged := int64(into.Journals), int64(into.Acknowledged)
 	n.Object(
 		document.Field("kind", func(n document.Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }),
-		document.Field("journals", func(n document.Node) { n.Int("how many gateways share the store", 1, 1000, &journals) }),
-		document.Field("acknowledged", func(n document.Node) {
-			n.Int("how many replicas of Redis must have a dispatch", 0, 100, &acknowledged)
+		document.Field("replicas", func(n document.Node) { n.SmallInt("how many gateways share the store", 1, 1000, &into.Replicas) }),
+		document.Renamed("journals", "replicas"),
+		document.Field("min_redis_replicas", func(n document.Node) {
+			n.SmallInt("how many replicas of Redis must have a dispatch", 0, 100, &into.MinRedisReplicas)
 		}),
+		document.Renamed("acknowledged", "min_redis_replicas"),
 	)
-	into.Journals, into.Acknowledged = int(journals), int(acknowledged)
 }
 
 // checkStore holds the rules between the keys of the store and the others.
@@ -41,9 +41,9 @@ func (l *loader) checkStore(root document.Node, c *Config) {
 	case c.Store.Kind == StoreRedis && c.Redis == nil:
 		root.At("/store/kind").Fail("found store.kind redis without redis; expected the key redis, which says where it is")
 	case c.Store.Kind == StoreRedis:
-	case n.Has("journals"):
-		root.At("/store/journals").Fail("found journals beside store.kind file, which one gateway has for itself; expected store.kind redis, or no journals")
-	case n.Has("acknowledged"):
-		root.At("/store/acknowledged").Fail("found acknowledged beside store.kind file, which has no replicas; expected store.kind redis, or no acknowledged")
+	case n.Has("replicas"):
+		root.At("/store/replicas").Fail("found replicas beside store.kind file, which one gateway has for itself; expected store.kind redis, or no replicas")
+	case n.Has("min_redis_replicas"):
+		root.At("/store/min_redis_replicas").Fail("found min_redis_replicas beside store.kind file, which is not on Redis; expected store.kind redis, or no min_redis_replicas")
 	}
 }

@@ -121,7 +121,7 @@ func TestCallbackTwice(t *testing.T) {
 	}
 	before, _, _ := strings.Cut(string(text), "callbacks_keys")
 	before = strings.Replace(before, "callbacks: {", "callbacks: {keys: \"file:"+keys+"\", ", 1)
-	shared := before + "redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, journals: 2}\n# end\n"
+	shared := before + "redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, replicas: 2}\n# end\n"
 	if err := os.WriteFile(config, []byte(shared), 0o600); err != nil {
 		t.Fatal(err)
 	}

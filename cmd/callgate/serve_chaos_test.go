@@ -152,7 +152,7 @@ func chaosConfig(t testing.TB, url, traces string, pair *redisPair) (config stri
 	before, _, _ := strings.Cut(string(text), "data_dir:")
 	for path, text := range map[string]string{
 		config: before + fmt.Sprintf("redis: {sentinel: {master: %s, addresses: [%s]}}\n", pairName, strings.Join(sentinels, ", ")) +
-			"store: {kind: redis, journals: 2, acknowledged: 1}\ntelemetry: {traces: {endpoint: " + strconv.Quote(traces) + "}}\n# end\n",
+			"store: {kind: redis, replicas: 2, min_redis_replicas: 1}\ntelemetry: {traces: {endpoint: " + strconv.Quote(traces) + "}}\n# end\n",
 		filepath.Join(filepath.Dir(config), "limits.yaml"): "caller: {rate: 1000000/s}\ndefault: {rate: 1000000/s, concurrency: 100000}\ntools: {steady: {rate: 1000000/s}, look: {rate: 1000000/s}}\non_store_loss: local\nreplicas: 2\n# end\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

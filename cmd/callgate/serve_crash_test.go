@@ -235,7 +235,7 @@ func sharedSteady(t testing.TB, url string, redis *redisServer) (config string) 
 		t.Fatal(err)
 	}
 	before, _, _ := strings.Cut(string(text), "data_dir:")
-	shared := before + "redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, journals: 2}\n# end\n"
+	shared := before + "redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, replicas: 2}\n# end\n"
 	if err := os.WriteFile(config, []byte(shared), 0o600); err != nil {
 		t.Fatal(err)
 	}

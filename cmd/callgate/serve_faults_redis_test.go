@@ -34,7 +34,7 @@ func share(t testing.TB, n int, redis, more string) *sharers {
 	server := httptest.NewServer(s.tool)
 	t.Cleanup(server.Close)
 	config, _ := effectsConfig(t, server.URL, "")
-	main := "server: {" + anyPort + "}\nredis: {" + redis + "}\nstore: {kind: redis, journals: " + strconv.Itoa(n) + more + "}\n# end\n"
+	main := "server: {" + anyPort + "}\nredis: {" + redis + "}\nstore: {kind: redis, replicas: " + strconv.Itoa(n) + more + "}\n# end\n"
 	limits := fmt.Sprintf("tools: {once: {rate: 10000/s, burst: 10000}}\non_store_loss: local\nreplicas: %d\n# end\n", n)
 	for name, text := range map[string]string{config: main, filepath.Join(filepath.Dir(config), "limits.yaml"): limits} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -280,7 +280,7 @@ func TestNoReplicaHasIt(t *testing.T) {
 	for _, s := range pair.sentinels {
 		sentinels = append(sentinels, strconv.Quote(s.address()))
 	}
-	s := share(t, 2, "sentinel: {master: "+pairName+", addresses: ["+strings.Join(sentinels, ", ")+"]}", ", acknowledged: 1")
+	s := share(t, 2, "sentinel: {master: "+pairName+", addresses: ["+strings.Join(sentinels, ", ")+"]}", ", min_redis_replicas: 1")
 	numbers := []int{s.next(), s.next()}
 	s.acted(t, "before", numbers...)
 	pair.servers[1].kill(t)
