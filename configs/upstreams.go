@@ -41,9 +41,10 @@ func readUpstream(n document.Node) upstream.Definition {
 		document.Field("timeouts", func(n document.Node) {
 			n.Object(
 				document.Field("connect", func(n document.Node) { n.Duration("how long connecting may take", &d.Timeouts.Connect) }),
-				document.Field("first_byte", func(n document.Node) {
-					n.Duration("how long the first byte of an answer may take", &d.Timeouts.FirstByte)
+				document.Field("response", func(n document.Node) {
+					n.Duration("how long the first byte of a response may take", &d.Timeouts.FirstByte)
 				}),
+				document.Renamed("first_byte", "response"),
 				document.Field("idle", func(n document.Node) { n.Duration("how long an answer may stall", &d.Timeouts.Idle) }),
 				document.Field("total", func(n document.Node) { n.Duration("how long all may take, other attempts included", &d.Timeouts.Total) }),
 			)
@@ -78,7 +79,8 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	}
 	fields := append([]document.FieldReader{
 		document.Field("id", func(n document.Node) { n.Text("what the application says", &m.ID) }),
-		document.Field("as", func(n document.Node) { n.Text("what the provider is told", &m.As) }),
+		document.Field("upstream_model", func(n document.Node) { n.Text("the model's name at the provider", &m.As) }),
+		document.Renamed("as", "upstream_model"),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
 	if _, _, ok := n.Child("id"); !ok {
@@ -102,9 +104,10 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 				r.Modes = append(r.Modes, mode)
 			})
 		}),
-		document.Field("present", func(n document.Node) {
+		document.Field("call_format", func(n document.Node) {
 			word(n, "how calls of the text protocol are shown", &r.Present, upstream.AsToolCalls, upstream.AsContent)
 		}),
+		document.Renamed("present", "call_format"),
 		document.Field("native_prose", func(n document.Node) {
 			word(n, "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse)
 		}),
@@ -124,12 +127,16 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 			r.RequestMembers = nil
 			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
 		}),
-		document.Field("repairs", func(n document.Node) {
-			n.SmallInt("how often in a row a model may mend a completion", 0, 100, &r.Repairs)
+		document.Field("max_repairs", func(n document.Node) {
+			n.SmallInt("how many refused completions in a row go back to the model", 0, 100, &r.Repairs)
 		}),
-		document.Field("steps", func(n document.Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.Steps) }),
-		document.Field("wall_time", func(n document.Node) { n.Duration("how long a run may take", &r.WallTime) }),
-		document.Field("tokens", func(n document.Node) { n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.Tokens) }),
+		document.Renamed("repairs", "max_repairs"),
+		document.Field("max_turns", func(n document.Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.Steps) }),
+		document.Renamed("steps", "max_turns"),
+		document.Field("run_timeout", func(n document.Node) { n.Duration("how long a run may take", &r.WallTime) }),
+		document.Renamed("wall_time", "run_timeout"),
+		document.Field("token_budget", func(n document.Node) { n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.Tokens) }),
+		document.Renamed("tokens", "token_budget"),
 	}
 }
 

@@ -43,21 +43,21 @@ upstreams:
     protocol: text
     modes: [orchestrate]
     models:
-      - {id: gpt-4.1, as: gpt-4.1-2026, protocol: native, repairs: 0, modes: [enforce]}
-      - {id: small, tokens: 9, request_members: [web_search_options]}
+      - {id: gpt-4.1, upstream_model: gpt-4.1-2026, protocol: native, max_repairs: 0, modes: [enforce]}
+      - {id: small, token_budget: 9, request_members: [web_search_options]}
       - plain
     native_prose: refuse
     parallel: refuse
     reasoning: drop
     audio: drop
     request_members: [plugins, x-y.z]
-    present: content
+    call_format: content
     stream_buffer: whole
-    repairs: 1
-    steps: 3
-    wall_time: 1m
-    tokens: 5000
-    timeouts: {connect: 1s, first_byte: 2s, idle: 3s, total: 4s}
+    max_repairs: 1
+    max_turns: 3
+    run_timeout: 1m
+    token_budget: 5000
+    timeouts: {connect: 1s, response: 2s, idle: 3s, total: 4s}
     retries: 0
     max_body: 2048
     max_event: 4096
@@ -108,7 +108,7 @@ upstreams:
 // TestModelsStartFromTheirUpstream writes the models before what they start
 // from.
 func TestModelsStartFromTheirUpstream(t *testing.T) {
-	all, err := upstreamsOf(t, "upstreams: [{models: [{id: a}], name: x, base_url: https://x.example, repairs: 7}]\n# end\n")
+	all, err := upstreamsOf(t, "upstreams: [{models: [{id: a}], name: x, base_url: https://x.example, max_repairs: 7}]\n# end\n")
 	if err != nil || all[0].Models[0].Rules.Repairs != 7 {
 		t.Errorf("found %+v, %v", all, err)
 	}

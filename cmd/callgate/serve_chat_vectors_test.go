@@ -109,7 +109,7 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 	if c.held {
 		buffer = "whole"
 	}
-	upstreams := fmt.Sprintf("upstreams:\n  - {name: vectors, base_url: %q, models: [vectors], protocol: text, modes: [enforce, orchestrate], repairs: 0, stream_buffer: %s}\n# end\n", upstream.URL+"/v1", buffer)
+	upstreams := fmt.Sprintf("upstreams:\n  - {name: vectors, base_url: %q, models: [vectors], protocol: text, modes: [enforce, orchestrate], max_repairs: 0, stream_buffer: %s}\n# end\n", upstream.URL+"/v1", buffer)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "upstreams.yaml"), []byte(upstreams), 0o600); err != nil {
 		t.Fatal(err)
 	}

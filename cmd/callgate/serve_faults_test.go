@@ -144,7 +144,7 @@ func TestModelBreaksOff(t *testing.T) {
 	}))
 	defer model.Close()
 	config, data := effectsConfig(t, tools.URL, "upstreams: upstreams.yaml\n")
-	upstreams := fmt.Sprintf("upstreams:\n  - {name: m, base_url: %q, models: [\"case-*\"], modes: [orchestrate], repairs: 0, retries: 0, steps: 1, timeouts: {connect: 5s, first_byte: 5s, idle: 5s, total: 1m}}\n# end\n", model.URL+"/v1")
+	upstreams := fmt.Sprintf("upstreams:\n  - {name: m, base_url: %q, models: [\"case-*\"], modes: [orchestrate], max_repairs: 0, retries: 0, max_turns: 1, timeouts: {connect: 5s, response: 5s, idle: 5s, total: 1m}}\n# end\n", model.URL+"/v1")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "upstreams.yaml"), []byte(upstreams), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,7 @@ func serve(t *testing.T, program, mode, model string) string {
 	var native, text []string
 	for _, scenario := range strings.Fields("agent bytes call cut loop near-name parallel prose repair stall stubborn text") {
 		native = append(native, scenario)
-		text = append(text, fmt.Sprintf("{id: text/%s, as: %s}", scenario, scenario))
+		text = append(text, fmt.Sprintf("{id: text/%s, upstream_model: %s}", scenario, scenario))
 	}
 	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
   - name: native
