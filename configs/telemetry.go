@@ -67,7 +67,8 @@ func readTraces(n document.Node, into *Traces) {
 			})
 		}),
 		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &into.CAFile) }),
-		document.Field("sample", func(n document.Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
+		document.Field("sampling_ratio", func(n document.Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
+		document.Renamed("sample", "sampling_ratio"),
 		document.Field("content", func(n document.Node) { n.Bool("whether traces hold arguments and results", &into.Content) }),
 		document.Field("timeout", func(n document.Node) { n.Duration("how long one export may take", &into.Timeout) }),
 	)

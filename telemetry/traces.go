@@ -59,7 +59,7 @@ func (o TraceOptions) Validate() error {
 	case err != nil:
 		return err
 	case math.IsNaN(o.SampleRatio) || o.SampleRatio < 0 || o.SampleRatio > 1:
-		return fmt.Errorf("sample: found %v; expected a number from 0 to 1", o.SampleRatio)
+		return fmt.Errorf("sampling_ratio: found %v; expected a number from 0 to 1", o.SampleRatio)
 	case o.Timeout < 0 || o.Timeout > maxTimeout:
 		return fmt.Errorf("timeout: found %v; expected at most %v", o.Timeout, maxTimeout)
 	case o.Delay < 0 || o.Delay > maxTimeout:
