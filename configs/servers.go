@@ -131,7 +131,8 @@ func readToolServer(n document.Node) ToolServer {
 		document.Field("timeout", func(n document.Node) { n.Duration("how long an answer may take", &s.Timeout) }),
 		document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
 		document.Field("max_age", func(n document.Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
-		document.Field("asks", func(n document.Node) { n.Texts("kinds of questions", &s.Asks) }),
+		document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &s.Asks) }),
+		document.Renamed("asks", "input_requests"),
 	)
 	if !ok {
 		return s

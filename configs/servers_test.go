@@ -96,7 +96,7 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 	if search, ok := before.Tools.Lookup("hub.search"); !ok || len(search.Run().Asks) != 0 {
 		t.Fatalf("a tool that nobody lets ask: %+v", search.Run())
 	}
-	write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, asks: [url, form]", 1))))
+	write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, input_requests: [url, form]", 1))))
 	after, err := Load(main)
 	if err != nil {
 		t.Fatal(err)

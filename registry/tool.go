@@ -204,15 +204,15 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 func completeAsks(r *tool.Run, report func(string, ...string)) {
 	r.Asks = slices.Clone(r.Asks)
 	if len(r.Asks) > 0 && r.Type != "mcp" {
-		report("found asks; expected them with the type mcp alone", "run", "asks")
+		report("found input_requests; expected them with the type mcp alone", "run", "input_requests")
 		return
 	}
 	for i, kind := range r.Asks {
 		if slices.Contains(r.Asks[:i], kind) {
-			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "asks", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
 			continue
 		}
-		checkOneOf(report, kind, asks, "run", "asks", fmt.Sprint(i))
+		checkOneOf(report, kind, asks, "run", "input_requests", fmt.Sprint(i))
 	}
 }
 

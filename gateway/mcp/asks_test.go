@@ -15,8 +15,8 @@ import (
 // asking is a registry of tools whose server may ask, and of one whose may not.
 var asking = map[string]string{
 	"tools/core.yaml": `tools:
-  - {name: book, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: book, asks: [form, url, sampling, roots]}}
-  - {name: other, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: other, asks: [form]}}
+  - {name: book, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: book, input_requests: [form, url, sampling, roots]}}
+  - {name: other, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: other, input_requests: [form]}}
   - {name: mute, input_schema: {type: object}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: mute}}
 # end
 `,

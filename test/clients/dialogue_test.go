@@ -53,7 +53,7 @@ func TestDialogue(t *testing.T) {
 	for name, reached := range map[string]func(*testing.T, string) dial{"over HTTP": overHTTP, "as a program": asProgram} {
 		t.Run(name, func(t *testing.T) {
 			server := begun(t)
-			gateway := reached(t, configured(t, program, server, "asks: [form], "))
+			gateway := reached(t, configured(t, program, server, "input_requests: [form], "))
 			t.Run("progress", func(t *testing.T) { tells(t, server, gateway) })
 			t.Run("a person answers", func(t *testing.T) { answers(t, gateway) })
 			t.Run("answers by hand", func(t *testing.T) { answersByHand(t, gateway) })

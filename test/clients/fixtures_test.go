@@ -111,7 +111,7 @@ func registryOf(t *testing.T, server string) string {
 	state := func(f fixture, asks []string) {
 		tools = append(tools, map[string]any{
 			"name": f.name, "description": f.description, "effect": "idempotent", "input_schema": f.inputSchema(),
-			"run": map[string]any{"type": "mcp", "url": server, "tool": f.name, "addresses": []string{"127.0.0.1/32"}, "asks": asks},
+			"run": map[string]any{"type": "mcp", "url": server, "tool": f.name, "addresses": []string{"127.0.0.1/32"}, "input_requests": asks},
 		})
 	}
 	for _, f := range fixtures {
