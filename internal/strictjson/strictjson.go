@@ -31,12 +31,15 @@ func Check(data []byte, maxDepth int) error {
 	if Deeper(data, maxDepth) {
 		return ErrDepth
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(data)) // which it reads in place
-	if _, err := d.ReadValue(); err != nil {
-		return kindOf(err)
+	r := NewReader(data)
+	if _, err := r.Value(); err != nil {
+		return err
 	}
-	return atEnd(d)
+	return r.End()
 }
+
+// Valid reports whether bytes are one strict JSON value of any depth up to AnyDepth.
+func Valid(data []byte) bool { return jsontext.Value(data).IsValid() }
 
 // Object checks bytes as Check does, and returns the members of the object that they are,
 // with the bytes of their values.
@@ -58,33 +61,60 @@ func object(data []byte, maxDepth int, options ...jsontext.Options) (map[string]
 	if Deeper(data, maxDepth) {
 		return nil, ErrDepth
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(data), options...) // which it reads in place
-	if d.PeekKind() != '{' {
+	var r Reader
+	r.reset(data, options...)
+	if r.Kind() != '{' {
 		if err := Check(data, maxDepth); err != nil {
 			return nil, err
 		}
 		return nil, ErrNoObject
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, kindOf(err)
-	}
 	members := map[string]json.RawMessage{}
-	for d.PeekKind() == '"' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return nil, kindOf(err)
-		}
-		name := token.String() // before the next read
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, kindOf(err)
-		}
-		members[name] = bytes.Clone(value)
+	err := r.Object(func(name []byte) error {
+		kept := string(name) // before the next read
+		value, err := r.Value()
+		members[kept] = bytes.Clone(value)
+		return err
+	})
+	if err == nil {
+		err = r.End()
 	}
-	if _, err := d.ReadToken(); err != nil { // the closing brace
-		return nil, kindOf(err)
+	if err != nil {
+		return nil, err
 	}
-	return members, atEnd(d)
+	return members, nil
+}
+
+// EveryString reports whether every string of a value that was checked before, names included,
+// has a property. Its argument is valid during the call.
+func EveryString(checked []byte, has func(text []byte) bool) bool {
+	var r Reader
+	r.ResetChecked(checked)
+	for {
+		if r.Kind() == '"' {
+			if text, err := r.Text(); err != nil || !has(text) {
+				return false
+			}
+			continue
+		}
+		if _, err := r.decoder.ReadToken(); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+// Unquote returns what a string literal says; without escapes it is part of the literal.
+func Unquote(literal []byte) ([]byte, error) {
+	if len(literal) > 1 && literal[0] == '"' && bytes.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, literal)
+}
+
+// AppendQuote appends text as a string literal; invalid UTF-8 becomes replacement characters.
+func AppendQuote[text string | []byte](b []byte, s text) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
+	return b
 }
 
 // Members takes apart an object that was checked before; ok is false for any other value.
@@ -106,20 +136,6 @@ func Elements(checked json.RawMessage) (elements []json.RawMessage, ok bool) {
 func begins(value []byte, with byte) bool {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	return len(value) > 0 && value[0] == with
-}
-
-func kindOf(err error) error {
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return ErrDuplicate
-	}
-	return ErrSyntax
-}
-
-func atEnd(d *jsontext.Decoder) error {
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return ErrSyntax
-	}
-	return nil
 }
 
 // Deeper reports whether brackets outside of strings nest deeper than maxDepth. It does not
