@@ -32,7 +32,7 @@ type Call struct {
 	Log      func(Log)
 	LogLevel string
 	// Asks lists the kinds of questions that the tool may ask the caller: form, url,
-	// sampling and roots. If it is empty, nobody can answer.
+	// sampling and roots. If it is empty, the caller cannot answer questions.
 	Asks []string
 	// State and Answers return to a tool that asked: the state it sent, nil if it sent
 	// none, and the validated answers by the names of its questions.
@@ -54,8 +54,8 @@ type Log struct {
 	Data   json.RawMessage // any JSON, read strictly
 }
 
-// InputRequired is what a tool asks for before it continues. Its questions are of the
-// kinds that the call allows, and are not validated further.
+// InputRequired holds the questions that a tool asks before it continues. Its questions are
+// of the kinds that the call allows, and are not validated further.
 type InputRequired struct {
 	Questions []Question `json:"questions"`       // sorted by name
 	State     *string    `json:"state,omitempty"` // returns with the answers
@@ -78,7 +78,7 @@ type Challenge struct {
 	CheckURL string `json:"check_url,omitempty"`
 }
 
-// Result is what a tool returned.
+// Result is the result of a tool.
 type Result struct {
 	Body []byte
 	// JSON says that the content type of Body is JSON, which was not parsed. Otherwise

@@ -1,6 +1,6 @@
-// Package ascii tells which texts consist of plain ASCII characters, for values that are
-// compared byte for byte, or that stand where nothing else can: in headers, keys and URLs. It
-// reads ASCII digits.
+// Package ascii checks which texts consist of plain ASCII characters, for values that are
+// compared byte for byte or that must be ASCII: in headers, keys and URLs. It also parses
+// ASCII digits.
 package ascii
 
 // IsVisible reports whether a text holds nothing but the visible characters of ASCII, without

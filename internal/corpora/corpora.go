@@ -1,8 +1,7 @@
-// Package corpora finds the material that tests read: the public vectors and the
-// schemas of protocols, which are part of this project, and real model outputs, tool
-// registries and suites, which are not. Where one of these is absent, a small sample
-// of our own making in testdata/samples, of the same form, stands in for it. What is
-// part of the project must be there.
+// Package corpora finds the material that tests read: the public vectors and the schemas of
+// protocols, which are part of this project, and real model outputs, tool registries and
+// suites, which are not. If one of these is absent, a small sample of the same form in
+// testdata/samples is used instead. Material that is part of the project must be present.
 package corpora
 
 import (
@@ -20,9 +19,9 @@ import (
 	"testing"
 )
 
-// Path returns where a file or folder of a corpus is: under $CALLGATE_CORPORA, else
-// beside the checkout in shared/corpora, else our sample of it. A corpus that is there
-// without that file fails the test, and so does a sample.
+// Path returns where a file or folder of a corpus is: under $CALLGATE_CORPORA, else beside
+// the checkout in shared/corpora, else our sample of it. A present corpus without that file
+// fails the test, and so does a sample.
 func Path(t testing.TB, corpus string, elements ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{folder(corpus)}, elements...)...)
@@ -37,14 +36,14 @@ func Path(t testing.TB, corpus string, elements ...string) string {
 	return path
 }
 
-// Whole tells whether a corpus itself is here, and not our sample of it alone.
+// Whole reports whether the corpus itself is present, and not only our sample.
 func Whole(corpus string) bool {
 	info, err := os.Stat(folder(corpus))
 	return err == nil && info.IsDir()
 }
 
-// Count is how many of something a test expects: in the whole corpus, or in the sample
-// where that stands in for it.
+// Count returns the number of items that a test expects: in the whole corpus, or in the
+// sample if that is used.
 func Count(corpus string, whole, sample int) int {
 	if Whole(corpus) {
 		return whole

@@ -16,7 +16,7 @@ type Components struct {
 	under    string // where they stand in it
 }
 
-// document is where the schemas stand for the compiler, which fetches nothing.
+// document is the URL of the schemas for the compiler, which fetches nothing.
 const document = "https://protocol.invalid/openapi.json"
 
 // OpenAPI reads the components of a document.
@@ -51,10 +51,10 @@ func components(t testing.TB, under string, elements []string) *Components {
 	return c
 }
 
-// closeOver mends a slip of OXP's document: the answer to a call says
-// additionalProperties: false beside branches that declare its value and its error.
-// Read literally no answer could have either, so what is meant is that nothing else
-// is declared anywhere.
+// closeOver corrects an error of OXP's document: the answer to a call has
+// additionalProperties: false beside branches that declare its value and its error. Read
+// literally, no answer could have either; the intended meaning is that no other members are
+// allowed.
 func closeOver(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 )
 
-// The limits of Parse are those that package parser sets for what a model writes.
+// The limits of Parse are those of package parser for completions.
 const (
 	MaxBytes    = 256 // of a literal
 	MaxExponent = 400 // as it is written, of either sign

@@ -15,8 +15,8 @@ func Vectors(t testing.TB) *configs.Config {
 	return load(t, corpora.Testdata("vectors", "config", "callgate.yaml"))
 }
 
-// Config is a configuration of some files, each without its "# end". Those that are not
-// among them are of one agent, who may use every tool of tools.yaml.
+// Config is a configuration of some files, each without its "# end". The defaults have one
+// agent, which may use every tool of tools.yaml.
 func Config(t testing.TB, files map[string]string) *configs.Config {
 	t.Helper()
 	all := map[string]string{

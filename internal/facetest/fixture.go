@@ -1,5 +1,5 @@
-// Package facetest sets up what stands behind a face: a kernel without limits, a store
-// in memory, a journal that the test reads, and a server. Tests alone import it.
+// Package facetest sets up the parts behind a face: a kernel without limits, a store in
+// memory, a journal that the test reads, and a server. Only tests import it.
 package facetest
 
 import (
@@ -36,11 +36,11 @@ type ToolFunc func(tool.Call) (tool.Result, error)
 // Run runs it.
 func (f ToolFunc) Run(_ context.Context, t tool.Call) (tool.Result, error) { return f(t) }
 
-// Options is what a test chooses of a house.
+// Options are the choices of a test for a Fixture.
 type Options struct {
 	Config *configs.Config
 	Engine gateway.Engine
-	// Change has the last word on what the kernel is made of; nil leaves it as it is.
+	// Change edits the dependencies of the kernel last; nil changes nothing.
 	Change func(*gateway.Config, *gateway.Deps)
 	Log    io.Writer // of one line at a time
 }

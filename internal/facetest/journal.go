@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Journal is a journal that a test reads. It refuses while it is told to.
+// Journal is a journal that a test reads, and that it can make refuse.
 type Journal struct {
 	mu      sync.Mutex
 	records []audit.Record
@@ -36,7 +36,7 @@ func (l *Journal) SetFailing(failing bool) {
 	l.failing = failing
 }
 
-// Records are what was written down, in its order.
+// Records returns the written records, in order.
 func (l *Journal) Records() []audit.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()

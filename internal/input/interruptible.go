@@ -1,5 +1,5 @@
-// Package input reads what is given on the command line: it can be interrupted while a
-// reader waits, and lines have a bounded length.
+// Package input reads input of commands: a waiting read can be interrupted, and lines have
+// a bounded length.
 package input
 
 import (
@@ -11,8 +11,8 @@ import (
 // ErrInterrupted is the error of a read whose context has ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// contextReader is a reader that ends when its context does, even while the one
-// behind it waits.
+// contextReader is a reader that ends with its context, even while the underlying reader
+// waits.
 type contextReader struct {
 	ctx     context.Context
 	from    io.ReadCloser
@@ -28,8 +28,7 @@ type readResult struct {
 	err error
 }
 
-// Interruptible returns a reader that ends with its context, even while the reader behind
-// it waits.
+// Interruptible returns a reader that ends with its context, even while r waits.
 func Interruptible(ctx context.Context, from io.ReadCloser) io.ReadCloser {
 	return &contextReader{ctx: ctx, from: from, buffer: make([]byte, 64<<10), done: make(chan readResult, 1)}
 }

@@ -1,6 +1,6 @@
-// Package leaks fails tests that leave goroutines behind. One that has been told to
-// end is given the time that a machine under load takes for it: what stays has not
-// been told.
+// Package leaks fails tests that leave goroutines behind. It waits as long as a machine
+// under load needs to end a goroutine that was stopped; a goroutine that remains was never
+// stopped.
 package leaks
 
 import (

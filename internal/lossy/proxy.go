@@ -1,5 +1,5 @@
-// Package lossy stands between a client and a server of a test, and does harm to what
-// they say to each other.
+// Package lossy is a proxy between a client and a server of a test that damages their
+// traffic.
 package lossy
 
 import (
@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Faults is what is done to each piece that passes. The zero value does none.
+// Faults are the faults injected into each piece of traffic. The zero value injects none.
 type Faults struct {
-	// While Mute, what is said to the server vanishes; while Deaf, so does what it
-	// says. The connections stay, as on a network that is cut.
+	// While Mute, requests to the server are dropped; while Deaf, its replies are. The
+	// connections stay open, as on a partitioned network.
 	DropRequests, DropReplies bool
-	// DelayRequests and DelayReplies hold back each piece. What was held back arrives, even if who
-	// sent it has hung up since.
+	// DelayRequests and DelayReplies hold back each piece. A delayed piece arrives even if
+	// its sender has disconnected since.
 	DelayRequests, DelayReplies time.Duration
-	// HoldRequests, where it is not nil, holds back what is said to the server until it is
-	// closed, in the same manner.
+	// HoldRequests, if it is not nil, delays requests to the server in the same way until
+	// it is closed.
 	HoldRequests <-chan struct{}
 	// CutNextReply cuts the connection instead of the next piece that the server says.
 	CutNextReply bool
-	// RewriteReply is what the server says instead.
+	// RewriteReply returns the reply to send instead.
 	RewriteReply func([]byte) []byte
 }
 
@@ -72,8 +72,8 @@ func (p *Proxy) Retarget(to string) {
 	p.to = to
 }
 
-// Clear undoes all harm, and cuts what it was done to: a connection that lost a piece
-// is of no use.
+// Clear removes all faults and closes the affected connections: a connection that lost a
+// piece cannot be used.
 func (p *Proxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Proxy) serve() {
 	}
 }
 
-// join passes on what a client and the server say, until both have no more to say.
+// join forwards in both directions until both sides have ended.
 func (p *Proxy) join(client *net.TCPConn) {
 	defer func() { _ = client.Close() }()
 	p.mu.Lock()
@@ -120,7 +120,7 @@ func (p *Proxy) join(client *net.TCPConn) {
 	}
 	server := s.(*net.TCPConn)
 	defer func() { _ = server.Close() }()
-	// A system may connect a port that nobody listens at with itself.
+	// A system may connect a port without a listener to itself.
 	if server.LocalAddr().String() == server.RemoteAddr().String() {
 		return
 	}
@@ -137,7 +137,7 @@ func (p *Proxy) join(client *net.TCPConn) {
 	delete(p.open, server)
 }
 
-// passage is what becomes of a piece.
+// passage is the fate of a piece.
 type passage struct {
 	piece []byte // empty: it vanishes
 	slow  time.Duration
@@ -169,8 +169,7 @@ func (p *Proxy) fromServer(piece []byte) passage {
 	return passage{piece: piece, slow: p.harm.DelayReplies}
 }
 
-// pass passes on what one says, until it has no more to say, or the other does not
-// listen.
+// pass forwards from one side to the other until the one ends or the other no longer reads.
 func (p *Proxy) pass(to, from *net.TCPConn, of func([]byte) passage) {
 	defer func() { _ = to.CloseWrite() }()
 	buffer := make([]byte, 64<<10)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Describe says in words of its own what went wrong on the wire: errors of HTTP clients
-// quote what the peer sent. It returns "" for an error that it does not know.
+// Describe describes a network error with its own text, since errors of HTTP clients quote
+// the peer. It returns "" for an unknown error.
 func Describe(err error) string {
 	var (
 		name    *net.DNSError

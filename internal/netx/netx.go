@@ -1,5 +1,5 @@
-// Package netx holds what several packages ask of host names, addresses and network
-// errors, so that each such question has one answer in this module.
+// Package netx holds checks of host names, addresses and network errors that several
+// packages need, so that each exists once in this module.
 //
 // The predicates decide what is allowed over the network. In doubt they are strict: a host
 // that could be read in more than one way is not loopback.
@@ -35,8 +35,8 @@ func IsLoopbackListener(address string) bool {
 // address may be mapped to IPv6.
 func IsLoopbackAddr(address netip.Addr) bool { return address.Unmap().IsLoopback() }
 
-// IsUnspecifiedHost reports whether a host, without a port or brackets, stands for all
-// addresses of a machine, so that one can listen on it, but not connect to it.
+// IsUnspecifiedHost reports whether a host, without a port or brackets, means all addresses
+// of a machine: a server can listen on it, but a client cannot connect to it.
 func IsUnspecifiedHost(host string) bool {
 	if host == "" {
 		return true

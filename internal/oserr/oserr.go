@@ -1,5 +1,5 @@
-// Package oserr tells what went wrong in the file system without saying where, for
-// messages that name the place themselves.
+// Package oserr gives the reason of a file error without its path, for messages that name
+// the path themselves.
 package oserr
 
 import (
@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// Reason takes operation and path out of an error of the system. Any other error is
-// returned as it is.
+// Reason removes operation and path from a system error. Any other error is returned
+// unchanged.
 func Reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -1,13 +1,12 @@
-// Package ports holds ports of loopback: for a server that another process starts,
-// now or later, and for an address where nobody is to listen.
+// Package ports reserves loopback ports: for a server that another process starts, now or
+// later, and for an address without a listener.
 //
-// A port that was found free and let go can be anybody's a moment later: the tests of
-// several packages run at the same time, and each asks the system for ports. One
-// that is held is bound and does not listen. The system gives it to nobody who
-// asks for any port and to no connection as its own; a program that names it can listen
-// there, as Go, Redis and most servers do, for they reuse addresses. Until then,
-// and after it has ended, connections are refused. On systems other than Linux a
-// port is only found.
+// A port that was free and is released can be taken at once: the tests of several packages
+// run at the same time, and each asks the system for ports. A held port is bound and does
+// not listen. The system then assigns it neither to a listener on any port nor to an
+// outgoing connection; a program that names it can listen there if it reuses addresses, as
+// Go, Redis and most servers do. Before that, and after the program has ended, connections
+// are refused. On systems other than Linux a port is only found.
 package ports
 
 import (
@@ -15,7 +14,7 @@ import (
 	"fmt"
 )
 
-// test is what Hold needs of a test.
+// test is the part of testing.TB that Hold needs.
 type test interface {
 	Helper()
 	Fatal(...any)

@@ -24,9 +24,9 @@ type Settings struct {
 	OnConnect func(context.Context, *redis.Conn) error
 }
 
-// NewClient returns a *redis.Client, or a *redis.ClusterClient for a cluster.
-// It sends nothing yet. The client never repeats a command by itself, follows
-// no redirection of a cluster, and its replies are bounded: see Bound.
+// NewClient returns a *redis.Client, or a *redis.ClusterClient for a cluster. It sends
+// nothing yet. The client never retries a command, follows no redirection of a cluster, and
+// its replies are bounded: see Bound.
 func (o *Options) NewClient(s Settings) (redis.UniversalClient, error) {
 	disableClientLog()
 	user, password := login(o.Credentials)

@@ -46,8 +46,8 @@ type Instances struct {
 	known map[string]bool
 }
 
-// Set replaces the known run ids; nil accepts every instance. The empty run id
-// stands for an instance that forbids INFO.
+// Set replaces the known run ids; nil accepts every instance. The empty run id means an
+// instance that forbids INFO.
 func (i *Instances) Set(known map[string]bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

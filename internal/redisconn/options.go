@@ -1,6 +1,6 @@
-// Package redisconn connects to Redis: one place for the options that say where
-// Redis is, for the client with its time bounds, and for what is checked before a
-// connection is used. Package store and package ratelimit share it.
+// Package redisconn connects to Redis: the options of the connection, the client with its
+// timeouts, and the checks before a connection is used. The Redis stores of calls and of
+// limits share it.
 //
 //   - A client never repeats a command by itself: the caller decides whether a
 //     command may run twice. It follows no redirection of a cluster.
@@ -34,8 +34,8 @@ type Options struct {
 	Cluster []string
 	// Credentials are for Sentinel's master and Cluster; nil: none.
 	Credentials func() (user, password string)
-	// TLS is for Sentinel and Cluster; nil: no TLS. With a URL, whose scheme
-	// decides whether there is TLS, only its RootCAs are used.
+	// TLS is for Sentinel and Cluster; nil: no TLS. With a URL, the scheme decides about
+	// TLS, and only its RootCAs are used.
 	TLS *tls.Config
 	// Prefix begins every key; "" is DefaultPrefix. Gateways that share state
 	// use the same prefix.
@@ -77,8 +77,8 @@ func (o *Options) KeyPrefix() string {
 	return o.Prefix
 }
 
-// parseURL reads the URL. Its errors quote nothing of the URL, which may hold a
-// password. A query is refused: options in it could bring back retries.
+// parseURL reads the URL. Its errors quote nothing of the URL, which may hold a password. A
+// query is refused, since its options could enable retries.
 func (o *Options) parseURL() (*redis.Options, error) {
 	const expected = "found a url of another form, expected redis://[user:password@]host:port[/db] or rediss://…, without options"
 	text := o.URL()

@@ -41,13 +41,12 @@ func dialer(timeout time.Duration, secure *tls.Config) func(ctx context.Context,
 	}
 }
 
-// Bound returns a connection whose replies are bounded. A client of Redis makes
-// room for a value when its length is announced, before the value arrives, and for
-// the elements of a list likewise: one line of a lying server, or of something else
-// that listens there, could cost any amount of memory. A long value is passed on
-// once all of it is there, so that it costs as much as was sent; an impossible
-// length breaks the connection. What is passed on is unchanged. The protocol is
-// RESP without its streamed forms, which Redis does not use.
+// Bound returns a connection whose replies are bounded. A Redis client allocates a value
+// when its length is announced, before the value arrives, and the elements of a list
+// likewise: one line of a lying server, or of another server at that address, could cost
+// any amount of memory. Bound passes a long value on once all of it has arrived, so it
+// costs no more memory than was sent; an impossible length breaks the connection. The bytes
+// are unchanged. The protocol is RESP without its streamed forms, which Redis does not use.
 func Bound(c net.Conn) net.Conn {
 	b := &bounded{Conn: c}
 	if raw, ok := c.(syscall.Conn); ok { // clients look whether an idle one was closed
@@ -61,7 +60,7 @@ type checked struct {
 	syscall.Conn
 }
 
-// bounded reads replies ahead, and lets go of what may be passed on.
+// bounded reads replies ahead, and releases the bytes that may be passed on.
 type bounded struct {
 	net.Conn
 	in   []byte // what has come

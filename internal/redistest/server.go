@@ -1,6 +1,6 @@
-// Package redistest starts redis-servers for tests: one for all that do it no harm, and
-// as many more as a test wants to harm, which can be killed and started again. Where
-// none is installed, miniredis stands in for the first.
+// Package redistest starts redis-servers for tests: one that all harmless tests share, and
+// others that a test can kill and restart. If redis-server is not installed, miniredis
+// replaces the shared one.
 package redistest
 
 import (
@@ -52,13 +52,13 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// Installed tells whether there is a redis-server here.
+// Installed reports whether redis-server is installed.
 func Installed() bool {
 	_, err := exec.LookPath("redis-server")
 	return err == nil
 }
 
-// Require skips a test where there is none.
+// Require skips a test if redis-server is not installed.
 func Require(t testing.TB) {
 	t.Helper()
 	if !Installed() {

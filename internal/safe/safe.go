@@ -1,5 +1,5 @@
-// Package safe turns panics into errors that can be logged. What a panic is thrown with may
-// hold what a model, a caller or a tool sent, so it is never repeated: an error tells the
+// Package safe turns panics into errors that can be logged. The value of a panic may
+// contain data of a model, a caller or a tool, so it is never repeated: the error has the
 // type of the value, or the text of an error of the Go runtime, which quotes no data.
 package safe
 

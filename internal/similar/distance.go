@@ -1,8 +1,7 @@
 package similar
 
-// Distance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b (each place edited once). It gives up above
-// limit and then returns limit+1.
+// Distance counts the insertions, deletions, substitutions and swaps of neighbours that
+// turn a into b (each place edited once). Above limit it stops and returns limit+1.
 func Distance(a, b string, limit int) int {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// confusables are characters that are easily taken for an ASCII one; read only.
-// The table serves suggestions alone: no name is ever accepted by it.
+// confusables are characters that are easily taken for an ASCII one; read only. The table
+// is used only for suggestions: no name is ever accepted by it.
 var confusables = map[rune]byte{
 	'а': 'a', 'е': 'e', 'о': 'o', 'р': 'p', 'с': 'c', 'у': 'y', 'х': 'x', 'ѕ': 's', 'і': 'i', 'ј': 'j', 'ԁ': 'd', 'һ': 'h', 'ԛ': 'q', 'ԝ': 'w', 'ѵ': 'v', 'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'г': 'r', 'п': 'n',
 	'α': 'a', 'β': 'b', 'γ': 'y', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'σ': 'o', 'τ': 't', 'υ': 'u', 'χ': 'x', 'ω': 'w', 'ϲ': 'c', 'ϳ': 'j',

@@ -10,6 +10,6 @@
 //	: TEXT          a comment
 //
 // Reader is strict where a proxy may have cut a stream: an event without the empty line
-// behind it is no event. It is bounded: a line, or the data of an event, over MaxBytes is an
+// after it is ignored. It is bounded: a line, or the data of an event, over MaxBytes is an
 // error. Writer never lets data leave its event: a line end in it begins another data line.
 package sse

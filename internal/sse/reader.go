@@ -107,8 +107,8 @@ func (r *Reader) event() (whole bool, err error) {
 	}
 }
 
-// checkLast checks an event that the stream ended in: only LastData is complete without the
-// empty line behind it.
+// checkLast checks an unfinished last event: only LastData is complete without the empty
+// line after it.
 func (r *Reader) checkLast() error {
 	if r.isLast(r.data) {
 		return nil

@@ -41,8 +41,9 @@ type Writer struct {
 	deadline time.Time
 }
 
-// NewWriter returns a writer whose client has the timeout to take each piece. A deadline is
-// set again once it would move by more than step: setting one costs more than a short write.
+// NewWriter returns a writer whose client has the timeout to read each piece. A deadline is
+// set again once it would move by more than step: setting one costs more than a short
+// write.
 func NewWriter(w http.ResponseWriter, timeout, step time.Duration) *Writer {
 	return &Writer{w: w, timeout: timeout, step: step}
 }

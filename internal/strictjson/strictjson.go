@@ -1,7 +1,7 @@
-// Package strictjson reads JSON that others wrote, where two readers must not find two
-// things in it: RFC 8259 in valid UTF-8, without a name that stands twice in one object,
-// without half of a surrogate pair, and nested no deeper than the caller says. Names are
-// compared byte for byte, after their escapes. Its errors quote nothing of what was read.
+// Package strictjson reads foreign JSON that every reader must understand alike: RFC 8259
+// in valid UTF-8, without duplicate names in an object, without half of a surrogate pair,
+// and nested no deeper than the caller allows. Names are compared byte for byte, after
+// decoding their escapes. Its errors quote no input.
 package strictjson
 
 import (

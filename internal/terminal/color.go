@@ -10,8 +10,8 @@ const (
 	Green Color = "32"
 )
 
-// Colorizer returns a function that colors text; for a writer that is no terminal, one
-// that leaves text as it is.
+// Colorizer returns a function that colors text; if the writer is not a terminal, the
+// function returns text unchanged.
 func Colorizer(terminal bool) func(Color, string) string {
 	return func(c Color, s string) string {
 		if !terminal {

@@ -1,6 +1,6 @@
-// Command testrun runs go test with the arguments that it is given. A test that fails
-// is run once more, alone, so that both outcomes can be compared: it fails the run even
-// if it passes then. At the end stands what the tests left out, and why.
+// Command testrun runs go test with its arguments. A test that fails is run once more,
+// alone, so that both outcomes can be compared: it fails the run even if it passes then. At
+// the end the command lists the skipped tests, with the reasons.
 package main
 
 import (
@@ -45,8 +45,7 @@ type results struct {
 	leftOut map[string][]string // tests, by the reason
 }
 
-// run runs the tests of a folder, and tells whether all have passed at the first
-// attempt.
+// run runs the tests of a folder, and reports whether all have passed at the first attempt.
 func run(folder string, args []string, to io.Writer) (bool, error) {
 	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{}}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
@@ -70,7 +69,7 @@ func run(folder string, args []string, to io.Writer) (bool, error) {
 	return err == nil, nil
 }
 
-// read reads the events. A line that is none, as of a build, is passed on.
+// read reads the events. A line that is not an event, as of a build, is passed on.
 func (r *results) read(events io.Reader) {
 	lines := bufio.NewReader(events)
 	for {
@@ -121,7 +120,7 @@ func (r *results) take(e event) {
 	}
 }
 
-// end forgets a test that is over, and tells of a package what it ended with.
+// end removes a test that has ended, and prints the result of a package.
 func (r *results) end(e event, whole failure) {
 	if e.Test == "" {
 		for _, line := range r.output[whole] {
@@ -158,7 +157,7 @@ func (r *results) tellLeftOut() {
 	}
 }
 
-// framing tells whether a line only says that a test begins or goes on.
+// framing reports whether a line only says that a test starts or continues.
 func framing(line string) bool {
 	for _, start := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME"} {
 		if strings.HasPrefix(line, start) {
@@ -168,7 +167,7 @@ func framing(line string) bool {
 	return false
 }
 
-// again runs a test that has failed once more, alone, and tells how it went.
+// again runs a failed test once more, alone, and prints the result.
 func again(folder string, args []string, f failure, to io.Writer) {
 	flags := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "./") })
 	cmd := exec.Command("go", slices.Concat([]string{"test"}, flags, []string{"-count=1", "-v", "-run", "^" + f.test + "$", f.pkg})...)

@@ -1,6 +1,5 @@
-// Package weburl says which URLs of others may be shown to people, who open them
-// in a browser. Tools name such URLs in three protocols, and there is one rule for
-// all of them.
+// Package weburl decides which foreign URLs may be shown to people, who open them in a
+// browser. Tools send such URLs in three protocols, and one rule applies to all of them.
 package weburl
 
 import (
@@ -21,10 +20,10 @@ const MaxBytes = 8 << 10
 // companies use; "internal" is reserved for them).
 var privateSuffixes = []string{"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "home.arpa", "lan"}
 
-// IsPublic tells whether a URL may be shown to a person: https, at a public name of
-// the DNS, in visible ASCII, without user info. Every reader must find the same host
-// in it, and it must not lead to the reader's own machine or network by its name. The name
-// is not resolved: its addresses may change until the URL is opened.
+// IsPublic reports whether a URL may be shown to a person: https, at a public name of the
+// DNS, in visible ASCII, without user info. Every reader must find the same host in it, and
+// it must not lead to the reader's own machine or network by its name. The name is not
+// resolved: its addresses may change until the URL is opened.
 func IsPublic(address string) bool {
 	if len(address) > MaxBytes || !strings.HasPrefix(address, "https://") {
 		return false
@@ -36,7 +35,7 @@ func IsPublic(address string) bool {
 	return err == nil && u.User == nil && validPort(u) && publicName(u.Hostname())
 }
 
-// validPort tells whether a URL has no port, or one that is written in the usual way.
+// validPort reports whether a URL has no port, or one in the usual form.
 func validPort(u *url.URL) bool {
 	_, port, stated := strings.Cut(u.Host, ":") // addresses of IPv6 are refused anyway
 	if !stated {
@@ -46,8 +45,8 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == port
 }
 
-// publicName tells whether a host is a name of at least two labels that the public
-// DNS may have, and no address in any spelling.
+// publicName reports whether a host is a name of at least two labels that the public DNS
+// may have, and not an address in any spelling.
 func publicName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {
 		return false
@@ -67,8 +66,8 @@ func publicName(host string) bool {
 	})
 }
 
-// numeric tells whether a last label is a number: browsers read the whole host as an
-// IPv4 address then, also in forms that others take for names.
+// numeric reports whether a last label is a number: browsers then read the whole host as an
+// IPv4 address, also in forms that other programs read as names.
 func numeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {

@@ -16,8 +16,8 @@ const (
 	base64Suffix = "?="
 )
 
-// EncodeHeader writes a text as the value of a header: visible ASCII with spaces inside stands
-// for itself, anything else is base64.
+// EncodeHeader writes a text as the value of a header: visible ASCII with spaces inside is
+// unchanged, anything else is base64.
 func EncodeHeader(s string) string {
 	plain := ascii.IsPrintable(s) &&
 		strings.Trim(s, " ") == s && (!strings.HasPrefix(s, base64Prefix) || !strings.HasSuffix(s, base64Suffix))

@@ -1,9 +1,9 @@
-// Package wire holds the words of the Model Context Protocol that both sides of the gateway
-// speak: gateway/mcp, the server for clients, and engine/mcp, the client of tool servers.
-// Names are those of the revisions 2026-07-28 and 2025-11-25. It decides nothing.
+// Package wire holds constants of the Model Context Protocol for both sides of the gateway:
+// gateway/mcp, the server for clients, and engine/mcp, the client of tool servers. Names
+// are those of the revisions 2026-07-28 and 2025-11-25.
 package wire
 
-// The revisions, the latest first. Of the first, each request stands by itself; of the others
+// The revisions, the latest first. In the first each request is independent; in the others
 // a client begins with initialize.
 const (
 	Revision2026   = "2026-07-28"
