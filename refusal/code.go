@@ -5,8 +5,8 @@ import "net/http"
 // Stage is one step of the pipeline that can refuse. The names are on the wire.
 type Stage string
 
-// The stages, in the order in which a call meets them. Request is the face's
-// own, before the pipeline; Any stands for what no single stage owns.
+// The stages, in the order of the pipeline. Request belongs to the face, before the
+// pipeline; Any is for codes of no single stage.
 const (
 	Request    Stage = "request"
 	Identity   Stage = "identity"
@@ -93,21 +93,21 @@ const (
 	ToolChoiceViolated  Code = "tool_choice_violated"
 	UpstreamUnavailable Code = "upstream_unavailable"
 	UpstreamTimeout     Code = "upstream_timeout"
-	// Canceled is of a request whose client left before it was done. It belongs to the
-	// stage that was under way then.
+	// Canceled means that the client disconnected before the request was done. It has the
+	// stage in progress at that moment.
 	Canceled Code = "canceled"
 	Internal Code = "internal"
 )
 
-// kind is what is fixed about a code: its HTTP status and the stage that gives
-// it unless the caller names another.
+// kind holds the fixed properties of a code: its HTTP status and its stage, unless the
+// caller names another.
 type kind struct {
 	status int
 	stage  Stage
 }
 
-// statusClientLeft is a status that no client reads: it stands in logs and metrics, as
-// proxies write it there.
+// statusClientLeft is a status that no client reads: it is used in logs and metrics, as
+// proxies do.
 const statusClientLeft = 499
 
 // kinds is the one table from codes to HTTP. It is read only.

@@ -22,13 +22,13 @@ import (
 type Error struct {
 	Code    Code
 	Stage   Stage
-	Message string // for the model: one sentence that says what to change
+	Message string // for the model: how to correct the call, in one sentence
 	// Violations are sorted (see Sort) and may be empty.
 	Violations []Violation
 	// DidYouMean holds names that this agent may use; offered, never used.
 	DidYouMean []string
-	// RetryAfterMS is the time in milliseconds after which the same request can
-	// pass; 0 means that there is none.
+	// RetryAfterMS is the time in milliseconds after which the same request can pass; 0
+	// means unknown.
 	RetryAfterMS int64
 	// Cause is for the operator's log. It never reaches model or caller.
 	Cause error
@@ -38,8 +38,8 @@ type Error struct {
 type Violation struct {
 	Code Code
 	Path string // JSON Pointer (RFC 6901) from the completion's root
-	// Offset is a byte offset in the raw completion; negative where there is
-	// none (a native call has no completion), and then it is not marshalled.
+	// Offset is a byte offset in the raw completion; a negative one (a native call has no
+	// completion) is not marshalled.
 	Offset  int
 	Message string
 }
@@ -62,9 +62,9 @@ func (e *Error) WithCause(cause error) *Error {
 	return &c
 }
 
-// From turns any error into a refusal. A refusal, wrapped or not, is returned
-// as it is; every other error becomes Internal at the given stage, with no
-// detail but for the operator.
+// From turns any error into a refusal. A refusal, wrapped or not, is returned unchanged;
+// every other error becomes Internal at the given stage, with details only for the
+// operator.
 func From(stage Stage, err error) *Error {
 	if err == nil {
 		return nil
@@ -90,9 +90,8 @@ func (e *Error) Unwrap() error { return e.Cause }
 // Status returns the HTTP status of the refusal.
 func (e *Error) Status() int { return e.Code.Status() }
 
-// Retryable tells whether the same agent may try again: after correcting the
-// completion (stages parse and schema), or after waiting. Nobody is there to do so where
-// it was canceled.
+// Retryable reports whether the same agent may try again: after correcting the completion
+// (stages parse and schema), or after waiting. A canceled request has no client that could.
 func (e *Error) Retryable() bool {
 	return (e.Stage == Parse || e.Stage == Schema) && e.Code != Canceled || e.RetryAfterMS > 0
 }
@@ -123,7 +122,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 		}
 		out.Violations = append(out.Violations, w)
 	}
-	// Not escaped for HTML: messages show marks such as <tool_call> as they are.
+	// Not escaped for HTML: messages contain marks such as <tool_call> unchanged.
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -133,8 +132,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON has written. The cause is never written, so it
-// is not read either.
+// UnmarshalJSON reads the output of MarshalJSON, which never has the cause.
 func (e *Error) UnmarshalJSON(b []byte) error {
 	type violation struct {
 		Code    Code   `json:"code"`
@@ -200,7 +198,7 @@ func EscapePointer(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
-// UnescapePointer returns what an escaped reference token stands for.
+// UnescapePointer decodes an escaped reference token.
 func UnescapePointer(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

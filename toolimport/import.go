@@ -1,8 +1,8 @@
-// Package toolimport translates the tool definitions of others into tool files: those of
-// the Model Context Protocol, of a chat completions request, and the operations of an
-// OpenAPI document. Every tool of a result loads as it stands. A tool that has no strict
-// form is left out with the reason, and everything that was added or left out of one is
-// named with its place. Nothing is fetched.
+// Package toolimport translates foreign tool definitions into tool files: those of the
+// Model Context Protocol, of a chat completions request, and the operations of an OpenAPI
+// document. Every tool of a result loads without changes. A tool without a strict form is
+// left out with the reason, and every addition to a tool or omission from it is reported
+// with its position. Nothing is fetched.
 package toolimport
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Result is what became of a list of foreign tool definitions.
+// Result is the result of importing a list of tool definitions.
 type Result struct {
 	// YAML is a tool file, with its end line, of all tools that load; nil where
 	// none does.
@@ -34,18 +34,18 @@ type Result struct {
 
 // sourceFormat is one way in which foreign tools are written.
 type sourceFormat struct {
-	// list are the members that the list may stand in, from the outside.
+	// list names the members that may hold the list, outermost first.
 	list []string
 	// read reads one tool, and reports what cannot be.
 	read func(document.Node, *importedTool)
 }
 
-// importFrom translates a list of tools that a file holds. The tools run at the
-// application (run.type client), and are taken to act once, whatever is said of
-// them: both are for the operator to change. An object schema that declares no
-// members gets additionalProperties: true, which is said in Changed.
+// importFrom translates a list of tools in a file. The tools run at the application
+// (run.type client) with the effect once, whatever their definition says: the operator may
+// change both. An object schema that declares no members gets additionalProperties: true,
+// which Changed reports.
 //
-// The error is Faults where the file cannot be read at all.
+// The error is Faults if the file is invalid.
 func importFrom(file string, data []byte, d sourceFormat) (*Result, error) {
 	r := document.Report{Unlimited: true} // each tool that is left out is named
 	root, ok := document.ReadJSON(&r, file, data)
@@ -125,8 +125,8 @@ func (t *importedTool) readName(n document.Node) {
 	}
 }
 
-// validate tells whether the registry takes the tool, once every object schema
-// that declares no members is opened.
+// validate reports whether the registry accepts the tool, once every object schema that
+// declares no members is opened.
 func (im *importer) validate(t *importedTool) bool {
 	for {
 		for key, schema := range t.schemas {
@@ -193,8 +193,8 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 	return true
 }
 
-// refuseCollisions refuses tools that cannot stand beside one another: the second of
-// two of the same name, and of two that one name map would join.
+// refuseCollisions refuses tools with colliding names: the second of two with the same
+// name, or with the same name in one of the name maps.
 func (im *importer) refuseCollisions() {
 	bare := make([]registry.Tool, len(im.tools))
 	for i, t := range im.tools {
@@ -308,7 +308,7 @@ func flowNode(kind yaml.Kind, content ...*yaml.Node) *yaml.Node {
 func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	if strings.ContainsFunc(s, func(r rune) bool { return document.IsControl(r) && r != '\n' }) {
-		n.Style = yaml.DoubleQuotedStyle // the others would show them as they are
+		n.Style = yaml.DoubleQuotedStyle // the others would show them unchanged
 	}
 	return n
 }
@@ -326,8 +326,8 @@ func plainStyle(n *yaml.Node) *yaml.Node {
 	return c
 }
 
-// makeVisible makes the texts of an imported tool legible, which is said, and reports what
-// hides anywhere else.
+// makeVisible writes hidden characters in the texts of an imported tool as escapes, which
+// Changed reports, and refuses them anywhere else.
 func (t *importedTool) makeVisible() bool {
 	change := func(at document.Node, what string, r rune) {
 		t.changes = append(t.changes, &document.Fault{

@@ -8,10 +8,9 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// MCP translates tool definitions of the Model Context Protocol into a
-// tool file: a JSON array of tools, an object with the member "tools", or a
-// response whose result has it. Annotations are hints of the server, and change
-// nothing.
+// MCP translates tool definitions of the Model Context Protocol into a tool file: a JSON
+// array of tools, an object with the member "tools", or a response whose result has it.
+// Annotations are hints of the server, and have no effect.
 func MCP(file string, data []byte, prefix string) (*Result, error) {
 	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }})
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// OpenAI translates the tools of a chat completions request into a tool
-// file: the array itself, or the request that holds it. Names stay as they stand,
-// since the application will run the tools by them. Parameters that are absent are
-// no arguments; strict changes nothing, since every tool is judged strictly, and
-// where it stands within the parameters it is left out, which is said in Changed.
+// OpenAI translates the tools of a chat completions request into a tool file: the array
+// itself, or the request that holds it. Names are unchanged, since the application runs the
+// tools by them. A tool without parameters has no arguments; strict has no effect, since
+// every tool is judged strictly, and is removed from the parameters, which Changed reports.
 // Custom tools are left out: their input is free text.
 func OpenAI(file string, data []byte) (*Result, error) {
 	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }})

@@ -16,7 +16,8 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// OpenAPIOptions says what a document of OpenAPI does not, or not for this gateway.
+// OpenAPIOptions holds settings that the OpenAPI document does not have, or that replace
+// its own.
 type OpenAPIOptions struct {
 	Prefix string // of every name
 	// URL is the server; empty is the one that the document states.
@@ -25,15 +26,14 @@ type OpenAPIOptions struct {
 	Addresses []string
 }
 
-// OpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2,
-// JSON or YAML) into a tool file. Each is a tool of type http whose arguments are
-// its parameters and, as one member, its body. GET and HEAD get the effect read,
-// PUT and DELETE idempotent, others once. Left out is what has no strict form, with
-// the reason; what an operation can do without is left out of it, which Changed
-// says, as it names who asks for credentials.
+// OpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2, JSON or YAML)
+// into a tool file. Each is a tool of type http whose arguments are its parameters and, as
+// one member, its body. GET and HEAD get the effect read, PUT and DELETE idempotent, others
+// once. Operations without a strict form are left out with the reason; optional parts
+// without one are left out of their operation, which Changed reports, together with
+// operations that need credentials.
 //
-// The error is Faults where the document cannot be read at all, or does not say
-// where its server is.
+// The error is Faults if the document is invalid, or does not name its server.
 func OpenAPI(file string, data []byte, o OpenAPIOptions) (*Result, error) {
 	r := document.Report{Unlimited: true}
 	root, ok := document.ReadExternal(&r, file, data)
@@ -108,7 +108,7 @@ func isDraft2020(uri string) bool {
 	return strings.TrimSuffix(uri, "#") == "https://json-schema.org/draft/2020-12/schema"
 }
 
-// server finds the URL before every path, and looks at the addresses.
+// server finds the URL before every path, and checks the addresses.
 func (d *openAPI) server() bool {
 	for _, a := range d.options.Addresses {
 		_, prefix := netip.ParsePrefix(a)
@@ -203,7 +203,7 @@ func (d *openAPI) path(key, value document.Node) {
 // maxHops bounds references to references.
 const maxHops = 32
 
-// follow returns what a value or the reference in its place stands for.
+// follow resolves a value that may be a reference.
 func (d *openAPI) follow(n document.Node) (target document.Node, problem string) {
 	for range maxHops {
 		_, ref, ok := n.Child("$ref")
@@ -240,7 +240,7 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 	return target, pointer, ""
 }
 
-// credentials says who of the imported tools asks for what.
+// credentials reports the imported tools that need a credential.
 func (d *openAPI) credentials() {
 	schemes := map[string][]string{}
 	var order []string
@@ -271,7 +271,7 @@ func (d *openAPI) credentials() {
 	}
 }
 
-// scheme says what a security scheme is, and whether its credential is sent as
+// scheme returns the kind of a security scheme, and whether its credential is sent as
 // Authorization: Bearer.
 func (d *openAPI) scheme(name string) (at document.Node, what string, bearer bool) {
 	n := d.root
@@ -305,7 +305,7 @@ func (d *openAPI) scheme(name string) (at document.Node, what string, bearer boo
 	return at, cmp.Or(kind, "of no type"), false
 }
 
-// isAPIKey tells whether a parameter is where a security scheme puts an API key.
+// isAPIKey reports whether a security scheme puts an API key into a parameter.
 func (d *openAPI) isAPIKey(in, name string) bool {
 	_, components, ok := d.root.Child("components")
 	if !ok {

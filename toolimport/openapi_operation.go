@@ -105,7 +105,7 @@ func (o *operation) arguments() *yaml.Node {
 	return root
 }
 
-// Nodes that a translation adds stand where the one does that they are made of.
+// Nodes that a translation adds get the position of their source.
 
 func scalarAt(n document.Node, s string) *yaml.Node {
 	w := scalar(s)
@@ -121,7 +121,7 @@ func sequenceAt(n document.Node, content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: content}
 }
 
-// description is what the operation says of itself, the summary first.
+// description is the operation's summary and description.
 func (o *operation) description() string {
 	var said []string
 	for _, from := range []document.Node{o.node, o.item} {
@@ -139,8 +139,8 @@ func (o *operation) description() string {
 	return strings.Join(said, "\n\n")
 }
 
-// server is the URL before the path. Servers of the operation's own, or of its
-// path's, stand before the document's.
+// server is the URL before the path. Servers of the operation, or of its path, take
+// precedence over those of the document.
 func (o *operation) server() string {
 	for _, from := range []document.Node{o.node, o.item} {
 		key, own, ok := from.Child("servers")
@@ -160,8 +160,8 @@ func (o *operation) server() string {
 	return o.base
 }
 
-// body reads the body, which is one argument. Where there is no form of it that
-// can be judged, the operation does without it if it can.
+// body reads the body, which is one argument. If it has no form that can be judged, an
+// optional body is left out.
 func (o *operation) body() {
 	key, stated, ok := o.node.Child("requestBody")
 	if !ok {
@@ -205,7 +205,7 @@ func (o *operation) body() {
 	o.add(tool.Parameter{Argument: name, In: "body"}, key, schema)
 }
 
-// media is what a body is as JSON.
+// media is the JSON media type of a body.
 func (o *operation) media(body document.Node) (media document.Node, problem string) {
 	_, content, ok := body.Child("content")
 	if !ok || !content.IsMapping() || len(content.Content) == 0 {
@@ -247,7 +247,7 @@ func (o *operation) flag(n document.Node, key string, standard bool) bool {
 	return value.Value == "true"
 }
 
-// withDescription gives a schema the description of what holds it, where it has none.
+// withDescription gives a schema without a description that of its parent.
 func (o *operation) withDescription(schema *yaml.Node, holder document.Node) *yaml.Node {
 	_, said, ok := holder.Child("description")
 	if !ok || !said.IsString() || said.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
@@ -265,8 +265,8 @@ func (o *operation) add(p tool.Parameter, at document.Node, schema *yaml.Node) {
 	o.tool.definition.Run.Parameters = append(o.tool.definition.Run.Parameters, p)
 }
 
-// noteCredentials keeps the credentials that the operation asks for: those of the alternative
-// whose first is sent as Authorization: Bearer, else those of the first one.
+// noteCredentials collects the credentials that the operation needs: those of the
+// alternative whose first is sent as Authorization: Bearer, else those of the first one.
 func (o *operation) noteCredentials() {
 	_, security, ok := o.node.Child("security")
 	if !ok {

@@ -19,8 +19,8 @@ type parameter struct {
 	required      bool
 }
 
-// parameters reads the parameters of the operation and those of its path that it
-// does not state itself. Those of the path come first: their names stay.
+// parameters reads the parameters of the operation and those of its path that it does not
+// override. Those of the path come first, so their names stay unchanged.
 func (o *operation) parameters() {
 	var all []parameter
 	for _, from := range []document.Node{o.node, o.item} {
@@ -55,7 +55,7 @@ func (o *operation) parameters() {
 	}
 }
 
-// parameter reads what every parameter has.
+// parameter reads the common members of parameters.
 func (o *operation) parameter(item document.Node) (p parameter, ok bool) {
 	n, problem := o.follow(item)
 	if problem != "" {
@@ -126,7 +126,7 @@ func (o *operation) place(p parameter) {
 	o.add(argument, p.Node, o.withDescription(o.schemas.translate(stated, 0), p.Node))
 }
 
-// styled tells whether a parameter is written in the one style of its place.
+// styled reports whether a parameter has the one supported style of its location.
 func (o *operation) styled(p parameter) bool {
 	expected := "simple"
 	if p.in == "query" {
@@ -140,8 +140,8 @@ func (o *operation) styled(p parameter) bool {
 	return true
 }
 
-// list tells whether the value of a parameter may be a list. It reports what has no
-// form outside of JSON.
+// list reports whether the value of a parameter may be a list. It refuses values that have
+// no form outside of JSON.
 func (o *operation) list(p parameter, schema document.Node) (list, ok bool) {
 	if _, problem := o.follow(schema); problem != "" {
 		o.reportFault(schema, "%s", problem)
@@ -159,9 +159,9 @@ func (o *operation) list(p parameter, schema document.Node) (list, ok bool) {
 	return slices.Contains(kinds, "array"), true
 }
 
-// kinds are the types that a schema allows; ok is false where it does not say. A
-// list of anything but plain values counts as an object. Each schema is looked at
-// once, however many others refer to it.
+// kinds are the types that a schema allows; ok is false if it does not restrict them. A
+// list of anything but primitive values counts as an object. Each schema is visited once,
+// however many others refer to it.
 func (o *operation) kinds(n document.Node, depth int) (kinds []string, ok bool) {
 	n, problem := o.follow(n)
 	if problem != "" || !n.IsMapping() || depth > maxHops {
@@ -184,7 +184,7 @@ type typeSet struct {
 	ok    bool
 }
 
-// statedKinds are those of a schema that was not looked at.
+// statedKinds are those of a schema that was not visited yet.
 func (o *operation) statedKinds(n document.Node, depth int) (kinds []string, ok bool) {
 	if _, stated, has := n.Child("type"); has {
 		types := stated.Content

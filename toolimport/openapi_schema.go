@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/registry/format"
 )
 
-// schemas translates the schemas of one operation into JSON Schema 2020-12. What
-// they refer to is collected under $defs.
+// schemas translates the schemas of one operation into JSON Schema 2020-12. Referenced
+// schemas are collected under $defs.
 type schemas struct {
 	*operation
 	budget       int               // of maxOperation
@@ -25,7 +25,7 @@ type schemas struct {
 	requirements []requirement
 }
 
-// requirement is what one schema requires.
+// requirement holds the required members of one schema.
 type requirement struct{ required, schema *yaml.Node }
 
 // referencedSchema is a schema that others refer to.
@@ -58,8 +58,8 @@ var (
 	annotations = []string{"discriminator", "xml", "externalDocs", "example", "readOnly", "writeOnly", "$defs", "definitions"}
 )
 
-// translate makes a schema of the registry's dialect of one of the document's. What
-// the registry refuses it leaves: the registry says so.
+// translate converts a schema of the document to the registry's dialect. Keywords that the
+// registry refuses are left in: the registry reports them.
 func (s *schemas) translate(n document.Node, depth int) *yaml.Node {
 	if !n.IsMapping() || depth > document.MaxNesting {
 		return s.copy(n)
@@ -134,7 +134,7 @@ func (s *schemas) spend(n document.Node) bool {
 	return false
 }
 
-// copy takes a value as it is.
+// copy copies a value unchanged.
 func (s *schemas) copy(n document.Node) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle), Value: n.Value, Line: n.Line, Column: n.Column}
 	for _, child := range n.Content {
@@ -168,7 +168,7 @@ func (s *schemas) reference(ref document.Node) *yaml.Node {
 	return scalarAt(ref, "#/$defs/"+strings.ReplaceAll(refusal.EscapePointer(name), "%", "%25"))
 }
 
-// refuseReadOnly tells of a member that stands in answers alone.
+// refuseReadOnly reports a member that is only in responses.
 func (s *schemas) refuseReadOnly(n document.Node) bool {
 	for range maxHops {
 		if _, flag, ok := n.Child("readOnly"); ok && n.IsMapping() && flag.Value == "true" {
@@ -186,7 +186,7 @@ func (s *schemas) refuseReadOnly(n document.Node) bool {
 	return false
 }
 
-// finish takes members that are no part of a request out of what is required.
+// finish removes members that are not part of a request from the required ones.
 func (s *schemas) finish() {
 	for _, d := range s.requirements {
 		_, declared, has := document.Node{Node: d.schema}.Child("properties")
@@ -196,14 +196,14 @@ func (s *schemas) finish() {
 	}
 }
 
-// bounds are what the formats of numbers say.
+// bounds are the ranges of the number formats.
 var bounds = map[string][2]string{
 	"int32": {"-2147483648", "2147483647"},
 	"int64": {"-9223372036854775808", "9223372036854775807"},
 }
 
-// format translates a format. One of OpenAPI's own says how a number is kept, one
-// of the registry's is asserted, and any other is only said.
+// format translates a format. OpenAPI's number formats become bounds, a format of the
+// registry is asserted, and any other is left out and reported.
 func (s *schemas) format(out *yaml.Node, n, key, value document.Node) {
 	add := func(name, tag, text string) {
 		if !n.Has(name) {

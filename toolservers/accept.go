@@ -14,8 +14,7 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// Proposal is what accepting tools of a server would change. Nothing is written before
-// Write.
+// Proposal is the change that accepting tools of a server would make. Only Write writes it.
 type Proposal struct {
 	// Conflicts are tools that are left out, by their names in the registry: a tool file
 	// has a tool of the same name.
@@ -28,7 +27,7 @@ type Proposal struct {
 
 	server configs.ToolServer
 	loaded *configs.Config
-	kept   []configs.Pin // that were accepted, and are not proposed anew
+	kept   []configs.Pin // that were accepted, and are not proposed again
 }
 
 // Propose asks a server for its tools and proposes those that its configuration allows;
@@ -106,8 +105,8 @@ func notAllowed(loaded *configs.Config, s configs.ToolServer, name string) error
 	return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServersFile)
 }
 
-// checkEndpoint says why calls of a tool may not go where a file says. A toolset that is
-// asked for its tools is held to the same.
+// checkEndpoint returns why the endpoint of a tool in a file is not allowed. The endpoint
+// of a toolset is checked by the same rule.
 func checkEndpoint(s configs.ToolServer, p configs.Pin) error {
 	if p.Endpoint == "" {
 		return nil
@@ -130,19 +129,19 @@ func checkEndpoint(s configs.ToolServer, p configs.Pin) error {
 	return nil
 }
 
-// The words for what accepting changes of a tool.
+// The kinds of changes of a tool.
 const (
 	ChangeAccepted  = "accepted" // for the first time
 	ChangeUnchanged = "unchanged"
 	ChangeChanged   = "changed"
 )
 
-// Change says what accepting changes of one tool.
+// Change is the change of one tool by accepting it.
 type Change struct {
 	Word, Name, Version string // Name is the one in the registry
 }
 
-// Changes says what the proposal changes of each accepted tool.
+// Changes returns the change of each accepted tool.
 func (p *Proposal) Changes() ([]Change, error) {
 	before := map[versionKey]string{}
 	for _, pin := range p.loaded.Pins[p.server.Name] {
@@ -170,7 +169,7 @@ func (p *Proposal) Changes() ([]Change, error) {
 	return changes, nil
 }
 
-// Check says why the configuration would not load with what is proposed.
+// Check returns why the configuration would not load with the proposal.
 func (p *Proposal) Check() error { return p.loaded.CheckLockfile(p.server.Name, p.pins()) }
 
 // Write makes what is proposed what was accepted.

@@ -11,8 +11,8 @@ type Row struct {
 	Server  string `json:"server"`
 	Tool    string `json:"tool"` // in the registry, once it is accepted
 	Version string `json:"version,omitempty"`
-	// Digest is that of the server's definition; where there is none, of the accepted
-	// one.
+	// Digest is that of the server's definition, or of the accepted one if the server has
+	// none.
 	Digest      string `json:"digest,omitempty"`
 	State       string `json:"state"`
 	Why         string `json:"why,omitempty"`
@@ -67,7 +67,7 @@ func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.Discover
 	for _, p := range pins {
 		accepted[versionKey{p.Name, p.Version}] = p
 		if !s.Allows(p.Name) {
-			continue // it is listed as what it is now, below
+			continue // it is listed with its current definition, below
 		}
 		if says.state(p) == StateGone {
 			all = append(all, pinnedRow(s, p, StateGone))

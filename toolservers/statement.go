@@ -13,8 +13,8 @@ const (
 	StateUnreadable = "unreadable"
 )
 
-// statement is what a server's list says: the digest of each version of each tool. It is
-// empty for a tool that cannot be called from here.
+// statement is the content of a server's list: the digest of each version of each tool. The
+// digest of a tool that Callgate cannot call is empty.
 type statement map[versionKey]string
 
 type versionKey struct{ Name, Version string }
@@ -32,7 +32,7 @@ func statementOf(offers []configs.DiscoveredTool) statement {
 	return says
 }
 
-// State compares what was accepted with what is said.
+// State compares the accepted definition with the server's.
 func (s statement) state(p configs.Pin) string {
 	digest, has := s[versionKey{p.Name, p.Version}]
 	switch {

@@ -1,7 +1,7 @@
-// Package toolservers watches the tool servers of a configuration. A tool of a server
-// may be called only while the server says of it what an operator has accepted: a
-// changed, new or unreadable definition puts it in quarantine. A server that is away
-// changes nothing, since it has said nothing else.
+// Package toolservers watches the tool servers of a configuration. A tool of a server may
+// be called only while the server's definition is the one that an operator has accepted: a
+// changed, new or invalid definition quarantines it. An unreachable server changes nothing,
+// since it has sent no other definition.
 package toolservers
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// pollInterval is how often each server is asked for its tools.
+// pollInterval is the interval at which each server's list is read.
 const pollInterval = 30 * time.Second
 
 // Discoverer asks servers for their tools.
@@ -28,8 +28,8 @@ type Discoverer interface {
 }
 
 // Watcher polls the servers of the configuration and quarantines every tool whose
-// definition is not the accepted one. Until a server has answered, and while its answer
-// cannot be read, all of its tools are in quarantine.
+// definition is not the accepted one. Until a server has answered, and while its answer is
+// invalid, all of its tools are in quarantine.
 type Watcher struct {
 	discoverer Discoverer
 	quarantine func(names map[string]bool) // replaces the set of quarantined tools
@@ -84,10 +84,10 @@ func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]tool.Ser
 	return &Watcher{discoverer: of, quarantine: apart, keep: keep, logger: logger}
 }
 
-// Prepare starts to watch the servers of a configuration and stops watching the others.
-// A server whose settings did not change keeps what is known of it. Call Prepare before
-// the kernel judges by the configuration, so that no tool of a new server is called
-// before it was compared. Tools that were in quarantine stay there until Commit.
+// Prepare starts to watch the servers of a configuration and stops watching the others. A
+// server whose settings did not change keeps its state. Call Prepare before the kernel
+// judges by the configuration, so that no tool of a new server is called before it is
+// compared. Tools that were in quarantine stay there until Commit.
 func (f *Watcher) Prepare(c *configs.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +183,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // update records the answer of a server. A server that does not answer changes nothing.
 // An answer that cannot be read quarantines all of its tools.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
-	says := statementOf(DiscoveredTools(found)) // a long list holds nobody up
+	says := statementOf(DiscoveredTools(found)) // a long list does not block others
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -328,7 +328,7 @@ func (f *Watcher) Quarantined() int {
 	return f.acceptedHeld
 }
 
-// Close stops polling, and waits for polls under way to end.
+// Close stops polling, and waits for running polls to end.
 func (f *Watcher) Close() {
 	f.mu.Lock()
 	f.closed = true

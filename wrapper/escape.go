@@ -1,7 +1,7 @@
-// Package wrapper makes what goes back: to a model, to a caller, to a terminal.
-// Everything is built by an encoder, and nothing in it hides: code points that
-// are invisible, that control a terminal or that reverse the direction of text
-// stand as JSON escapes. The JSON value is unchanged.
+// Package wrapper builds the answers for models, callers and terminals. An encoder builds
+// everything, and nothing in it is hidden: code points that are invisible, that control a
+// terminal or that reverse the direction of text are written as JSON escapes. The JSON
+// value is unchanged.
 package wrapper
 
 import (
@@ -23,9 +23,8 @@ func Marshal(v any) ([]byte, error) {
 	return Escape(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// Escape returns JSON in which every hidden code point within strings is a \u
-// escape. The input must be valid JSON; it is returned as it is when there is
-// nothing to do.
+// Escape returns JSON in which every hidden code point within strings is a \u escape. The
+// input must be valid JSON; without a hidden code point it is returned unchanged.
 func Escape(b []byte) []byte {
 	first := -1
 	for i := 0; i < len(b); {
@@ -64,8 +63,8 @@ func Escape(b []byte) []byte {
 	return out
 }
 
-// previous is the code point before the end of b, or none where an escape stands
-// there: the last digit of an escape is no digit of the text.
+// previous is the last code point of b, or none if b ends with an escape: the last digit of
+// an escape is not a digit of the text.
 func previous(b []byte) rune {
 	if n := len(b); n >= 6 && b[n-6] == '\\' && b[n-5] == 'u' {
 		return 0
@@ -114,9 +113,9 @@ func appendEscape(out []byte, r rune) []byte {
 	return out
 }
 
-// hidden tells whether a code point beyond ASCII shows nothing, or changes how
-// its neighbours show. A variation selector counts unless it chooses between
-// the text and the emoji form of the symbol before it.
+// hidden reports whether a code point beyond ASCII is invisible, or changes how its
+// neighbours are displayed. A variation selector counts unless it chooses between the text
+// and the emoji form of the symbol before it.
 func hidden(r, before rune) bool {
 	switch {
 	case r >= 0x80 && r <= 0x9F, // C1 controls
@@ -146,8 +145,8 @@ func hidden(r, before rune) bool {
 	return false
 }
 
-// takesPresentation tells whether a symbol has a text and an emoji form: the
-// bases of Unicode's emoji variation sequences, and the planes of emoji.
+// takesPresentation reports whether a symbol has a text and an emoji form: the bases of
+// Unicode's emoji variation sequences, and the planes of emoji.
 func takesPresentation(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r <= 0x3299 && unicode.Is(presentable, r)
 }

@@ -38,7 +38,7 @@ func EscapeHidden(s string) string {
 	return string(append(out, s[from:]...))
 }
 
-// concealed tells whether the code point at a place of a text is hidden there.
+// concealed reports whether the code point at a position of a text is hidden there.
 func concealed(s string, i int, r rune) bool {
 	switch {
 	case r == '\t' || r == '\n':
@@ -69,8 +69,8 @@ const (
 	zeroWidthJoiner    = 0x200D
 )
 
-// joins tells whether a joiner is part of ordinary writing: one within an emoji
-// sequence, or either between two characters of a script that is written with them.
+// joins reports whether a joiner is part of ordinary writing: within an emoji sequence, or
+// between two characters of a script that uses joiners.
 func joins(r, before, after rune) bool {
 	if r == zeroWidthJoiner && (emoji(before) || before == 0xFE0F) && emoji(after) {
 		return true
@@ -83,11 +83,11 @@ func joins(r, before, after rune) bool {
 	return false
 }
 
-// emoji tells whether a symbol can stand beside a joiner in an emoji sequence. Digits
-// and signs of Latin-1 have an emoji form, and are never joined.
+// emoji reports whether a symbol can be next to a joiner in an emoji sequence. Digits and
+// signs of Latin-1 have an emoji form, and are never joined.
 func emoji(r rune) bool { return r > 0xFF && takesPresentation(r) }
 
-// written tells whether a code point of such a script is a letter, or a sign on one.
+// written reports whether a code point of such a script is a letter, or a sign on one.
 func written(r rune) bool { return (unicode.IsLetter(r) || unicode.IsMark(r)) && !hidden(r, 0) }
 
 // joinedScripts are the scripts in which joiners choose the form of a letter. It is

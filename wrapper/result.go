@@ -9,11 +9,11 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// ToolResult is what a model reads of a call, beside the parts that it was made of, so
-// that no reader has to parse the line again.
+// ToolResult is the tool_result line that a model reads, together with its parts, so that
+// no reader has to parse the line again.
 type ToolResult struct {
 	Line   []byte          // {"tool_result":{"tool":…,"output":…}}
-	Object json.RawMessage // the value of the member tool_result, as it stands in Line
+	Object json.RawMessage // the value of the member tool_result, as in Line
 	Output json.RawMessage // its member output
 	// Refusal is the member error of Output; nil where the output is the tool's own.
 	Refusal *refusal.Error
@@ -105,7 +105,7 @@ func Read(line []byte) (ToolResult, error) {
 		return ToolResult{}, errors.New("found no tool_result with an output")
 	}
 	r := ToolResult{Line: line, Object: objectOf(line), Output: parts.Result.Output}
-	var members map[string]json.RawMessage // which compares names as they are, unlike a struct
+	var members map[string]json.RawMessage // which compares names exactly, unlike a struct
 	if err := json.Unmarshal(r.Output, &members); err != nil {
 		return ToolResult{}, fmt.Errorf("the output is no object: %w", err)
 	}
@@ -118,11 +118,11 @@ func Read(line []byte) (ToolResult, error) {
 	return r, nil
 }
 
-// Wraps tells whether Result would wrap an output, which is valid JSON.
+// Wraps reports whether Result would wrap an output, which is valid JSON.
 func Wraps(output json.RawMessage) bool { return !bare(output) }
 
-// bare tells whether an output can stand as it is: an object without a member
-// "error". Names are compared as they decode.
+// bare reports whether an output needs no wrapping: an object without a member "error".
+// Names are compared as they decode.
 func bare(output json.RawMessage) bool {
 	if !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte("{")) {
 		return false

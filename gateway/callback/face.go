@@ -1,14 +1,13 @@
-// Package callback is the face at which tools answer that have taken a call: the
-// runtime's side of the callback tool protocol. It translates what they post for
-// the kernel, and decides nothing.
+// Package callback is the face for the answers of callback tools: the runtime's side of the
+// callback tool protocol. It translates their messages for the kernel, and decides nothing.
 //
 //	POST /v1/callbacks/{token}
 //
-// Anyone who has the token of a call may answer it, and needs nothing else: it is keyed,
-// names the one call, ends with the time that the call may take, and stands in no
-// log, nor in what the tool says where that goes on. What matches no call that waits,
-// for whatever reason, and another answer than the first, are answered alike. A body
-// is read strictly, but for members that nothing here knows: a tool may speak of more.
+// Anyone who has the token of a call may answer that call, without any other credential.
+// The token is keyed, names one call, expires with the call, and is in no log; it is also
+// masked in the tool's text. A message that matches no waiting call, for whatever reason,
+// and an answer that differs from the first get the same response. A body is read strictly,
+// except that unknown members are ignored.
 package callback
 
 import (
@@ -23,10 +22,10 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Options are what a face works with.
+// Options are the dependencies of a face.
 type Options struct {
 	Kernel *gateway.Kernel
-	// Verify returns the call that a token stands for now, or "".
+	// Verify returns the call of a token that is valid now, or "".
 	Verify func(token string) (callID string)
 }
 
@@ -36,31 +35,31 @@ type Face struct{ options Options }
 // New returns the face of a kernel.
 func New(options Options) *Face { return &Face{options: options} }
 
-// keyCall is under what a request carries the call that its token stands for, and
-// keyWhose under what it carries who made that.
+// keyCall is the key of the gin context for the call of the token, and keyWhose that for
+// the caller who made it.
 const (
 	keyCall  = "callgate.callback"
 	keyWhose = "callgate.callback.whose"
 )
 
-// beside is what a message may be longer than its text: the rest of it, and what
-// people are shown.
+// beside is the size that a message may have beside its text: its other members, and
+// content for people.
 const beside = 1 << 20
 
 // Mount mounts the routes of the face.
 func (f *Face) Mount(d *server.Server) {
 	d.Mount(server.Route{
-		// Whatever is below the path is a token, if no good one.
+		// Everything below the path is a token, valid or not.
 		Method: http.MethodPost, Path: "/v1/callbacks/*token", Pool: server.Reserved, Public: true,
 		// Every byte of a result may be an escape of six.
 		MaxBody: func() int { return int(6*f.options.Kernel.MaxCallbackBytes() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
-		// What answers the calls of one caller takes nothing from the calls of others.
+		// Callbacks count for the caller of their call, and take no slots from others.
 		ClientKey: func(c *gin.Context) string { return c.GetString(keyWhose) },
 	})
 }
 
-// admit looks at the token before anything is read of what comes with it.
+// admit checks the token before any of the body is read.
 func (f *Face) admit(c *gin.Context) *refusal.Error {
 	id := f.options.Verify(token(c))
 	if id == "" {
@@ -75,7 +74,7 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	return nil
 }
 
-// token is what stands behind the path of the face.
+// token is the path below the path of the face.
 func token(c *gin.Context) string { return strings.TrimPrefix(c.Param("token"), "/") }
 
 // unmatched is the one refusal for all that matches nothing.
@@ -100,8 +99,8 @@ func (f *Face) serve(c *gin.Context, a server.Request) {
 
 const contentJSON = "application/json; charset=utf-8"
 
-// refuse answers with a code and what it means. What was answered otherwise before is
-// not told from what does not match: only the log does.
+// refuse answers with a code and its message. The response does not show whether the call
+// has another answer or does not match: only the log does.
 func refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)

@@ -21,7 +21,7 @@ import (
 // maxDepth bounds how deep a message may nest.
 const maxDepth = 64
 
-// message is one that was read: what it is about, and what it does.
+// message is a message that was read: its call, and its effect.
 type message struct {
 	id, group string
 	digest    string
@@ -32,8 +32,8 @@ func malformed(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf("The message is not valid: "+format+".", args...))
 }
 
-// read reads a message by the rules of its type. The token of the address that it was
-// posted to is in nothing of what goes on.
+// read reads a message by the rules of its type. It masks the token of the callback address
+// in every text that is passed on.
 func read(body []byte, token string) (message, *refusal.Error) {
 	value, err := parser.ReadValue(body, maxDepth)
 	if err != nil {
@@ -75,8 +75,8 @@ func read(body []byte, token string) (message, *refusal.Error) {
 	return m, r.refused
 }
 
-// digest is of what a message says, however it is written: a tool that encodes it
-// anew says the same.
+// digest hashes the content of a message independently of its encoding: a tool may encode
+// the same message differently.
 func digest(object map[string]any) string {
 	canonical, err := json.Marshal(object)
 	if err != nil {
@@ -86,8 +86,8 @@ func digest(object map[string]any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// masked stands where a tool has written the token of its call's address: who reads
-// that token could answer in the tool's place.
+// masked replaces the token of the callback address in a tool's text: a reader of the token
+// could answer in the tool's place.
 const masked = "[callback address]"
 
 // mask replaces a token in every text of a value.
@@ -107,7 +107,7 @@ func mask(value any, token string) any {
 	return value
 }
 
-// reader takes a message apart. The first fault stands.
+// reader reads the members of a message. It keeps the first fault.
 type reader struct {
 	object  map[string]any
 	token   string
@@ -163,11 +163,10 @@ func (r *reader) list(member string) []map[string]any {
 	return list
 }
 
-// failed is how a text begins that says what went wrong.
+// failed is the prefix of a text that reports a failure.
 const failed = "Error: "
 
-// answer reads a tool_result. What people are shown never changes what the model
-// reads.
+// answer reads a tool_result. Content for people never changes the text for the model.
 func (r *reader) answer() gateway.CallbackResult {
 	text, hasText := r.object["text"].(string)
 	if v := r.object["text"]; v != nil && !hasText {
@@ -234,8 +233,8 @@ func output(value map[string]any) tool.Result {
 	return tool.Result{Body: body, JSON: true}
 }
 
-// content reads the items of a result. What a model reads here is text, so that an
-// image is a placeholder to it, and is kept for people.
+// content reads the items of a result. A model reads only text here, so an image becomes a
+// placeholder for it, and is kept for people.
 func (r *reader) content(list []map[string]any) (items []any, images []any) {
 	items = []any{}
 	for _, object := range list {
@@ -284,9 +283,8 @@ func onlyText(items []any) (string, bool) {
 	return text, isText
 }
 
-// display reads what is for people: the segments of types that are known here, and
-// whose content is of its type. It is no reason to refuse an answer: where nothing of
-// it can be shown, there is none.
+// display reads the content for people: segments of known types whose content fits the
+// type. An invalid one never refuses an answer: without a valid segment, display is empty.
 func (r *reader) display() []any {
 	list, _ := r.object["display_as"].([]any)
 	var shown []any

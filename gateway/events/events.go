@@ -1,7 +1,7 @@
-// Package events passes on what a tool says beside the result of a call: its progress and
+// Package events delivers messages of a tool beside the result of a call: its progress and
 // its logs while it runs (Notifier), and the events of a subscription after it has ended
-// (Hub). All of it is bounded, and text in it hides nothing. A slow or broken receiver
-// never holds up a call or another receiver.
+// (Hub). All of them are bounded, and hidden characters in them are made visible. A slow or
+// broken receiver never delays a call or another receiver.
 package events
 
 // Event is sent by a tool after the call that subscribed to it has ended. It is for the
@@ -20,8 +20,8 @@ const (
 	maxSubscriptions     = 16
 	maxFeeds             = 1024
 	maxFeedsPerPrincipal = maxFeeds / 4
-	// keptEvents and keptBytes bound the latest events of one subscription that are
-	// kept for who follows it later.
+	// keptEvents and keptBytes bound the latest events of one subscription that are kept
+	// for later followers.
 	keptEvents = 16
 	keptBytes  = 64 << 10
 	// MaxEventBytes bounds the text of an event, in bytes.

@@ -80,15 +80,15 @@ func (f *Hub) countOwned(principal string) (n int) {
 	return n
 }
 
-// Seen tells whether an event of a call was published before.
+// Seen reports whether an event of a call was published before.
 func (f *Hub) Seen(id, digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Contains(f.digests[id], digest)
 }
 
-// remember remembers an event of a call. Where there is no room, another subscription is
-// forgotten, and one that has ended before others.
+// remember records an event of a call. If the hub is full, another subscription is
+// forgotten, preferably one that has ended.
 func (f *Hub) remember(id, digest string) {
 	if f.digests == nil {
 		f.digests = map[string][]string{}
@@ -112,12 +112,12 @@ func (f *Hub) remember(id, digest string) {
 // or those of the principal.
 var ErrFull = errors.New("too many subscriptions are active")
 
-// Publish sends an event to the followers of a call, and keeps it for later ones; an event
-// that is known is ignored. It tells whether the subscription was new to this process.
+// Publish sends an event to the followers of a call, and keeps it for later ones; a known
+// event is ignored. It reports whether the subscription was new to this process.
 //
-// The error is ErrFull where the subscription is new and there is no room for it: the
-// event is not kept then, and the tool has to send it again. A final event needs no room,
-// since the store has it.
+// The error is ErrFull if the subscription is new and the hub is full: the event is not
+// kept then, and the tool has to send it again. A final event is always accepted, since the
+// store has it.
 func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxLogs     = 1_000    // that are passed on in one call
-	maxLog      = 16 << 10 // bytes of what one says, as the tool wrote it and as it is shown
+	maxLog      = 16 << 10 // bytes of one message, as the tool wrote it and after escaping
 	maxLogger   = 128      // bytes of a logger's name
 	maxLogDepth = 64
 )
@@ -21,11 +21,10 @@ func LogLevels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// severity is the place of a level among them; -1 is none.
+// severity is the index of a level among them; -1 means unknown.
 func severity(level string) int { return slices.Index(LogLevels(), level) }
 
-// logged passes on what is a log of the level that is asked for, or above; anything else is
-// dropped.
+// logged passes on a valid log of the requested level or above; anything else is dropped.
 func (t *Notifier) logged(l tool.Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,8 +50,8 @@ func (t *Notifier) logged(l tool.Log) {
 	}
 }
 
-// escapeValue is a JSON value whose texts show all that is in them, the names among them. It is
-// none where two names look the same then.
+// escapeValue returns a JSON value with hidden characters escaped in all texts and names.
+// ok is false if two names are then equal.
 func escapeValue(value any) (_ any, ok bool) {
 	switch v := value.(type) {
 	case string:

@@ -12,17 +12,18 @@ import (
 type Notifier struct {
 	mu sync.Mutex
 
-	progress func(tool.Progress) // nil once nobody is told
+	progress func(tool.Progress) // nil once stopped
 	began    bool
 	last     float64
 
 	log   func(tool.Log) // the same
-	level int            // of what is told, at least
+	level int            // of the delivered ones, at least
 	logs  int
 }
 
-// NewNotifier returns a notifier for the functions of a caller. It is nil where the caller
-// wants neither progress nor logs; a level that is none of LogLevels wants no logs.
+// NewNotifier returns a notifier for the functions of a caller. It is nil if the caller
+// asks for neither progress nor logs; with a level outside of LogLevels it delivers no
+// logs.
 func NewNotifier(progress func(tool.Progress), log func(tool.Log), level string) *Notifier {
 	t := &Notifier{progress: progress, level: severity(level)}
 	if t.level >= 0 {
@@ -34,7 +35,7 @@ func NewNotifier(progress func(tool.Progress), log func(tool.Log), level string)
 	return t
 }
 
-// Attach sets the functions of a task that its caller wants.
+// Attach sets the functions of a task for which its caller asks.
 func (t *Notifier) Attach(task *tool.Call) {
 	if t == nil {
 		return
@@ -49,7 +50,7 @@ func (t *Notifier) Attach(task *tool.Call) {
 	}
 }
 
-// delivered calls a function of the caller's, and tells whether it returned without a
+// delivered calls a function of the caller, and reports whether it returned without a
 // panic.
 func delivered(tell func()) (ok bool) {
 	defer func() { ok = recover() == nil }()

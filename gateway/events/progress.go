@@ -9,10 +9,10 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxProgress bounds what a tool says of its progress, as it is shown.
+// maxProgress bounds the text of a progress message after escaping.
 const maxProgress = 1 << 10
 
-// progressed passes on what is progress, more each time; anything else is dropped.
+// progressed passes on progress that increases; anything else is dropped.
 func (t *Notifier) progressed(p tool.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
