@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -110,7 +111,7 @@ func (r *reader) readUsage() (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isTooDeep(raw) {
+	if strictjson.Deeper(raw, maxDepth) {
 		return nil, fmt.Errorf("usage nested deeper than %d levels", maxDepth)
 	}
 	u := &Usage{Raw: oneLine(bytes.Clone(raw))}

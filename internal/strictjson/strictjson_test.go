@@ -78,6 +78,22 @@ func TestLoneSurrogates(t *testing.T) {
 	}
 }
 
+func TestDeeper(t *testing.T) {
+	const most = 128
+	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for in, want := range map[string]bool{
+		nest(most): false, nest(most + 1): true,
+		`"` + strings.Repeat("[", 500) + `"`:           false,
+		`["\"` + strings.Repeat("[", 500) + `","\\"]`:  false,
+		`["\\",` + nest(most) + `]`:                    true,
+		`[` + strings.Repeat(`[{"a":1}],`, 500) + `1]`: false,
+	} {
+		if strictjson.Deeper([]byte(in), most) != want {
+			t.Errorf("%.40s…: found %v", in, !want)
+		}
+	}
+}
+
 // FuzzCheck: what is taken is JSON to the standard library too, and its members are found.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,{"b":"\u0041"}]}`, `{"a":1,"a":2}`, `"\ud800"`, "\xff", `[[[[[`} {
