@@ -87,7 +87,7 @@ func (k *Kernel) notifyCanceled(call *storedCall) {
 	default:
 		return
 	}
-	k.pending.run(func() {
+	k.journal.Go(func() {
 		defer func() { <-k.cancelSlots }()
 		defer func() { _ = recover() }() // the call has ended, whatever becomes of this
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)

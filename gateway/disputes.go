@@ -18,7 +18,7 @@ func (k *Kernel) recordDispute(ctx context.Context, call *storedCall, p Callback
 	r := k.restore(call).record(audit.Decision)
 	r.Verdict, r.Stage, r.Code = audit.Refused, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
-	if err := k.write(ctx, r); err != nil {
+	if err := k.journal.Write(ctx, r); err != nil {
 		k.disputes.remove(call.ID)
 		return err
 	}

@@ -9,17 +9,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
-const (
-	// finishWait is how long a call that has ended waits for the store to take that
-	// in, before who asked is told that it is pending.
-	finishWait = 2 * time.Second
-	// retryInterval is how often what is owed is tried again.
-	retryInterval = 250 * time.Millisecond
-)
+// finishWait is how long a call that has ended waits for the store to take that in, before
+// the caller is told that it is pending.
+const finishWait = 2 * time.Second
 
 // commit ends a call: in the store, where of several that end it one is told so,
 // and then, by that one, in the journal. Where the store does not take it in,
@@ -47,7 +44,7 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 			return c.priorOutcome(ctx, prior)
 		}
 		select {
-		case <-time.After(retryInterval / 5):
+		case <-time.After(journal.RetryInterval / 5):
 			continue
 		case <-late.C:
 		}
@@ -55,12 +52,12 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 	}
 	ending.Deliver = false
 	c.finishTrace(VerdictCall, nil, "", 0, nil)
-	c.kernel.pending.run(func() {
+	c.kernel.journal.Go(func() {
 		for {
 			if _, told := c.tryFinish(ctx, ending, r); told {
 				return
 			}
-			time.Sleep(retryInterval)
+			time.Sleep(journal.RetryInterval)
 		}
 	})
 	return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted}
@@ -101,7 +98,7 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		k.deps.Observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond)
 	}
 	written := c.trace.start()
-	k.writeOutcome(r, func() { k.settle(c.id) })
+	k.journal.Outcome(r, func() { k.settle(c.id) })
 	c.trace.step(string(refusal.Log), written, nil)
 	return nil, true
 }

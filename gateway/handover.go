@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -46,12 +47,12 @@ func (d *Decision) handOver(ctx context.Context) *refusal.Error {
 		return nil
 	}
 	k := d.calls[0].kernel
-	if err := k.pending.acquire(ctx); err != nil {
+	if err := k.handOvers.acquire(ctx); err != nil {
 		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(err)))
 		d.endAll(refused)
 		return refused
 	}
-	k.writeLater(k.pending.release, records...)
+	k.journal.Later(k.handOvers.release, records...)
 	for _, c := range d.calls {
 		if c.parsed.Kind == parser.Call {
 			c.finishTrace(VerdictCall, nil, audit.HandedOver, 0, nil)
@@ -69,3 +70,28 @@ func (d *Decision) endAll(refused *refusal.Error) {
 		}
 	}
 }
+
+// handOverSlots holds a token for each decision that was handed over and whose outcomes
+// are not written down yet.
+type handOverSlots chan struct{}
+
+// acquire takes the slot of one decision, and waits a little where there is none.
+func (s handOverSlots) acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(roomWait)
+	defer late.Stop()
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return errors.New("too many outcomes are not written down yet")
+	}
+}
+
+func (s handOverSlots) release() { <-s }

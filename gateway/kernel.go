@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -34,6 +36,9 @@ type Deps struct {
 	Node string
 }
 
+// Journal is where decisions and outcomes are written down.
+type Journal = journal.Log
+
 // Observer counts. It must not block, and must be safe for concurrent use.
 type Observer interface {
 	Judged(verdict string, refused *refusal.Error)
@@ -49,7 +54,8 @@ type Kernel struct {
 	deps       Deps
 	calls      CallStore
 	statuses   StatusStore
-	pending    pendingWrites
+	journal    *journal.Writer
+	handOvers  handOverSlots
 	endings    endings
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    disputeCounter
@@ -67,9 +73,14 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 	}
 	k := &Kernel{
 		deps: deps, calls: deps.Store, statuses: deps.Store,
-		pending:     pendingWrites{slots: make(chan struct{}, maxHandedOver)},
+		handOvers:   make(handOverSlots, maxHandedOver),
 		cancelSlots: make(chan struct{}, maxCancels),
 	}
+	var recorded func(bool, time.Duration)
+	if deps.Observer != nil {
+		recorded = deps.Observer.Recorded
+	}
+	k.journal = journal.NewWriter(deps.Journal, deps.Now, recorded)
 	return k, k.Swap(config)
 }
 
@@ -86,6 +97,9 @@ func (k *Kernel) Swap(config *Config) error {
 	k.config.Store(prepared)
 	return nil
 }
+
+// Flush waits until every outcome is recorded. It returns an error if ctx ends first.
+func (k *Kernel) Flush(ctx context.Context) error { return k.journal.Flush(ctx) }
 
 // ParserOptions returns the bounds of completions that are judged now.
 func (k *Kernel) ParserOptions() parser.Options { return k.config.Load().Output }

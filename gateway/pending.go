@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -28,9 +29,9 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}
 	} else if err != nil {
-		c.kernel.pending.run(func() {
+		c.kernel.journal.Go(func() {
 			for err := err; notStored(err); err = c.storePending(ctx, until) {
-				time.Sleep(retryInterval)
+				time.Sleep(journal.RetryInterval)
 			}
 		})
 	}

@@ -9,16 +9,9 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
-
-// Journal is where decisions and outcomes are written down. Append returns nil
-// once the record is durable; else the record does not stand there.
-type Journal interface {
-	Append(context.Context, audit.Record) error
-}
 
 // refusedUnrecorded is the message where a decision cannot be recorded.
 const refusedUnrecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
@@ -65,7 +58,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 func (c *call) recordNotRun(refused *refusal.Error) {
 	r := c.record(audit.Ending)
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
-	c.kernel.writeOutcome(r, func() {})
+	c.kernel.journal.Outcome(r, func() {})
 }
 
 func (d *Decision) firstRefused() *refusal.Error {
@@ -96,31 +89,11 @@ func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 		r.Stage, r.Code = refused.Stage, refused.Code
 	}
 	r.Micros = c.kernel.deps.Now().Sub(c.started).Microseconds()
-	if err := c.kernel.write(ctx, r); err != nil {
+	if err := c.kernel.journal.Write(ctx, r); err != nil {
 		return err
 	}
 	c.recorded = true
 	return nil
-}
-
-// write appends a record, and reports to the observer how long that took.
-func (k *Kernel) write(ctx context.Context, r audit.Record) error {
-	before := k.deps.Now()
-	err := appendGuarded(ctx, k.deps.Journal, r)
-	if k.deps.Observer != nil && !refusal.GaveUp(ctx, err) {
-		k.deps.Observer.Recorded(err == nil, k.deps.Now().Sub(before))
-	}
-	return err
-}
-
-// appendGuarded appends a record; a journal that panics has not written it.
-func appendGuarded(ctx context.Context, j Journal, r audit.Record) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refusal.From(refusal.Log, safe.PanicError(p))
-		}
-	}()
-	return j.Append(ctx, r)
 }
 
 // record returns the members that all records of one call have.

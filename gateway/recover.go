@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
@@ -100,7 +101,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	e := store.Ending{State: store.Done, Attempt: k.newAttempt(), Answer: store.Answer{
 		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
 	}}
-	k.pending.run(func() {
+	k.journal.Go(func() {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 			_, err := ask(k.calls, func(s CallStore) (store.Call, error) { return s.Finish(ctx, call.ID, e) })
@@ -109,7 +110,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 				k.settle(call.ID)
 				return
 			}
-			time.Sleep(retryInterval)
+			time.Sleep(journal.RetryInterval)
 		}
 	})
 }
@@ -131,7 +132,7 @@ func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	k.writeOutcome(r, func() { k.settle(c.id) })
+	k.journal.Outcome(r, func() { k.settle(c.id) })
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
@@ -165,7 +166,7 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 // the call is left to the next process.
 func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func()) {
 	t.started.Add(1)
-	t.kernel.pending.run(func() {
+	t.kernel.journal.Go(func() {
 		defer t.started.Done()
 		select {
 		case room <- struct{}{}:
@@ -254,7 +255,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
 			r.Time, r.Replica, r.Arguments, r.Completion = k.deps.Now(), k.deps.Replica, nil, ""
-			k.writeOutcome(r, func() {})
+			k.journal.Outcome(r, func() {})
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err

@@ -1,0 +1,119 @@
+// Package journal writes decisions and outcomes down. A decision that cannot be written is
+// an error, and nothing is executed. An outcome is written once the call has ended, so it
+// is tried again until it stands there, and a process waits for that before it ends
+// (Flush). Meanwhile the log refuses new decisions, too, so that no more outcomes than
+// those of the calls in flight can pile up.
+package journal
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
+)
+
+// RetryInterval is how often what could not be written is tried again.
+const RetryInterval = 250 * time.Millisecond
+
+// Log is where decisions and outcomes are written down. Append returns nil once the record
+// is durable; else the record does not stand there.
+type Log interface {
+	Append(context.Context, audit.Record) error
+}
+
+// Writer writes to a log, and counts the work in the background that must be done before
+// the process ends. It is safe for concurrent use.
+type Writer struct {
+	log      Log
+	now      func() time.Time
+	recorded func(durable bool, took time.Duration)
+
+	mu    sync.Mutex
+	count int
+	idle  chan struct{} // closed when count falls to zero
+}
+
+// NewWriter returns a writer to a log. recorded is told how each record went, but for one
+// that was given up because its request was canceled; it may be nil.
+func NewWriter(log Log, now func() time.Time, recorded func(durable bool, took time.Duration)) *Writer {
+	return &Writer{log: log, now: now, recorded: recorded}
+}
+
+// Write appends a record.
+func (w *Writer) Write(ctx context.Context, r audit.Record) error {
+	before := w.now()
+	err := w.append(ctx, r)
+	if w.recorded != nil && !refusal.GaveUp(ctx, err) {
+		w.recorded(err == nil, w.now().Sub(before))
+	}
+	return err
+}
+
+// append appends a record; a log that panics has not written it.
+func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.From(refusal.Log, safe.PanicError(p))
+		}
+	}()
+	return w.log.Append(ctx, r)
+}
+
+// Outcome records an outcome, then calls done. Where the log fails, it is tried again in
+// the background until it succeeds.
+func (w *Writer) Outcome(r audit.Record, done func()) {
+	if w.Write(context.Background(), r) != nil {
+		w.Later(done, r)
+		return
+	}
+	done()
+}
+
+// Later records outcomes in the background, in their order, then calls done.
+func (w *Writer) Later(done func(), records ...audit.Record) {
+	w.Go(func() {
+		defer done()
+		for _, r := range records {
+			for w.Write(context.Background(), r) != nil {
+				time.Sleep(RetryInterval)
+			}
+		}
+	})
+}
+
+// Go does work in the background, for which Flush waits.
+func (w *Writer) Go(work func()) {
+	w.mu.Lock()
+	if w.count++; w.idle == nil {
+		w.idle = make(chan struct{})
+	}
+	w.mu.Unlock()
+	go func() {
+		work()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.count--; w.count == 0 {
+			close(w.idle)
+			w.idle = nil
+		}
+	}()
+}
+
+// Flush waits until every outcome is recorded. It returns an error if ctx ends first.
+func (w *Writer) Flush(ctx context.Context) error {
+	w.mu.Lock()
+	idle := w.idle
+	w.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return refusal.New(refusal.AuditUnavailable, "The outcome of a call could not be recorded.").WithCause(ctx.Err())
+	}
+}
