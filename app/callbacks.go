@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // KeysReadInterval is how often the keys of callbacks are looked at, while they are used.
@@ -105,7 +106,7 @@ func (b *Callbacks) baseURL() (base string, err error) {
 // hasCallbackTools reports whether a configuration has tools of type callback.
 func hasCallbackTools(c *configs.Config) bool {
 	for _, entry := range c.Tools.Entries() {
-		if entry.Run().Type == configs.ServerCallback {
+		if entry.Run().Type == lockfile.Callback {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // Callbacks says where tools answer that take a call and answer later.
@@ -63,8 +64,8 @@ func baseURLProblem(raw string) string {
 // checkCallbacks holds the rules between its keys and the others, which matter where
 // there are tools that call back.
 func (l *loader) checkCallbacks(root document.Node, c *Config, entries []toolfile.Tool) {
-	i := slices.IndexFunc(entries, func(e toolfile.Tool) bool { return e.Definition.Run.Type == ServerCallback })
-	if i < 0 && !slices.ContainsFunc(c.Servers, func(s ToolServer) bool { return s.Type == ServerCallback }) {
+	i := slices.IndexFunc(entries, func(e toolfile.Tool) bool { return e.Definition.Run.Type == lockfile.Callback })
+	if i < 0 && !slices.ContainsFunc(c.Servers, func(s lockfile.Server) bool { return s.Type == lockfile.Callback }) {
 		return
 	}
 	at := root.At("/callbacks")

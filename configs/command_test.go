@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // TestCommands: a program with a relative path stands beside the file that names it, and
@@ -38,8 +41,8 @@ func TestCommands(t *testing.T) {
 		for i, want := range []string{
 			filepath.Join(dir, "bin/server") + " ./notes bin/x", filepath.Join(filepath.Dir(dir), "server"), "npx ./server.js", "/usr/bin/node x.js",
 		} {
-			if s := c.Servers[i]; strings.Join(s.Command, " ") != want || s.Dir != dir {
-				t.Errorf("%s: %q in %s, want %q", s.Name, s.Command, s.Dir, want)
+			if s := c.Servers[i]; strings.Join(s.Command, " ") != want || s.Folder != dir {
+				t.Errorf("%s: %q in %s, want %q", s.Name, s.Command, s.Folder, want)
 			}
 		}
 		want := map[string]string{"A": "", "TOKEN": "env:TOKEN", "KEY": "file:" + filepath.Join(filepath.Dir(path), "keys/hub"), "URL": "https://example.com"}
@@ -56,8 +59,8 @@ func TestCommands(t *testing.T) {
 		if again := single.Run(); again.Env["KEY"] == "changed" {
 			t.Error("a definition can be changed")
 		}
-		pinned := Accept(c.Servers[2], []DiscoveredTool{offered("search")}).Pins
-		if err := c.WriteLockfile("named", pinned); err != nil {
+		pinned := lockfile.Accept(c.Servers[2], []tool.Definition{offered("search")}).Pins
+		if err := lockfile.Write(c.DataDir, "named", c.Pins["named"], pinned); err != nil {
 			t.Fatal(err)
 		}
 		if c, err = Load(path); err != nil {
@@ -66,7 +69,7 @@ func TestCommands(t *testing.T) {
 		if found, ok := c.Tools.Lookup("named.search"); !ok || !maps.Equal(found.Run().Env, want) || found.Run().Folder != dir {
 			t.Errorf("%+v", found)
 		}
-		if err := os.Remove(LockfilePath(data, "named")); err != nil {
+		if err := os.Remove(lockfile.Path(data, "named")); err != nil {
 			t.Fatal(err)
 		}
 	}

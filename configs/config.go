@@ -23,6 +23,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -36,9 +37,9 @@ type Config struct {
 	Principals []Principal
 	Keys       *identity.APIKeys // of the principals
 	Upstreams  *upstream.Set     // nil where there are no upstreams
-	Servers    []ToolServer
-	Pins       map[string][]Pin // what was accepted of each server that has a file of them
-	Agents     map[string]bool  // that a project or a principal names
+	Servers    []lockfile.Server
+	Pins       map[string][]lockfile.Pin // what was accepted of each server that has a file of them
+	Agents     map[string]bool           // that a project or a principal names
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
 	Digest string
@@ -85,7 +86,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if !ok {
 		return nil, l.report.Err()
 	}
-	c := &Config{Settings: readSettings(root), Pins: map[string][]Pin{}}
+	c := &Config{Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
 	dir := l.dir(main)
 	if dataDir != "" {
 		c.DataDir = dataDir
@@ -379,6 +380,18 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []tool
 		}
 	}
 	return entries
+}
+
+// CheckLockfile says why the configuration would be refused if these were the accepted
+// tools of a server.
+func (c *Config) CheckLockfile(server string, pins []lockfile.Pin) error {
+	data, err := lockfile.Encode(server, pins)
+	if err != nil {
+		return err
+	}
+	main := c.Files[0]
+	_, err = load(overlaySource{disk{root: filepath.Dir(main)}, lockfile.Path(c.DataDir, server), data}, main, "")
+	return err
 }
 
 // Embedded tells whether this is the built-in default.

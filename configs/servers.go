@@ -5,84 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
-)
-
-// ToolServer is where tools are found that Callgate does not state itself.
-type ToolServer struct {
-	Name string
-	Type string // mcp, oxp or callback
-	// URL of the server, or with mcp Command instead: a program and its arguments.
-	URL     string
-	Command []string
-	Dir     string            // of the servers file, in which Command is started
-	Env     map[string]string // that Command is given: values, or the places of secrets
-	// Prefix stands before the name of each of its tools, with a dot between.
-	Prefix string
-	// Credential is where that stands which the server asks for.
-	Credential secret.Ref
-	// Allow are the names of the tools, as the server has them, that may be accepted;
-	// one that ends in * stands for all that begin so. Nil, all may; empty, none.
-	Allow []string
-	// Effects are those of tools, by their names on the server; every other tool acts
-	// once, whatever its server says.
-	Effects        map[string]string
-	Addresses      []string // prefixes or addresses that may be connected to
-	Timeout        time.Duration
-	MaxResultBytes int64
-	MaxAge         time.Duration // callback only
-	// Asks are the kinds of questions that its tools may put to the caller; mcp
-	// only: form, url, sampling and roots. Absent, none.
-	Asks []string
-}
-
-// The types of ToolServer.
-const (
-	ServerMCP      = "mcp"
-	ServerOXP      = "oxp"
-	ServerCallback = "callback"
 )
 
 // maxServerName bounds the name of a server, and of its prefix.
 const maxServerName = 32
 
-// ToolName is the name in the registry of a tool of the server.
-func (s *ToolServer) ToolName(name string) string { return s.Prefix + "." + name }
-
-// Allows tells whether a tool may be accepted.
-func (s *ToolServer) Allows(name string) bool {
-	return s.Allow == nil || slices.ContainsFunc(s.Allow, func(pattern string) bool {
-		start, open := strings.CutSuffix(pattern, "*")
-		return pattern == name || open && strings.HasPrefix(name, start)
-	})
-}
-
-// run is how a tool of the server is run.
-func (s *ToolServer) run(p Pin) tool.Run {
-	r := tool.Run{
-		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential.String(),
-		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
-		Asks: s.Asks,
-	}
-	if p.Endpoint != "" {
-		r.URL = p.Endpoint
-	}
-	if s.Type == ServerOXP && p.Version != "" {
-		r.Tool += "@" + p.Version
-	}
-	return r
-}
-
 // readServers reads the servers file.
-func readServers(root document.Node) []ToolServer {
-	var all []ToolServer
+func readServers(root document.Node) []lockfile.Server {
+	var all []lockfile.Server
 	names, prefixes := map[string]document.Node{}, map[string]document.Node{}
 	once := func(seen map[string]document.Node, what, value string, item document.Node) {
 		if first, twice := seen[value]; twice && value != "" {
@@ -103,18 +40,22 @@ func readServers(root document.Node) []ToolServer {
 
 // readToolServer reads one. What could only be found out by a tool of it is looked at
 // here, since it has none before the first is accepted.
-func readToolServer(n document.Node) ToolServer {
-	s := ToolServer{}
+func readToolServer(n document.Node) lockfile.Server {
+	s := lockfile.Server{}
 	ok := n.Object(
 		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
 		document.Field("type", func(n document.Node) {
-			n.Choice("the protocol of the server", []string{ServerMCP, ServerOXP, ServerCallback}, &s.Type)
+			n.Choice("the protocol of the server", []string{lockfile.MCP, lockfile.OXP, lockfile.Callback}, &s.Type)
 		}),
 		document.Field("url", func(n document.Node) { n.Text("the URL of the server", &s.URL) }),
-		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Dir) }),
+		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Folder) }),
 		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
-		document.Field("credential", func(n document.Node) { secret.Decode(n, "what the server asks for", &s.Credential) }),
+		document.Field("credential", func(n document.Node) {
+			var credential secret.Ref
+			secret.Decode(n, "what the server asks for", &credential)
+			s.Credential = credential.String()
+		}),
 		document.Field("allow", func(n document.Node) {
 			s.Allow = []string{} // an empty list allows nothing
 			n.List("names of tools", func(_ int, item document.Node) { readPattern(item, &s.Allow) })
@@ -131,7 +72,7 @@ func readToolServer(n document.Node) ToolServer {
 		document.Field("timeout", func(n document.Node) { n.Duration("how long an answer may take", &s.Timeout) }),
 		document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
 		document.Field("max_age", func(n document.Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
-		document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &s.Asks) }),
+		document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &s.InputRequests) }),
 		document.Renamed("asks", "input_requests"),
 	)
 	if !ok {
@@ -149,7 +90,7 @@ func readToolServer(n document.Node) ToolServer {
 	switch {
 	case n.Has("url") && n.Has("command"):
 		n.Fail("found the server %q with both url and command; expected one of them", s.Name)
-	case n.Has("command") && s.Type != ServerMCP:
+	case n.Has("command") && s.Type != lockfile.MCP:
 		n.Fail("found the server %q with a command; expected a url, since its type is %s", s.Name, s.Type)
 	case !n.Has("url") && !n.Has("command"):
 		n.Fail("found the server %q without url and command; expected one of them", s.Name)
@@ -160,9 +101,9 @@ func readToolServer(n document.Node) ToolServer {
 }
 
 // checkRun reports what every tool of the server would be refused for.
-func checkRun(n document.Node, s ToolServer) {
+func checkRun(n document.Node, s lockfile.Server) {
 	// A name and a version as every protocol has them.
-	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.run(Pin{Name: "a.tool", Version: "1.0.0"})}})
+	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.Run(lockfile.Pin{Name: "a.tool", Version: "1.0.0"})}})
 	if err == nil {
 		return
 	}
@@ -201,7 +142,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 	var entries []toolfile.Tool
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		file := LockfilePath(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
+		file := lockfile.Path(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
 		data, err := l.read(file)
 		if document.IsAbsent(err) {
 			continue // nothing was accepted yet
@@ -211,7 +152,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 			continue
 		}
 		l.addFile(file, "servers/"+s.Name+".json", data)
-		pins, nodes := readLockfile(&l.report, file, s.Name, data)
+		pins, nodes := lockfile.Read(&l.report, file, s.Name, data)
 		c.Pins[s.Name] = pins
 		for i, p := range pins {
 			if !s.Allows(p.Name) {
@@ -220,7 +161,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 			entries = append(entries, toolfile.Tool{Definition: registry.Tool{
 				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
 				InputSchema:  toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema),
-				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.run(p),
+				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.Run(p),
 			}, Node: nodes[i]})
 		}
 	}
@@ -231,7 +172,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 func (l *loader) warnUnusedEffects(c *Config) {
 	for _, s := range c.Servers {
 		for name := range s.Effects {
-			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p Pin) bool { return p.Name == name }) {
+			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Name == name }) {
 				l.report.Warnings = append(l.report.Warnings, &document.Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
 			}
 		}

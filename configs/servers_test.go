@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // serverMain is a configuration with servers and a data folder of its own.
@@ -23,8 +26,8 @@ const oneServer = `servers:
   - {name: hub, type: mcp, url: "https://example.com/mcp", credential: env:HUB_TOKEN, allow: [search, "get_*"], effects: {search: read}, timeout: 3s}
 `
 
-func offered(name string) DiscoveredTool {
-	return DiscoveredTool{Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"extra":{"type":"object"}}}`)}
+func offered(name string) tool.Definition {
+	return tool.Definition{Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"extra":{"type":"object"}}}`)}
 }
 
 func TestAcceptedToolsAreRegistered(t *testing.T) {
@@ -37,14 +40,14 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	if _, there := before.Tools.Lookup("hub.search"); there || len(before.Servers) != 1 {
 		t.Fatal("a tool that nobody has accepted is registered")
 	}
-	accepted := Accept(before.Servers[0], []DiscoveredTool{offered("search"), offered("get_one"), offered("drop")})
+	accepted := lockfile.Accept(before.Servers[0], []tool.Definition{offered("search"), offered("get_one"), offered("drop")})
 	if len(accepted.Pins) != 3 || len(accepted.Changed) != 3 || len(accepted.Refused) != 0 {
 		t.Fatalf("%+v", accepted)
 	}
-	if err := before.WriteLockfile("hub", accepted.Pins); err != nil {
+	if err := lockfile.Write(before.DataDir, "hub", before.Pins["hub"], accepted.Pins); err != nil {
 		t.Fatal(err)
 	}
-	if err := before.WriteLockfile("hub", nil); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+	if err := lockfile.Write(before.DataDir, "hub", before.Pins["hub"], nil); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("who has not seen what was accepted meanwhile undoes it: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(data, "servers", ".*")); err != nil || len(left) != 0 {
@@ -72,7 +75,7 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	if _, ok := c.Tools.Lookup("hub.drop"); ok {
 		t.Error("a tool that is not allowed is registered")
 	}
-	digest, err := offered("search").Digest()
+	digest, err := lockfile.Digest(offered("search"))
 	if at := c.Pins["hub"]; err != nil || len(at) != 3 || at[2].Name != "search" || at[2].Digest != digest {
 		t.Errorf("found the pins %+v, %v", at, err)
 	}
@@ -87,7 +90,7 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := before.WriteLockfile("hub", Accept(before.Servers[0], []DiscoveredTool{offered("search")}).Pins); err != nil {
+	if err := lockfile.Write(before.DataDir, "hub", before.Pins["hub"], lockfile.Accept(before.Servers[0], []tool.Definition{offered("search")}).Pins); err != nil {
 		t.Fatal(err)
 	}
 	if before, err = Load(main); err != nil {
@@ -128,7 +131,7 @@ func TestFaultOfPins(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(data, "servers"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(LockfilePath(data, "hub"), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(lockfile.Path(data, "hub"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Load(main); err == nil || !strings.Contains(err.Error(), want) {
@@ -159,96 +162,6 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-func TestAcceptRefuses(t *testing.T) {
-	s := ToolServer{Name: "hub", Type: ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
-	bad := func(change func(*DiscoveredTool)) DiscoveredTool {
-		o := offered("search")
-		change(&o)
-		return o
-	}
-	for why, o := range map[string]DiscoveredTool{
-		"a name with a blank":      bad(func(o *DiscoveredTool) { o.Name = "a b" }),
-		"no name":                  bad(func(o *DiscoveredTool) { o.Name = "" }),
-		"a long name":              bad(func(o *DiscoveredTool) { o.Name = strings.Repeat("a", 61) }),
-		"no schema":                bad(func(o *DiscoveredTool) { o.InputSchema = nil }),
-		"a schema twice":           bad(func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"type":"object","type":"object"}`) }),
-		"a schema of another host": bad(func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"$ref":"https://example.com/schema"}`) }),
-		"an unknown keyword": bad(func(o *DiscoveredTool) {
-			o.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`)
-		}),
-		"what cannot be called":      bad(func(o *DiscoveredTool) { o.Unusable = "it asks for a secret" }),
-		"an output schema of no use": bad(func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`{"type":"objekt"}`) }),
-	} {
-		if a := Accept(s, []DiscoveredTool{o}); len(a.Pins) != 0 || len(a.Refused) == 0 {
-			t.Errorf("%s is accepted: %+v", why, a.Pins)
-		}
-	}
-	twice := Accept(s, []DiscoveredTool{offered("search"), offered("search")})
-	if len(twice.Pins) != 1 || len(twice.Refused) != 1 {
-		t.Errorf("two of one name: %+v", twice)
-	}
-	joined := Accept(s, []DiscoveredTool{offered("a.b"), offered("a_b")})
-	if len(joined.Pins) != 1 || len(joined.Refused) != 1 {
-		t.Errorf("two that one name map joins: %+v", joined)
-	}
-	far := ToolServer{Name: "far", Type: ServerOXP, URL: "https://example.com/", Prefix: "far"}
-	if unpinned := Accept(far, []DiscoveredTool{offered("web.search")}); len(unpinned.Pins) != 0 || len(unpinned.Refused) != 1 {
-		t.Errorf("a tool that could not be called: %+v", unpinned)
-	}
-	v1, v2 := offered("search"), offered("search")
-	v1.Version, v2.Version = "1.0.0", "2.0.0"
-	long := strings.Repeat("n", 64-len(s.ToolName("")))
-	if full := Accept(s, []DiscoveredTool{offered(long), offered(long + "n")}); len(full.Pins) != 1 || full.Pins[0].Name != long ||
-		len(full.Refused) != 1 || !strings.Contains(full.Refused[0].Error(), "at most 64 bytes, for which a shorter prefix makes room") {
-		t.Errorf("names of 64 and 65 bytes with their prefix: %+v", full)
-	}
-	if versions := Accept(s, []DiscoveredTool{v1, v2}); len(versions.Pins) != 2 {
-		t.Errorf("two versions: %+v", versions.Refused)
-	}
-}
-
-func TestDigestOfAnOffer(t *testing.T) {
-	digest := func(o DiscoveredTool) string {
-		t.Helper()
-		d, err := o.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	first := offered("search")
-	same := first
-	same.InputSchema = json.RawMessage(" {\"properties\":{\"extra\":{\"type\":\"object\"},\"q\":{\"type\":\"str\\u0069ng\"}},\n\"type\":\"object\"}")
-	if digest(first) != digest(same) {
-		t.Error("the order of members and their spelling change the digest")
-	}
-	for why, change := range map[string]func(*DiscoveredTool){
-		"name":        func(o *DiscoveredTool) { o.Name = "search2" },
-		"version":     func(o *DiscoveredTool) { o.Version = "1.0.0" },
-		"endpoint":    func(o *DiscoveredTool) { o.Endpoint = "https://example.org" },
-		"description": func(o *DiscoveredTool) { o.Description += "\u200b" },
-		"schema":      func(o *DiscoveredTool) { o.InputSchema = json.RawMessage(`{"type":"object"}`) },
-		"number": func(o *DiscoveredTool) {
-			o.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`)
-		},
-		"output schema": func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`{}`) },
-		"null":          func(o *DiscoveredTool) { o.OutputSchema = json.RawMessage(`null`) },
-	} {
-		other := first
-		change(&other)
-		if digest(first) == digest(other) {
-			t.Errorf("the %s is not part of the digest", why)
-		}
-	}
-	// One that differs in the last digit of a number alone.
-	a, b := first, first
-	a.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740993}`)
-	b.InputSchema = json.RawMessage(`{"type":"object","maxProperties":9007199254740992}`)
-	if digest(a) == digest(b) {
-		t.Error("a number is rounded")
-	}
-}
-
 // TestTakesPins: what an operator is about to accept is tried on the whole
 // configuration, which is left as it is.
 func TestTakesPins(t *testing.T) {
@@ -263,14 +176,14 @@ func TestTakesPins(t *testing.T) {
 	other := offered("search")
 	other.InputSchema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
 	for why, c2 := range map[string]struct {
-		offer DiscoveredTool
+		offer tool.Definition
 		fault string
 	}{
 		"it fits":                           {offered("search"), ""},
 		"a condition reads what it has not": {other, "policy.csv:1:"},
 		"one name where there are no dots":  {offered("own_search"), `becomes "hub_own_search" like "hub_own.search"`},
 	} {
-		pins := Accept(c.Servers[0], []DiscoveredTool{c2.offer}).Pins
+		pins := lockfile.Accept(c.Servers[0], []tool.Definition{c2.offer}).Pins
 		if len(pins) != 1 {
 			t.Fatalf("%s: it is not even a pin", why)
 		}
@@ -294,7 +207,7 @@ func TestPinsWaitWithTheirFolder(t *testing.T) {
 	}
 	for folder, name := range map[string]string{data: "search", next: "get_one"} {
 		first.DataDir, first.Pins = folder, nil
-		if err := first.WriteLockfile("hub", Accept(first.Servers[0], []DiscoveredTool{offered(name)}).Pins); err != nil {
+		if err := lockfile.Write(first.DataDir, "hub", first.Pins["hub"], lockfile.Accept(first.Servers[0], []tool.Definition{offered(name)}).Pins); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -77,3 +77,17 @@ func (builtin) glob(pattern string) ([]string, error) {
 
 func (builtin) dir(name string) string      { return builtinName + path.Dir(name[len(builtinName):]) }
 func (builtin) relative(name string) string { return name[len(builtinName):] }
+
+// overlaySource is a source in which one file holds other bytes.
+type overlaySource struct {
+	source
+	name string
+	data []byte
+}
+
+func (o overlaySource) read(name string) ([]byte, error) {
+	if name == o.name {
+		return o.data, nil
+	}
+	return o.source.read(name)
+}

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolimport"
+	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -141,7 +143,7 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	search.OutputSchema = schema(`{"type":"object","properties":{"a":{"type":"string","description":HIDDEN}}}`)
 	word.InputSchema = schema(`{"type":"object","properties":{"q":{"enum":[HIDDEN]}}}`)
 	named.InputSchema = schema(`{"type":"object","properties":{HIDDEN:{"type":"string"}}}`)
-	accepted := Accept(before.Servers[0], []DiscoveredTool{search, word, named})
+	accepted := lockfile.Accept(before.Servers[0], []tool.Definition{search, word, named})
 	if len(accepted.Pins) != 1 || len(accepted.Changed) != 4 || len(accepted.Refused) != 2 {
 		t.Fatalf("found %+v", accepted)
 	}
@@ -150,14 +152,14 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 			t.Errorf("found %q, which holds %U", f, r)
 		}
 	}
-	digest, err := search.Digest()
+	digest, err := lockfile.Digest(search)
 	if pin := accepted.Pins[0]; err != nil || pin.Description != hiddenText || pin.Digest != digest {
 		t.Errorf("the pin is not what the server said: %+v", pin)
 	}
-	if err := before.WriteLockfile("hub", accepted.Pins); err != nil {
+	if err := lockfile.Write(before.DataDir, "hub", before.Pins["hub"], accepted.Pins); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile(LockfilePath(data, "hub"))
+	file, err := os.ReadFile(lockfile.Path(data, "hub"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,22 +194,22 @@ func TestAcceptedTextsAreShown(t *testing.T) {
 	}
 	shown()
 	// A file that an older release wrote, or an editor, holds the texts themselves.
-	raw, err := json.Marshal(lockfile{"hub", []Pin{{Name: "search", Digest: digest, Description: hiddenText, InputSchema: search.InputSchema, OutputSchema: search.OutputSchema}}})
+	raw, err := json.Marshal(map[string]any{"server": "hub", "tools": []lockfile.Pin{{Name: "search", Digest: digest, Description: hiddenText, InputSchema: search.InputSchema, OutputSchema: search.OutputSchema}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(LockfilePath(data, "hub"), raw, 0o600); err != nil {
+	if err := os.WriteFile(lockfile.Path(data, "hub"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	shown()
-	raw, err = json.Marshal(lockfile{"hub", []Pin{{Name: "search", Digest: digest, InputSchema: word.InputSchema}}})
+	raw, err = json.Marshal(map[string]any{"server": "hub", "tools": []lockfile.Pin{{Name: "search", Digest: digest, InputSchema: word.InputSchema}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(LockfilePath(data, "hub"), raw, 0o600); err != nil {
+	if err := os.WriteFile(lockfile.Path(data, "hub"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(main); err == nil || !strings.Contains(err.Error(), filepath.Base(LockfilePath(data, "hub"))+":1:") || !strings.Contains(err.Error(), "the hidden character U+202E") {
+	if _, err := Load(main); err == nil || !strings.Contains(err.Error(), filepath.Base(lockfile.Path(data, "hub"))+":1:") || !strings.Contains(err.Error(), "the hidden character U+202E") {
 		t.Errorf("a pin that is judged by what hides: %v", err)
 	}
 }

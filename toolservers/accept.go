@@ -12,6 +12,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // Proposal is the change that accepting tools of a server would make. Only Write writes it.
@@ -21,27 +23,27 @@ type Proposal struct {
 	Conflicts []string
 	// Accepted are the tools that would be accepted, what was changed in them, and why
 	// others are left out.
-	Accepted *configs.Acceptance
+	Accepted *lockfile.Acceptance
 	// Forgotten are tools that were accepted and are gone.
-	Forgotten []configs.Pin
+	Forgotten []lockfile.Pin
 
-	server configs.ToolServer
+	server lockfile.Server
 	loaded *configs.Config
-	kept   []configs.Pin // that were accepted, and are not proposed again
+	kept   []lockfile.Pin // that were accepted, and are not proposed again
 }
 
 // Propose asks a server for its tools and proposes those that its configuration allows;
 // with names, those that are named. A callback server's toolset is accepted whole or not
 // at all (TIP-15): where some of it is refused, the proposal comes with an error.
-func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s configs.ToolServer, names []string) (*Proposal, error) {
-	offers, err := Discover(ctx, of, s)
+func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s lockfile.Server, names []string) (*Proposal, error) {
+	offers, err := of.Discover(ctx, s.Server)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	old := loaded.Pins[s.Name]
 	for _, name := range names {
-		offered := slices.ContainsFunc(offers, func(o configs.DiscoveredTool) bool { return o.Name == name })
-		pinned := slices.ContainsFunc(old, func(p configs.Pin) bool { return p.Name == name })
+		offered := slices.ContainsFunc(offers, func(o tool.Definition) bool { return o.Name == name })
+		pinned := slices.ContainsFunc(old, func(p lockfile.Pin) bool { return p.Name == name })
 		switch {
 		case !offered && !pinned:
 			return nil, fmt.Errorf("%s has no tool %s", s.Name, parser.Quote(name))
@@ -59,7 +61,7 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s confi
 			p.Forgotten = append(p.Forgotten, pin)
 		}
 	}
-	var wanted []configs.DiscoveredTool
+	var wanted []tool.Definition
 	for _, o := range offers {
 		if !meant(o.Name) {
 			continue
@@ -70,8 +72,8 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s confi
 		}
 		wanted = append(wanted, o)
 	}
-	p.Accepted = configs.Accept(s, wanted)
-	if s.Type == configs.ServerCallback && len(p.Accepted.Refused) > 0 {
+	p.Accepted = lockfile.Accept(s, wanted)
+	if s.Type == lockfile.Callback && len(p.Accepted.Refused) > 0 {
 		return p, fmt.Errorf("nothing of the toolset of %s is accepted, since not all of it can be", s.Name)
 	}
 	return p, nil
@@ -79,8 +81,8 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s confi
 
 // ProposeFile proposes what another gateway has accepted of a server, from the text of
 // its file, in place of all that was accepted here. The server is not asked.
-func ProposeFile(file string, text []byte, loaded *configs.Config, s configs.ToolServer) (*Proposal, error) {
-	pins, err := configs.ParseLockfile(file, s.Name, text)
+func ProposeFile(file string, text []byte, loaded *configs.Config, s lockfile.Server) (*Proposal, error) {
+	pins, err := lockfile.Parse(file, s.Name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -92,26 +94,26 @@ func ProposeFile(file string, text []byte, loaded *configs.Config, s configs.Too
 			return nil, fmt.Errorf("%s: the tool %s of %s %w", file, parser.Quote(pin.Name), s.Name, err)
 		}
 	}
-	p := &Proposal{server: s, loaded: loaded, Accepted: &configs.Acceptance{Pins: pins}}
+	p := &Proposal{server: s, loaded: loaded, Accepted: &lockfile.Acceptance{Pins: pins}}
 	for _, pin := range loaded.Pins[s.Name] {
-		if !slices.ContainsFunc(pins, func(q configs.Pin) bool { return q.Name == pin.Name && q.Version == pin.Version }) {
+		if !slices.ContainsFunc(pins, func(q lockfile.Pin) bool { return q.Name == pin.Name && q.Version == pin.Version }) {
 			p.Forgotten = append(p.Forgotten, pin)
 		}
 	}
 	return p, nil
 }
 
-func notAllowed(loaded *configs.Config, s configs.ToolServer, name string) error {
+func notAllowed(loaded *configs.Config, s lockfile.Server, name string) error {
 	return fmt.Errorf("the tool %s of %s is not among those that %s allows", parser.Quote(name), s.Name, loaded.ServersFile)
 }
 
 // checkEndpoint returns why the endpoint of a tool in a file is not allowed. The endpoint
 // of a toolset is checked by the same rule.
-func checkEndpoint(s configs.ToolServer, p configs.Pin) error {
+func checkEndpoint(s lockfile.Server, p lockfile.Pin) error {
 	if p.Endpoint == "" {
 		return nil
 	}
-	if s.Type != configs.ServerCallback {
+	if s.Type != lockfile.Callback {
 		return fmt.Errorf("has an endpoint; expected none with the type %s", s.Type)
 	}
 	base, err := url.Parse(s.URL)
@@ -123,7 +125,7 @@ func checkEndpoint(s configs.ToolServer, p configs.Pin) error {
 		return errors.New("has an endpoint that is not an absolute URL")
 	case base.Scheme == "https" && u.Scheme != "https":
 		return errors.New("has an endpoint without TLS, and its server is reached with it")
-	case s.Credential.IsSet() && (u.Scheme != base.Scheme || u.Host != base.Host):
+	case s.Credential != "" && (u.Scheme != base.Scheme || u.Host != base.Host):
 		return errors.New("has an endpoint on another server, which the credential is not for")
 	}
 	return nil
@@ -173,16 +175,18 @@ func (p *Proposal) Changes() ([]Change, error) {
 func (p *Proposal) Check() error { return p.loaded.CheckLockfile(p.server.Name, p.pins()) }
 
 // Write makes what is proposed what was accepted.
-func (p *Proposal) Write() error { return p.loaded.WriteLockfile(p.server.Name, p.pins()) }
+func (p *Proposal) Write() error {
+	return lockfile.Write(p.loaded.DataDir, p.server.Name, p.loaded.Pins[p.server.Name], p.pins())
+}
 
-func (p *Proposal) pins() []configs.Pin { return slices.Concat(p.kept, p.Accepted.Pins) }
+func (p *Proposal) pins() []lockfile.Pin { return slices.Concat(p.kept, p.Accepted.Pins) }
 
 // Digest is the digest of the accepted tools; see DigestOf.
 func (p *Proposal) Digest() (string, error) { return DigestOf(p.Accepted.Pins) }
 
 // DigestOf is SHA-256, in hex, over accepted tools, whatever their order. It covers what
 // calls are judged by, too, so that a file in which that was changed has another.
-func DigestOf(pins []configs.Pin) (string, error) {
+func DigestOf(pins []lockfile.Pin) (string, error) {
 	var digests []string
 	for _, pin := range pins {
 		digest, err := pin.ContentDigest()

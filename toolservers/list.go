@@ -3,7 +3,8 @@ package toolservers
 import (
 	"context"
 
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // Row is one tool of a server.
@@ -26,19 +27,10 @@ const (
 	StateUnusable   = "unusable"
 )
 
-// Discover asks a server for its tools.
-func Discover(ctx context.Context, of Discoverer, s configs.ToolServer) ([]configs.DiscoveredTool, error) {
-	found, err := of.Discover(ctx, engineServer(s))
-	if err != nil {
-		return nil, err
-	}
-	return DiscoveredTools(found), nil
-}
-
 // List asks a server for its tools and returns the state of each. Where the answer cannot
 // be read, the accepted tools are unreadable and the error says why.
-func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []configs.Pin) ([]Row, error) {
-	offers, err := Discover(ctx, of, s)
+func List(ctx context.Context, of Discoverer, s lockfile.Server, pins []lockfile.Pin) ([]Row, error) {
+	offers, err := of.Discover(ctx, s.Server)
 	switch {
 	case err == nil:
 		return Compare(s, pins, offers), nil
@@ -55,14 +47,14 @@ func List(ctx context.Context, of Discoverer, s configs.ToolServer, pins []confi
 }
 
 // pinnedRow is the row of an accepted tool that its server does not list.
-func pinnedRow(s configs.ToolServer, p configs.Pin, state string) Row {
+func pinnedRow(s lockfile.Server, p lockfile.Pin, state string) Row {
 	return Row{Server: s.Name, Tool: s.ToolName(p.Name), Version: p.Version, Digest: p.Digest, State: state, Description: p.Description}
 }
 
 // Compare returns the state of every tool that a server lists or that was accepted.
-func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.DiscoveredTool) []Row {
+func Compare(s lockfile.Server, pins []lockfile.Pin, offers []tool.Definition) []Row {
 	says := statementOf(offers)
-	accepted := map[versionKey]configs.Pin{}
+	accepted := map[versionKey]lockfile.Pin{}
 	var all []Row
 	for _, p := range pins {
 		accepted[versionKey{p.Name, p.Version}] = p
@@ -82,7 +74,7 @@ func Compare(s configs.ToolServer, pins []configs.Pin, offers []configs.Discover
 		case known:
 			r.State = says.state(pin)
 		default:
-			if alone := configs.Accept(s, []configs.DiscoveredTool{o}); len(alone.Refused) > 0 {
+			if alone := lockfile.Accept(s, []tool.Definition{o}); len(alone.Refused) > 0 {
 				r.State, r.Why = StateUnusable, "("+alone.Refused[0].Message+")"
 			}
 		}

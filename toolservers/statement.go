@@ -1,8 +1,8 @@
 package toolservers
 
 import (
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // The states of an accepted tool.
@@ -19,11 +19,11 @@ type statement map[versionKey]string
 
 type versionKey struct{ Name, Version string }
 
-func statementOf(offers []configs.DiscoveredTool) statement {
+func statementOf(offers []tool.Definition) statement {
 	says := make(statement, len(offers))
 	for _, o := range offers {
 		of := versionKey{o.Name, o.Version}
-		digest, err := o.Digest()
+		digest, err := lockfile.Digest(o)
 		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
 			digest = ""
 		}
@@ -33,7 +33,7 @@ func statementOf(offers []configs.DiscoveredTool) statement {
 }
 
 // State compares the accepted definition with the server's.
-func (s statement) state(p configs.Pin) string {
+func (s statement) state(p lockfile.Pin) string {
 	digest, has := s[versionKey{p.Name, p.Version}]
 	switch {
 	case !has:
@@ -42,23 +42,4 @@ func (s statement) state(p configs.Pin) string {
 		return StateChanged
 	}
 	return StateAccepted
-}
-
-// engineServer says to the engine where a server is.
-func engineServer(s configs.ToolServer) tool.Server {
-	return tool.Server{
-		Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Dir, Env: s.Env,
-		Credential: s.Credential.String(), Addresses: s.Addresses, Timeout: s.Timeout,
-	}
-}
-
-func DiscoveredTools(found []tool.Definition) []configs.DiscoveredTool {
-	offers := make([]configs.DiscoveredTool, len(found))
-	for i, d := range found {
-		offers[i] = configs.DiscoveredTool{
-			Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Description: d.Description,
-			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Unusable: d.Unusable,
-		}
-	}
-	return offers
 }

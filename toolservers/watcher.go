@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // pollInterval is the interval at which each server's list is read.
@@ -48,8 +49,8 @@ type Watcher struct {
 
 // watchedServer is a server that is polled.
 type watchedServer struct {
-	config    configs.ToolServer
-	pins      []configs.Pin
+	config    lockfile.Server
+	pins      []lockfile.Pin
 	statement statement
 	answered  time.Time // when it last listed its tools; zero is never
 	fault     string    // why the last attempt failed
@@ -125,7 +126,7 @@ func (f *Watcher) Commit() {
 	f.applyQuarantine()
 	kept := make([]tool.Server, len(f.servers))
 	for i, w := range f.servers {
-		kept[i] = engineServer(w.config)
+		kept[i] = w.config.Server
 	}
 	f.mu.Unlock()
 	f.keep(kept)
@@ -136,7 +137,7 @@ func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	for {
-		found, err := f.discoverer.Discover(ctx, engineServer(w.config))
+		found, err := f.discoverer.Discover(ctx, w.config.Server)
 		if ctx.Err() != nil {
 			return
 		}
@@ -183,7 +184,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // update records the answer of a server. A server that does not answer changes nothing.
 // An answer that cannot be read quarantines all of its tools.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
-	says := statementOf(DiscoveredTools(found)) // a long list does not block others
+	says := statementOf(found) // a long list does not block others
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {

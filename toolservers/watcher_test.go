@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // stage has servers that say what a test lets them.
@@ -81,8 +82,8 @@ func defined(name, description string) tool.Definition {
 // fleetConfig is a configuration in which tools of a server were accepted.
 func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definition) *configs.Config {
 	t.Helper()
-	s := configs.ToolServer{Name: "hub", Type: configs.ServerMCP, URL: "https://example.com/mcp", Prefix: "hub"}
-	pins := configs.Accept(s, DiscoveredTools(accepted)).Pins
+	s := lockfile.Server{Server: tool.Server{Name: "hub", Type: lockfile.MCP, URL: "https://example.com/mcp"}, Prefix: "hub"}
+	pins := lockfile.Accept(s, accepted).Pins
 	if len(pins) != len(accepted) {
 		t.Fatalf("%d of %d are accepted", len(pins), len(accepted))
 	}
@@ -90,7 +91,7 @@ func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definitio
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &configs.Config{Tools: r, Servers: []configs.ToolServer{s}, Pins: map[string][]configs.Pin{"hub": pins}}
+	return &configs.Config{Tools: r, Servers: []lockfile.Server{s}, Pins: map[string][]lockfile.Pin{"hub": pins}}
 }
 
 func TestFleet(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
+	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -100,7 +101,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 }
 
 // chosen loads a configuration, and picks the servers that arguments name, or all.
-func (e env) chosen(file string, names []string) (*configs.Config, []configs.ToolServer, error) {
+func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
 	loaded, err := e.load(file)
 	if err != nil {
 		return nil, nil, err
@@ -111,7 +112,7 @@ func (e env) chosen(file string, names []string) (*configs.Config, []configs.Too
 	if len(names) == 0 {
 		return loaded, loaded.Servers, nil
 	}
-	at := slices.IndexFunc(loaded.Servers, func(s configs.ToolServer) bool { return s.Name == names[0] })
+	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
 	if at < 0 {
 		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
 	}
@@ -136,11 +137,11 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			}
 			s := chosen[0]
 			// What is not allowed any more is gone, and would be refused elsewhere.
-			pins := slices.DeleteFunc(slices.Clone(loaded.Pins[s.Name]), func(p configs.Pin) bool { return !s.Allows(p.Name) })
+			pins := slices.DeleteFunc(slices.Clone(loaded.Pins[s.Name]), func(p lockfile.Pin) bool { return !s.Allows(p.Name) })
 			if len(pins) == 0 {
 				return fmt.Errorf("nothing was accepted of %s", s.Name)
 			}
-			data, err := configs.EncodeLockfile(s.Name, pins)
+			data, err := lockfile.Encode(s.Name, pins)
 			if err != nil {
 				return app.InternalError{Err: err}
 			}

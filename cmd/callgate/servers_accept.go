@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/toolservers"
+	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -97,7 +98,7 @@ func (a *acceptOptions) allows(digest string) bool {
 }
 
 // accept makes what a server says now what was accepted.
-func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *configs.Config, s configs.ToolServer, names []string, how acceptOptions) error {
+func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *configs.Config, s lockfile.Server, names []string, how acceptOptions) error {
 	p, err := toolservers.Propose(ctx, of, loaded, s, names)
 	if p != nil {
 		for _, name := range p.Conflicts {
@@ -129,7 +130,7 @@ func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *conf
 }
 
 // acceptFrom makes what another gateway has accepted of a server what was accepted here.
-func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s configs.ToolServer, how acceptOptions) error {
+func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s lockfile.Server, how acceptOptions) error {
 	file, data, err := e.definitions(ctx, []string{file})
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config
 
 // writeProposal writes down what is accepted of a server, unless it is a dry run, and
 // says what becomes of each tool.
-func (e env) writeProposal(p *toolservers.Proposal, s configs.ToolServer, how acceptOptions, digest string) error {
+func (e env) writeProposal(p *toolservers.Proposal, s lockfile.Server, how acceptOptions, digest string) error {
 	fault := p.Check()
 	if fault != nil {
 		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)

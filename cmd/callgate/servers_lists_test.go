@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/toolservers"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // lister is a server of tools that answers with the list that a test gives it.
@@ -80,9 +81,9 @@ func TestUnreadableLists(t *testing.T) {
 		list, tool string // the list, and its one tool
 		large      int    // more bytes than a list may have
 	}{
-		configs.ServerMCP:      {`{"resultType":"complete","tools":[TOOLS],"ttlMs":0,"cacheScope":"private"}`, `{"name":"search","description":"d","inputSchema":{"type":"object"}}`, 33 << 20},
-		configs.ServerOXP:      {`{"items":[TOOLS]}`, `{"id":"Hub.Search","name":"Search","description":"d","version":"1.0.0","input_schema":{"type":"object"}}`, 9 << 20},
-		configs.ServerCallback: {`{"name":"hub","endpoint":"/call","tools":[TOOLS]}`, `{"name":"search","description":"d","inputSchema":{"type":"object"}}`, 5 << 20},
+		lockfile.MCP:      {`{"resultType":"complete","tools":[TOOLS],"ttlMs":0,"cacheScope":"private"}`, `{"name":"search","description":"d","inputSchema":{"type":"object"}}`, 33 << 20},
+		lockfile.OXP:      {`{"items":[TOOLS]}`, `{"id":"Hub.Search","name":"Search","description":"d","version":"1.0.0","input_schema":{"type":"object"}}`, 9 << 20},
+		lockfile.Callback: {`{"name":"hub","endpoint":"/call","tools":[TOOLS]}`, `{"name":"search","description":"d","inputSchema":{"type":"object"}}`, 5 << 20},
 	} {
 		t.Run(of, func(t *testing.T) {
 			with := func(tools string) string { return strings.Replace(c.list, "TOOLS", tools, 1) }

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
+	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // stage has servers that have the tools that a test gives them.
@@ -161,7 +162,7 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 		t.Errorf("found %q", stderr)
 	}
 	listed := ""
-	for _, r := range toolservers.Compare(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, toolservers.DiscoveredTools(hub.says["hub"])) {
+	for _, r := range toolservers.Compare(lockfile.Server{Server: tool.Server{Name: "hub"}, Prefix: "hub"}, nil, hub.says["hub"]) {
 		listed += strings.Join(tableCells(r), " ")
 	}
 	for _, text := range []string{strings.ReplaceAll(stdout+stderr, "\n", ""), listed} {
@@ -234,8 +235,8 @@ func TestAcceptElsewhere(t *testing.T) {
 	if _, _, err := accepting(t, hub, there, acceptOptions{Expected: digestFlag(digest)}); err != nil || digestOfAll(there) != digestOfAll(here) {
 		t.Errorf("by its digest: %v", err)
 	}
-	for _, r := range toolservers.Compare(configs.ToolServer{Name: "hub", Prefix: "hub"}, nil, toolservers.DiscoveredTools(hub.says["hub"])) {
-		if want, err := toolservers.DiscoveredTools([]tool.Definition{defined(strings.TrimPrefix(r.Tool, "hub."), "1")})[0].Digest(); err != nil || r.Digest != want {
+	for _, r := range toolservers.Compare(lockfile.Server{Server: tool.Server{Name: "hub"}, Prefix: "hub"}, nil, hub.says["hub"]) {
+		if want, err := lockfile.Digest(defined(strings.TrimPrefix(r.Tool, "hub."), "1")); err != nil || r.Digest != want {
 			t.Errorf("%s is listed with the digest %q; expected %q: %v", r.Tool, r.Digest, want, err)
 		}
 	}
