@@ -134,7 +134,7 @@ func (t *Reconciler) round(ctx context.Context) {
 		t.report(done)
 	}()
 	t.noteError(t.resume(ctx))
-	due, err := t.list(ctx, RecoveryStore.Expired)
+	due, err := t.recover(ctx, store.Expired)
 	t.noteError(err)
 	for _, call := range due {
 		c := t.kernel.restore(newStoredCall(call))
@@ -160,7 +160,7 @@ func (t *Reconciler) noteError(err error) {
 	}
 }
 
-// list asks for a batch of calls.
-func (t *Reconciler) list(ctx context.Context, calls func(RecoveryStore, context.Context, int) ([]store.Call, error)) ([]store.Call, error) {
-	return ask(t.store, func(s RecoveryStore) ([]store.Call, error) { return calls(s, ctx, reconcileBatch) })
+// recover asks for a batch of calls.
+func (t *Reconciler) recover(ctx context.Context, reason store.Reason) ([]store.Call, error) {
+	return ask(t.store, func(s RecoveryStore) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
 }

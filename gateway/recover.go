@@ -39,7 +39,7 @@ func (t *Reconciler) resume(ctx context.Context) error {
 // load reads the calls that have been abandoned.
 func (t *Reconciler) load(ctx context.Context) error {
 	for t.starting {
-		calls, err := t.list(ctx, RecoveryStore.Unsettled)
+		calls, err := t.recover(ctx, store.Unsettled)
 		if t.ended = append(t.ended, calls...); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (t *Reconciler) load(ctx context.Context) error {
 		}
 	}
 	for {
-		calls, err := t.list(ctx, RecoveryStore.Recover)
+		calls, err := t.recover(ctx, store.Abandoned)
 		t.abandoned = append(t.abandoned, calls...)
 		if err != nil || len(calls) < reconcileBatch {
 			return err

@@ -280,7 +280,7 @@ func TestEndedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		n = j.node(t, dir, s, nil, time.Now)
-		if owed, err := n.store.Unsettled(ctx, 10); err != nil || len(owed) > 0 {
+		if owed, err := n.store.Recover(ctx, store.Unsettled, 10); err != nil || len(owed) > 0 {
 			t.Fatalf("%v is owed, %v", owed, err)
 		}
 		n.tend(t, j.past())

@@ -42,9 +42,7 @@ type StatusStore interface {
 
 // RecoveryStore gives the Reconciler the calls that need it.
 type RecoveryStore interface {
-	Recover(ctx context.Context, limit int) ([]store.Call, error)
-	Unsettled(ctx context.Context, limit int) ([]store.Call, error)
-	Expired(ctx context.Context, limit int) ([]store.Call, error)
+	Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error)
 	Redispatch(ctx context.Context, id string) (attempt int, err error)
 	Sweep(ctx context.Context, limit int) (int, error)
 }

@@ -35,12 +35,12 @@
 //
 // # After a crash
 //
-// Recover returns the calls without an outcome whose process has ended, each to
-// exactly one process. A dispatched call has perhaps had its effect: it ends as
+// Recover returns abandoned calls, which have no outcome and whose process has ended,
+// each to exactly one process. A dispatched call has perhaps had its effect: it ends as
 // unknown or, where its effect is read or idempotent, may be dispatched once more
 // with Redispatch, which refuses every other. A waiting call goes on waiting: any
-// process may finish it. Opened calls are dropped. Unsettled returns the calls that
-// have ended and whose outcome may be missing from the audit log.
+// process may finish it. Opened calls are dropped. Recover also returns unsettled calls,
+// which have ended and whose outcome may be missing from the audit log, and expired ones.
 //
 // # Bounds
 //
@@ -97,6 +97,22 @@ func (s Step) Rank() int {
 	}
 	return 0
 }
+
+// Reason is why Recover returns a call.
+type Reason int
+
+// The reasons.
+const (
+	// Abandoned calls have no outcome, and their process has ended. Recover returns each
+	// of them once, to one process, which owns it from then on.
+	Abandoned Reason = iota + 1
+	// Unsettled calls ended before this process began, and their outcome may be missing
+	// from the audit log. Recover returns each of them once.
+	Unsettled
+	// Expired calls wait, and their time is over. They go on waiting until they are
+	// finished. Of several processes that finish one, one succeeds.
+	Expired
+)
 
 // Call is one call.
 type Call struct {

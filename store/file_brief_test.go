@@ -34,7 +34,7 @@ func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 	must(t, s.Close())
 
 	s = openFile(t, dir, boltstore.Options{UnkeyedInMemory: true})
-	left, err := s.Recover(ctx, 10)
+	left, err := s.Recover(ctx, store.Abandoned, 10)
 	must(t, err)
 	found := map[string]store.Step{}
 	for _, c := range left {

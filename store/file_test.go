@@ -34,14 +34,14 @@ func TestRecover(t *testing.T) {
 	ended(t, f, newCall("settled", "k3"))
 	f.Settle("settled")
 	ended(t, f, newCall("owed", "k4"))
-	if calls, err := f.Recover(ctx, 10); len(calls) != 0 || err != nil {
+	if calls, err := f.Recover(ctx, store.Abandoned, 10); len(calls) != 0 || err != nil {
 		t.Errorf("its own calls: %+v, %v", calls, err)
 	}
 	must(t, f.Close())
 	f = openFile(t, dir, boltstore.Options{})
 	steps := map[string]store.Step{}
 	for {
-		calls, err := f.Recover(ctx, 1)
+		calls, err := f.Recover(ctx, store.Abandoned, 1)
 		must(t, err)
 		if len(calls) == 0 {
 			break
@@ -51,10 +51,10 @@ func TestRecover(t *testing.T) {
 	if len(steps) != 2 || steps["dispatched"] != store.Dispatched || steps["waiting"] != store.Waiting {
 		t.Errorf("recovered %v", steps)
 	}
-	if owed, err := f.Unsettled(ctx, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
+	if owed, err := f.Recover(ctx, store.Unsettled, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
 		t.Errorf("owed: %+v, %v", owed, err)
 	}
-	if owed, err := f.Unsettled(ctx, 10); len(owed) != 0 || err != nil {
+	if owed, err := f.Recover(ctx, store.Unsettled, 10); len(owed) != 0 || err != nil {
 		t.Errorf("owed twice: %+v, %v", owed, err)
 	}
 	if n, err := f.Redispatch(ctx, "dispatched"); n != 2 || err != nil {
@@ -66,7 +66,7 @@ func TestRecover(t *testing.T) {
 			t.Errorf("k%d starts a second call, %v", i, err)
 		}
 	}
-	if due, err := f.Expired(ctx, 10); len(due) != 1 || err != nil {
+	if due, err := f.Recover(ctx, store.Expired, 10); len(due) != 1 || err != nil {
 		t.Errorf("%+v, %v", due, err)
 	}
 }
@@ -276,7 +276,7 @@ func TestFullDisk(t *testing.T) {
 	must(t, f.Dispatch(ctx, fmt.Sprint("big", n-1), big))
 	must(t, f.Close())
 	f = openFile(t, dir, boltstore.Options{})
-	if calls, err := f.Recover(ctx, 100); len(calls) != n || err != nil {
+	if calls, err := f.Recover(ctx, store.Abandoned, 100); len(calls) != n || err != nil {
 		t.Errorf("%d calls of %d, %v", len(calls), n, err)
 	}
 }

@@ -234,15 +234,19 @@ func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, e
 // Watch returns a watch for the next change of a call.
 func (m *Memory) Watch(id string) (*Watch, error) { return m.watchers.Add(id) }
 
-// Recover returns none: no call outlives the process.
-func (*Memory) Recover(context.Context, int) ([]Call, error) { return nil, nil }
+// Recover returns at most limit calls that need to be recovered for the reason. No call
+// outlives the process, so none is abandoned or unsettled.
+func (m *Memory) Recover(_ context.Context, reason Reason, limit int) ([]Call, error) {
+	switch reason {
+	case Abandoned, Unsettled:
+		return nil, nil
+	case Expired:
+		return m.expired(limit), nil
+	}
+	return nil, ErrNoReason
+}
 
-// Unsettled returns none: no call is older than the process.
-func (*Memory) Unsettled(context.Context, int) ([]Call, error) { return nil, nil }
-
-// Expired returns at most limit waiting calls whose time is over. They go on waiting
-// until they are finished.
-func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
+func (m *Memory) expired(limit int) (due []Call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
@@ -251,7 +255,7 @@ func (m *Memory) Expired(_ context.Context, limit int) (due []Call, err error) {
 			due = append(due, k.call)
 		}
 	}
-	return due, nil
+	return due
 }
 
 // sweepBatch is how many calls each Open sweeps as well.

@@ -151,7 +151,7 @@ func TestWhatComesBack(t *testing.T) {
 	claimed(t, g, newCall("judged", "k6"))
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		insist(t, func() error {
-			calls, err := g.Recover(ctx, 100)
+			calls, err := g.Recover(ctx, store.Abandoned, 100)
 			if len(calls) > 0 {
 				t.Errorf("recovered %+v", calls)
 			}

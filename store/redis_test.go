@@ -218,7 +218,7 @@ func TestARestart(t *testing.T) {
 		// Nobody takes over what another has restored and still runs.
 		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
 			for _, g := range []*gateway{a, b} {
-				if calls, err := g.Recover(ctx, 100); len(calls) != 0 {
+				if calls, err := g.Recover(ctx, store.Abandoned, 100); len(calls) != 0 {
 					t.Errorf("%s: calls of a process that lives were taken over: %d, %v", name, len(calls), err)
 				}
 			}
@@ -569,7 +569,7 @@ func TestTakeover(t *testing.T) {
 	for _, g := range all {
 		group.Go(func() {
 			for end := start.Add(3 * patient); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				calls, err := g.Recover(ctx, 3)
+				calls, err := g.Recover(ctx, store.Abandoned, 3)
 				if err != nil {
 					t.Error(err)
 					return
@@ -612,7 +612,7 @@ func TestRestartTakesOver(t *testing.T) {
 	steps, want := crash(t, dir, o)
 	g := joining(t, dir, o, testHooks{})
 	g.wait(t, true)
-	calls, err := g.Recover(ctx, 1000)
+	calls, err := g.Recover(ctx, store.Abandoned, 1000)
 	if err != nil || len(calls) != want {
 		t.Fatalf("%d of %d calls, %v", len(calls), want, err)
 	}
@@ -621,10 +621,10 @@ func TestRestartTakesOver(t *testing.T) {
 			t.Errorf("%s: %v", c.ID, err)
 		}
 	}
-	if calls, err := g.Recover(ctx, 1000); len(calls) != 0 || err != nil {
+	if calls, err := g.Recover(ctx, store.Abandoned, 1000); len(calls) != 0 || err != nil {
 		t.Errorf("taken over twice: %d, %v", len(calls), err)
 	}
-	owed, err := g.Unsettled(ctx, 1000)
+	owed, err := g.Recover(ctx, store.Unsettled, 1000)
 	must(t, err)
 	if len(owed) != len(steps)-want {
 		t.Errorf("%d outcomes are owed, want %d", len(owed), len(steps)-want)

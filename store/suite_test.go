@@ -32,9 +32,7 @@ type calls interface {
 	Find(context.Context, string) (store.Call, error)
 	Deliver(ctx context.Context, id, principal string) (bool, error)
 	Watch(string) (*store.Watch, error)
-	Recover(context.Context, int) ([]store.Call, error)
-	Unsettled(context.Context, int) ([]store.Call, error)
-	Expired(context.Context, int) ([]store.Call, error)
+	Recover(context.Context, store.Reason, int) ([]store.Call, error)
 	Sweep(context.Context, int) (int, error)
 }
 
@@ -402,7 +400,7 @@ func TestExpire(t *testing.T) {
 		dispatched(t, s, newCall("runs", ""), once)
 		due := func(want int) []store.Call {
 			t.Helper()
-			calls, err := s.Expired(ctx, 10)
+			calls, err := s.Recover(ctx, store.Expired, 10)
 			if err != nil || len(calls) != want {
 				t.Errorf("got %+v, %v, want %d", calls, err, want)
 			}
@@ -424,11 +422,21 @@ func TestExpire(t *testing.T) {
 			t.Errorf("swept %d, %v", swept, err)
 		}
 		due(2)
-		if calls, err := s.Expired(ctx, 1); len(calls) != 1 || err != nil {
+		if calls, err := s.Recover(ctx, store.Expired, 1); len(calls) != 1 || err != nil {
 			t.Errorf("got %+v, %v", calls, err)
 		}
 		if got, err := s.Find(ctx, "runs"); err != nil || got.Step != store.Dispatched {
 			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+func TestRecoverNeedsAReason(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		for _, reason := range []store.Reason{0, store.Expired + 1} {
+			if calls, err := s.Recover(ctx, reason, 10); err == nil {
+				t.Errorf("recovered %+v for the reason %d", calls, reason)
+			}
 		}
 	})
 }

@@ -91,6 +91,7 @@ var (
 	ErrTooEarly      = errors.New("store: the call has not reached that step")
 	ErrNoID          = errors.New("store: a call needs an id")
 	errDuplicateID   = errors.New("store: another call has this id")
+	ErrNoReason      = errors.New("store: calls are recovered for a reason")
 )
 
 // Reopen answers Open for an id that exists already: it may be the same request,

@@ -160,8 +160,13 @@ func (f failingStore) Get(ctx context.Context, id, principal string) (c store.Ca
 	return c, err
 }
 
-func (f failingStore) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
-	err = around(f.saboteur, "recover", func() (err error) { calls, err = f.Store.Recover(ctx, limit); return err })
+func (f failingStore) Recover(ctx context.Context, reason store.Reason, limit int) (calls []store.Call, err error) {
+	recovered := func() (err error) { calls, err = f.Store.Recover(ctx, reason, limit); return err }
+	if reason != store.Abandoned {
+		err = recovered()
+		return calls, err
+	}
+	err = around(f.saboteur, "recover", recovered)
 	return calls, err
 }
 

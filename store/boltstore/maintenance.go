@@ -18,16 +18,18 @@ func (f *Store) Watch(id string) (*store.Watch, error) {
 	return f.watchers.Add(id)
 }
 
-// Recover returns at most limit calls without an outcome of the processes that had
-// the file before, each call once.
-func (f *Store) Recover(_ context.Context, limit int) ([]store.Call, error) {
-	return f.drain(&f.unrecovered, limit, func(c *store.Call) bool { return c.Step != store.Ended })
-}
-
-// Unsettled returns at most limit calls that ended before this process began and
-// whose outcome may be missing from the audit log, each call once.
-func (f *Store) Unsettled(_ context.Context, limit int) ([]store.Call, error) {
-	return f.drain(&f.unsettled, limit, func(c *store.Call) bool { return c.Step == store.Ended })
+// Recover returns at most limit calls that need to be recovered for the reason. Calls
+// of the processes that had the file before are abandoned or unsettled.
+func (f *Store) Recover(_ context.Context, reason store.Reason, limit int) ([]store.Call, error) {
+	switch reason {
+	case store.Abandoned:
+		return f.drain(&f.unrecovered, limit, func(c *store.Call) bool { return c.Step != store.Ended })
+	case store.Unsettled:
+		return f.drain(&f.unsettled, limit, func(c *store.Call) bool { return c.Step == store.Ended })
+	case store.Expired:
+		return f.expired(limit)
+	}
+	return nil, store.ErrNoReason
 }
 
 func (f *Store) drain(of *[]string, limit int, fit func(*store.Call) bool) (calls []store.Call, err error) {
@@ -52,9 +54,8 @@ func (f *Store) drain(of *[]string, limit int, fit func(*store.Call) bool) (call
 	return calls, nil
 }
 
-// Expired returns at most limit waiting calls whose time is over. They go on waiting
-// until they are finished.
-func (f *Store) Expired(_ context.Context, limit int) (due []store.Call, err error) {
+// expired returns at most limit waiting calls whose time is over.
+func (f *Store) expired(limit int) (due []store.Call, err error) {
 	err = f.view(func(t *tables) error {
 		for _, id := range t.upTo(dueTable, nil, f.now(), limit) {
 			c, err := t.load(id)

@@ -7,16 +7,30 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Recover returns at most limit calls without an outcome whose process has ended.
-// This process owns them from then on.
-func (r *Store) Recover(ctx context.Context, limit int) (calls []store.Call, err error) {
+// Recover returns at most limit calls that need to be recovered for the reason: abandoned
+// calls of any process, calls that earlier processes with this journal have finished and
+// not settled, and expired calls of any process.
+func (r *Store) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
+	switch reason {
+	case store.Abandoned:
+		return r.takeOver(ctx, limit)
+	case store.Unsettled:
+		return r.journal.Recover(ctx, store.Unsettled, limit)
+	case store.Expired:
+		return r.expired(ctx, limit)
+	}
+	return nil, store.ErrNoReason
+}
+
+// takeOver takes over abandoned calls and returns at most limit of them.
+func (r *Store) takeOver(ctx context.Context, limit int) (calls []store.Call, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	dirty := r.unreported
-	r.unreported = true // until Recover has returned all calls that were taken over
+	r.unreported = true // until all calls that were taken over have been returned
 	r.mu.Unlock()
 	whole := true
 	for i := range l.partitions {
@@ -44,7 +58,7 @@ func (r *Store) Recover(ctx context.Context, limit int) (calls []store.Call, err
 	return calls, nil
 }
 
-// takenOver returns calls that this process has taken over and that Recover has not
+// takenOver returns calls that this process has taken over and that takeOver has not
 // returned yet.
 func (r *Store) takenOver(ctx context.Context, l *conn, at, limit int) (calls []store.Call, all bool, err error) {
 	ids, err := r.runAt(ctx, l, at, 0, unfinishedScript, r.owner)
@@ -93,15 +107,8 @@ func (r *Store) adopt(c *store.Call) bool {
 	return true
 }
 
-// Unsettled returns calls that earlier processes with this journal have finished and
-// whose outcome may be missing from their audit log.
-func (r *Store) Unsettled(ctx context.Context, limit int) ([]store.Call, error) {
-	return r.journal.Unsettled(ctx, limit)
-}
-
-// Expired returns at most limit waiting calls whose time is over, of any process: of
-// several that finish one, one succeeds.
-func (r *Store) Expired(ctx context.Context, limit int) (due []store.Call, err error) {
+// expired returns at most limit waiting calls whose time is over.
+func (r *Store) expired(ctx context.Context, limit int) (due []store.Call, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
