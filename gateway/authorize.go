@@ -27,7 +27,7 @@ func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id st
 		return "", err
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
-	found, err := k.get(ctx, id, principalName(c.principal))
+	found, err := k.get(ctx, id, store.Of(principalName(c.principal)))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", absent
 	}

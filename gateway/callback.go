@@ -91,7 +91,7 @@ const tooLate = "the call has ended, or its time is over"
 // findPosted finds the call that a message is about, which must be the one that its
 // address stands for. What names another call or thread is written down.
 func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
-	call, err := k.find(ctx, p.CallID)
+	call, err := k.get(ctx, p.CallID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, refuseNotWaiting(notKept)
@@ -108,7 +108,7 @@ func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (*storedCall
 // CallOwner names who made the call that a message is about; without credentials, its tool.
 // What names no call that is kept is not_found.
 func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
-	call, err := k.find(ctx, callID)
+	call, err := k.get(ctx, callID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", refuseNotWaiting(notKept)

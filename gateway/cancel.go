@@ -31,7 +31,7 @@ func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (CallSt
 		return CallStatus{}, err
 	}
 	principal := principalName(c.principal)
-	call, err := k.get(ctx, id, principal)
+	call, err := k.get(ctx, id, store.Of(principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")

@@ -59,7 +59,7 @@ func (c *call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	asking := c.trace.start()
-	prior, err := c.kernel.get(ctx, state, principalName(c.principal))
+	prior, err := c.kernel.get(ctx, state, store.Of(principalName(c.principal)))
 	c.trace.storeStep(ctx, asking, err)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, elicit.UnknownState()

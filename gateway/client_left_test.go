@@ -224,7 +224,7 @@ func TestLookupsOfClientsThatLeave(t *testing.T) {
 // leavingStore cannot look a call up for a client that has left.
 type leavingStore struct{ gateway.Store }
 
-func (leavingStore) Get(ctx context.Context, _, _ string) (store.Call, error) {
+func (leavingStore) Get(ctx context.Context, _ string, _ store.Whose) (store.Call, error) {
 	return store.Call{}, fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
 }
 

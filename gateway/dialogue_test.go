@@ -175,7 +175,7 @@ func TestAskedAndAnswered(t *testing.T) {
 	if task.State == nil || *task.State != secret || len(task.Answers) != 2 || string(task.Answers["a"]) != mailed || string(task.Answers["z"]) != precise || task.ID != done.CallID {
 		t.Errorf("the tool is given %q", task.Answers)
 	}
-	if kept, err := s.Find(context.Background(), done.CallID); err != nil || kept.Task.Effect != "once" {
+	if kept, err := s.Get(context.Background(), done.CallID, store.OfAnyone()); err != nil || kept.Task.Effect != "once" {
 		t.Errorf("kept as %+v, %v", kept.Task, err)
 	}
 
@@ -455,7 +455,7 @@ func TestForeseenAnswers(t *testing.T) {
 			if r := j.outcomes(o.CallID); len(r) != 1 || r[0].Attempt != 2 || r[0].Outcome != audit.Result {
 				t.Errorf("outcomes %+v", r)
 			}
-			if kept, err := s.Find(context.Background(), o.CallID); err != nil || kept.Task.Effect != "once" {
+			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || kept.Task.Effect != "once" {
 				t.Errorf("kept as %+v, %v", kept.Task, err)
 			}
 		})
@@ -526,7 +526,7 @@ func TestUnusableQuestions(t *testing.T) {
 					t.Errorf("the cause is %v", cause)
 				}
 			}
-			if kept, err := s.Find(context.Background(), o.CallID); err != nil || gateway.MetadataOf(&kept).Asked != nil {
+			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || gateway.MetadataOf(&kept).Asked != nil {
 				t.Errorf("kept: %+v, %v", gateway.MetadataOf(&kept), err)
 			}
 			if len(e.all()) != 1 {
@@ -543,7 +543,7 @@ func TestUnusableQuestions(t *testing.T) {
 		if err := k.Complete(ctx, post, gateway.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Step != store.Ended || gateway.MetadataOf(&kept).Asked != nil {
+		if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Step != store.Ended || gateway.MetadataOf(&kept).Asked != nil {
 			t.Errorf("kept: %+v, %v", kept, err)
 		}
 	})
@@ -664,7 +664,7 @@ func TestQuestionsOfMarkup(t *testing.T) {
 	if o.InputRequest == nil {
 		t.Fatalf("got %+v", o)
 	}
-	if kept, err := s.Find(context.Background(), o.CallID); err != nil || len(kept.Metadata) > len(params)+1<<10 {
+	if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || len(kept.Metadata) > len(params)+1<<10 {
 		t.Errorf("%d bytes are kept as %d: %v", len(params), len(kept.Metadata), err)
 	}
 	if o := handle(k, asks("web.search", o.RequestState, map[string]string{"a": mailed}), ""); o.Refusal != nil || len(e.all()) != 2 {
@@ -732,7 +732,7 @@ func TestAnswerWhileAnotherIsJudged(t *testing.T) {
 	k, e, s, _ := inquiring(t, want(nil, question("a", "form", mail)))
 	o := handle(k, asks("web.search", "", nil), "")
 	ctx := context.Background()
-	first, err := s.Find(ctx, o.CallID)
+	first, err := s.Get(ctx, o.CallID, store.OfAnyone())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -771,7 +771,7 @@ type amnesiac struct {
 	how func() error
 }
 
-func (s amnesiac) Get(context.Context, string, string) (store.Call, error) {
+func (s amnesiac) Get(context.Context, string, store.Whose) (store.Call, error) {
 	return store.Call{}, s.how()
 }
 
@@ -832,7 +832,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	if r := k.Check(ctx, asks("web.search", "call_x", nil)); refusedAs(r.Refusal) != "schema invalid_value" {
 		t.Errorf("checked: %+v", r)
 	}
-	if kept, err := s.Find(ctx, o.CallID); err != nil || kept.Delivered != true {
+	if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Delivered != true {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	if o := handle(k, answer, ""); o.Refusal != nil || o.Replayed {

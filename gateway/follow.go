@@ -27,9 +27,9 @@ func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outc
 	call, err := k.waitFor(waiting, c.id, principal, func(call *storedCall) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
-		if call, err = k.get(ctx, c.id, principal); err == nil && k.isExpired(call) {
+		if call, err = k.get(ctx, c.id, store.Of(principal)); err == nil && k.isExpired(call) {
 			k.expire(ctx, call)
-			call, err = k.get(ctx, c.id, principal)
+			call, err = k.get(ctx, c.id, store.Of(principal))
 		}
 	}
 	if err != nil || call.Step != store.Ended || k.markDelivered(ctx, call) != nil {
@@ -54,7 +54,7 @@ func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*st
 		if err != nil {
 			return nil, err
 		}
-		call, err := k.get(ctx, id, principal)
+		call, err := k.get(ctx, id, store.Of(principal))
 		if err != nil || fit(call) {
 			watch.Stop()
 			return call, err

@@ -57,7 +57,7 @@ func (c *call) priorByID(ctx context.Context, key string) (*storedCall, error) {
 	if !isID(key) {
 		return nil, nil
 	}
-	prior, err := c.kernel.get(ctx, key, principalName(c.principal))
+	prior, err := c.kernel.get(ctx, key, store.Of(principalName(c.principal)))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil

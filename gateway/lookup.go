@@ -24,7 +24,7 @@ func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (CallSt
 
 // lookup is Lookup for a principal that was let in.
 func (k *Kernel) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
-	call, err := k.get(ctx, id, principal)
+	call, err := k.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
 		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}

@@ -24,7 +24,7 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 	err := c.storePending(ctx, until)
 	c.trace.storeStep(ctx, taken, err)
 	if errors.Is(err, store.ErrEnded) { // the answer came first
-		call, err := c.kernel.find(context.WithoutCancel(ctx), c.id)
+		call, err := c.kernel.get(context.WithoutCancel(ctx), c.id, store.OfAnyone())
 		if err == nil && call.Step == store.Ended {
 			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}

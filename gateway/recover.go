@@ -250,7 +250,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
 		asking, cancel := context.WithTimeout(ctx, storeWait)
 		defer cancel()
-		call, err := k.find(asking, r.CallID)
+		call, err := k.get(asking, r.CallID, store.OfAnyone())
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0

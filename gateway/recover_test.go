@@ -252,7 +252,7 @@ func TestOutcomeStands(t *testing.T) {
 			if o := j.outcomes("call_1"); e.runs.Load() != 0 || len(o) != 1 {
 				t.Errorf("%s: ran %d times: %+v", step, e.runs.Load(), o)
 			}
-			if call, err := n.store.Find(context.Background(), "call_1"); err != nil || call.Step != store.Ended {
+			if call, err := n.store.Get(context.Background(), "call_1", store.OfAnyone()); err != nil || call.Step != store.Ended {
 				t.Errorf("%s: %+v, %v", step, call, err)
 			}
 			if err := n.store.Close(); err != nil {
@@ -382,7 +382,7 @@ func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.Config), s *gat
 	if err := n.Complete(context.Background(), post, gateway.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
-	call, err := n.store.Find(context.Background(), "call_9")
+	call, err := n.store.Get(context.Background(), "call_9", store.OfAnyone())
 	if err != nil {
 		t.Fatal(err)
 	}

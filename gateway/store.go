@@ -33,8 +33,7 @@ type CallStore interface {
 
 // StatusStore tells how a call stands.
 type StatusStore interface {
-	Get(ctx context.Context, id, principal string) (store.Call, error)
-	Find(ctx context.Context, id string) (store.Call, error)
+	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Watch(id string) (*store.Watch, error)
 	Deliver(ctx context.Context, id, principal string) (first bool, err error)
 	SetMetadata(ctx context.Context, id string, at store.Step, was, metadata []byte) error

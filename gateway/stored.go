@@ -18,17 +18,9 @@ func newStoredCall(call store.Call) *storedCall {
 	return &storedCall{Call: call, meta: decodeMetadata(call.Metadata)}
 }
 
-// get returns a principal's call; find returns the call of anybody.
-func (k *Kernel) get(ctx context.Context, id, principal string) (*storedCall, error) {
-	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Get(ctx, id, principal) })
-	if err != nil {
-		return nil, err
-	}
-	return newStoredCall(call), nil
-}
-
-func (k *Kernel) find(ctx context.Context, id string) (*storedCall, error) {
-	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Find(ctx, id) })
+// get returns a call as the store has it.
+func (k *Kernel) get(ctx context.Context, id string, whose store.Whose) (*storedCall, error) {
+	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Get(ctx, id, whose) })
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.E
 func (k *Kernel) closeStale(ctx context.Context, call *storedCall) {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	now, err := k.find(ctx, call.ID)
+	now, err := k.get(ctx, call.ID, store.OfAnyone())
 	if errors.Is(err, store.ErrNotFound) || err == nil && !now.meta.Subscribed {
 		k.events.Close(call.ID)
 	}
@@ -80,7 +80,7 @@ func (k *Kernel) unsubscribe(ctx context.Context, call *storedCall, end Metadata
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		if was, err = k.find(ctx, call.ID); err != nil {
+		if was, err = k.get(ctx, call.ID, store.OfAnyone()); err != nil {
 			return err
 		}
 		if !was.meta.Subscribed {
@@ -119,7 +119,7 @@ func (s subscriptions) Watch(id string) (*store.Watch, error) { return s.kernel.
 func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *events.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	call, err := s.kernel.find(ctx, id)
+	call, err := s.kernel.get(ctx, id, store.OfAnyone())
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil, nil
 	}

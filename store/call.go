@@ -98,6 +98,34 @@ func (s Step) Rank() int {
 	return 0
 }
 
+// Whose says whose call Get may return. The zero value is the principal without a name.
+type Whose struct {
+	principal string
+	anyone    bool
+}
+
+// Of stands for the calls of one principal.
+func Of(principal string) Whose { return Whose{principal: principal} }
+
+// OfAnyone stands for all calls. It is for the gateway's own work, never for a reply to a
+// principal.
+func OfAnyone() Whose { return Whose{anyone: true} }
+
+// Principal returns the principal; ok is false for OfAnyone.
+func (w Whose) Principal() (name string, ok bool) { return w.principal, !w.anyone }
+
+// Only passes on what was read, unless that is a call of somebody else: for w there is no
+// such call.
+func (w Whose) Only(c Call, err error) (Call, error) {
+	switch {
+	case err != nil:
+		return Call{}, err
+	case !w.anyone && c.Scope.Principal != w.principal:
+		return Call{}, ErrNotFound
+	}
+	return c, nil
+}
+
 // Reason is why Recover returns a call.
 type Reason int
 

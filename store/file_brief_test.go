@@ -27,7 +27,7 @@ func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 		t.Errorf("a call that has ended waits: %v", err)
 	}
 	for id, step := range map[string]store.Step{"plain": store.Dispatched, "waiting": store.Waiting, "keyed": store.Dispatched, "late": store.Ended} {
-		if c, err := s.Get(ctx, id, "p"); err != nil || c.Step != step {
+		if c, err := s.Get(ctx, id, store.Of("p")); err != nil || c.Step != step {
 			t.Errorf("%s: %q %v, want %q", id, c.Step, err, step)
 		}
 	}

@@ -93,7 +93,7 @@ func TestKilledWriter(t *testing.T) {
 		f := openFile(t, dir, boltstore.Options{})
 		rank := map[string]int{"dispatched": 1, "waiting": 2, "ended": 3}
 		for id, step := range all {
-			c, err := f.Get(ctx, id, "p")
+			c, err := f.Get(ctx, id, store.Of("p"))
 			if err != nil || rank[string(c.Step)] < rank[step] {
 				t.Errorf("%s was %s, is %s, %v", id, step, c.Step, err)
 			}
@@ -138,7 +138,7 @@ func TestBlockedDisk(t *testing.T) {
 		t.Errorf("refused after %v", d)
 	}
 	must(t, f.Drop(ctx, id))
-	if _, err := f.Get(ctx, "first", "p"); err != nil {
+	if _, err := f.Get(ctx, "first", store.Of("p")); err != nil {
 		t.Errorf("reading waits for the disk: %v", err)
 	}
 	for ready, _ := f.Ready(); ready; ready, _ = f.Ready() {
@@ -163,7 +163,7 @@ func TestBlockedDisk(t *testing.T) {
 		}
 	}
 	must(t, f.Dispatch(ctx, "3", once))
-	_, err := f.Find(ctx, "1")
+	_, err := f.Get(ctx, "1", store.OfAnyone())
 	refused(t, err, store.ErrNotFound)
 }
 
@@ -233,7 +233,7 @@ func TestFailedSyncOfTheKernel(t *testing.T) {
 	}
 	f := openFile(t, dir, boltstore.Options{})
 	for id := range known {
-		if _, err := f.Get(ctx, id, "p"); err != nil {
+		if _, err := f.Get(ctx, id, store.Of("p")); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	must(t, os.Remove(ballast))
 	for i := range n - 1 {
-		if c, err := f.Get(ctx, fmt.Sprint("big", i), "p"); err != nil || c.Step != store.Dispatched {
+		if c, err := f.Get(ctx, fmt.Sprint("big", i), store.Of("p")); err != nil || c.Step != store.Dispatched {
 			t.Errorf("%d was confirmed: %v", i, err)
 		}
 	}
@@ -350,7 +350,7 @@ func TestDamagedFile(t *testing.T) {
 			continue
 		}
 		for i := range n {
-			c, err := f.Get(ctx, fmt.Sprint("call", i), "p")
+			c, err := f.Get(ctx, fmt.Sprint("call", i), store.Of("p"))
 			held := err == nil && string(c.Answer.Result) == "r" && c.Key == fmt.Sprint("key", i)
 			if prior, openErr := f.Open(ctx, newCall("second", fmt.Sprint("key", i))); name != "empty" && (!held && err == nil || prior == nil && openErr == nil) {
 				t.Errorf("%s: call %d is not what it was: %+v, %v", name, i, c, err)
@@ -412,7 +412,7 @@ func TestClosedFile(t *testing.T) {
 	if _, err := f.Open(ctx, newCall("2", "k2")); err == nil {
 		t.Error("opened a call in a closed store")
 	}
-	if _, err := f.Get(ctx, "0", "p"); err == nil {
+	if _, err := f.Get(ctx, "0", store.Of("p")); err == nil {
 		t.Error("read from a closed store")
 	}
 	if f.Close() == nil {

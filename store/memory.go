@@ -189,33 +189,15 @@ func (m *Memory) Drop(_ context.Context, id string) error {
 	return nil
 }
 
-// Get returns a call of a principal; for a call of another principal, ErrNotFound.
-func (m *Memory) Get(ctx context.Context, id, principal string) (Call, error) {
-	return OwnedBy(m.Find(ctx, id))(principal)
-}
-
-// OwnedBy returns a call if it belongs to the principal, else ErrNotFound.
-func OwnedBy(c Call, err error) func(principal string) (Call, error) {
-	return func(principal string) (Call, error) {
-		switch {
-		case err != nil:
-			return Call{}, err
-		case c.Scope.Principal != principal:
-			return Call{}, ErrNotFound
-		}
-		return c, nil
-	}
-}
-
-// Find returns a call of any principal.
-func (m *Memory) Find(_ context.Context, id string) (Call, error) {
+// Get returns a call; for a call of somebody else, ErrNotFound.
+func (m *Memory) Get(_ context.Context, id string, whose Whose) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.byID[id]
 	if k == nil || k.call.Outlived(m.now()) {
 		return Call{}, ErrNotFound
 	}
-	return k.call, nil
+	return whose.Only(k.call, nil)
 }
 
 // Deliver records that the result of a principal's call is handed to its thread, and

@@ -163,7 +163,7 @@ func TestWhatComesBack(t *testing.T) {
 	}
 	for id, step := range map[string]store.Step{waits: store.Waiting, runs: store.Ended} {
 		insist(t, func() error {
-			c, err := other.Find(ctx, id)
+			c, err := other.Get(ctx, id, store.OfAnyone())
 			if err == nil && c.Step != step {
 				t.Errorf("%s is %s", id, c.Step)
 			}
@@ -258,7 +258,7 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 	must(t, c.FlushAll(ctx).Err())
 	found := func(id string) (store.Call, error) {
 		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
-			call, err := g.Get(context.Background(), id, "p")
+			call, err := g.Get(context.Background(), id, store.Of("p"))
 			if !errors.Is(err, store.ErrUnavailable) || time.Now().After(end) {
 				return call, err
 			}

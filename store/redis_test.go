@@ -90,9 +90,9 @@ func TestALostReply(t *testing.T) {
 			g.wait(t, true)
 			continue
 		}
-		c, err := g.Find(ctx, id)
+		c, err := g.Get(ctx, id, store.OfAnyone())
 		for end := time.Now().Add(patient); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			c, err = g.Find(ctx, id)
+			c, err = g.Get(ctx, id, store.OfAnyone())
 		}
 		if err != nil || c.Attempts != 1 || c.Step != store.Dispatched {
 			t.Errorf("got %+v, %v", c, err)
@@ -132,7 +132,7 @@ func TestRepliesVanish(t *testing.T) {
 			p.Clear()
 			g.wait(t, true)
 			for end := time.Now().Add(patient); heard; time.Sleep(10 * time.Millisecond) {
-				if _, err := other.Find(ctx, id); errors.Is(err, store.ErrNotFound) {
+				if _, err := other.Get(ctx, id, store.OfAnyone()); errors.Is(err, store.ErrNotFound) {
 					break
 				}
 				if time.Now().After(end) {
@@ -324,9 +324,9 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 	if prior := claimed(t, b, newCall("2", "k")); prior == nil || prior.ID != "1" {
 		t.Errorf("the key started a second call: %+v", prior)
 	}
-	_, err := a.Find(ctx, "1")
+	_, err := a.Get(ctx, "1", store.OfAnyone())
 	for end := time.Now().Add(patient); errors.Is(err, store.ErrUnavailable) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		_, err = a.Find(ctx, "1") // it has not noticed, or not met the new master yet
+		_, err = a.Get(ctx, "1", store.OfAnyone()) // it has not noticed, or not met the new master yet
 	}
 	if err != nil {
 		t.Errorf("lost: %v", err)
@@ -441,7 +441,7 @@ func TestRedisIsFull(t *testing.T) {
 	must(t, c.ConfigSet(ctx, "maxmemory", "1").Err())
 	_, err := g.Open(ctx, newCall("2", "k2"))
 	refused(t, err, store.ErrUnavailable)
-	if got, err := g.Get(ctx, "1", "p"); err == nil && string(got.Answer.Result) != "r" {
+	if got, err := g.Get(ctx, "1", store.Of("p")); err == nil && string(got.Answer.Result) != "r" {
 		t.Errorf("got %+v", got)
 	}
 	must(t, c.ConfigSet(ctx, "maxmemory", "0").Err())
@@ -523,7 +523,7 @@ func TestFinishedElsewhere(t *testing.T) {
 	}
 	must(t, a.Close())
 	f := openFile(t, a.journal, boltstore.Options{})
-	if got, err := f.Find(ctx, second); err != nil || got.Step != store.Ended {
+	if got, err := f.Get(ctx, second, store.OfAnyone()); err != nil || got.Step != store.Ended {
 		t.Errorf("the journal has %+v, %v", got, err)
 	}
 }

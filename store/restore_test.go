@@ -61,7 +61,7 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 		}
 	})
 	within(t, "it has happened", func() bool {
-		_, _ = g.Find(ctx, "call 0") // by which the gateway notices
+		_, _ = g.Get(ctx, "call 0", store.OfAnyone()) // by which the gateway notices
 		return done.Load()
 	})
 	for i := range calls {
@@ -144,7 +144,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 	<-reached // the commit, which may hold the note
 	must(t, c.FlushAll(ctx).Err())
 	within(t, "the journal was read in", func() bool {
-		_, _ = g.Find(ctx, "1") // by which the gateway notices
+		_, _ = g.Get(ctx, "1", store.OfAnyone()) // by which the gateway notices
 		return holds(c, o, "epoch")
 	})
 	close(goOn)
@@ -188,7 +188,7 @@ func TestTheEndOfWhatRedisHasLost(t *testing.T) {
 		is := func(when string) {
 			t.Helper()
 			insist(t, func() error {
-				got, err := g.Find(ctx, id)
+				got, err := g.Get(ctx, id, store.OfAnyone())
 				if err == nil && got.Step != store.Ended {
 					t.Errorf("%q, %s: %+v", key, when, got)
 				}

@@ -28,8 +28,7 @@ type calls interface {
 	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(string)
 	Drop(context.Context, string) error
-	Get(ctx context.Context, id, principal string) (store.Call, error)
-	Find(context.Context, string) (store.Call, error)
+	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Deliver(ctx context.Context, id, principal string) (bool, error)
 	Watch(string) (*store.Watch, error)
 	Recover(context.Context, store.Reason, int) ([]store.Call, error)
@@ -234,7 +233,7 @@ func TestDigests(t *testing.T) {
 			id := "id" + key
 			asked := func(at store.Step) {
 				t.Helper()
-				if got, err := s.Get(ctx, id, "p"); err != nil || got.Step != at || got.Digest != "d" || got.Scope != newCall(id, key).Scope || got.Key != key {
+				if got, err := s.Get(ctx, id, store.Of("p")); err != nil || got.Step != at || got.Digest != "d" || got.Scope != newCall(id, key).Scope || got.Key != key {
 					t.Errorf("%s, with the key %q: %+v, %v", at, key, got, err)
 				}
 			}
@@ -256,11 +255,11 @@ func TestLifeOfACall(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		id := opened(t, s, newCall("1", "k"))
 		opened(t, s, newCall("1", "k")) // the same again
-		if got, err := s.Get(ctx, id, "p"); err != nil || got.State != store.Pending || got.Step != store.Opened {
+		if got, err := s.Get(ctx, id, store.Of("p")); err != nil || got.State != store.Pending || got.Step != store.Opened {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		for _, other := range []string{"", "q"} {
-			_, err := s.Get(ctx, id, other)
+			_, err := s.Get(ctx, id, store.Of(other))
 			refused(t, err, store.ErrNotFound)
 		}
 		for name, f := range map[string]func() error{
@@ -279,7 +278,7 @@ func TestLifeOfACall(t *testing.T) {
 		_, err := s.Redispatch(ctx, id)
 		refused(t, err, store.ErrDispatched)
 		must(t, s.Drop(ctx, id)) // has no effect
-		if got, err := s.Find(ctx, id); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
+		if got, err := s.Get(ctx, id, store.OfAnyone()); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
@@ -311,7 +310,7 @@ func TestLifeOfACall(t *testing.T) {
 			t.Error("a key is kept too short")
 		}
 		c.advance(time.Millisecond)
-		_, err = s.Get(ctx, id, "p")
+		_, err = s.Get(ctx, id, store.Of("p"))
 		refused(t, err, store.ErrNotFound)
 		dispatched(t, s, newCall("2", "k"), once) // the key is free, swept or not
 		if _, err := s.Finish(ctx, "3", ending("a", "r")); !errors.Is(err, store.ErrNotFound) {
@@ -425,7 +424,7 @@ func TestExpire(t *testing.T) {
 		if calls, err := s.Recover(ctx, store.Expired, 1); len(calls) != 1 || err != nil {
 			t.Errorf("got %+v, %v", calls, err)
 		}
-		if got, err := s.Find(ctx, "runs"); err != nil || got.Step != store.Dispatched {
+		if got, err := s.Get(ctx, "runs", store.OfAnyone()); err != nil || got.Step != store.Dispatched {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -517,11 +516,11 @@ func TestFull(t *testing.T) {
 			c.advance(time.Second)
 		}
 		for _, id := range []string{"key0", "key4", "pending", "free29"} {
-			if _, err := s.Get(ctx, id, "p"); err != nil {
+			if _, err := s.Get(ctx, id, store.Of("p")); err != nil {
 				t.Errorf("%s was given up: %v", id, err)
 			}
 		}
-		_, err := s.Get(ctx, "free5", "p")
+		_, err := s.Get(ctx, "free5", store.Of("p"))
 		refused(t, err, store.ErrNotFound)
 		opened(t, s, newCall("last", "last"))
 		opened(t, s, newCall("least", "least"))
@@ -579,7 +578,7 @@ func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
 			ended(t, s, of("loud", fmt.Sprint("loud", i), ""))
 			c.advance(time.Second)
 		}
-		if _, err := s.Get(ctx, "quiet", "quiet"); err != nil {
+		if _, err := s.Get(ctx, "quiet", store.Of("quiet")); err != nil {
 			t.Errorf("another's call was given up: %v", err)
 		}
 		n := 0
@@ -650,7 +649,7 @@ func TestAKeyIsFreeInTime(t *testing.T) {
 		}
 		c.advance(store.Retention)
 		ended(t, s, newCall("second", "39"))
-		if got, err := s.Get(ctx, "second", "p"); err != nil || got.Step != store.Ended {
+		if got, err := s.Get(ctx, "second", store.Of("p")); err != nil || got.Step != store.Ended {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		if prior, err := s.Open(ctx, newCall("third", "39")); err != nil || prior == nil || prior.ID != "second" {
@@ -665,7 +664,7 @@ func TestNotes(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		is := func(when, id, want string) {
 			t.Helper()
-			if got, err := s.Find(ctx, id); err != nil || string(got.Metadata) != want {
+			if got, err := s.Get(ctx, id, store.OfAnyone()); err != nil || string(got.Metadata) != want {
 				t.Errorf("%s: found the note %q and %v, expected %q", when, got.Metadata, err, want)
 			}
 		}

@@ -101,7 +101,7 @@ func (w *world) tells(events <-chan events.Event, want ...string) {
 // its state and the registration for its events that event is stored: also where the
 // store's reply to it is lost, and it comes again.
 func TestLastEventThatIsNotedUnseen(t *testing.T) {
-	for _, moment := range []string{"after Get", "before Watch", "before Find", "after Find", "none"} {
+	for _, moment := range []string{"after Get", "before Watch", "before Get of anyone", "after Get of anyone", "none"} {
 		for repeats := range 3 {
 			t.Run(fmt.Sprintf("%s, repeated %d times", moment, repeats), func(t *testing.T) {
 				w := newWorld(t)
@@ -190,10 +190,10 @@ func TestLastEventWhileTheStoreIsAway(t *testing.T) {
 	f, call := w.read(c)
 	events := w.events(f, call)
 	looked := make(chan struct{})
-	w.calls.once("after Find", func() { // for whose the call is
-		w.calls.once("after Find", func() { // of the message
-			w.calls.once("before Find", func() { close(looked) }) // of the follower
-			w.calls.fail("reply to Note", "Find")
+	w.calls.once("after Get of anyone", func() { // for whose the call is
+		w.calls.once("after Get of anyone", func() { // of the message
+			w.calls.once("before Get of anyone", func() { close(looked) }) // of the follower
+			w.calls.fail("reply to Note", "Get of anyone")
 		})
 	})
 	c.says(503, c.lastEvent("last"))

@@ -48,7 +48,7 @@ func TestTIP20CallsOfAThreadDoNotWait(t *testing.T) {
 		t.Fatalf("%+v, %+v", first, second)
 	}
 	meanwhile := false
-	w.calls.once("after Find", func() {
+	w.calls.once("after Get of anyone", func() {
 		meanwhile = true
 		second.says(200, second.result("text", `{"n":2}`))
 		if got := second.output(); got != `{"n":2}` {

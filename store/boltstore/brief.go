@@ -40,7 +40,7 @@ func (f *Store) moveToFile(ctx context.Context, id string, until time.Time) erro
 	lock := f.lockOf(id)
 	lock.Lock()
 	defer lock.Unlock()
-	call, err := f.brief.Find(ctx, id)
+	call, err := f.brief.Get(ctx, id, store.OfAnyone())
 	if err == nil {
 		err = call.RequireStep(store.Dispatched)
 	}

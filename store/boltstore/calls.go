@@ -312,22 +312,17 @@ func (f *Store) drop(id string) {
 	}
 }
 
-// Get returns a call of a principal; for a call of another principal, ErrNotFound.
-func (f *Store) Get(ctx context.Context, id, principal string) (store.Call, error) {
-	return store.OwnedBy(f.Find(ctx, id))(principal)
-}
-
-// Find returns a call of any principal.
-func (f *Store) Find(ctx context.Context, id string) (store.Call, error) {
+// Get returns a call; for a call of somebody else, ErrNotFound.
+func (f *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
-		return f.brief.Find(ctx, id)
+		return f.brief.Get(ctx, id, whose)
 	}
-	return f.find(id)
+	return whose.Only(f.find(id))
 }
 
-// find is Find for a call that is not kept in memory alone.
+// find returns a call that is not kept in memory alone, of any principal.
 func (f *Store) find(id string) (store.Call, error) {
 	f.mu.Lock()
 	held := f.opened.Get(id)
@@ -354,7 +349,7 @@ func (f *Store) Deliver(ctx context.Context, id, principal string) (bool, error)
 	if inMemory {
 		return f.brief.Deliver(ctx, id, principal)
 	}
-	c, err := store.OwnedBy(f.find(id))(principal)
+	c, err := store.Of(principal).Only(f.find(id))
 	if err != nil || c.Delivered {
 		return false, err
 	}

@@ -92,7 +92,7 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 	held := r.opened.Get(id)
 	if held == nil {
 		r.mu.Unlock()
-		c, err := r.Find(ctx, id)
+		c, err := r.search(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (r *Store) principalOf(ctx context.Context, id string) (principal string, e
 	case known:
 		return principal, nil
 	}
-	c, err := r.Find(ctx, id)
+	c, err := r.search(ctx, id)
 	return c.Scope.Principal, err
 }
 
@@ -246,7 +246,7 @@ func (r *Store) Finish(ctx context.Context, id string, ending store.Ending) (sto
 // finishFromJournal ends a call that the journal has and Redis has lost. It ends the
 // call in the journal first: else the next loss would restore it as running.
 func (r *Store) finishFromJournal(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
-	c, err := r.journal.Find(ctx, id)
+	c, err := r.journal.Get(ctx, id, store.OfAnyone())
 	if err != nil {
 		return store.Call{}, err
 	}
@@ -305,15 +305,20 @@ func (r *Store) Drop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Get returns a call of a principal; for a call of another principal, ErrNotFound.
-func (r *Store) Get(ctx context.Context, id, principal string) (store.Call, error) {
-	return store.OwnedBy(r.get(ctx, id, principal))(principal)
+// Get returns a call; for a call of somebody else, ErrNotFound. A principal's calls are in
+// one partition. Without a principal, it asks each partition until the call is found.
+func (r *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
+	if c, ok := r.openedCall(id); ok {
+		return whose.Only(c, nil)
+	}
+	if principal, named := whose.Principal(); named {
+		return whose.Only(r.read(ctx, id, principal))
+	}
+	return r.search(ctx, id)
 }
 
-func (r *Store) get(ctx context.Context, id, principal string) (store.Call, error) {
-	if c, ok := r.openedCall(id); ok {
-		return c, nil
-	}
+// read returns a call from the partition of its principal.
+func (r *Store) read(ctx context.Context, id, principal string) (store.Call, error) {
 	said, err := r.run(ctx, principal, getScript, id)
 	return r.parseReply(id, said, err)
 }
@@ -328,12 +333,8 @@ func (r *Store) openedCall(id string) (store.Call, bool) {
 	return store.Call{}, false
 }
 
-// Find returns a call of any principal. On a cluster it asks each partition until
-// the call is found.
-func (r *Store) Find(ctx context.Context, id string) (store.Call, error) {
-	if c, ok := r.openedCall(id); ok {
-		return c, nil
-	}
+// search returns a call from whatever partition has it.
+func (r *Store) search(ctx context.Context, id string) (store.Call, error) {
 	l, err := r.connection()
 	if err != nil {
 		return store.Call{}, err

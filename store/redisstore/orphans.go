@@ -42,7 +42,7 @@ func (r *Store) retractOrphans() {
 }
 
 func (r *Store) retractOrphan(ctx context.Context, l *conn, at int, id string) error {
-	c, err := r.journal.Find(ctx, id)
+	c, err := r.journal.Get(ctx, id, store.OfAnyone())
 	switch {
 	case err == nil && c.Step == store.Ended:
 		return r.restoreCall(ctx, &l.partitions[at], &c)

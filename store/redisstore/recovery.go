@@ -172,7 +172,7 @@ func (r *Store) reconcile(ctx context.Context, limit int) error {
 		if c.Step == store.Dispatched && r.isRunning(c.ID) {
 			continue
 		}
-		now, err := r.get(ctx, c.ID, c.Scope.Principal)
+		now, err := r.Get(ctx, c.ID, store.Of(c.Scope.Principal))
 		if errors.Is(err, store.ErrNotFound) || now.Step == store.Ended {
 			r.mu.Lock()
 			delete(r.running, c.ID)
