@@ -743,7 +743,7 @@ func TestAnswerWhileAnotherIsJudged(t *testing.T) {
 	if got := handle(k, answer, ""); refusedAs(got.Refusal) != "execute call_in_progress" || strings.Contains(got.Refusal.Message, "key") {
 		t.Errorf("meanwhile: %+v", got.Refusal)
 	}
-	if err := s.Drop(ctx, "call_judged"); err != nil {
+	if err := s.Settle(ctx, "call_judged"); err != nil {
 		t.Fatal(err)
 	}
 	if got := handle(k, answer, ""); got.Refusal != nil || len(e.all()) != 2 {

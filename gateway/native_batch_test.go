@@ -235,14 +235,14 @@ func (s *shelf) Dispatch(ctx context.Context, id string, task store.Task) error 
 	return s.Memory.Dispatch(ctx, id, task)
 }
 
-func (s *shelf) Drop(ctx context.Context, id string) error {
+func (s *shelf) Settle(ctx context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped = append(s.dropped, id)
 	if s.how == "panic, and at dropping" {
 		panic("secret of the store")
 	}
-	return s.Memory.Drop(ctx, id)
+	return s.Memory.Settle(ctx, id)
 }
 
 func (s *shelf) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {

@@ -99,5 +99,5 @@ func (c *execution) forget(ctx context.Context) {
 	// The caller may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	_ = tell(c.kernel.calls, func(s CallStore) error { return s.Drop(ctx, c.id) })
+	_ = tell(c.kernel.calls, func(s CallStore) error { return s.Settle(ctx, c.id) })
 }

@@ -275,7 +275,9 @@ func TestEndedElsewhere(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		n.store.Settle("call_1")
+		if err := n.store.Settle(ctx, "call_1"); err != nil {
+			t.Fatal(err)
+		}
 		if err := n.store.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,7 @@ type CallStore interface {
 	Dispatch(ctx context.Context, id string, task store.Task) error
 	Defer(ctx context.Context, id string, until time.Time) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
-	Settle(id string)
-	Drop(ctx context.Context, id string) error
+	Settle(ctx context.Context, id string) error
 }
 
 // StatusStore tells how a call stands.

@@ -42,7 +42,7 @@ func (k *Kernel) setMetadata(ctx context.Context, was *storedCall, metadata Meta
 // settle tells the store that the outcome of a call is in the journal. Where it fails,
 // that is looked up in the journal at the next start.
 func (k *Kernel) settle(id string) {
-	_ = tell(k.calls, func(s CallStore) error { s.Settle(id); return nil })
+	_ = tell(k.calls, func(s CallStore) error { return s.Settle(context.Background(), id) })
 }
 
 // result is what the model reads of a call that has ended.

@@ -7,7 +7,7 @@
 // # The life of a call
 //
 //	Open ──► opened ──Dispatch──► dispatched ──Pend──► waiting
-//	           │ Drop                 │ Finish            │ Finish
+//	           │ Settle               │ Finish            │ Finish
 //	           ▼                      ▼                   ▼
 //	        forgotten               ended ◄───────────────┘
 //
@@ -24,8 +24,9 @@
 // An opened call has had no effect, so losing it in a crash is safe: its key may
 // start another call. File therefore keeps opened calls in memory, and Redis those
 // without a key. Dispatch, Redispatch, Defer, SetMetadata, Finish and Deliver are on
-// disk when they return nil. Settle, Drop and Sweep may be lost in a crash, which
-// costs work and breaks no promise: calls that were not settled are looked up in the
+// disk when they return nil. Settle and Sweep may be lost in a crash, which
+// costs work and breaks no promise. Settle a call before Dispatch, which removes it, or
+// once its outcome is in the audit log. Ended calls that were not settled are looked up in the
 // audit log, calls that were not swept are swept again.
 //
 // A transition that could not be made durable in time is refused with

@@ -32,7 +32,7 @@ func TestRecover(t *testing.T) {
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
 	must(t, f.Defer(ctx, id, time.Now()))
 	ended(t, f, newCall("settled", "k3"))
-	f.Settle("settled")
+	must(t, f.Settle(ctx, "settled"))
 	ended(t, f, newCall("owed", "k4"))
 	if calls, err := f.Recover(ctx, store.Abandoned, 10); len(calls) != 0 || err != nil {
 		t.Errorf("its own calls: %+v, %v", calls, err)
@@ -137,7 +137,7 @@ func TestBlockedDisk(t *testing.T) {
 	if d := time.Since(start); d > patient/2 {
 		t.Errorf("refused after %v", d)
 	}
-	must(t, f.Drop(ctx, id))
+	must(t, f.Settle(ctx, id))
 	if _, err := f.Get(ctx, "first", store.Of("p")); err != nil {
 		t.Errorf("reading waits for the disk: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestCallersLeave(t *testing.T) {
 			break // it was faster
 		}
 	}
-	must(t, f.Drop(ctx, id))
+	must(t, f.Settle(ctx, id))
 }
 
 // After a failed sync nothing is written until the file is opened anew.

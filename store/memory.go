@@ -175,12 +175,8 @@ func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []
 	return err
 }
 
-// Settle does nothing: no call outlives the process.
-func (*Memory) Settle(string) {}
-
-// Drop removes a call that was not dispatched; its key is free again. Other calls
-// stay.
-func (m *Memory) Drop(_ context.Context, id string) error {
+// Settle removes a call that was not dispatched; its key is free again. Other calls stay.
+func (m *Memory) Settle(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.byID[id]; k != nil && k.call.Step == Opened {

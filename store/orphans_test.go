@@ -98,7 +98,7 @@ func TestWhatComesBack(t *testing.T) {
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	opened(t, g, newCall("opened", "k1"))
 	before := stateOf(t, c, o.Prefix)
-	must(t, g.Drop(ctx, "opened"))
+	must(t, g.Settle(ctx, "opened"))
 	before.again(t, c, o.Prefix)
 	freed(t, other, newCall("after opened", "k1"))
 
@@ -119,9 +119,9 @@ func TestWhatComesBack(t *testing.T) {
 		}
 		p.Clear()
 		g.wait(t, true)
-		_ = g.Drop(ctx, id) // what that cannot say now is said later
+		_ = g.Settle(ctx, id) // what that cannot say now is said later
 		freed(t, other, newCall("second "+id, id))
-		must(t, other.Drop(ctx, "second "+id))
+		must(t, other.Settle(ctx, "second "+id))
 		if heard {
 			before.again(t, c, o.Prefix)
 			freed(t, other, newCall("after "+id, id))
@@ -246,14 +246,14 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 	g := join(t, at(s.Address()), testHooks{})
 	c := s.Client()
 	defer c.Close()
-	g.Settle(ended(t, g, newCall("owed", "")))
+	must(t, g.Settle(ctx, ended(t, g, newCall("owed", ""))))
 	given := dispatched(t, g, newCall("given", ""), once)
 	e := ending("a", "r")
 	e.Deliver = true
 	if _, err := g.Finish(ctx, given, e); err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(given)
+	must(t, g.Settle(ctx, given))
 	ended(t, g, newCall("later", "k")) // with which what is lazy is written
 	must(t, c.FlushAll(ctx).Err())
 	found := func(id string) (store.Call, error) {

@@ -139,7 +139,7 @@ func TestRepliesVanish(t *testing.T) {
 					t.Fatalf("%s was refused, and not taken back", id)
 				}
 			}
-			g.Drop(ctx, id)
+			g.Settle(ctx, id)
 			if name != "unkeyed" {
 				freed(t, other, newCall("second "+id, id))
 			}
@@ -212,7 +212,7 @@ func TestARestart(t *testing.T) {
 			dispatched(t, g, newCall(id("runs"+g.journal), id("runs"+g.journal)), once)
 			must(t, g.Defer(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), time.Now().Add(time.Hour)))
 			free := ended(t, g, newCall(id("free"+g.journal), ""))
-			g.Settle(free)
+			must(t, g.Settle(ctx, free))
 		}
 		lose()
 		// Nobody takes over what another has restored and still runs.
@@ -301,7 +301,7 @@ func TestWaitForReplicas(t *testing.T) {
 	var slow slowest
 	slow.time(func() { refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable) })
 	slow.check(t)
-	g.Drop(ctx, id)
+	g.Settle(ctx, id)
 	freed(t, other, newCall("3", "k2"))
 }
 

@@ -26,8 +26,7 @@ type calls interface {
 	Defer(context.Context, string, time.Time) error
 	Finish(context.Context, string, store.Ending) (store.Call, error)
 	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
-	Settle(string)
-	Drop(context.Context, string) error
+	Settle(context.Context, string) error
 	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Deliver(ctx context.Context, id, principal string) (bool, error)
 	Watch(string) (*store.Watch, error)
@@ -277,7 +276,7 @@ func TestLifeOfACall(t *testing.T) {
 		refused(t, s.Dispatch(ctx, id, once), store.ErrDispatched)
 		_, err := s.Redispatch(ctx, id)
 		refused(t, err, store.ErrDispatched)
-		must(t, s.Drop(ctx, id)) // has no effect
+		must(t, s.Settle(ctx, id)) // has no effect
 		if got, err := s.Get(ctx, id, store.OfAnyone()); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -300,7 +299,7 @@ func TestLifeOfACall(t *testing.T) {
 		}
 		refused(t, s.Defer(ctx, id, c.now()), store.ErrEnded)
 		refused(t, s.Dispatch(ctx, id, once), store.ErrEnded)
-		s.Settle(id)
+		must(t, s.Settle(ctx, id))
 		prior, err := s.Open(ctx, newCall("2", "k"))
 		if err != nil || prior == nil || prior.State != store.Done || string(prior.Answer.Result) != "r" || prior.Task.Arguments != nil {
 			t.Errorf("got %+v, %v", prior, err)
@@ -323,8 +322,8 @@ func TestDropFreesTheKey(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		for i := range 3 {
 			id := opened(t, s, newCall(fmt.Sprint(i), "k"))
-			must(t, s.Drop(ctx, id))
-			must(t, s.Drop(ctx, id))
+			must(t, s.Settle(ctx, id))
+			must(t, s.Settle(ctx, id))
 			if err := s.Dispatch(ctx, id, once); err == nil {
 				t.Error("dispatched what was dropped")
 			}
@@ -532,7 +531,7 @@ func TestFull(t *testing.T) {
 		if prior, err := s.Open(ctx, newCall("more", "0")); prior == nil || err != nil {
 			t.Errorf("a full store does not answer: %v", err)
 		}
-		must(t, s.Drop(ctx, "last"))
+		must(t, s.Settle(ctx, "last"))
 		opened(t, s, newCall("more", "more"))
 	})
 }
@@ -696,7 +695,7 @@ func TestNotes(t *testing.T) {
 			if got, err := s.Finish(ctx, id, e); err != nil || string(got.Metadata) != "last" {
 				t.Errorf("finish: %+v, %v", got, err)
 			}
-			s.Settle(id)
+			must(t, s.Settle(ctx, id))
 			refused(t, note(store.Waiting, "last", "late"), store.ErrEnded)
 			must(t, note(store.Ended, "last", "after"))
 			refused(t, note(store.Ended, "last", "of another who has read the same"), store.ErrConflict)

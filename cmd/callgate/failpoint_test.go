@@ -151,8 +151,8 @@ func (f failingStore) Finish(ctx context.Context, id string, e store.Ending) (c 
 	return c, err
 }
 
-func (f failingStore) Settle(id string) {
-	around(f.saboteur, "settle", func() error { f.Store.Settle(id); return nil })
+func (f failingStore) Settle(ctx context.Context, id string) error {
+	return around(f.saboteur, "settle", func() error { return f.Store.Settle(ctx, id) })
 }
 
 func (f failingStore) Get(ctx context.Context, id string, whose store.Whose) (c store.Call, err error) {

@@ -52,7 +52,7 @@ func (f *Store) moveToFile(ctx context.Context, id string, until time.Time) erro
 		return err
 	}
 	if err := f.dispatch(ctx, id, call.Task); err != nil && !errors.Is(err, store.ErrDispatched) {
-		f.drop(id)
+		f.dropOpened(id)
 		return err
 	}
 	if err := f.deferUntil(ctx, id, until); err != nil {

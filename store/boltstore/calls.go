@@ -281,35 +281,33 @@ func (f *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, 
 	return err
 }
 
-// Settle records that the outcome of a call is in the audit log. A crash may lose
-// that.
-func (f *Store) Settle(id string) {
+// Settle says that the gateway needs nothing more of a call. A call that was not
+// dispatched is removed, and its key is free again; of one that has ended, the outcome is
+// in the audit log. Other calls stay as they are.
+func (f *Store) Settle(ctx context.Context, id string) error {
 	if f.inMemory(id) {
-		return
+		return f.brief.Settle(ctx, id)
+	}
+	if f.dropOpened(id) {
+		return nil
 	}
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		t.delete(unsettledTable, []byte(id))
 		return nil, nil
 	})
-}
-
-// Drop removes a call that was not dispatched; its key is free again. Other calls
-// stay.
-func (f *Store) Drop(ctx context.Context, id string) error {
-	if f.inMemory(id) {
-		return f.brief.Drop(ctx, id)
-	}
-	f.drop(id)
 	return nil
 }
 
-// drop is Drop for a call that is not kept in memory alone.
-func (f *Store) drop(id string) {
+// dropOpened removes a call if it is opened and was not dispatched.
+func (f *Store) dropOpened(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c := f.opened.Remove(id); c != nil {
-		f.quota.Update(c.Scope.Principal, c.Footprint(), nil)
+	c := f.opened.Remove(id)
+	if c == nil {
+		return false
 	}
+	f.quota.Update(c.Scope.Principal, c.Footprint(), nil)
+	return true
 }
 
 // Get returns a call; for a call of somebody else, ErrNotFound.

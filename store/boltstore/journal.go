@@ -67,7 +67,7 @@ func (f Journal) RecordMetadata(ctx context.Context, id string, at store.Step, n
 	return err
 }
 
-// RecordSettled is Settle. It also removes a call without a key whose answer was
+// RecordSettled is Settle for a call that has ended. It also removes a call without a key whose answer was
 // handed over, unless another journal holds an earlier step of it.
 func (f Journal) RecordSettled(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {

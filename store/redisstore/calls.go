@@ -285,17 +285,18 @@ func (r *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, 
 	return r.journal.RecordMetadata(ctx, id, at, note)
 }
 
-// Settle records that the outcome of a call is in the audit log. A crash may lose
-// that.
-func (r *Store) Settle(id string) { r.journal.RecordSettled(id) }
-
-// Drop removes a call that was not dispatched; its key is free again. Other calls
-// stay.
-func (r *Store) Drop(ctx context.Context, id string) error {
+// Settle says that the gateway needs nothing more of a call. A call that was not
+// dispatched is removed, and its key is free again; of one that has ended, the outcome is
+// in the audit log. Other calls stay as they are.
+func (r *Store) Settle(ctx context.Context, id string) error {
 	r.mu.Lock()
 	c := r.opened.Remove(id)
 	r.mu.Unlock()
-	if c == nil || c.Key == "" {
+	switch {
+	case c == nil:
+		r.journal.RecordSettled(id)
+		return nil
+	case c.Key == "":
 		return nil
 	}
 	if _, err := r.run(ctx, c.Scope.Principal, retractScript, id, r.owner, ""); err != nil {
