@@ -45,14 +45,11 @@ func (k *Kernel) markDelivered(ctx context.Context, call *storedCall) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
-	first, err := ask(k.statuses, func(s StatusStore) (bool, error) {
-		return s.Deliver(ctx, call.ID, call.Scope.Principal)
-	})
-	if err != nil {
-		return refuseUnknown(ctx, err)
+	err := k.update(ctx, call.ID, store.Deliver{Principal: call.Scope.Principal})
+	if call.Delivered = errors.Is(err, store.ErrDelivered); call.Delivered || err == nil {
+		return nil
 	}
-	call.Delivered = !first
-	return nil
+	return refuseUnknown(ctx, err)
 }
 
 // admitRequest identifies the caller of a request that brings no completion.

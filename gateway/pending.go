@@ -41,7 +41,7 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 func (c *execution) storePending(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	return tell(c.kernel.calls, func(s CallStore) error { return s.Defer(ctx, c.id, until) })
+	return c.kernel.update(ctx, c.id, store.Defer{Until: until})
 }
 
 // notStored tells whether an error is a failure of the store, not an answer about the call.

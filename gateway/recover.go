@@ -218,7 +218,7 @@ func (c *call) argumentsValid() bool {
 func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *policy.Project) {
 	k := t.kernel
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
-	attempt, err := ask(t.store, func(s RecoveryStore) (int, error) { return s.Redispatch(asking, c.id) })
+	err := k.update(asking, c.id, store.Redispatch{})
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):
@@ -231,7 +231,7 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *poli
 		t.endUnknown(c)
 		return
 	}
-	c.project, c.priorAttempts = project, attempt-1
+	c.project, c.priorAttempts = project, c.stored.Attempts
 	start := k.deps.Now()
 	output, err := c.runEngine(context.WithoutCancel(ctx))
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })

@@ -115,7 +115,7 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 	}
 	must(n.store.Dispatch(ctx, id, task))
 	if step == store.Waiting {
-		must(n.store.Defer(ctx, id, n.now().Add(time.Hour)))
+		must(n.store.Update(ctx, id, store.Defer{Until: n.now().Add(time.Hour)}))
 	}
 	if step == store.Ended {
 		_, err := n.store.Finish(ctx, id, store.Ending{State: store.Done, Attempt: id, Answer: store.Answer{
@@ -218,7 +218,7 @@ func TestAgainAndAgain(t *testing.T) {
 	n := j.node(t, dir, s, nil, time.Now)
 	n.leave(t, j, "call_1", reads, store.Dispatched)
 	for range 2 {
-		if _, err := n.store.Redispatch(context.Background(), "call_1"); err != nil {
+		if err := n.store.Update(context.Background(), "call_1", store.Redispatch{}); err != nil {
 			t.Fatal(err)
 		}
 	}

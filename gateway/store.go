@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/store"
@@ -25,7 +24,7 @@ type Store interface {
 type CallStore interface {
 	Open(ctx context.Context, call store.Call) (prior *store.Call, err error)
 	Dispatch(ctx context.Context, id string, task store.Task) error
-	Defer(ctx context.Context, id string, until time.Time) error
+	Update(ctx context.Context, id string, change store.Change) error
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
 	Settle(ctx context.Context, id string) error
 }
@@ -34,14 +33,11 @@ type CallStore interface {
 type StatusStore interface {
 	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Watch(id string) (*store.Watch, error)
-	Deliver(ctx context.Context, id, principal string) (first bool, err error)
-	SetMetadata(ctx context.Context, id string, at store.Step, was, metadata []byte) error
 }
 
 // RecoveryStore gives the Reconciler the calls that need it.
 type RecoveryStore interface {
 	Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error)
-	Redispatch(ctx context.Context, id string) (attempt int, err error)
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 

@@ -32,11 +32,14 @@ func (k *Kernel) watch(id string) (*store.Watch, error) {
 	return ask(k.statuses, func(s StatusStore) (*store.Watch, error) { return s.Watch(id) })
 }
 
+// update makes one change of a call in the store.
+func (k *Kernel) update(ctx context.Context, id string, change store.Change) error {
+	return tell(k.calls, func(s CallStore) error { return s.Update(ctx, id, change) })
+}
+
 // setMetadata replaces the metadata of a call, if they are still those that were read.
 func (k *Kernel) setMetadata(ctx context.Context, was *storedCall, metadata Metadata) error {
-	return tell(k.statuses, func(s StatusStore) error {
-		return s.SetMetadata(ctx, was.ID, was.Step, was.Metadata, metadata.encode())
-	})
+	return k.update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encode()})
 }
 
 // settle tells the store that the outcome of a call is in the journal. Where it fails,

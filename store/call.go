@@ -6,7 +6,7 @@
 //
 // # The life of a call
 //
-//	Open ──► opened ──Dispatch──► dispatched ──Pend──► waiting
+//	Open ──► opened ──Dispatch──► dispatched ──Defer─► waiting
 //	           │ Settle               │ Finish            │ Finish
 //	           ▼                      ▼                   ▼
 //	        forgotten               ended ◄───────────────┘
@@ -23,8 +23,8 @@
 //
 // An opened call has had no effect, so losing it in a crash is safe: its key may
 // start another call. File therefore keeps opened calls in memory, and Redis those
-// without a key. Dispatch, Redispatch, Defer, SetMetadata, Finish and Deliver are on
-// disk when they return nil. Settle and Sweep may be lost in a crash, which
+// without a key. Dispatch, Update and Finish are on disk when they
+// return nil. Settle and Sweep may be lost in a crash, which
 // costs work and breaks no promise. Settle a call before Dispatch, which removes it, or
 // once its outcome is in the audit log. Ended calls that were not settled are looked up in the
 // audit log, calls that were not swept are swept again.
@@ -223,6 +223,8 @@ var (
 	ErrDispatched = errors.New("store: the call was dispatched already")
 	// ErrEnded says that the call has already ended.
 	ErrEnded = errors.New("store: the call has ended already")
+	// ErrDelivered says that the result was handed to its thread before.
+	ErrDelivered = errors.New("store: the result was delivered already")
 	// ErrConflict says that the call has other metadata than those to be replaced.
 	ErrConflict = errors.New("store: the call has other metadata")
 	// ErrNotOwner says that another process has the call, or its key, now.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
@@ -81,7 +82,7 @@ func write(s calls, name string, hold chan struct{}) {
 			continue
 		}
 		if i%4 == 1 {
-			if err := s.Defer(ctx, id, time.Now().Add(time.Hour)); err != nil {
+			if err := s.Update(ctx, id, store.Defer{Until: time.Now().Add(time.Hour)}); err != nil {
 				fmt.Println("error", err)
 				return
 			}

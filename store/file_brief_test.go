@@ -19,11 +19,11 @@ func TestUnkeyedInMemoryKeepsKeyedAndWaiting(t *testing.T) {
 	}
 	dispatched(t, s, newCall("keyed", "k"), once)
 	until := time.Now().Add(time.Hour)
-	must(t, s.Defer(ctx, "waiting", until))
+	must(t, s.Update(ctx, "waiting", store.Defer{Until: until}))
 	if _, err := s.Finish(ctx, "late", ending("a", "early")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Defer(ctx, "late", until); !errors.Is(err, store.ErrEnded) {
+	if err := s.Update(ctx, "late", store.Defer{Until: until}); !errors.Is(err, store.ErrEnded) {
 		t.Errorf("a call that has ended waits: %v", err)
 	}
 	for id, step := range map[string]store.Step{"plain": store.Dispatched, "waiting": store.Waiting, "keyed": store.Dispatched, "late": store.Ended} {
@@ -54,7 +54,7 @@ func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
 	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
 	dispatched(t, s, newCall("1", ""), once)
 	for _, step := range []func(){
-		func() { must(t, s.Defer(ctx, "1", time.Now().Add(time.Hour))) },
+		func() { must(t, s.Update(ctx, "1", store.Defer{Until: time.Now().Add(time.Hour)})) },
 		func() { _, err := s.Finish(ctx, "1", ending("a", "answer")); must(t, err) },
 	} {
 		w, err := s.Watch("1")

@@ -30,7 +30,7 @@ func TestRecover(t *testing.T) {
 	opened(t, f, newCall("opened", "k0"))
 	dispatched(t, f, newCall("dispatched", "k1"), read)
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
-	must(t, f.Defer(ctx, id, time.Now()))
+	must(t, f.Update(ctx, id, store.Defer{Until: time.Now()}))
 	ended(t, f, newCall("settled", "k3"))
 	must(t, f.Settle(ctx, "settled"))
 	ended(t, f, newCall("owed", "k4"))
@@ -57,8 +57,9 @@ func TestRecover(t *testing.T) {
 	if owed, err := f.Recover(ctx, store.Unsettled, 10); len(owed) != 0 || err != nil {
 		t.Errorf("owed twice: %+v, %v", owed, err)
 	}
-	if n, err := f.Redispatch(ctx, "dispatched"); n != 2 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	must(t, f.Update(ctx, "dispatched", store.Redispatch{}))
+	if c, err := f.Get(ctx, "dispatched", store.OfAnyone()); err != nil || c.Attempts != 2 {
+		t.Errorf("%d attempts, %v", c.Attempts, err)
 	}
 	opened(t, f, newCall("new", "k0")) // what was only opened is gone
 	for i := 1; i < 5; i++ {

@@ -108,22 +108,11 @@ func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
 	return m.change(id, func(k *entry) error { return k.call.Dispatch(task, "") })
 }
 
-// Redispatch records that the tool of a dispatched call is about to be called once
-// more, and returns the number of this attempt. It refuses calls whose effect is once.
-func (m *Memory) Redispatch(_ context.Context, id string) (attempt int, err error) {
-	err = m.change(id, func(k *entry) error {
-		err := k.call.Redispatch()
-		attempt = k.call.Attempts
-		return err
-	})
-	return attempt, err
-}
-
-// Defer records that the tool answers later, and until when the call waits.
-func (m *Memory) Defer(_ context.Context, id string, until time.Time) error {
+// Update makes one change of a call that was dispatched.
+func (m *Memory) Update(_ context.Context, id string, change Change) error {
 	err := m.change(id, func(k *entry) error {
-		err := k.call.Defer(until)
-		if err == nil {
+		_, err := change.Apply(&k.call, m.now())
+		if k.call.Step == Waiting {
 			m.waiting[id] = k
 		}
 		return err
@@ -161,20 +150,6 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 	return call, err
 }
 
-// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
-// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
-// writers that have read the same metadata, one replaces them.
-func (m *Memory) SetMetadata(_ context.Context, id string, at Step, was, note []byte) error {
-	err := m.change(id, func(k *entry) error {
-		_, err := k.call.SetMetadata(at, was, note)
-		return err
-	})
-	if err == nil {
-		m.watchers.Notify(id)
-	}
-	return err
-}
-
 // Settle removes a call that was not dispatched; its key is free again. Other calls stay.
 func (m *Memory) Settle(_ context.Context, id string) error {
 	m.mu.Lock()
@@ -194,19 +169,6 @@ func (m *Memory) Get(_ context.Context, id string, whose Whose) (Call, error) {
 		return Call{}, ErrNotFound
 	}
 	return whose.Only(k.call, nil)
-}
-
-// Deliver records that the result of a principal's call is handed to its thread, and
-// reports whether that is the first time.
-func (m *Memory) Deliver(_ context.Context, id, principal string) (first bool, err error) {
-	err = m.change(id, func(k *entry) error {
-		if k.call.Scope.Principal != principal {
-			return ErrNotFound
-		}
-		first, err = k.call.Deliver()
-		return err
-	})
-	return first, err
 }
 
 // Watch returns a watch for the next change of a call.

@@ -210,7 +210,7 @@ func TestARestart(t *testing.T) {
 		for _, g := range []*gateway{a, b} {
 			ended(t, g, newCall(id("ended"+g.journal), id("ended"+g.journal)))
 			dispatched(t, g, newCall(id("runs"+g.journal), id("runs"+g.journal)), once)
-			must(t, g.Defer(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), time.Now().Add(time.Hour)))
+			must(t, g.Update(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), store.Defer{Until: time.Now().Add(time.Hour)}))
 			free := ended(t, g, newCall(id("free"+g.journal), ""))
 			must(t, g.Settle(ctx, free))
 		}
@@ -489,7 +489,7 @@ func TestFinishedElsewhere(t *testing.T) {
 	o := at(s.Address())
 	a, b := join(t, o, testHooks{}), join(t, o, testHooks{})
 	id := dispatched(t, a, newCall("1", ""), once)
-	must(t, a.Defer(ctx, id, time.Now().Add(time.Hour)))
+	must(t, a.Update(ctx, id, store.Defer{Until: time.Now().Add(time.Hour)}))
 	w, err := a.Watch(id)
 	must(t, err)
 	defer w.Stop()
@@ -505,14 +505,10 @@ func TestFinishedElsewhere(t *testing.T) {
 	if _, err := a.Finish(ctx, id, ending("expiry", "expired")); err == nil {
 		t.Error("finished twice")
 	}
-	if first, err := a.Deliver(ctx, id, "p"); !first || err != nil {
-		t.Errorf("%v, %v", first, err)
-	}
-	if first, err := b.Deliver(ctx, id, "p"); first || err != nil {
-		t.Errorf("%v, %v", first, err)
-	}
+	must(t, a.Update(ctx, id, store.Deliver{Principal: "p"}))
+	refused(t, b.Update(ctx, id, store.Deliver{Principal: "p"}), store.ErrDelivered)
 	second := dispatched(t, a, newCall("2", ""), once)
-	must(t, a.Defer(ctx, second, time.Now().Add(time.Hour)))
+	must(t, a.Update(ctx, second, store.Defer{Until: time.Now().Add(time.Hour)}))
 	if _, err := b.Finish(ctx, second, ending("callback", "r")); err != nil {
 		t.Fatal(err)
 	}

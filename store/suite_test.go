@@ -22,13 +22,10 @@ var ctx = context.Background()
 type calls interface {
 	Open(context.Context, store.Call) (*store.Call, error)
 	Dispatch(context.Context, string, store.Task) error
-	Redispatch(context.Context, string) (int, error)
-	Defer(context.Context, string, time.Time) error
+	Update(context.Context, string, store.Change) error
 	Finish(context.Context, string, store.Ending) (store.Call, error)
-	SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error
 	Settle(context.Context, string) error
 	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
-	Deliver(ctx context.Context, id, principal string) (bool, error)
 	Watch(string) (*store.Watch, error)
 	Recover(context.Context, store.Reason, int) ([]store.Call, error)
 	Sweep(context.Context, int) (int, error)
@@ -240,7 +237,7 @@ func TestDigests(t *testing.T) {
 			asked(store.Opened)
 			must(t, s.Dispatch(ctx, id, once))
 			asked(store.Dispatched)
-			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Hour)}))
 			asked(store.Waiting)
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Error(err)
@@ -262,9 +259,9 @@ func TestLifeOfACall(t *testing.T) {
 			refused(t, err, store.ErrNotFound)
 		}
 		for name, f := range map[string]func() error{
-			"pend":    func() error { return s.Defer(ctx, id, c.now()) },
-			"again":   func() error { _, err := s.Redispatch(ctx, id); return err },
-			"deliver": func() error { _, err := s.Deliver(ctx, id, "p"); return err },
+			"pend":    func() error { return s.Update(ctx, id, store.Defer{Until: c.now()}) },
+			"again":   func() error { return s.Update(ctx, id, store.Redispatch{}) },
+			"deliver": func() error { return s.Update(ctx, id, store.Deliver{Principal: "p"}) },
 			"finish":  func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
 			"effect":  func() error { return s.Dispatch(ctx, id, store.Task{Effect: "Once"}) },
 		} {
@@ -274,14 +271,13 @@ func TestLifeOfACall(t *testing.T) {
 		}
 		must(t, s.Dispatch(ctx, id, once))
 		refused(t, s.Dispatch(ctx, id, once), store.ErrDispatched)
-		_, err := s.Redispatch(ctx, id)
-		refused(t, err, store.ErrDispatched)
+		refused(t, s.Update(ctx, id, store.Redispatch{}), store.ErrDispatched)
 		must(t, s.Settle(ctx, id)) // has no effect
 		if got, err := s.Get(ctx, id, store.OfAnyone()); err != nil || got.Step != store.Dispatched || string(got.Task.Arguments) != `{"a": 1}` || got.Task.Thread != "t" || got.Attempts != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
-		must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
-		refused(t, s.Defer(ctx, id, c.now()), store.ErrDispatched)
+		must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Hour)}))
+		refused(t, s.Update(ctx, id, store.Defer{Until: c.now()}), store.ErrDispatched)
 		if prior, err := s.Open(ctx, newCall("2", "k")); err != nil || prior == nil || prior.ID != "1" || prior.State != store.Pending || prior.Step != store.Waiting {
 			t.Errorf("got %+v, %v", prior, err)
 		}
@@ -297,7 +293,7 @@ func TestLifeOfACall(t *testing.T) {
 		if string(got.Answer.Result) != "r" {
 			t.Errorf("got %+v", got)
 		}
-		refused(t, s.Defer(ctx, id, c.now()), store.ErrEnded)
+		refused(t, s.Update(ctx, id, store.Defer{Until: c.now()}), store.ErrEnded)
 		refused(t, s.Dispatch(ctx, id, once), store.ErrEnded)
 		must(t, s.Settle(ctx, id))
 		prior, err := s.Open(ctx, newCall("2", "k"))
@@ -336,7 +332,7 @@ func TestDropFreesTheKey(t *testing.T) {
 func TestExactlyOnce(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		id := dispatched(t, s, newCall("1", ""), once)
-		must(t, s.Defer(ctx, id, time.UnixMilli(0)))
+		must(t, s.Update(ctx, id, store.Defer{Until: time.UnixMilli(0)}))
 		var finished, delivered atomic.Int64
 		var all sync.WaitGroup
 		for i := range 50 {
@@ -347,12 +343,11 @@ func TestExactlyOnce(t *testing.T) {
 				} else {
 					refused(t, err, store.ErrEnded)
 				}
-				first, err := s.Deliver(ctx, id, "p")
-				if err != nil {
-					t.Error(err)
-				}
-				if first {
+				err = s.Update(ctx, id, store.Deliver{Principal: "p"})
+				if err == nil {
 					delivered.Add(1)
+				} else {
+					refused(t, err, store.ErrDelivered)
 				}
 			})
 		}
@@ -360,8 +355,7 @@ func TestExactlyOnce(t *testing.T) {
 		if finished.Load() != 1 || delivered.Load() != 1 {
 			t.Errorf("finished %d times, delivered %d times", finished.Load(), delivered.Load())
 		}
-		_, err := s.Deliver(ctx, id, "q")
-		refused(t, err, store.ErrNotFound)
+		refused(t, s.Update(ctx, id, store.Deliver{Principal: "q"}), store.ErrNotFound)
 		// One that is finished and delivered at once.
 		id = dispatched(t, s, newCall("2", ""), once)
 		e := ending("a", "r")
@@ -369,9 +363,7 @@ func TestExactlyOnce(t *testing.T) {
 		if _, err := s.Finish(ctx, id, e); err != nil {
 			t.Fatal(err)
 		}
-		if first, err := s.Deliver(ctx, id, "p"); first || err != nil {
-			t.Errorf("delivered twice, %v", err)
-		}
+		refused(t, s.Update(ctx, id, store.Deliver{Principal: "p"}), store.ErrDelivered)
 	})
 }
 
@@ -379,13 +371,13 @@ func TestAgain(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		id := dispatched(t, s, newCall("1", ""), read)
 		for want := 2; want < 4; want++ {
-			if n, err := s.Redispatch(ctx, id); n != want || err != nil {
-				t.Errorf("got %d, %v; want %d", n, err, want)
+			must(t, s.Update(ctx, id, store.Redispatch{}))
+			if got, err := s.Get(ctx, id, store.Of("p")); err != nil || got.Attempts != want {
+				t.Errorf("%d attempts, %v; want %d", got.Attempts, err, want)
 			}
 		}
 		ended(t, s, newCall("2", ""))
-		_, err := s.Redispatch(ctx, "2")
-		refused(t, err, store.ErrEnded)
+		refused(t, s.Update(ctx, "2", store.Redispatch{}), store.ErrEnded)
 	})
 }
 
@@ -393,7 +385,7 @@ func TestExpire(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		for i := range 5 {
 			id := dispatched(t, s, newCall(fmt.Sprint(i), ""), once)
-			must(t, s.Defer(ctx, id, c.now().Add(time.Duration(i)*time.Hour)))
+			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Duration(i) * time.Hour)}))
 		}
 		dispatched(t, s, newCall("runs", ""), once)
 		due := func(want int) []store.Call {
@@ -446,7 +438,7 @@ func TestWatch(t *testing.T) {
 		must(t, err)
 		defer other.Stop()
 		for _, change := range []func() error{
-			func() error { return s.Defer(ctx, id, c.now()) },
+			func() error { return s.Update(ctx, id, store.Defer{Until: c.now()}) },
 			func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
 		} {
 			var watches []*store.Watch
@@ -670,12 +662,12 @@ func TestNotes(t *testing.T) {
 		for _, key := range []string{"", "k"} {
 			id := dispatched(t, s, newCall("noted"+key, key), once)
 			note := func(at store.Step, was, note string) error {
-				return s.SetMetadata(ctx, id, at, []byte(was), []byte(note))
+				return s.Update(ctx, id, store.SetMetadata{At: at, Was: []byte(was), Metadata: []byte(note)})
 			}
 			if err := note(store.Waiting, "", "early"); err == nil {
 				t.Error("a call that neither waits nor has ended was noted of")
 			}
-			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Hour)}))
 			watch, err := s.Watch(id)
 			must(t, err)
 			must(t, note(store.Waiting, "", "first"))
@@ -700,18 +692,18 @@ func TestNotes(t *testing.T) {
 			must(t, note(store.Ended, "last", "after"))
 			refused(t, note(store.Ended, "last", "of another who has read the same"), store.ErrConflict)
 			is("after the end", id, "after")
-			must(t, s.SetMetadata(ctx, id, store.Ended, []byte("after"), nil))
+			must(t, s.Update(ctx, id, store.SetMetadata{At: store.Ended, Was: []byte("after")}))
 			is("nothing", id, "")
 
 			id = dispatched(t, s, newCall("replaced"+key, key+key), once)
-			must(t, s.Defer(ctx, id, c.now().Add(time.Hour)))
+			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Hour)}))
 			must(t, note(store.Waiting, "", "before the end"))
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Fatal(err)
 			}
 			is("an end without a note", id, "")
 		}
-		if err := s.SetMetadata(ctx, "nobody", store.Ended, nil, []byte("x")); !errors.Is(err, store.ErrNotFound) {
+		if err := s.Update(ctx, "nobody", store.SetMetadata{At: store.Ended, Metadata: []byte("x")}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a call that is not there: %v", err)
 		}
 	})

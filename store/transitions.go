@@ -22,24 +22,40 @@ func (c *Call) Dispatch(task Task, owner string) error {
 	return nil
 }
 
-// Redispatch counts another attempt of a call that may be dispatched twice.
-func (c *Call) Redispatch() error {
-	if err := c.RequireStep(Dispatched); err != nil {
-		return err
-	}
-	if !c.Task.repeatable() {
-		return ErrDispatched
-	}
-	c.Attempts++
-	return nil
+// Change is what Update does to a call that was dispatched: Redispatch, Defer,
+// SetMetadata or Deliver.
+type Change interface {
+	// Apply makes the change, unless it returns an error. same reports that the call is
+	// already as it is to be.
+	Apply(c *Call, now time.Time) (same bool, err error)
 }
 
-func (c *Call) Defer(until time.Time) error {
+// Redispatch counts another attempt: the tool is about to be called once more. A call
+// whose effect is once, and one that waits, is refused with ErrDispatched.
+type Redispatch struct{}
+
+// Apply makes the change.
+func (Redispatch) Apply(c *Call, _ time.Time) (same bool, err error) {
 	if err := c.RequireStep(Dispatched); err != nil {
-		return err
+		return false, err
 	}
-	c.Step, c.Until = Waiting, until
-	return nil
+	if !c.Task.repeatable() {
+		return false, ErrDispatched
+	}
+	c.Attempts++
+	return false, nil
+}
+
+// Defer begins to wait: the tool answers later, and the call expires at Until.
+type Defer struct{ Until time.Time }
+
+// Apply makes the change.
+func (d Defer) Apply(c *Call, _ time.Time) (same bool, err error) {
+	if err := c.RequireStep(Dispatched); err != nil {
+		return false, err
+	}
+	c.Step, c.Until = Waiting, d.Until
+	return false, nil
 }
 
 // Finish ends a call. before reports that the same attempt has already ended it.
@@ -59,31 +75,46 @@ func (c *Call) Finish(e Ending, now time.Time) (before bool, err error) {
 	return false, nil
 }
 
-// SetMetadata replaces the metadata was. same reports that the call already had the
-// new ones; if it has others, SetMetadata returns ErrConflict.
-func (c *Call) SetMetadata(at Step, was, note []byte) (same bool, err error) {
-	if at.Rank() < Waiting.Rank() {
+// SetMetadata replaces the metadata of a call that waits or has ended, as At says. If they
+// are neither Was nor already Metadata, it is refused with ErrConflict: of two writers that
+// have read the same metadata, one replaces them.
+type SetMetadata struct {
+	At            Step
+	Was, Metadata []byte
+}
+
+// Apply makes the change.
+func (s SetMetadata) Apply(c *Call, _ time.Time) (same bool, err error) {
+	if s.At.Rank() < Waiting.Rank() {
 		return false, ErrTooEarly
 	}
-	if err := c.RequireStep(at); err != nil {
+	if err := c.RequireStep(s.At); err != nil {
 		return false, err
 	}
-	same = bytes.Equal(c.Metadata, note)
-	if !same && !bytes.Equal(c.Metadata, was) {
+	same = bytes.Equal(c.Metadata, s.Metadata)
+	if !same && !bytes.Equal(c.Metadata, s.Was) {
 		return false, ErrConflict
 	}
-	c.Metadata = note
+	c.Metadata = s.Metadata
 	return same, nil
 }
 
-// Deliver reports whether this is the first time.
-func (c *Call) Deliver() (first bool, err error) {
-	if c.Step != Ended {
+// Deliver hands the result of a principal's call to its thread. Every time but the first
+// it is refused with ErrDelivered.
+type Deliver struct{ Principal string }
+
+// Apply makes the change.
+func (d Deliver) Apply(c *Call, now time.Time) (same bool, err error) {
+	switch {
+	case c.Scope.Principal != d.Principal || c.Outlived(now):
+		return false, ErrNotFound
+	case c.Step != Ended:
 		return false, ErrTooEarly
+	case c.Delivered:
+		return false, ErrDelivered
 	}
-	first = !c.Delivered
 	c.Delivered = true
-	return first, nil
+	return false, nil
 }
 
 var (

@@ -6,7 +6,7 @@ import "sync"
 // missed: watch first, then read the call, and every change is in one of the two.
 type Watch struct {
 	// Changed is closed when the call is finished, begins to wait, or gets other
-	// metadata.
+	// metadata. It may be closed without any of these, too.
 	Changed  <-chan struct{}
 	watchers *Watchers
 	id       string

@@ -432,9 +432,11 @@ type waits struct {
 	taken chan string
 }
 
-func (w waits) Defer(ctx context.Context, id string, until time.Time) error {
-	err := w.Store.Defer(ctx, id, until)
-	w.taken <- id
+func (w waits) Update(ctx context.Context, id string, change store.Change) error {
+	err := w.Store.Update(ctx, id, change)
+	if _, ok := change.(store.Defer); ok {
+		w.taken <- id
+	}
 	return err
 }
 

@@ -63,11 +63,16 @@ func (c *calls) fault(method string) error {
 	return nil
 }
 
-func (c *calls) Defer(ctx context.Context, id string, until time.Time) error {
-	if err := c.fault("Pend"); err != nil {
-		return err
+func (c *calls) Update(ctx context.Context, id string, change store.Change) error {
+	switch change.(type) {
+	case store.Defer:
+		if err := c.fault("Defer"); err != nil {
+			return err
+		}
+	case store.SetMetadata:
+		return c.setMetadata(ctx, id, change)
 	}
-	return c.Memory.Defer(ctx, id, until)
+	return c.Memory.Update(ctx, id, change)
 }
 
 func (c *calls) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
@@ -98,12 +103,12 @@ func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (sto
 	return c.Memory.Finish(ctx, id, ending)
 }
 
-func (c *calls) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
+func (c *calls) setMetadata(ctx context.Context, id string, change store.Change) error {
 	if err := c.fault("Note"); err != nil {
 		return err
 	}
 	c.reached("before Note")
-	if err := c.Memory.SetMetadata(ctx, id, at, was, note); err != nil {
+	if err := c.Memory.Update(ctx, id, change); err != nil {
 		return err
 	}
 	return c.fault("reply to Note")
@@ -187,7 +192,7 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 func TestTIP21StateThatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	t.Run("before it is sent", func(t *testing.T) {
-		w.calls.fail("Pend")
+		w.calls.fail("Defer")
 		defer w.calls.fail()
 		if r := w.ask(`{"tool":{"name":"later.do","arguments":{"n":1}}}`); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "store_unavailable") {
 			t.Errorf("%d %s", r.Code, r.Body)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"sync"
-	"time"
 
 	"github.com/callgate/callgate/store"
 )
@@ -34,9 +33,9 @@ func (f *Store) lockOf(id string) *sync.RWMutex {
 	return &f.moving[h.Sum32()%uint32(len(f.moving))]
 }
 
-// moveToFile is Defer for a call that is kept in memory: it is written to the file
-// as a call that waits.
-func (f *Store) moveToFile(ctx context.Context, id string, until time.Time) error {
+// moveToFile defers a call that is kept in memory: it is written to the file as a call
+// that waits.
+func (f *Store) moveToFile(ctx context.Context, id string, wait store.Defer) error {
 	lock := f.lockOf(id)
 	lock.Lock()
 	defer lock.Unlock()
@@ -55,7 +54,7 @@ func (f *Store) moveToFile(ctx context.Context, id string, until time.Time) erro
 		f.dropOpened(id)
 		return err
 	}
-	if err := f.deferUntil(ctx, id, until); err != nil {
+	if err := f.update(ctx, id, wait); err != nil {
 		return err
 	}
 	f.brief.Forget(id)

@@ -3,7 +3,6 @@ package boltstore
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/internal/codec"
@@ -175,8 +174,8 @@ func (f *Store) deletion(id string) mutation {
 	}
 }
 
-// update makes a transition of a call that was dispatched.
-func (f *Store) update(ctx context.Context, id string, transition func(*store.Call) (unchanged bool, err error)) error {
+// transition makes a transition of a call that was dispatched and is kept in the file.
+func (f *Store) transition(ctx context.Context, id string, apply func(*store.Call) (same bool, err error)) error {
 	if f.isOpened(id) {
 		return store.ErrTooEarly
 	}
@@ -186,8 +185,8 @@ func (f *Store) update(ctx context.Context, id string, transition func(*store.Ca
 			return nil, err
 		}
 		was := c
-		unchanged, err := transition(&c)
-		if err != nil || unchanged {
+		same, err := apply(&c)
+		if err != nil || same {
 			return nil, err
 		}
 		t.save(&was, &c)
@@ -205,37 +204,22 @@ func (f *Store) isOpened(id string) bool {
 	return f.opened.Get(id) != nil
 }
 
-// Redispatch records that the tool of a dispatched call is about to be called once
-// more, and returns the number of this attempt. It refuses calls whose effect is once.
-func (f *Store) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+// Update makes one change of a call that was dispatched.
+func (f *Store) Update(ctx context.Context, id string, change store.Change) error {
+	if wait, ok := change.(store.Defer); ok && f.inMemory(id) {
+		return f.moveToFile(ctx, id, wait)
+	}
 	inMemory, unpin := f.pin(id)
 	defer unpin()
 	if inMemory {
-		return f.brief.Redispatch(ctx, id)
+		return f.brief.Update(ctx, id, change)
 	}
-	result := make(chan int, 1)
-	err = f.update(ctx, id, func(c *store.Call) (bool, error) {
-		err := c.Redispatch()
-		result <- c.Attempts
-		return false, err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return <-result, nil
+	return f.update(ctx, id, change)
 }
 
-// Defer records that the tool answers later, and until when the call waits.
-func (f *Store) Defer(ctx context.Context, id string, until time.Time) error {
-	if f.inMemory(id) {
-		return f.moveToFile(ctx, id, until)
-	}
-	return f.deferUntil(ctx, id, until)
-}
-
-// Defer is Defer for a call that is kept in the file.
-func (f *Store) deferUntil(ctx context.Context, id string, until time.Time) error {
-	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return false, c.Defer(until) })
+// update is Update for a call that is kept in the file.
+func (f *Store) update(ctx context.Context, id string, change store.Change) error {
+	err := f.transition(ctx, id, func(c *store.Call) (bool, error) { return change.Apply(c, f.now()) })
 	if err == nil {
 		f.watchers.Notify(id)
 	}
@@ -251,7 +235,7 @@ func (f *Store) Finish(ctx context.Context, id string, ending store.Ending) (sto
 		return f.brief.Finish(ctx, id, ending)
 	}
 	result := make(chan store.Call, 1)
-	err := f.update(ctx, id, func(c *store.Call) (bool, error) {
+	err := f.transition(ctx, id, func(c *store.Call) (bool, error) {
 		before, err := c.Finish(ending, f.now())
 		result <- *c
 		return before, err
@@ -263,22 +247,6 @@ func (f *Store) Finish(ctx context.Context, id string, ending store.Ending) (sto
 		f.watchers.Notify(id)
 	}
 	return <-result, err
-}
-
-// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
-// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
-// writers that have read the same metadata, one replaces them.
-func (f *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
-	inMemory, unpin := f.pin(id)
-	defer unpin()
-	if inMemory {
-		return f.brief.SetMetadata(ctx, id, at, was, note)
-	}
-	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return c.SetMetadata(at, was, note) })
-	if err == nil {
-		f.watchers.Notify(id)
-	}
-	return err
 }
 
 // Settle says that the gateway needs nothing more of a call. A call that was not
@@ -337,28 +305,4 @@ func (f *Store) find(id string) (store.Call, error) {
 		return store.Call{}, err
 	}
 	return c, nil
-}
-
-// Deliver records that the result of a principal's call is handed to its thread, and
-// reports whether that is the first time.
-func (f *Store) Deliver(ctx context.Context, id, principal string) (bool, error) {
-	inMemory, unpin := f.pin(id)
-	defer unpin()
-	if inMemory {
-		return f.brief.Deliver(ctx, id, principal)
-	}
-	c, err := store.Of(principal).Only(f.find(id))
-	if err != nil || c.Delivered {
-		return false, err
-	}
-	result := make(chan bool, 1)
-	err = f.update(ctx, id, func(c *store.Call) (bool, error) {
-		first, err := c.Deliver()
-		result <- first
-		return !first, err
-	})
-	if err != nil {
-		return false, err
-	}
-	return <-result, nil
 }

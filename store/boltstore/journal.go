@@ -60,7 +60,9 @@ func (f Journal) recording(c store.Call) mutation {
 // RecordMetadata replaces the metadata of a call, if this journal has it. Redis has
 // decided, so the metadata that the journal has are not compared.
 func (f Journal) RecordMetadata(ctx context.Context, id string, at store.Step, note []byte) error {
-	err := f.update(ctx, id, func(c *store.Call) (bool, error) { return c.SetMetadata(at, c.Metadata, note) })
+	err := f.transition(ctx, id, func(c *store.Call) (bool, error) {
+		return store.SetMetadata{At: at, Was: c.Metadata, Metadata: note}.Apply(c, f.now())
+	})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooEarly) {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -158,18 +159,29 @@ func (r *Store) principalOf(ctx context.Context, id string) (principal string, e
 	return c.Scope.Principal, err
 }
 
-// Redispatch records that the tool of a dispatched call is about to be called once
-// more, and returns the number of this attempt. It refuses calls whose effect is once.
-func (r *Store) Redispatch(ctx context.Context, id string) (attempt int, err error) {
+// Update makes one change of a call that was dispatched. Each change is one script, and
+// the journal gets what Redis has decided.
+func (r *Store) Update(ctx context.Context, id string, change store.Change) error {
+	switch change := change.(type) {
+	case store.Redispatch:
+		return r.redispatch(ctx, id)
+	case store.Defer:
+		return r.deferUntil(ctx, id, change.Until)
+	case store.SetMetadata:
+		return r.setMetadata(ctx, id, change)
+	case store.Deliver:
+		return r.deliver(ctx, id, change.Principal)
+	}
+	return fmt.Errorf("store: found the change %T, expected one of this package", change)
+}
+
+func (r *Store) redispatch(ctx context.Context, id string) error {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	said, err := r.run(ctx, principal, againScript, id, r.owner, rand.Text())
-	if err != nil {
-		return 0, err
-	}
-	return parseCount(said)
+	_, err = r.run(ctx, principal, againScript, id, r.owner, rand.Text())
+	return err
 }
 
 // parseCount reads a reply that is one number.
@@ -194,8 +206,7 @@ func (r *Store) parseReply(id string, said []string, err error) (store.Call, err
 	return c, err
 }
 
-// Defer records that the tool answers later, and until when the call waits.
-func (r *Store) Defer(ctx context.Context, id string, until time.Time) error {
+func (r *Store) deferUntil(ctx context.Context, id string, until time.Time) error {
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return err
@@ -266,23 +277,20 @@ func (r *Store) finishFromJournal(ctx context.Context, id string, ending store.E
 	return c, nil
 }
 
-// SetMetadata replaces the metadata of a call that waits or has ended, as at says.
-// If the metadata are neither was nor the new ones, it returns ErrConflict: of two
-// writers that have read the same metadata, one replaces them.
-func (r *Store) SetMetadata(ctx context.Context, id string, at store.Step, was, note []byte) error {
-	if at.Rank() < store.Waiting.Rank() {
+func (r *Store) setMetadata(ctx context.Context, id string, m store.SetMetadata) error {
+	if m.At.Rank() < store.Waiting.Rank() {
 		return store.ErrTooEarly
 	}
 	principal, err := r.principalOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	said, err := r.run(ctx, principal, metadataScript, id, string(at), was, note)
+	said, err := r.run(ctx, principal, metadataScript, id, string(m.At), m.Was, m.Metadata)
 	if _, err := r.parseReply(id, said, err); err != nil {
 		return err
 	}
 	r.watchers.Notify(id)
-	return r.journal.RecordMetadata(ctx, id, at, note)
+	return r.journal.RecordMetadata(ctx, id, m.At, m.Metadata)
 }
 
 // Settle says that the gateway needs nothing more of a call. A call that was not
@@ -352,21 +360,16 @@ func (r *Store) search(ctx context.Context, id string) (store.Call, error) {
 	return store.Call{}, store.ErrNotFound
 }
 
-// Deliver records that the result of a principal's call is handed to its thread, and
-// reports whether that is the first time.
-func (r *Store) Deliver(ctx context.Context, id, principal string) (bool, error) {
+// deliver uses the name of the principal, which also says in which partition the call is.
+func (r *Store) deliver(ctx context.Context, id, principal string) error {
 	if _, early := r.openedCall(id); early {
-		return false, store.ErrTooEarly
+		return store.ErrTooEarly
 	}
-	said, err := r.run(ctx, principal, deliverScript, id, principal, rand.Text())
-	if err != nil {
-		return false, err
-	}
-	n, err := parseCount(said)
-	if n == 1 && err == nil {
+	_, err := r.run(ctx, principal, deliverScript, id, principal, rand.Text())
+	if err == nil {
 		r.journal.RecordDelivered(id)
 	}
-	return n == 1, err
+	return err
 }
 
 // Watch returns a watch for the next change of a call. Changes by another process

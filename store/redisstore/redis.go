@@ -189,7 +189,7 @@ func (l *conn) partitionOf(principal string) int {
 
 // refusals are the codes with which scripts refuse.
 var refusals = map[string]error{
-	"full": store.ErrFull, "absent": store.ErrNotFound, "ended": store.ErrEnded, "dispatched": store.ErrDispatched, "lost": store.ErrNotOwner, "early": store.ErrTooEarly, "changed": store.ErrConflict,
+	"full": store.ErrFull, "absent": store.ErrNotFound, "ended": store.ErrEnded, "dispatched": store.ErrDispatched, "lost": store.ErrNotOwner, "early": store.ErrTooEarly, "changed": store.ErrConflict, "delivered": store.ErrDelivered,
 }
 
 var (

@@ -191,15 +191,16 @@ return say('ok')
 
 // againScript: id, owner, nonce.
 var againScript = epochScript(`
-local f = redis.call('HMGET', at(ARGV[5]), 'step', 'owner', 'effect', 'again', 'attempts')
+local f = redis.call('HMGET', at(ARGV[5]), 'step', 'owner', 'effect', 'again')
 if not f[1] then return say('absent') end
 if f[1] == 'ended' then return say('ended') end
 if f[1] == 'opened' then return say('early') end
 if f[2] ~= ARGV[6] then return say('lost') end
 if f[1] ~= 'dispatched' or f[3] ~= 'read' and f[3] ~= 'idempotent' then return say('dispatched') end
-if f[4] == ARGV[7] then return say('ok', {f[5]}) end
+if f[4] == ARGV[7] then return say('ok') end
 redis.call('HSET', at(ARGV[5]), 'again', ARGV[7])
-return say('ok', {plain(redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1))})
+redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1)
+return say('ok')
 `)
 
 // pendScript: id, owner, until.
@@ -272,9 +273,9 @@ var deliverScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'step', 'principal', 'delivered')
 if not f[1] or f[2] ~= ARGV[6] or over(ARGV[5]) then return say('absent') end
 if f[1] ~= 'ended' then return say('early') end
-if f[3] and f[3] ~= ARGV[7] then return say('ok', {'0'}) end
+if f[3] and f[3] ~= ARGV[7] then return say('delivered') end
 redis.call('HSET', at(ARGV[5]), 'delivered', ARGV[7])
-return say('ok', {'1'})
+return say('ok')
 `)
 
 // getScript: id.
