@@ -62,7 +62,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/mcp":               {own: []string{"elicitation", "gateway", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/safe", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/native":            {own: []string{"gateway", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/oxp":               {own: []string{"gateway", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/openai":            {own: []string{"gateway", "gateway/server", "internal/safe", "internal/sse", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/go-json-experiment/json"}},
+	"gateway/openai":            {own: []string{"gateway", "gateway/server", "internal/safe", "internal/sse", "internal/strictjson", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"configs/document":          {own: []string{"internal/similar", "refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
 	"configs/secret":            {own: []string{"configs/document"}},
 	"configs/toolfile":          {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},

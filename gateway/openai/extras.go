@@ -2,12 +2,9 @@ package openai
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -62,26 +59,11 @@ func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []
 	return b
 }
 
-// lenientDecoding is for a value that was read strictly already: nothing is searched for again.
-var lenientDecoding = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-
-// holdsNoCall tells whether no reader can find a call in a JSON value: neither in the
-// value as it stands, nor in any string of it, names included. It is judged as text
-// beside native calls is.
+// holdsNoCall tells whether no reader can find a call in a JSON value that was read strictly
+// already: neither in the value as it stands, nor in any string of it, names included. It is
+// judged as text beside native calls is.
 func holdsNoCall(value []byte) bool {
-	if !isProse(value) {
-		return false
-	}
-	d := jsontext.NewDecoder(bytes.NewReader(value), lenientDecoding...)
-	for {
-		token, err := d.ReadToken()
-		if err != nil {
-			return errors.Is(err, io.EOF)
-		}
-		if token.Kind() == '"' && !isProse([]byte(token.String())) {
-			return false
-		}
-	}
+	return isProse(value) && strictjson.EveryString(value, isProse)
 }
 
 // isProse tells whether a text passes as text beside native calls.

@@ -1,12 +1,12 @@
 package openai
 
 import (
-	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // verifiedLogprobs returns the member logprobs of a choice where its tokens, one behind the
@@ -36,81 +36,70 @@ func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 
 // tokensSpell tells whether an array of tokens is a text.
 func tokensSpell(tokens []byte, text string) bool {
-	if tokens[0] != '[' {
+	var r strictjson.Reader
+	r.ResetChecked(tokens)
+	if r.Kind() != '[' {
 		return false
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(tokens), lenientDecoding...)
-	_, _ = d.ReadToken() // the bracket
-	for d.PeekKind() == '{' {
-		token, ok := readToken(d)
-		if !ok {
-			return false
+	err := r.Array(func() error {
+		token, err := readToken(&r)
+		if err != nil || !strings.HasPrefix(text, token) {
+			return errOtherTokens
 		}
-		if text, ok = strings.CutPrefix(text, token); !ok {
-			return false
-		}
-	}
-	return d.PeekKind() == ']' && text == ""
+		text = text[len(token):]
+		return nil
+	})
+	return err == nil && text == ""
 }
+
+var errOtherTokens = errors.New("the tokens are not those of the text")
 
 // readToken reads one token: its bytes where they are given, else its text. Where both
 // are, they must agree, but for the bytes of a part of a character, which has no text.
-func readToken(d *jsontext.Decoder) (token string, ok bool) {
+func readToken(r *strictjson.Reader) (string, error) {
 	var (
-		text       string
-		raw        []byte
-		named, has bool
+		text, raw       string
+		isText, isBytes bool
 	)
-	_, _ = d.ReadToken() // the brace
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return "", false
+	if r.Kind() != '{' {
+		return "", errOtherTokens
+	}
+	err := r.Object(func(name []byte) error {
+		switch key := string(name); {
+		case key == "token" && r.Kind() == '"':
+			value, err := r.Text()
+			text, isText = string(value), true
+			return err
+		case key == "bytes" && r.Kind() == '[':
+			value, err := readBytes(r)
+			raw, isBytes = string(value), true
+			return err
 		}
-		switch key := name.String(); {
-		case key == "token" && d.PeekKind() == '"':
-			value, err := d.ReadToken()
-			if err != nil {
-				return "", false
-			}
-			text, named = value.String(), true
-		case key == "bytes" && d.PeekKind() == '[':
-			if raw, has = readBytes(d); !has {
-				return "", false
-			}
-		default:
-			if d.SkipValue() != nil {
-				return "", false
-			}
-		}
+		_, err := r.Value()
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case !isText, isBytes && utf8.ValidString(raw) && text != raw:
+		return "", errOtherTokens
+	case isBytes:
+		return raw, nil
 	}
-	if _, err := d.ReadToken(); err != nil || !named {
-		return "", false
-	}
-	if has && utf8.Valid(raw) && text != string(raw) {
-		return "", false
-	}
-	if has {
-		return string(raw), true
-	}
-	return text, true
+	return text, nil
 }
 
 // readBytes reads an array of numbers from 0 to 255.
-func readBytes(d *jsontext.Decoder) ([]byte, bool) {
-	_, _ = d.ReadToken() // the bracket
-	raw := []byte{}
-	for d.PeekKind() == '0' {
-		value, err := d.ReadValue()
+func readBytes(r *strictjson.Reader) ([]byte, error) {
+	var raw []byte
+	err := r.Array(func() error {
+		value, err := r.Value()
 		if err != nil {
-			return nil, false
+			return err
 		}
 		n, err := strconv.ParseUint(string(value), 10, 8)
-		if err != nil {
-			return nil, false
-		}
 		raw = append(raw, byte(n))
-	}
-	end, err := d.ReadToken()
-	return raw, err == nil && end.Kind() == ']'
+		return err
+	})
+	return raw, err
 }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -66,7 +65,7 @@ func (o object) bytes() []byte {
 var errNoObject = errors.New("found no object")
 
 // maxDepth is how deep the reader goes that names a fault. A request itself may
-// nest as deep as jsontext allows.
+// nest as deep as strictjson.AnyDepth.
 const maxDepth = 500
 
 // readObject reads one strict JSON object. Its error says where it is not one.
@@ -74,7 +73,7 @@ func readObject(raw []byte) (object, error) {
 	if tooManyMembers(raw) {
 		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", maxOpenMembers)
 	}
-	if !jsontext.Value(raw).IsValid() {
+	if !strictjson.Valid(raw) {
 		if told := parser.CheckValue(raw, maxDepth); told != nil {
 			return nil, told // the same fault, in the words that are used everywhere
 		}
@@ -92,12 +91,9 @@ func stringOf(raw []byte) (string, bool) {
 	if raw == nil || raw[0] != '"' {
 		return "", false
 	}
-	s, err := jsontext.AppendUnquote(nil, raw)
+	s, err := strictjson.Unquote(raw)
 	return string(s), err == nil
 }
 
 // quote appends a string that is valid UTF-8 as JSON.
-func quote[text string | []byte](b []byte, s text) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
-	return b
-}
+func quote[text string | []byte](b []byte, s text) []byte { return strictjson.AppendQuote(b, s) }
