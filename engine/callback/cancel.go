@@ -1,14 +1,13 @@
 package callback
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -28,14 +27,10 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 	if err != nil {
 		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
+	request, err := outbound.NewRequest(ctx, http.MethodPost, at, authorization, body)
 	if err != nil {
 		return
 	}
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	request.ContentLength = int64(len(body))
-	request.Header = callbackHeader(authorization)
-	request.Header.Set("Content-Type", "application/json")
 	if response, _, err := c.out.Send(request, call.Run.Addresses, true); err == nil {
 		_ = response.Body.Close() // which says nothing that matters
 	}

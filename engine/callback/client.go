@@ -1,18 +1,14 @@
 package callback
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -42,25 +38,13 @@ type invocation struct {
 	User      string   `json:"user_id,omitempty"`
 }
 
-// encode inserts the arguments as they are: an encoder would rewrite them.
-func (i invocation) encode(arguments []byte) ([]byte, error) {
-	var rest bytes.Buffer
-	e := json.NewEncoder(&rest)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(i); err != nil {
-		return nil, err
-	}
-	body := append([]byte(`{"arguments":`), arguments...)
-	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
-}
-
 // Run sends a call to its tool, and waits until it is accepted, which status 200 alone
 // says. If it is not known whether the tool has the call, it may still answer, so the
 // call is pending.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	target, refused := c.target(call)
-	if refused != nil {
-		return tool.Result{}, refused
+	target, err := outbound.ParseURL(call.Run.URL)
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	if c.address == nil {
 		return tool.Result{}, refuse.Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
@@ -78,7 +62,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if call.Thread != "" {
 		sent.Group, sent.Ancestors = call.Thread, call.Ancestors
 	}
-	body, err := sent.encode(call.Arguments)
+	body, err := outbound.EncodeWith("arguments", call.Arguments, sent)
 	if err != nil {
 		return tool.Result{}, refuse.Internal("an invocation cannot be encoded")
 	}
@@ -95,25 +79,13 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return result, nil
 }
 
-func (c *Client) target(call tool.Call) (*url.URL, *refusal.Error) {
-	target, err := url.Parse(call.Run.URL)
-	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
-		return nil, refuse.Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
-	}
-	return target, nil
-}
-
 // attempt sends a call once. lost says that it was sent, and that it is not known whether
 // it was accepted.
 func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *outbound.Failure, lost bool) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
+	request, err := outbound.NewRequest(ctx, http.MethodPost, target.String(), authorization, body)
 	if err != nil {
-		return outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool)), false
+		return outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, err)), false
 	}
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	request.ContentLength = int64(len(body))
-	request.Header = callbackHeader(authorization)
-	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Callgate-Call-Id", call.ID)
 	response, stood, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
@@ -131,12 +103,4 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	default:
 		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
 	}
-}
-
-func callbackHeader(authorization string) http.Header {
-	h := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
-	if authorization != "" {
-		h.Set("Authorization", authorization)
-	}
-	return h
 }

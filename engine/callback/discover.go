@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -31,13 +30,13 @@ var operationName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // all. Members other than names, descriptions and schemas are for people, and are
 // ignored.
 func (c *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
-	base, err := url.Parse(s.URL)
-	if err != nil || base.Host == "" || base.User != nil || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, refuse.Reason("its URL is not an absolute http or https URL without user info")
+	base, err := outbound.ParseURL(s.URL)
+	if err != nil {
+		return nil, err
 	}
 	body, err := c.toolset(ctx, s, base)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("its toolset cannot be fetched from %s: %w", outbound.Origin(base), err)
 	}
 	value, err := parser.ReadValue(body, maxToolsetDepth)
 	if err != nil {
@@ -60,29 +59,12 @@ func (c *Client) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]b
 	}
 	at := *base
 	at.Path, at.RawPath, at.RawQuery, at.Fragment = strings.TrimSuffix(base.Path, "/")+toolsetPath, "", "", ""
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	request, err := outbound.NewRequest(ctx, http.MethodGet, at.String(), authorization, nil)
 	if err != nil {
-		return nil, refuse.Reason("no request can be made of its URL")
+		return nil, err
 	}
-	request.Header = callbackHeader(authorization)
-	response, _, err := c.out.Send(request, s.Addresses, false)
-	if err != nil {
-		return nil, fmt.Errorf("its toolset cannot be fetched from %s: %s", outbound.Origin(base), outbound.DescribeError(err))
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers with HTTP status %d for its toolset; expected 200", outbound.Origin(base), response.StatusCode)
-	}
-	result, refused, err := outbound.ReadResult(response, tool.Call{Tool: "its toolset", Run: tool.Run{MaxResultBytes: maxToolsetBytes}})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("its toolset broke off: %s", outbound.DescribeError(err))
-	case refused != nil:
-		return nil, &tool.InvalidListError{Err: refused.Cause}
-	case !result.JSON:
-		return nil, &tool.InvalidListError{Err: refuse.Reason("its toolset is not application/json")}
-	}
-	return result.Body, nil
+	body, _, err := c.out.FetchJSON(request, s.Addresses, maxToolsetBytes)
+	return body, err
 }
 
 // toolset is a toolset that is being validated. The first fault stays.

@@ -3,7 +3,6 @@ package httptool
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
@@ -20,9 +19,9 @@ func New(out *outbound.Client) *Client { return &Client{out} }
 
 // Run sends the request of a call, as often as its effect allows.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
-	target, err := url.Parse(call.Run.URL)
-	if err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
-		return tool.Result{}, refuse.Unavailable("the URL of %s is not an absolute http or https URL without user info", call.Tool)
+	target, err := outbound.ParseURL(call.Run.URL)
+	if err != nil {
+		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	sent, refused := newRequestTemplate(target, call)
 	if refused != nil {

@@ -1,11 +1,8 @@
 package oxp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -46,18 +43,6 @@ type oxpRequest struct {
 
 type oxpContext struct {
 	User string `json:"user_id"`
-}
-
-// encode inserts the input as it is: an encoder would rewrite it.
-func (r oxpRequest) encode(input []byte) ([]byte, error) {
-	var rest bytes.Buffer
-	e := json.NewEncoder(&rest)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, err
-	}
-	body := append([]byte(`{"input":`), input...)
-	return append(append(body, ','), bytes.TrimSpace(rest.Bytes()[1:])...), nil
 }
 
 // Run sends a call. It carries the call's id, so that a server which has it already does
@@ -103,27 +88,23 @@ func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // oxpEndpoint is the URL of a path of a server.
 func oxpEndpoint(base string, path ...string) (*url.URL, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, refuse.Reason("its URL is not an absolute http or https URL without user info")
+	u, err := outbound.ParseURL(base)
+	if err != nil {
+		return nil, err
 	}
 	return u.JoinPath(path...), nil
 }
 
 // attempt sends a call once and reads the answer.
 func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *outbound.Failure) {
-	body, err := asked.encode(call.Arguments)
+	body, err := outbound.EncodeWith("input", call.Arguments, asked)
 	if err != nil {
 		return oxpAnswer{}, outbound.UnsentFailure(refuse.Internal("a call cannot be encoded"))
 	}
-	request, err := newOXPRequest(ctx, target, authorization)
+	request, err := newOXPRequest(ctx, http.MethodPost, target, authorization, body)
 	if err != nil {
-		return oxpAnswer{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
+		return oxpAnswer{}, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, err))
 	}
-	request.Method = http.MethodPost
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	request.ContentLength = int64(len(body))
-	request.Header.Set("Content-Type", "application/json")
 	response, sent, err := o.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
 		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, sent)
@@ -157,19 +138,13 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	return readOXPResponse(call, asked.CallID, came.Body)
 }
 
-// newOXPRequest makes a request with the headers that all requests have.
-func newOXPRequest(ctx context.Context, target *url.URL, authorization string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+// newOXPRequest returns a request that states the version of the protocol.
+func newOXPRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) (*http.Request, error) {
+	request, err := outbound.NewRequest(ctx, method, target.String(), authorization, body)
 	if err != nil {
 		return nil, err
 	}
-	request.Header = http.Header{
-		"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"},
-		"Oxp-Version": {oxpVersion},
-	}
-	if authorization != "" {
-		request.Header.Set("Authorization", authorization)
-	}
+	request.Header.Set("OXP-Version", oxpVersion)
 	return request, nil
 }
 

@@ -100,31 +100,18 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential string, ad
 	if err != nil {
 		return nil, err
 	}
-	request, err := newOXPRequest(ctx, target, authorization)
+	request, err := newOXPRequest(ctx, http.MethodGet, target, authorization, nil)
 	if err != nil {
-		return nil, refuse.Reason("no request can be made of its URL")
+		return nil, err
 	}
-	response, _, err := o.out.Send(request, addresses, false)
+	body, header, err := o.out.FetchJSON(request, addresses, limit)
 	if err != nil {
-		return nil, refuse.Reason(outbound.DescribeError(err))
+		return nil, err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
-	}
-	if !compatibleVersion(response.Header) {
+	if !compatibleVersion(header) {
 		return nil, &tool.InvalidListError{Err: refuse.Reason("it answers in another version of the protocol")}
 	}
-	came, refused, err := outbound.ReadResult(response, tool.Call{Tool: "it", Run: tool.Run{MaxResultBytes: limit}})
-	switch {
-	case err != nil:
-		return nil, refuse.Reason(outbound.DescribeError(err))
-	case refused != nil:
-		return nil, &tool.InvalidListError{Err: refused.Cause}
-	case !came.JSON:
-		return nil, &tool.InvalidListError{Err: refuse.Reason("it does not answer with application/json")}
-	}
-	return came.Body, nil
+	return body, nil
 }
 
 // readDefinition reads one definition, whose JSON is strict already.

@@ -1,0 +1,79 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/tool"
+)
+
+// ParseURL parses the URL of a server: absolute, of http or https, without user info.
+func ParseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, refuse.Reason("its URL is not an absolute http or https URL without user info")
+	}
+	return u, nil
+}
+
+// NewRequest returns a request that asks for JSON, with the headers that all requests
+// have. A body that is not nil is sent as JSON.
+func NewRequest(ctx context.Context, method, target, authorization string, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, target, nil)
+	if err != nil {
+		return nil, refuse.Reason("no request can be made of its URL")
+	}
+	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	if body != nil {
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		request.ContentLength = int64(len(body))
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
+}
+
+// EncodeWith encodes a struct as an object that begins with one more member. The value of
+// that member is inserted as it is: an encoder would rewrite it.
+func EncodeWith(member string, value []byte, rest any) ([]byte, error) {
+	var encoded bytes.Buffer
+	e := json.NewEncoder(&encoded)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(rest); err != nil {
+		return nil, err
+	}
+	body := append([]byte(`{"`+member+`":`), value...)
+	return append(append(body, ','), bytes.TrimSpace(encoded.Bytes()[1:])...), nil
+}
+
+// FetchJSON sends a request for JSON of at most limit bytes, and returns the body and the
+// header of the response. The error is for the operator; a response that cannot be used is
+// a *tool.InvalidListError.
+func (o *Client) FetchJSON(request *http.Request, addresses []string, limit int64) ([]byte, http.Header, error) {
+	response, _, err := o.Send(request, addresses, false)
+	if err != nil {
+		return nil, nil, refuse.Reason(DescribeError(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("it answers with HTTP status %d; expected 200", response.StatusCode)
+	}
+	result, refused, err := ReadResult(response, tool.Call{Tool: "it", Run: tool.Run{MaxResultBytes: limit}})
+	switch {
+	case err != nil:
+		return nil, nil, refuse.Reason(DescribeError(err))
+	case refused != nil:
+		return nil, nil, &tool.InvalidListError{Err: refused.Cause}
+	case !result.JSON:
+		return nil, nil, &tool.InvalidListError{Err: refuse.Reason("it does not answer with application/json")}
+	}
+	return result.Body, response.Header, nil
+}
