@@ -42,7 +42,7 @@ type Options struct {
 	Engine gateway.Engine
 	// Change edits the dependencies of the kernel last; nil changes nothing.
 	Change func(*gateway.Config, *gateway.Deps)
-	Log    io.Writer // of one line at a time
+	Log    io.Writer // of one line at a time; nil discards
 }
 
 // Fixture is everything behind a face. A test mounts its face on the Server.
@@ -53,9 +53,12 @@ type Fixture struct {
 	Logger  *slog.Logger
 }
 
-// New builds a house.
+// New builds a Fixture; it fails the test if the kernel cannot be built.
 func New(t testing.TB, p Options) *Fixture {
 	t.Helper()
+	if p.Log == nil {
+		p.Log = io.Discard
+	}
 	c := p.Config
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
