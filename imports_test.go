@@ -25,7 +25,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"engine/demo":               {own: []string{"engine/internal/refuse", "refusal", "tool"}},
 	"engine/httptool":           {own: []string{"engine/internal/refuse", "engine/outbound", "internal/safe", "internal/strictjson", "refusal", "tool"}},
 	"engine/internal/refuse":    {own: []string{"refusal", "tool"}},
-	"engine/mcp":                {own: []string{"engine/internal/refuse", "engine/outbound", "internal/ascii", "internal/safe", "internal/sse", "internal/strictjson", "mcp/wire", "refusal", "tool"}, foreign: []string{"github.com/cenkalti/backoff/v5", "github.com/modelcontextprotocol/go-sdk"}},
+	"engine/mcp":                {own: []string{"engine/internal/refuse", "engine/outbound", "internal/ascii", "internal/safe", "internal/sse", "internal/strictjson", "mcp/wire", "refusal", "tool"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"engine/outbound":           {own: []string{"engine/internal/refuse", "internal/ascii", "internal/netx", "internal/safe", "refusal", "tool"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2"}},
 	"engine/oxp":                {own: []string{"engine/internal/refuse", "engine/outbound", "internal/strictjson", "internal/weburl", "parser", "refusal", "tool"}},
 	"parser":                    {own: []string{"refusal"}},

@@ -2,15 +2,15 @@
 // Streamable HTTP or the standard input and output of a program. It lists their tools
 // and calls them, in the revisions 2026-07-28 and 2025-11-25.
 //
-// # What the SDK does
+// # Why there is no SDK
 //
-// The official SDK negotiates the revision and sends the requests, over a connection of
-// this package. It sees the responses to its own handshake, and of every other response
-// only that it came. What a server sends is read here, strictly and within bounds, and
-// kept as the bytes it came in, so that schemas and numbers stay as they were written.
-// The SDK's own transports are not used: they follow what a server says of retries and
-// of streams to be resumed, end the session of all calls for a fault in one response,
-// and read a program's output with a decoder that takes the last of two equal members.
+// What a server sends is read strictly and within bounds, and kept as the bytes it came in,
+// so that schemas and numbers stay as they were written. The official SDK follows what a
+// server says of retries and of streams to be resumed, ends the session of all calls for a
+// fault in one response, and reads a program's output with a decoder that takes the last of
+// two equal members. Without its transports, what is left of it is the handshake: the
+// revision is the newest if server/discover says so, and otherwise one of the older ones,
+// which initialize agrees on.
 //
 // # Endpoints and sessions
 //

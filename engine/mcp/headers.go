@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
@@ -16,25 +13,6 @@ import (
 
 // maxParams bounds the values of arguments in the headers of one request, in bytes.
 const maxParams = 8 << 10
-
-// setMirrorHeaders sets the headers that repeat what a request of a modern server says.
-func setMirrorHeaders(header http.Header, request *jsonrpc.Request, params map[string]string) {
-	members, _ := object(request.Params)
-	meta, _ := object(members["_meta"])
-	var version string
-	if !optionalString(meta[wire.MetaVersion], &version) || version == "" {
-		return
-	}
-	header.Set(wire.HeaderVersion, version)
-	header.Set(wire.HeaderMethod, request.Method)
-	var name string
-	if request.Method == wire.MethodCall && optionalString(members["name"], &name) {
-		header.Set(wire.HeaderName, wire.EncodeHeader(name))
-	}
-	for param, value := range params {
-		header.Set(wire.HeaderParam+param, value)
-	}
-}
 
 // headerBinding is an argument that goes into a header, too.
 type headerBinding struct {
@@ -137,7 +115,7 @@ func bindHeaders(all []headerBinding, arguments json.RawMessage) (map[string]str
 		if !ok {
 			continue
 		}
-		headers[b.header] = value
+		headers[wire.HeaderParam+b.header] = value
 		if size += len(value); size > maxParams {
 			return nil, fmt.Errorf("the arguments are too long for the headers of a request")
 		}

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
@@ -32,7 +29,6 @@ func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
 		}
 		if next == "" {
 			s.headers.Store(&l.headers)
-			s.forget()
 			return l.found, nil
 		}
 		if next == cursor {
@@ -48,14 +44,6 @@ func unreadableList(format string, args ...any) error {
 	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(format, args...))}
 }
 
-// forget makes the SDK forget the lists, of which it was shown nothing.
-func (s *session) forget() {
-	type inside interface{ deliver(jsonrpc.Message) }
-	if c, ok := s.connection.(inside); ok {
-		c.deliver(&jsonrpc.Request{Method: wire.NoticeChanged})
-	}
-}
-
 // toolList reads a list, page by page.
 type toolList struct {
 	left    int64
@@ -66,15 +54,14 @@ type toolList struct {
 
 // page reads the page at a cursor, and returns the cursor of the next.
 func (l *toolList) page(ctx context.Context, s *session, cursor string) (string, error) {
-	e := &roundTrip{limit: l.left}
-	params := &sdk.ListToolsParams{Cursor: cursor}
-	_, err := s.ListTools(e.withContext(ctx), params)
-	a := e.response.Load()
+	var at []byte
+	if cursor != "" {
+		at = append([]byte(`"cursor":`), encodeJSON(cursor)...)
+	}
+	q := s.newRequest(wire.MethodTools, s.meta(nil), at)
+	q.limit = l.left
+	a := s.do(ctx, q)
 	switch {
-	case a == nil && ctx.Err() != nil:
-		return "", refuse.Reason("it did not list its tools in time")
-	case a == nil:
-		return "", endCause(s.connection, err)
 	case a.tooLarge, a.invalid != "":
 		return "", &tool.InvalidListError{Err: a.asError()}
 	case a.result == nil:

@@ -2,12 +2,9 @@ package mcp
 
 import (
 	"context"
-	"io"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
@@ -29,7 +26,6 @@ type local struct {
 	program *program
 	errors  *stderrTail
 
-	incoming  chan jsonrpc.Message
 	done      chan struct{}
 	once      sync.Once
 	writeLock chan struct{} // held by who writes
@@ -42,8 +38,9 @@ type local struct {
 
 // pendingRequest is a request that was written and has no response yet.
 type pendingRequest struct {
-	*roundTrip
-	linesRead uint64 // lines that had come when it was written
+	*request
+	reply     chan *reply // holds one
+	linesRead uint64      // lines that had come when it was written
 }
 
 func startLocal(l *sharedSession) (*local, error) {
@@ -53,94 +50,90 @@ func startLocal(l *sharedSession) (*local, error) {
 	}
 	c := &local{
 		client: l.client, server: l.endpoint.server, program: p,
-		errors:   &stderrTail{secrets: secretLines(l.endpoint.env, l.endpoint.variables), done: make(chan struct{})},
-		incoming: make(chan jsonrpc.Message), done: make(chan struct{}), writeLock: make(chan struct{}, 1),
-		waiting: map[int64]*pendingRequest{},
+		errors: &stderrTail{secrets: secretLines(l.endpoint.env, l.endpoint.variables), done: make(chan struct{})},
+		done:   make(chan struct{}), writeLock: make(chan struct{}, 1), waiting: map[int64]*pendingRequest{},
 	}
 	if !l.client.spawn(func() { p.supervise(c.done) }) {
 		p.kill()
 		return nil, errClosed
 	}
-	if !l.client.spawn(func() { c.errors.read(p.errors) }) || !l.client.spawn(c.listen) {
+	if !l.client.spawn(func() { c.errors.read(p.errors) }) || !l.client.spawn(c.readLines) {
 		c.fail(errClosed)
 		return nil, errClosed
 	}
 	return c, nil
 }
 
-// Read returns the response to a request of the SDK.
-func (l *local) Read(context.Context) (jsonrpc.Message, error) {
-	select {
-	case m := <-l.incoming:
-		return m, nil
-	case <-l.done:
-		return nil, io.EOF
+// exchange writes a request and waits for its response.
+func (l *local) exchange(ctx context.Context, q *request) *reply {
+	w := &pendingRequest{request: q, reply: make(chan *reply, 1)}
+	l.mu.Lock()
+	w.linesRead = l.linesRead
+	l.waiting[q.id] = w
+	l.mu.Unlock()
+	if q.method == wire.MethodDiscover {
+		// Programs of before that revision may say nothing to what they do not know.
+		defer time.AfterFunc(discoverTimeout, func() {
+			l.complete(q.id, &reply{rpcError: &rpcError{code: wire.CodeMethod}})
+		}).Stop()
 	}
+	err := l.notify(ctx, q)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-l.done:
+			err = errProgramEnded
+		case a := <-w.reply:
+			return a
+		}
+	}
+	return l.abandon(ctx, w, err)
 }
 
-// Write writes a request. Its response comes later.
-func (l *local) Write(ctx context.Context, m jsonrpc.Message) (err error) {
-	defer recoverTo(&err)
-	request, ok := m.(*jsonrpc.Request)
-	if !ok {
-		return nil // nothing is passed on that the SDK would answer
-	}
-	if request.Method == wire.NoticeCancelled {
-		l.abandon(request)
-	}
-	var e *roundTrip
-	// The answer to listening is its end, which nobody waits for.
-	if request.IsCall() && request.Method != wire.MethodListen {
-		e = roundTripOf(ctx)
-	}
-	line, err := e.encode(request)
-	if err != nil {
-		return err
-	}
+// notify writes a notification, or a request whose response nobody waits for.
+func (l *local) notify(ctx context.Context, q *request) error {
+	line := q.encode()
 	// A message is a line. In JSON an end of one stands between tokens alone.
 	for i, c := range line {
 		if c == '\n' || c == '\r' {
 			line[i] = ' '
 		}
 	}
-	if e != nil {
-		l.await(request, e)
-	}
-	return l.write(ctx, append(line, '\n'), e)
+	return l.write(ctx, append(line, '\n'), q)
 }
 
-// await registers a request whose response is expected.
-func (l *local) await(request *jsonrpc.Request, e *roundTrip) {
-	id := request.ID.Raw().(int64)
-	l.mu.Lock()
-	l.waiting[id] = &pendingRequest{e, l.linesRead}
-	l.mu.Unlock()
-	if request.Method != wire.MethodDiscover {
-		return
+// listen writes the request. A program of the older revisions announces changes anyway.
+func (l *local) listen(ctx context.Context, q *request) error {
+	if q == nil {
+		return nil
 	}
-	// Programs of before that revision may say nothing to what they do not know.
-	time.AfterFunc(discoverTimeout, func() {
-		l.complete(id, &reply{rpcError: &rpcError{code: jsonrpc.CodeMethodNotFound}})
-	})
+	return l.notify(ctx, q)
 }
+
+// agreed does nothing: no line repeats the revision, and a program has one session.
+func (l *local) agreed(string, string) {}
 
 // abandon forgets a request that nobody waits for any more. If the program wrote nothing
 // since the request, and no other request is pending, the program may hang, and is
 // pinged.
-func (l *local) abandon(request *jsonrpc.Request) {
-	members, _ := object(request.Params)
-	id, err := strconv.ParseInt(string(members["requestId"]), 10, 64)
-	if err != nil {
-		return
-	}
+func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *reply {
 	l.mu.Lock()
-	w := l.waiting[id]
-	delete(l.waiting, id)
-	silent := w != nil && w.linesRead == l.linesRead && len(l.waiting) == 0
+	delete(l.waiting, w.id)
+	silent := w.linesRead == l.linesRead && len(l.waiting) == 0
+	if l.endErr != nil {
+		why = l.endErr
+	}
 	l.mu.Unlock()
-	if silent {
+	select {
+	case a := <-w.reply: // it came meanwhile
+		return a
+	default:
+	}
+	if silent && ctx.Err() != nil {
 		l.client.spawn(func() { l.ping(w.linesRead) })
 	}
+	return &reply{err: why}
 }
 
 // ping asks the program for any output, and ends the session if there is none.
@@ -164,7 +157,7 @@ func (l *local) ping(heard uint64) {
 
 // write writes one line at a time. After a partial write the program cannot be used any
 // more.
-func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
+func (l *local) write(ctx context.Context, line []byte, q *request) error {
 	select {
 	case l.writeLock <- struct{}{}:
 		defer func() { <-l.writeLock }()
@@ -173,12 +166,17 @@ func (l *local) write(ctx context.Context, line []byte, e *roundTrip) error {
 	case <-l.done:
 		return errProgramEnded
 	}
+	select {
+	case <-l.done:
+		return errProgramEnded
+	default:
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	deadline, _ := ctx.Deadline()
-	if e != nil {
-		e.sent.Store(true)
+	if q != nil {
+		q.sent = true
 	}
 	_ = l.program.input.SetWriteDeadline(deadline)
 	late := make(chan struct{})
@@ -220,7 +218,7 @@ func (l *local) handleLine(line []byte) error {
 	case m.id != nil:
 		// One that is not waited for is late, or was never asked for: nobody is given it.
 		if id, err := strconv.ParseInt(string(m.id), 10, 64); err == nil {
-			a := responseOf(m)
+			a := replyOf(m)
 			if w := l.pending(id); w != nil && int64(len(line)) > w.limit {
 				a = &reply{tooLarge: true}
 			}
@@ -238,20 +236,20 @@ func (l *local) handleNotification(m *message) {
 		l.client.toolsChanged(l.server)
 	case wire.NoticeProgress:
 		if r, ok := readProgress(m.params); ok {
-			if e := l.roundTripOfToken(r.token); e != nil {
-				e.listener.onProgress(r)
+			if q := l.requestOfToken(r.token); q != nil {
+				q.listener.onProgress(r)
 			}
 		}
 	}
 }
 
-// roundTripOfToken is the round trip with a progress token; nil if there is none.
-func (l *local) roundTripOfToken(token string) *roundTrip {
+// requestOfToken is the pending request with a progress token; nil if there is none.
+func (l *local) requestOfToken(token string) *request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.waiting {
 		if w.token == token {
-			return w.roundTrip
+			return w.request
 		}
 	}
 	return nil
@@ -263,25 +261,17 @@ func (l *local) pending(id int64) *pendingRequest {
 	return l.waiting[id]
 }
 
-// complete ends the round trip with an id, and reports whether it was pending.
+// complete ends the request with an id, and reports whether it was pending.
 func (l *local) complete(id int64, a *reply) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	w := l.waiting[id]
-	delete(l.waiting, id)
-	l.mu.Unlock()
 	if w == nil {
 		return false
 	}
-	name, _ := jsonrpc.MakeID(float64(id))
-	l.deliver(w.complete(name, a))
+	delete(l.waiting, id)
+	w.reply <- a
 	return true
-}
-
-func (l *local) deliver(m jsonrpc.Message) {
-	select {
-	case l.incoming <- m:
-	case <-l.done:
-	}
 }
 
 // fail ends the session. The first cause stays.
@@ -294,22 +284,9 @@ func (l *local) fail(why error) {
 	})
 }
 
-// Close ends the session. It does not wait for the program.
-func (l *local) Close() error {
-	l.fail(errClosed)
-	return nil
-}
+// disconnect ends the session. It does not wait for the program.
+func (l *local) disconnect() { l.fail(errClosed) }
 
-// SessionID is empty: the SDK needs none.
-func (l *local) SessionID() string      { return "" }
 func (l *local) ended() <-chan struct{} { return l.done }
 
-func (l *local) cause() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.endErr
-}
-
-func (l *local) closeSession()  {}
-func (l *local) hasState() bool { return false }
-func (l *local) modern() bool   { return false }
+func (l *local) closeSession() {}

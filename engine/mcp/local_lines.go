@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// listen reads the program's output to its end.
-func (l *local) listen() {
+// readLines reads the program's output to its end.
+func (l *local) readLines() {
 	defer func() {
 		if p := recover(); p != nil {
 			l.fail(refuse.Reason(safe.PanicError(p).Error()))

@@ -1,15 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callgate/callgate/mcp/wire"
 )
@@ -20,15 +17,14 @@ const (
 )
 
 // read reads the response to a request.
-func (r *remote) read(ctx context.Context, response *http.Response, request *jsonrpc.Request, e *roundTrip) *reply {
-	id := request.ID.Raw().(int64)
+func (r *remote) read(ctx context.Context, response *http.Response, q *request) *reply {
 	status := response.StatusCode
 	media := mediaType(response.Header)
 	switch {
 	case status == http.StatusNotFound && response.Request.Header.Get(wire.HeaderSession) != "":
 		return &reply{sessionGone: true}
 	case status >= 400 && status < 500:
-		return readRefusal(response, id, media)
+		return readRefusal(response, q.id, media)
 	case status < 200 || status > 299:
 		return &reply{status: status, retryAfter: response.Header.Get("Retry-After")}
 	}
@@ -37,9 +33,9 @@ func (r *remote) read(ctx context.Context, response *http.Response, request *jso
 	}
 	switch media {
 	case "application/json":
-		return r.readJSON(response, id, e.limit)
+		return r.readJSON(response, q)
 	case "text/event-stream":
-		return r.readStream(ctx, response, id, e)
+		return r.readStream(ctx, response, q)
 	}
 	return &reply{invalid: "its answer is neither JSON nor a stream of events by its content type"}
 }
@@ -81,15 +77,15 @@ const (
 )
 
 // readJSON reads a response that is one message.
-func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
-	if response.ContentLength > limit {
+func (r *remote) readJSON(response *http.Response, q *request) *reply {
+	if response.ContentLength > q.limit {
 		return &reply{tooLarge: true}
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, q.limit+1))
 	switch {
 	case err != nil:
 		return &reply{err: err}
-	case int64(len(body)) > limit:
+	case int64(len(body)) > q.limit:
 		return &reply{tooLarge: true}
 	}
 	m, err := readMessage(body)
@@ -98,15 +94,15 @@ func (r *remote) readJSON(response *http.Response, id, limit int64) *reply {
 		return &reply{invalid: err.Error()}
 	case m.hasMethod:
 		return &reply{invalid: wrongMessage}
-	case !m.answers(id) && (m.rpcError == nil || m.id != nil):
+	case !m.answers(q.id) && (m.rpcError == nil || m.id != nil):
 		return &reply{invalid: wrongID}
 	}
-	return responseOf(m)
+	return replyOf(m)
 }
 
 // readStream reads a stream up to the response. The limit holds for the whole stream.
-func (r *remote) readStream(ctx context.Context, response *http.Response, id int64, e *roundTrip) *reply {
-	stream := newEventReader(response.Body, e.limit)
+func (r *remote) readStream(ctx context.Context, response *http.Response, q *request) *reply {
+	stream := newEventReader(response.Body, q.limit)
 	for asked := 0; ; {
 		data, err := stream.next()
 		switch {
@@ -123,14 +119,14 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, id int
 			return &reply{invalid: err.Error()}
 		case m.hasMethod && m.id == nil:
 			r.handleNotification(m)
-			e.notify(m)
+			q.notify(m)
 		case m.hasMethod:
 			if asked++; r.modern() || asked > maxRequests {
 				return &reply{invalid: wrongRequest}
 			}
 			r.answerServer(ctx, m)
-		case m.answers(id):
-			return responseOf(m)
+		case m.answers(q.id):
+			return replyOf(m)
 		default:
 			return &reply{invalid: wrongID}
 		}
@@ -147,15 +143,11 @@ func (r *remote) handleNotification(m *message) {
 
 // answerServer answers a request of a server of the older revisions.
 func (r *remote) answerServer(ctx context.Context, m *message) {
-	request, err := r.request(ctx, http.MethodPost)
+	post, err := r.post(ctx, serverReply(m))
 	if err != nil {
 		return
 	}
-	body := serverReply(m)
-	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, text/event-stream")
-	if response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false); err == nil {
+	if response, _, err := r.client.options.Outbound.Send(post, r.endpoint.addresses, false); err == nil {
 		response.Body.Close()
 	}
 }

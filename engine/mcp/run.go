@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"maps"
+	"slices"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
@@ -44,12 +44,12 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // attempt sends the call once.
 func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, to *listener) (result tool.Result, f *outbound.Failure) {
-	e := &roundTrip{limit: maxWireBytes(call.Run.MaxResultBytes), once: !refuse.Retryable(call.Effect), listener: to}
-	e.token, e.level = to.begin()
+	token, level := to.begin()
 	defer to.end()
+	var q *request
 	defer func() {
 		if p := recover(); p != nil {
-			result, f = tool.Result{}, outbound.ConnectionFailure(ctx, call, "its server", refuse.Reason(safe.PanicError(p).Error()), e.sent.Load())
+			result, f = tool.Result{}, outbound.ConnectionFailure(ctx, call, "its server", refuse.Reason(safe.PanicError(p).Error()), q != nil && q.sent)
 		}
 	}()
 	if l == nil {
@@ -59,41 +59,33 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	if f != nil {
 		return result, f
 	}
-	if !s.acceptsAnswers() {
+	if !s.modern {
 		call.Asks = nil
 	}
-	params, refused := s.request(call, e)
+	q, refused := s.callRequest(call, token, level)
 	if refused != nil {
 		return result, outbound.UnsentFailure(refused)
 	}
-	_, err := s.CallTool(e.withContext(ctx), params)
-	a := e.response.Load()
-	if a == nil {
-		if err == nil {
-			err = errNoResponse
-		}
-		a = &reply{err: endCause(s.connection, err)}
-	} else if a.err == nil {
+	q.listener = to
+	a := s.do(ctx, q)
+	if a.err == nil {
 		s.answered.Store(true)
 	}
-	return c.outcome(ctx, l, s, call, e, a)
+	return c.outcome(ctx, l, s, call, q, a)
 }
 
-// errNoResponse is a request that ended without a response.
-const errNoResponse refuse.Reason = "the request ended without an answer"
-
 // outcome says what a reply means for the call.
-func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, e *roundTrip, a *reply) (tool.Result, *outbound.Failure) {
+func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, q *request, a *reply) (tool.Result, *outbound.Failure) {
 	switch {
 	case a.err != nil:
-		return tool.Result{}, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, e.sent.Load())
+		return tool.Result{}, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, q.sent)
 	case a.tooLarge:
 		return tool.Result{}, outbound.FinalFailure(refuse.ResultTooLarge(call))
 	case a.invalid != "":
 		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(call, a.invalid))
 	case a.sessionGone:
 		l.drop(s)
-		s.disconnect()
+		s.connection.disconnect()
 		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
 	case a.rpcError != nil:
 		return tool.Result{}, outbound.FinalFailure(rpcRefusal(call, a.rpcError))
@@ -121,7 +113,7 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 			return nil, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 		}
 		l.drop(s)
-		s.disconnect()
+		s.connection.disconnect()
 	}
 	return nil, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 }
@@ -138,50 +130,46 @@ func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err err
 	return outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 }
 
-// request makes the parameters of a call.
-func (s *session) request(call tool.Call, e *roundTrip) (*sdk.CallToolParams, *refusal.Error) {
-	if !s.acceptsAnswers() && (call.State != nil || len(call.Answers) > 0) {
+// callRequest makes the request of a call, which asks for progress with a token and for logs
+// of a level; either may be empty.
+func (s *session) callRequest(call tool.Call, token, level string) (*request, *refusal.Error) {
+	if !s.modern && (call.State != nil || len(call.Answers) > 0) {
 		return nil, refuse.Failed("The tool's server takes no answers any longer, so that nothing was sent; call the tool anew.").
 			WithCause(fmt.Errorf("%s: its server speaks an older revision than the one in which it asked", call.Tool))
 	}
-	var err error
-	if e.headers, err = s.headerParams(call); err != nil {
+	headers, err := s.headerParams(call)
+	if err != nil {
 		return nil, refuse.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
 	}
 	answers, err := encodeAnswers(call)
 	if err != nil {
 		return nil, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
-	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: call.Run.Tool, Arguments: e.embedArguments(call.Arguments, answers)}
-	if e.token != "" {
-		params.Meta[wire.MetaProgress] = e.token
+	meta := s.meta(call.Asks)
+	if token != "" {
+		meta[wire.MetaProgress] = token
 	}
 	// A server of the older revisions has one level for its whole session, which others
 	// share, and what a program logs comes by one way for all calls.
-	if e.level != "" && s.connection.modern() {
-		params.Meta[wire.MetaLevel] = e.level
+	if level != "" && s.modern && s.http {
+		meta[wire.MetaLevel] = level
 	}
-	if len(call.Asks) > 0 {
-		params.Meta[sdk.MetaKeyClientCapabilities] = capabilitiesFor(call.Asks)
+	q := s.newRequest(wire.MethodCall, meta, slices.Concat([]byte(`"name":`), encodeJSON(call.Run.Tool), []byte(`,"arguments":`), call.Arguments, answers))
+	q.limit, q.once, q.token = maxWireBytes(call.Run.MaxResultBytes), !refuse.Retryable(call.Effect), token
+	if s.modern {
+		q.headers[wire.HeaderName] = wire.EncodeHeader(call.Run.Tool)
 	}
-	return params, nil
+	maps.Copy(q.headers, headers)
+	return q, nil
 }
 
 // headerParams are the headers that repeat arguments of a call.
 func (s *session) headerParams(call tool.Call) (map[string]string, error) {
 	all := s.headers.Load()
-	if all == nil || !s.connection.modern() {
+	if all == nil || !s.modern {
 		return nil, nil
 	}
 	return bindHeaders((*all)[call.Run.Tool], call.Arguments)
-}
-
-// endCause is why a connection ended; err if it has not.
-func endCause(c connection, err error) error {
-	if cause := c.cause(); cause != nil {
-		return cause
-	}
-	return err
 }
 
 // Discover lists the tools of a server, with the schemas as the server wrote them. A list
@@ -210,7 +198,7 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 			return found, nil
 		case errors.Is(err, errSessionGone):
 			l.drop(s)
-			s.disconnect()
+			s.connection.disconnect()
 			continue
 		}
 		if unreadable := new(tool.InvalidListError); errors.As(err, &unreadable) {

@@ -2,53 +2,62 @@ package mcp
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
 const (
-	maxHandshake = 1 << 20 // bytes of an answer to a request of the SDK's own
-	pingAfter    = 30 * time.Second
+	maxHandshake  = 1 << 20 // bytes of a response to anything but a call or a list
+	maxSession    = 1 << 10 // bytes of a session's id
+	pingAfter     = 30 * time.Second
+	cancelTimeout = 5 * time.Second
 )
 
+// legacyRevisions are those that begin with initialize, the latest first.
+var legacyRevisions = []string{wire.Revision2025, wire.Revision202506, wire.Revision202503, wire.Revision2024} // read only
+
 // connection carries the requests of one session. It answers the requests of the server
-// itself. The SDK sees nothing but the end of its own requests, because it does not bound
-// what a server sends.
+// itself. It does not know what its requests mean.
 type connection interface {
-	sdk.Connection
+	// exchange sends a request and returns how it ended. If the context ends first, the reply
+	// has its error.
+	exchange(ctx context.Context, q *request) *reply
+	// notify sends a notification.
+	notify(ctx context.Context, q *request) error
+	// agreed is told the older revision that initialize has agreed on, and the id of the
+	// session; it may be empty. It is not told of a modern server.
+	agreed(revision, session string)
+	// listen asks for notifications of changed lists of tools, by a request of modern
+	// servers. Without one, the server is of an older revision.
+	listen(ctx context.Context, q *request) error
 	// ended is closed once nothing can be carried any longer.
 	ended() <-chan struct{}
-	// cause is why it ended.
-	cause() error
+	// disconnect ends the connection. It does not block.
+	disconnect()
 	// closeSession tells the server that the session is over.
 	closeSession()
-	// hasState tells whether the server keeps a state that it may forget by itself.
-	hasState() bool
-	// modern tells of a server that needs no greeting, and reads its headers.
-	modern() bool
 }
 
-// session is a session with a server: the SDK, which negotiates the revision and numbers
-// requests, and the connection that carries them.
+// session is a session with a server: it agrees on a revision, numbers the requests, and
+// cancels those that nobody waits for.
 type session struct {
-	*sdk.ClientSession
+	client     *Client
 	connection connection
+	modern     bool // the server is of 2026-07-28: each request says what initialize said
+	http       bool // each request has headers and a response of its own
+	hasState   bool // the server keeps a state that it may forget by itself
+	lastID     atomic.Int64
 	answered   atomic.Bool  // it has answered anything at all
 	used       atomic.Int64 // when, in nanoseconds
 	headers    atomic.Pointer[map[string][]headerBinding]
 }
-
-// dialer gives the SDK an existing connection.
-type dialer struct{ connection connection }
-
-func (d dialer) Connect(context.Context) (sdk.Connection, error) { return d.connection, nil }
 
 // newSession opens a session. It offers the server no capabilities: no sampling, no
 // elicitation, no roots. Each request says what its caller can answer.
@@ -57,24 +66,12 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{},
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
-	}
-	if l.client.options.ToolsChanged != nil && l.endpoint.server != "" {
-		// The connection tells of changes. Without a handler, none are asked for.
-		options.ToolListChangedHandler = func(context.Context, *sdk.ToolListChangedRequest) {}
-	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "callgate", Version: l.client.options.Version}, options)
-	greeting := &roundTrip{limit: maxHandshake, handshake: true}
-	agreed, err := client.Connect(greeting.withContext(ctx), dialer{c}, nil)
-	if err != nil {
-		err = openError(ctx, c, greeting.response.Load(), err)
-		_ = c.Close()
+	s := &session{client: l.client, connection: c, http: l.endpoint.target != nil}
+	if err := s.open(ctx, l.client.options.ToolsChanged != nil && l.endpoint.server != ""); err != nil {
+		c.disconnect()
 		return nil, err
 	}
-	s := &session{ClientSession: agreed, connection: c}
-	if c.modern() {
+	if s.modern && s.http {
 		// Which arguments go into headers, too, is said by the tools' schemas alone.
 		// Without the list, a server that wants such headers refuses the call.
 		listing, cancel := context.WithTimeout(ctx, openTime/6)
@@ -85,12 +82,6 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	return s, nil
 }
 
-// acceptsAnswers reports whether the server can ask for input by a result.
-func (s *session) acceptsAnswers() bool {
-	agreed := s.InitializeResult()
-	return agreed != nil && agreed.ProtocolVersion == wire.Revision2026
-}
-
 // dial makes the connection of a new session.
 func (l *sharedSession) dial() (connection, error) {
 	if l.endpoint.target != nil {
@@ -99,68 +90,119 @@ func (l *sharedSession) dial() (connection, error) {
 	return startLocal(l)
 }
 
-// openError says why a session could not be opened.
-func openError(ctx context.Context, c connection, a *reply, err error) error {
-	var said refuse.Reason
+// open agrees with the server on a revision: by server/discover, and if that fails in any
+// way, by initialize. If wanted, it subscribes to changes that the server announces.
+func (s *session) open(ctx context.Context, listens bool) error {
+	s.modern = true
+	discovered := s.connection.exchange(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+	members, _ := object(discovered.result)
+	versions, _ := array(members["supportedVersions"])
+	s.modern = slices.ContainsFunc(versions, func(v json.RawMessage) bool { return isString(v, wire.Revision2026) })
+	if !s.modern {
+		result, err := s.initialize(ctx)
+		if err != nil {
+			return err
+		}
+		members, _ = object(result)
+	}
+	capabilities, _ := object(members["capabilities"])
+	tools, _ := object(capabilities["tools"])
+	if !listens || string(tools["listChanged"]) != "true" {
+		return nil
+	}
+	if !s.modern {
+		return s.connection.listen(ctx, nil)
+	}
+	return s.connection.listen(ctx, s.newRequest(wire.MethodListen, s.meta(nil), []byte(`"notifications":{"toolsListChanged":true}`)))
+}
+
+// initialize agrees on one of the older revisions, and returns the server's result.
+func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
+	params := fmt.Appendf(nil, `"clientInfo":%s,"protocolVersion":%q,"capabilities":{}`, encodeJSON(s.client.info()), wire.Revision2025)
+	a := s.connection.exchange(ctx, s.newRequest(wire.MethodInitialize, nil, params))
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
-	case a == nil, a.result != nil:
-		if cause := c.cause(); cause != nil {
-			return cause
-		}
-		if errors.As(err, &said) {
-			return said
-		}
-		return refuse.Reason("it could not agree on a version of the protocol")
+		return nil, ctx.Err()
+	case a.result == nil:
+		return nil, a.asError()
 	}
-	return a.asError()
-}
-
-// asError describes a reply without a result for the operator.
-func (a *reply) asError() error {
+	members, ok := object(a.result)
+	var revision string
 	switch {
-	case a.err != nil:
-		return a.err
-	case a.tooLarge:
-		return errTooLarge
-	case a.rpcError != nil:
-		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
-	case a.sessionGone:
-		return errSessionGone
-	case a.status != 0:
-		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
+	case !ok, !optionalString(members["protocolVersion"], &revision), len(a.session) > maxSession, !ascii.IsVisible(a.session):
+		return nil, refuse.Reason("it answered initialize in a form that cannot be used")
+	case !slices.Contains(legacyRevisions, revision):
+		return nil, refuse.Reason("it could not agree on a version of the protocol")
 	}
-	return refuse.Reason(a.invalid)
+	s.hasState = a.session != ""
+	s.connection.agreed(revision, a.session)
+	return a.result, s.connection.notify(ctx, &request{method: wire.NoticeInitialized, params: []byte("{}")})
 }
 
-// errSessionGone is a session that the server no longer knows.
-const errSessionGone refuse.Reason = "it has ended the session"
+// info is what servers are told of the gateway.
+func (c *Client) info() any {
+	return struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}{"callgate", c.options.Version}
+}
+
+// meta is the _meta of a request whose caller can answer some kinds of questions. A server
+// of the older revisions gets none.
+func (s *session) meta(asks []string) map[string]any {
+	if !s.modern {
+		return map[string]any{}
+	}
+	return map[string]any{
+		wire.MetaVersion: wire.Revision2026, wire.MetaClient: s.client.info(), wire.MetaCapabilities: capabilitiesFor(asks),
+	}
+}
+
+// newRequest returns the next request. Its parameters are _meta and other members.
+func (s *session) newRequest(method string, meta map[string]any, members []byte) *request {
+	q := &request{id: s.lastID.Add(1), method: method, params: encodeParams(meta, members), limit: maxHandshake, headers: map[string]string{}}
+	if s.modern {
+		q.headers[wire.HeaderVersion], q.headers[wire.HeaderMethod] = wire.Revision2026, method
+	}
+	return q
+}
+
+// do sends a request and returns how it ended. If its caller leaves first, the server is
+// told, unless the end of the stream tells it.
+func (s *session) do(ctx context.Context, q *request) *reply {
+	a := s.connection.exchange(ctx, q)
+	if why := ctx.Err(); why != nil && a.err != nil && q.sent && !(s.modern && s.http) {
+		s.client.spawn(func() { callSafely(func() { s.cancel(q.id, why) }) })
+	}
+	return a
+}
+
+// cancel tells the server that nobody waits for a request. Whether that arrives changes
+// nothing here.
+func (s *session) cancel(id int64, why error) {
+	ctx, stop := context.WithTimeout(s.client.ctx, cancelTimeout)
+	defer stop()
+	_ = s.connection.notify(ctx, &request{method: wire.NoticeCancelled, params: fmt.Appendf(nil, `{"reason":%q,"requestId":%d}`, why.Error(), id)})
+}
 
 // ready pings a server that may have dropped a quiet session, so that no call is lost to
 // it.
 func (s *session) ready(ctx context.Context) error {
 	now := time.Now()
 	last := time.Unix(0, s.used.Swap(now.UnixNano()))
-	if !s.connection.hasState() || now.Sub(last) < pingAfter {
+	if !s.hasState || now.Sub(last) < pingAfter {
 		return nil
 	}
-	e := &roundTrip{limit: maxHandshake}
-	err := s.Ping(e.withContext(ctx), nil)
-	if a := e.response.Load(); a != nil && a.sessionGone {
+	ping := s.newRequest(wire.MethodPing, nil, nil)
+	ping.params = nil
+	if s.do(ctx, ping).sessionGone {
 		return errSessionGone
-	} else if a == nil {
-		return err
 	}
 	return nil
 }
 
-// closeAll ends the session and its connection, and tells the server.
-func (s *session) closeAll() {
-	s.disconnect()
-	_ = s.Close()
+// close ends the session and its connection, and tells the server.
+func (s *session) close() {
+	s.connection.disconnect()
 	s.connection.closeSession()
 }
-
-// disconnect ends the connection. It does not block.
-func (s *session) disconnect() { _ = s.connection.Close() }

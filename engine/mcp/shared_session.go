@@ -112,7 +112,7 @@ func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 	s := o.session
 	if l.closed || !l.client.spawn(func() { l.watch(s) }) {
 		o.session, o.err = nil, errClosed
-		s.closeAll()
+		s.close()
 		return
 	}
 	l.current = s
@@ -138,7 +138,7 @@ func (l *sharedSession) backOff() {
 func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
 	l.drop(s)
-	s.closeAll()
+	s.close()
 }
 
 // drop forgets a session that has ended.
@@ -163,7 +163,7 @@ func (l *sharedSession) close() {
 	l.closed, l.current = true, nil
 	l.mu.Unlock()
 	if s != nil {
-		s.disconnect()
+		s.connection.disconnect()
 	}
 }
 

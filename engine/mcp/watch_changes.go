@@ -3,8 +3,6 @@ package mcp
 import (
 	"net/http"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -16,11 +14,11 @@ const (
 // watchChanges keeps a stream open on which the server announces changed lists of tools:
 // the response to a request, or without one, to a GET. It ends with the session, or if
 // the server has no such stream.
-func (r *remote) watchChanges(request *jsonrpc.Request) {
+func (r *remote) watchChanges(q *request) {
 	pauses := newPauses(firstPause, maxPause)
 	for {
 		began := time.Now()
-		if !r.readChanges(request) {
+		if !r.readChanges(q) {
 			return
 		}
 		if time.Since(began) > maxPause {
@@ -37,13 +35,13 @@ func (r *remote) watchChanges(request *jsonrpc.Request) {
 }
 
 // readChanges reads one stream to its end, and reports whether to open another.
-func (r *remote) readChanges(request *jsonrpc.Request) (again bool) {
+func (r *remote) readChanges(q *request) (again bool) {
 	defer func() {
 		if recover() != nil {
 			again = false
 		}
 	}()
-	response, err := r.openStream(request)
+	response, err := r.openStream(q)
 	if err != nil {
 		return r.ctx.Err() == nil
 	}
@@ -65,9 +63,9 @@ func (r *remote) readChanges(request *jsonrpc.Request) (again bool) {
 	}
 }
 
-func (r *remote) openStream(request *jsonrpc.Request) (*http.Response, error) {
-	if request != nil {
-		return r.send(r.ctx, request, &roundTrip{})
+func (r *remote) openStream(q *request) (*http.Response, error) {
+	if q != nil {
+		return r.send(r.ctx, q)
 	}
 	get, err := r.request(r.ctx, http.MethodGet)
 	if err != nil {

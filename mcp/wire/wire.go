@@ -9,6 +9,8 @@ const (
 	Revision2026   = "2026-07-28"
 	Revision2025   = "2025-11-25"
 	Revision202506 = "2025-06-18"
+	Revision202503 = "2025-03-26"
+	Revision2024   = "2024-11-05"
 )
 
 // The headers, as net/http writes their names.
@@ -49,6 +51,7 @@ const (
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaClient       = "io.modelcontextprotocol/clientInfo"
 	MetaServer       = "io.modelcontextprotocol/serverInfo"
 	MetaLevel        = "io.modelcontextprotocol/logLevel"
 	MetaProgress     = "progressToken"

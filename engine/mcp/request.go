@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/mcp/wire"
+)
+
+// request is one request to a server, or a notification.
+type request struct {
+	id      int64 // 0 of a notification
+	method  string
+	params  []byte            // JSON; nil for none
+	headers map[string]string // of HTTP, beside those of every request
+	limit   int64             // of the response, in bytes
+	once    bool              // it must not be sent twice
+	// listener is told what the server reports with the token, and what it logs; either is
+	// empty if it was not asked for.
+	listener *listener
+	token    string
+	// sent is set as soon as the request may have reached the server.
+	sent bool
+}
+
+// reply is how a request ended: exactly one of its first members is set.
+type reply struct {
+	result      json.RawMessage
+	rpcError    *rpcError
+	err         error  // there is no whole response
+	invalid     string // it is in no form that can be used; the text holds nothing of the server's
+	tooLarge    bool
+	sessionGone bool // the server has forgotten the session, and has not taken the request
+	status      int  // of HTTP, if it is not 2xx and says nothing else
+
+	retryAfter string
+	session    string // the id of the session that begins with the response
+}
+
+// encode writes a request as JSON. The parameters stay byte for byte as they are.
+func (q *request) encode() []byte {
+	b := []byte(`{"jsonrpc":"2.0"`)
+	if q.id != 0 {
+		b = strconv.AppendInt(append(b, `,"id":`...), q.id, 10)
+	}
+	b = append(b, `,"method":"`+q.method+`"`...)
+	if q.params != nil {
+		b = append(append(b, `,"params":`...), q.params...)
+	}
+	return append(b, '}')
+}
+
+// encodeParams writes parameters: _meta, unless it is empty, and behind it members that
+// are JSON already.
+func encodeParams(meta map[string]any, members []byte) []byte {
+	b := []byte("{")
+	if len(meta) > 0 {
+		b = append(append(b, `"_meta":`...), encodeJSON(meta)...)
+		if len(members) > 0 {
+			b = append(b, ',')
+		}
+	}
+	return append(append(b, members...), '}')
+}
+
+// encodeJSON writes a value as JSON, and nothing in it as an escape that need not be one.
+func encodeJSON(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // texts and maps of texts can be
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// notify handles a notification that came before the response.
+func (q *request) notify(m *message) {
+	switch {
+	case q.listener == nil:
+	case m.method == wire.NoticeProgress:
+		if r, ok := readProgress(m.params); ok {
+			q.listener.onProgress(r)
+		}
+	case m.method == wire.NoticeMessage:
+		if l, ok := readLog(m.params); ok {
+			q.listener.onLog(l)
+		}
+	}
+}
+
+// asError describes a reply without a result for the operator.
+func (a *reply) asError() error {
+	switch {
+	case a.err != nil:
+		return a.err
+	case a.tooLarge:
+		return errTooLarge
+	case a.rpcError != nil:
+		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
+	case a.sessionGone:
+		return errSessionGone
+	case a.status != 0:
+		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
+	}
+	return refuse.Reason(a.invalid)
+}
+
+// errSessionGone is a session that the server no longer knows.
+const errSessionGone refuse.Reason = "it has ended the session"
+
+// replyOf is the reply in a response.
+func replyOf(m *message) *reply {
+	return &reply{result: m.result, rpcError: m.rpcError}
+}
