@@ -84,7 +84,7 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		}
 	}()
 	start := c.trace.start()
-	found, err := ask(k.calls, func(s CallStore) (store.Call, error) { return s.Finish(ctx, c.id, ending) })
+	found, err := ask(k.deps.Store, func(s Store) (store.Call, error) { return s.Finish(ctx, c.id, ending) })
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.trace.storeStep(ctx, start, nil)

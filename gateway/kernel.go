@@ -52,8 +52,6 @@ type Kernel struct {
 	config     atomic.Pointer[Config]
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
 	deps       Deps
-	calls      CallStore
-	statuses   StatusStore
 	journal    *journal.Writer
 	handOvers  handOverSlots
 	endings    endings
@@ -72,7 +70,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 		deps.NewID = newID
 	}
 	k := &Kernel{
-		deps: deps, calls: deps.Store, statuses: deps.Store,
+		deps:        deps,
 		handOvers:   make(handOverSlots, maxHandedOver),
 		cancelSlots: make(chan struct{}, maxCancels),
 	}

@@ -53,7 +53,7 @@ func (c *execution) persist(ctx context.Context) (err error) {
 func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
 	start := c.trace.start()
 	call := store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
-	found, err := ask(c.kernel.calls, func(s CallStore) (*store.Call, error) { return s.Open(ctx, call) })
+	found, err := ask(c.kernel.deps.Store, func(s Store) (*store.Call, error) { return s.Open(ctx, call) })
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return nil, refuseUnsaved(ctx, err)
@@ -80,7 +80,7 @@ func (c *execution) markDispatched(ctx context.Context) error {
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
 		Input: c.inputDigest(), Config: c.config.Digest,
 	}
-	err := tell(c.kernel.calls, func(s CallStore) error { return s.Dispatch(ctx, c.id, task) })
+	err := tell(c.kernel.deps.Store, func(s Store) error { return s.Dispatch(ctx, c.id, task) })
 	c.trace.storeStep(ctx, start, err)
 	if err != nil {
 		return refuseUnsaved(ctx, err)
@@ -99,5 +99,5 @@ func (c *execution) forget(ctx context.Context) {
 	// The caller may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	_ = tell(c.kernel.calls, func(s CallStore) error { return s.Settle(ctx, c.id) })
+	_ = tell(c.kernel.deps.Store, func(s Store) error { return s.Settle(ctx, c.id) })
 }

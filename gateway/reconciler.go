@@ -44,7 +44,6 @@ const (
 // Reconciler ends the calls that other processes have abandoned.
 type Reconciler struct {
 	kernel    *Kernel
-	store     RecoveryStore
 	report    func(ReconcileStats)
 	backlog   Backlog
 	rounds    int
@@ -78,7 +77,7 @@ type Reconciler struct {
 func (k *Kernel) Reconcile(backlog Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Reconciler{
-		kernel: k, store: k.deps.Store, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
+		kernel: k, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
 		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
 		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel,
 	}
@@ -148,7 +147,7 @@ func (t *Reconciler) round(ctx context.Context) {
 		})
 	}
 	if t.rounds++; t.rounds%sweepRounds == 0 {
-		_, err = ask(t.store, func(s RecoveryStore) (int, error) { return s.Sweep(ctx, reconcileBatch) })
+		_, err = ask(t.kernel.deps.Store, func(s Store) (int, error) { return s.Sweep(ctx, reconcileBatch) })
 		t.noteError(err)
 	}
 }
@@ -162,5 +161,5 @@ func (t *Reconciler) noteError(err error) {
 
 // recover asks for a batch of calls.
 func (t *Reconciler) recover(ctx context.Context, reason store.Reason) ([]store.Call, error) {
-	return ask(t.store, func(s RecoveryStore) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
+	return ask(t.kernel.deps.Store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
 }

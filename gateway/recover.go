@@ -104,7 +104,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	k.journal.Go(func() {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-			_, err := ask(k.calls, func(s CallStore) (store.Call, error) { return s.Finish(ctx, call.ID, e) })
+			_, err := ask(k.deps.Store, func(s Store) (store.Call, error) { return s.Finish(ctx, call.ID, e) })
 			cancel()
 			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
 				k.settle(call.ID)

@@ -20,7 +20,7 @@ func newStoredCall(call store.Call) *storedCall {
 
 // get returns a call as the store has it.
 func (k *Kernel) get(ctx context.Context, id string, whose store.Whose) (*storedCall, error) {
-	call, err := ask(k.statuses, func(s StatusStore) (store.Call, error) { return s.Get(ctx, id, whose) })
+	call, err := ask(k.deps.Store, func(s Store) (store.Call, error) { return s.Get(ctx, id, whose) })
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +29,12 @@ func (k *Kernel) get(ctx context.Context, id string, whose store.Whose) (*stored
 
 // watch tells when something changes about a call.
 func (k *Kernel) watch(id string) (*store.Watch, error) {
-	return ask(k.statuses, func(s StatusStore) (*store.Watch, error) { return s.Watch(id) })
+	return ask(k.deps.Store, func(s Store) (*store.Watch, error) { return s.Watch(id) })
 }
 
 // update makes one change of a call in the store.
 func (k *Kernel) update(ctx context.Context, id string, change store.Change) error {
-	return tell(k.calls, func(s CallStore) error { return s.Update(ctx, id, change) })
+	return tell(k.deps.Store, func(s Store) error { return s.Update(ctx, id, change) })
 }
 
 // setMetadata replaces the metadata of a call, if they are still those that were read.
@@ -45,7 +45,7 @@ func (k *Kernel) setMetadata(ctx context.Context, was *storedCall, metadata Meta
 // settle tells the store that the outcome of a call is in the journal. Where it fails,
 // that is looked up in the journal at the next start.
 func (k *Kernel) settle(id string) {
-	_ = tell(k.calls, func(s CallStore) error { return s.Settle(context.Background(), id) })
+	_ = tell(k.deps.Store, func(s Store) error { return s.Settle(context.Background(), id) })
 }
 
 // result is what the model reads of a call that has ended.
