@@ -135,21 +135,6 @@ func parentOf(traceID, parentID string) trace.SpanContext {
 	return trace.NewSpanContext(at)
 }
 
-// spans makes the spans of a call: one of it, and one of each of its steps.
-func (t *Traces) spans(c Call) {
-	ctx := trace.ContextWithSpanContext(context.Background(), parentOf(c.TraceID, c.ParentID))
-	name := judgeSpan
-	if c.Tool != "" {
-		name = executeTool + " " + c.Tool
-	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithTimestamp(c.Start), trace.WithAttributes(attributes(c)...))
-	for _, s := range c.Steps {
-		_, step := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start))
-		endSpan(step, s.Refusal, s.End)
-	}
-	endSpan(span, c.Refusal, c.End)
-}
-
 // endSpan says how a span ended. A refusal of what was asked is an answer; an error
 // is what failed here, or at the tool.
 func endSpan(span trace.Span, refused *refusal.Error, at time.Time) {

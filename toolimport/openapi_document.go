@@ -1,0 +1,190 @@
+package toolimport
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+)
+
+// maxImported bounds what all schemas of an import hold together, and
+// maxOperation what one of them does.
+const (
+	maxImported  = 500_000
+	maxOperation = 50_000
+)
+
+// openAPI is an OpenAPI document that is being translated.
+type openAPI struct {
+	root          document.Node
+	importer      *importer
+	options       OpenAPIOptions
+	is30          bool   // 3.0: its schemas are not yet JSON Schema
+	base          string // the URL before every path
+	budget        int    // of maxImported
+	credentialsOf map[string][]string
+	typesOf       map[*yaml.Node]typeSet // by schema, as far as they were asked for
+}
+
+func isDraft2020(uri string) bool {
+	return strings.TrimSuffix(uri, "#") == "https://json-schema.org/draft/2020-12/schema"
+}
+
+// maxHops bounds references to references.
+const maxHops = 32
+
+// follow resolves a value that may be a reference.
+func (d *openAPI) follow(n document.Node) (target document.Node, problem string) {
+	for range maxHops {
+		_, ref, ok := n.Child("$ref")
+		if !ok || !n.IsMapping() {
+			return n, ""
+		}
+		if n, _, problem = d.find(ref); problem != "" {
+			return document.Node{}, problem
+		}
+	}
+	return document.Node{}, "found references that lead to one another; expected what they stand for"
+}
+
+// find returns the place that a reference leads to, and its pointer.
+func (d *openAPI) find(ref document.Node) (target document.Node, pointer, problem string) {
+	if !ref.IsString() {
+		return document.Node{}, "", "found " + ref.TypeName() + " for a $ref; expected a reference such as #/components/schemas/name"
+	}
+	fragment, local := strings.CutPrefix(ref.Value, "#")
+	if !local {
+		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
+	}
+	pointer, err := url.PathUnescape(fragment)
+	target = d.root
+	ok := err == nil && strings.HasPrefix(pointer, "/")
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if ok {
+			_, target, ok = target.Child(refusal.UnescapePointer(token))
+		}
+	}
+	if !ok {
+		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads nowhere; expected a place of this document"
+	}
+	return target, pointer, ""
+}
+
+// scheme returns the kind of a security scheme, and whether its credential is sent as
+// Authorization: Bearer.
+func (d *openAPI) scheme(name string) (at document.Node, what string, bearer bool) {
+	n := d.root
+	for _, key := range []string{"components", "securitySchemes", name} {
+		next, value, ok := n.Child(key)
+		if !ok {
+			return d.root, "of which the document says nothing", false
+		}
+		at, n = next, value
+	}
+	n, problem := d.follow(n)
+	if problem != "" {
+		return at, "of which the document says nothing", false
+	}
+	member := func(key string) string {
+		_, value, _ := n.Child(key)
+		if value.Node == nil {
+			return ""
+		}
+		return value.Value
+	}
+	kind := member("type")
+	switch kind {
+	case "http":
+		return at, "http " + member("scheme"), strings.EqualFold(member("scheme"), "bearer")
+	case "oauth2", "openIdConnect":
+		return at, kind, true
+	case "apiKey":
+		return at, "an API key in " + member("in") + " " + member("name"), false
+	}
+	return at, cmp.Or(kind, "of no type"), false
+}
+
+// isAPIKey reports whether a security scheme puts an API key into a parameter.
+func (d *openAPI) isAPIKey(in, name string) bool {
+	_, components, ok := d.root.Child("components")
+	if !ok {
+		return false
+	}
+	_, schemes, ok := components.Child("securitySchemes")
+	if !ok || !schemes.IsMapping() {
+		return false
+	}
+	found := false
+	schemes.Members("security schemes", func(_, value document.Node) {
+		scheme, problem := d.follow(value)
+		if problem != "" {
+			return
+		}
+		_, kind, isKey := scheme.Child("type")
+		_, place, placed := scheme.Child("in")
+		_, called, named := scheme.Child("name")
+		if isKey && placed && named && kind.Value == "apiKey" && place.Value == in {
+			found = found || called.Value == name || in == "header" && strings.EqualFold(called.Value, name)
+		}
+	})
+	return found
+}
+
+// soleServer reads a list of one server.
+func soleServer(n document.Node) (base, problem string) {
+	if !n.IsList() || len(n.Content) != 1 {
+		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
+	}
+	server := n.With(n.Content[0])
+	_, raw, ok := server.Child("url")
+	if !ok || !raw.IsString() {
+		return "", "found a server without a URL; expected an absolute one"
+	}
+	full := raw.Value
+	if _, variables, ok := server.Child("variables"); ok && variables.IsMapping() {
+		variables.Members("variables", func(key, value document.Node) {
+			if _, standard, ok := value.Child("default"); ok && standard.Kind == yaml.ScalarNode {
+				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
+			}
+		})
+	}
+	return baseURL(full)
+}
+
+// baseURL takes a URL that paths can be appended to.
+func baseURL(raw string) (base, problem string) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(raw, "?#{}") {
+		return "", "found what is not the absolute URL of a server; expected http or https, without user info, a query or a fragment"
+	}
+	return strings.TrimSuffix(raw, "/"), ""
+}
+
+// toolName makes a name of the registry's grammar: / and : become dots, and runs of
+// other characters that it does not have _.
+func toolName(s string) string {
+	var parts []string
+	for part := range strings.SplitSeq(strings.NewReplacer("/", ".", ":", ".").Replace(s), ".") {
+		words := strings.FieldsFunc(part, func(r rune) bool { return !registry.ValidName(string(r)) })
+		if len(words) > 0 {
+			parts = append(parts, strings.Join(words, "_"))
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// OpenAPIOptions holds settings that the OpenAPI document does not have, or that replace
+// its own.
+type OpenAPIOptions struct {
+	Prefix string // of every name
+	// URL is the server; empty is the one that the document states.
+	URL string
+	// Addresses are those that the tools may connect to; none means public ones.
+	Addresses []string
+}
