@@ -4,18 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/internal/oserr"
-	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/wrapper"
 )
 
 func newCall(e env) *cobra.Command {
@@ -105,76 +99,4 @@ func act(ctx context.Context, k *gateway.Kernel, request gateway.Request) (any, 
 		return nil, app.InternalError{Err: err}
 	}
 	return a, outcomeStatus(o.Refusal)
-}
-
-// outcomeStatus is the exit code of a refusal, or of a call that ended in an
-// error.
-func outcomeStatus(refused *refusal.Error) error {
-	switch {
-	case refused == nil:
-		return nil
-	case refused.Code == refusal.Internal:
-		return app.InternalError{Err: refused}
-	}
-	return status(exitRefused)
-}
-
-// request is for whom a body is judged: what it says, else the flags; what
-// neither says, the configuration's defaults fill.
-func (s subject) request(b native.Body) gateway.Request {
-	first := func(values ...string) string {
-		for _, v := range values {
-			if v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	return gateway.Request{
-		Subject: gateway.Subject{
-			Agent:     first(b.Agent, s.agent),
-			Workspace: first(b.Workspace, s.workspace),
-			Project:   first(b.Project, s.project),
-		},
-		ID: idOf(b.ID),
-		Inputs: []gateway.Input{{
-			Completion: b.Completion,
-			Truncated:  parser.Truncates(first(b.FinishReason, s.finish)),
-		}},
-	}
-}
-
-// idOf is the request id of a line: a string without its quotes, or a number.
-func idOf(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
-}
-
-// read reads all of in as one completion, as far as it may be looked at.
-func (j judge) read(in io.Reader, name string) ([]byte, error) {
-	// A little more than is allowed tells that it is too much.
-	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(j.config.Output))))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err))
-	}
-	return completion, nil
-}
-
-// one answers one completion.
-func (j judge) one(ctx context.Context, completion []byte) error {
-	answer, ended := j.answer(ctx, native.Body{Completion: completion})
-	if answer == nil {
-		return ended
-	}
-	line, err := wrapper.Marshal(answer)
-	if err != nil {
-		return app.InternalError{Err: err}
-	}
-	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
-		return err
-	}
-	return ended
 }

@@ -3,44 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/gateway/server"
 )
-
-// subject is the flags that say for whom a completion is judged.
-type subject struct {
-	agent, workspace, project, finish string
-}
-
-func (s *subject) flags(c *cobra.Command) {
-	s.whoFlags(c)
-	c.Flags().StringVar(&s.finish, "finish-reason", "", "why the model stopped, as its `reason`; with length or content_filter the completion is cut")
-}
-
-func (s *subject) whoFlags(c *cobra.Command) {
-	c.Flags().StringVar(&s.agent, "agent", "", "the `agent` that the completion is for (default: the configuration's)")
-	c.Flags().StringVar(&s.workspace, "workspace", "", "the `workspace` that the call acts in (default: the configuration's)")
-	c.Flags().StringVar(&s.project, "project", "", "the `project` that the call acts in (default: the configuration's)")
-}
-
-// bounded says which flag is longer than what a request may say in its place.
-func (s *subject) bounded() error {
-	for _, flag := range []struct{ name, value string }{
-		{"agent", s.agent}, {"workspace", s.workspace}, {"project", s.project}, {"finish-reason", s.finish},
-	} {
-		if len(flag.value) > server.MaxValueBytes {
-			return fmt.Errorf("--%s is longer than %d bytes", flag.name, server.MaxValueBytes)
-		}
-	}
-	return nil
-}
 
 func newCheck(e env) *cobra.Command {
 	var config string
@@ -106,14 +75,3 @@ type checked struct {
 }
 
 func (c checked) withID(id json.RawMessage) any { c.ID = id; return c }
-
-// judge is one run of check or call.
-type judge struct {
-	env
-	config   *configs.Config
-	subject  subject
-	executes bool // it executes
-	// answer answers one completion. Its error tells how a command ends that
-	// answers no other; it may come with an answer.
-	answer func(context.Context, native.Body) (any, error)
-}

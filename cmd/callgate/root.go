@@ -1,37 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/input"
-	"github.com/callgate/callgate/internal/oserr"
 )
-
-// env is what a command may touch.
-type env struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	// changeParts changes the parts of a kernel before it is made. It is how a test has a
-	// process fail at a point that it names; the program has none, and nothing that
-	// it reads can give it one.
-	changeParts func(gateway.Deps) gateway.Deps
-	// wait is how long the disk and Redis are waited for; zero is as long as the
-	// packages that ask them say. A test has more patience, on a machine that is busy
-	// with others.
-	wait time.Duration
-}
 
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
@@ -64,75 +37,4 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.AddCommand(newDemo(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newTools(e), newServers(e), newMCP(e), newPolicy(e), newKeys(e), newHealthcheck(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
-}
-
-// configFlag adds the flag --config.
-func configFlag(c *cobra.Command, into *string) {
-	c.Flags().Var((*fileFlag)(into), "config", "the main `file` of the configuration; the built-in one if absent")
-	// A flag that was just added can be marked.
-	_ = c.MarkFlagFilename("config", "yaml")
-}
-
-// load reads a configuration and says its warnings on standard error.
-func (e env) load(file string) (*configs.Config, error) {
-	c, err := configs.Load(file)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range c.Warnings {
-		fmt.Fprintf(e.stderr, "warning: %v\n", w)
-	}
-	return c, nil
-}
-
-// warnings is a log for people: what goes on in the background, on standard
-// error, where it is worth a line.
-func (e env) warnings() *slog.Logger {
-	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
-// options are those of a runtime of this process.
-func (e env) options(logger *slog.Logger) app.Options {
-	v, _ := version()
-	return app.Options{Logger: logger, Version: v, Wait: e.wait, ChangeDeps: e.changeParts}
-}
-
-// engine asks tool servers what they have, and runs nothing.
-func (e env) engine() *app.Engine {
-	v, _ := version()
-	return app.NewEngine(v, engine.Options{}, nil)
-}
-
-// open opens the file of an argument, or standard input for none and "-". Reading
-// ends when the context does.
-func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
-	if len(args) == 0 || args[0] == "-" {
-		return input.Interruptible(ctx, io.NopCloser(e.stdin)), "standard input", nil
-	}
-	f, err := os.Open(args[0])
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot read %s: %w", args[0], oserr.Reason(err))
-	}
-	if info, err := f.Stat(); err != nil || info.IsDir() {
-		f.Close()
-		if err != nil {
-			return nil, "", fmt.Errorf("cannot read %s: %w", args[0], oserr.Reason(err))
-		}
-		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
-	}
-	return input.Interruptible(ctx, f), args[0], nil
-}
-
-// fileFlag is a flag that names a file: an empty name is a variable of the shell
-// that was not set, and must not mean another file.
-type fileFlag string
-
-func (f *fileFlag) String() string { return string(*f) }
-func (f *fileFlag) Type() string   { return "file" }
-func (f *fileFlag) Set(s string) error {
-	if s == "" {
-		return errors.New("the name is empty")
-	}
-	*f = fileFlag(s)
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
@@ -98,25 +97,6 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 	configFlag(c, &file)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
 	return c
-}
-
-// chosen loads a configuration, and picks the servers that arguments name, or all.
-func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
-	loaded, err := e.load(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(loaded.Servers) == 0 {
-		return nil, nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
-	}
-	if len(names) == 0 {
-		return loaded, loaded.Servers, nil
-	}
-	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
-	if at < 0 {
-		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
-	}
-	return loaded, loaded.Servers[at : at+1], nil
 }
 
 func newServersExport(e env) *cobra.Command {

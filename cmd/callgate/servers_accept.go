@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -200,4 +201,23 @@ func displayName(name, version string) string {
 		name += " " + version
 	}
 	return firstLine(name)
+}
+
+// chosen loads a configuration, and picks the servers that arguments name, or all.
+func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
+	loaded, err := e.load(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(loaded.Servers) == 0 {
+		return nil, nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
+	}
+	if len(names) == 0 {
+		return loaded, loaded.Servers, nil
+	}
+	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
+	}
+	return loaded, loaded.Servers[at : at+1], nil
 }
