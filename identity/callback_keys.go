@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// CallbackKeys makes and reads tokens that stand for one thing each, until a time:
-// the holder of one needs nothing else. They are keyed, so that nothing need be kept
-// of a token to know it. It is immutable and safe for concurrent use; nil and the
-// zero value know none.
+// CallbackKeys issues and verifies tokens for the addresses at which tools answer. A token
+// is a capability for one call id until a time. It is authenticated by a key, so that no
+// token is stored. CallbackKeys is immutable and safe for concurrent use; nil and the zero
+// value have no keys.
 type CallbackKeys struct {
 	keys []callbackKey // the oldest first
 }
@@ -30,10 +30,10 @@ type callbackKey struct {
 //
 //	version key expiry id mac
 //	version = 1 byte, 1
-//	key     = which key it is, 4 bytes
+//	key     = the id of the key, 4 bytes
 //	expiry  = seconds since 1970, 8 bytes
-//	id      = what it stands for
-//	mac     = HMAC-SHA-256 of all before it under a label, 32 bytes
+//	id      = the call id
+//	mac     = HMAC-SHA-256 of a label and all before it, 32 bytes
 const (
 	tokenVersion     = 1
 	macLabel         = "callgate capability\x00"
@@ -51,13 +51,13 @@ const (
 	fileHeader      = "# The keys of the addresses at which tools answer, the oldest first: a key, and since when it signs."
 )
 
-// ParseCallbackKeys reads keys as String writes them: one a line, with the time since
-// when it signs, the oldest first, and behind the last the line "# end". The error
+// ParseCallbackKeys parses keys as Encode writes them: one on each line, followed by the
+// time since when it signs, the oldest first, and the line "# end" after the last. The error
 // shows no key.
 func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
 	if strings.TrimSpace(lines[len(lines)-1]) != endLine {
-		return nil, fmt.Errorf("the last line is not %q, so it is not whole", endLine)
+		return nil, fmt.Errorf("the last line is not %q, so the file is incomplete", endLine)
 	}
 	c := &CallbackKeys{}
 	names := map[string]bool{}
@@ -80,7 +80,7 @@ func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 		}
 		k := callbackKey{secret, from}
 		if names[string(k.id())] {
-			return nil, fmt.Errorf("line %d has a key that stands before", i+1)
+			return nil, fmt.Errorf("line %d repeats a key", i+1)
 		}
 		names[string(k.id())] = true
 		if n := len(c.keys); n > 0 && from.Before(c.keys[n-1].since) {
@@ -94,9 +94,8 @@ func ParseCallbackKeys(text string) (*CallbackKeys, error) {
 	return c, nil
 }
 
-// Rotate returns the keys with a new one, which signs from a time on, without the
-// oldest that are more than keep beside it. What those have signed is not known
-// any more.
+// Rotate returns the keys with a new one that signs from a time on, and at most keep of the
+// old ones. Tokens of dropped keys are invalid from then on.
 func (c *CallbackKeys) Rotate(from time.Time, keep int) *CallbackKeys {
 	var keys []callbackKey
 	if c != nil {
@@ -112,7 +111,7 @@ func (c *CallbackKeys) Rotate(from time.Time, keep int) *CallbackKeys {
 	return &CallbackKeys{append(keys, callbackKey{secret, from.UTC().Truncate(time.Second)})}
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (c *CallbackKeys) Len() int {
 	if c == nil {
 		return 0
@@ -120,7 +119,7 @@ func (c *CallbackKeys) Len() int {
 	return len(c.keys)
 }
 
-// Encode writes the keys as ParseCallbackKeys reads them. They are secret.
+// Encode writes the keys, which are secret, in the format of ParseCallbackKeys.
 func (c *CallbackKeys) Encode() []byte {
 	var b strings.Builder
 	b.WriteString(fileHeader + "\n")
@@ -137,7 +136,7 @@ func (c *CallbackKeys) String() string { return fmt.Sprintf("%d keys", c.Len()) 
 // GoString shows no key.
 func (c *CallbackKeys) GoString() string { return c.String() }
 
-// Issue makes the token of an id, good until a time.
+// Issue returns the token of an id, valid until a time.
 func (c *CallbackKeys) Issue(id string, now, until time.Time) (string, error) {
 	switch {
 	case c.Len() == 0:
@@ -159,7 +158,7 @@ func (c *CallbackKeys) Issue(id string, now, until time.Time) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(token), nil
 }
 
-// ceilSeconds rounds up: a token is never over before its time is.
+// ceilSeconds rounds up: a token never expires early.
 func ceilSeconds(t time.Time) int64 {
 	if t.Nanosecond() > 0 {
 		return t.Unix() + 1
@@ -167,32 +166,32 @@ func ceilSeconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// Verify returns what a token stands for now, or "". How long that takes tells
-// nothing of how near to a good one a bad token is.
-func (c *CallbackKeys) Verify(token string, now time.Time) (id string) {
+// Verify returns the id of a token that is valid now, or "". Its time reveals nothing about
+// how close an invalid token is to a valid one.
+func (c *CallbackKeys) Verify(token string, now time.Time) string {
 	if c.Len() == 0 || len(token) > maxCallbackToken {
 		return ""
 	}
-	raw, ok := decodeSegment(token) // a token is spelled in one way
+	raw, ok := decodeSegment(token) // strictly, so that a token has one spelling
 	if !ok || len(raw) <= headerBytes+sha256.Size || raw[0] != tokenVersion {
 		return ""
 	}
 	body, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
-	key, known := c.keys[0], false // for a key that is not known one is asked all the same
+	key, known := c.keys[0], false // an unknown key takes as long as a known one
 	for _, k := range c.keys {
 		if hmac.Equal(k.id(), body[1:1+keyIDBytes]) {
 			key, known = k, true
 		}
 	}
-	good := hmac.Equal(key.mac(body), mac)
+	valid := hmac.Equal(key.mac(body), mac)
 	expiry := binary.BigEndian.Uint64(body[1+keyIDBytes : headerBytes])
-	if !good || !known || expiry > 1<<40 || !now.Before(time.Unix(int64(expiry), 0)) {
+	if !valid || !known || expiry > 1<<40 || !now.Before(time.Unix(int64(expiry), 0)) {
 		return ""
 	}
 	return string(body[headerBytes:])
 }
 
-// id names a key, and says nothing of it.
+// id identifies a key without revealing it.
 func (k callbackKey) id() []byte {
 	sum := sha256.Sum256(append([]byte("callgate key name\x00"), k.secret...))
 	return sum[:keyIDBytes]
@@ -200,7 +199,7 @@ func (k callbackKey) id() []byte {
 
 func (k callbackKey) mac(body []byte) []byte {
 	m := hmac.New(sha256.New, k.secret)
-	m.Write([]byte(macLabel)) // a hash takes everything
+	m.Write([]byte(macLabel)) // never fails
 	m.Write(body)
 	return m.Sum(nil)
 }

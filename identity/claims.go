@@ -16,8 +16,8 @@ import (
 // maxNames bounds the agents and the projects of one token.
 const maxNames = 100
 
-// errClaim is a claim of the wrong form. It names none: an error text that
-// followed the token would be written by its sender.
+// errClaim is a claim of the wrong form. It names no claim: the text of an error must not
+// come from the sender of the token.
 var errClaim = errors.New("identity: a claim is of the wrong form")
 
 // claims are the members of a token's second segment. They implement
@@ -34,8 +34,7 @@ func (c claims) date(name string) (*jwt.NumericDate, error) {
 	if !ok {
 		return nil, nil
 	}
-	// JSON numbers are a part of what ParseFloat reads: null, strings and the
-	// like fail there.
+	// ParseFloat reads every JSON number, and no other JSON value.
 	seconds, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || seconds < 0 || seconds > maxDate {
 		return nil, errClaim
@@ -119,14 +118,14 @@ func (c claims) names(claim string) ([]string, bool) {
 	return list, true
 }
 
-// tokenPrefix starts the name of every principal of a token, and of no other.
+// tokenPrefix starts the names of all principals of tokens, and of no others.
 const tokenPrefix = "jwt:"
 
-// rolePrefix is how roles are written in a policy. No agent may bear such a name.
+// rolePrefix starts the names of roles in a policy. No agent may have such a name.
 const rolePrefix = "role:"
 
-// principal reads who the claims are of. All parts but that of operators are needed:
-// what is not there is never taken to mean everything.
+// principal reads the principal from the claims. All parts but that of operators are
+// required: an absent claim never means everything.
 func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
 	name, ok := jsonString(c[names.Name])
 	if !ok || !isASCIIName(name) {

@@ -28,7 +28,7 @@ const (
 // Each fetch has connections of its own, as minutes pass between two.
 type httpClient struct {
 	http      *http.Client
-	plainHTTP bool // it fetches by http, and connects to loopback alone
+	plainHTTP bool // it uses http, and connects to loopback alone
 }
 
 var (
@@ -37,12 +37,12 @@ var (
 	errNotLoopback         = errors.New("an address of http that is not loopback")
 )
 
-// newClient returns a client for what a valid URL names.
+// newClient returns a client for the origin of a valid URL.
 func newClient(base string, roots *x509.CertPool) *httpClient {
 	c := &httpClient{plainHTTP: strings.HasPrefix(strings.ToLower(base), "http:")}
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	if c.plainHTTP {
-		// On the address that was resolved: a name can be made to mean another.
+		// On the resolved address: a name server may return any.
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil || !netx.IsLoopbackAddr(at.Addr()) {
@@ -70,7 +70,8 @@ func newClient(base string, roots *x509.CertPool) *httpClient {
 	return c
 }
 
-// fetch returns the body of a 200. Its errors quote neither address nor body.
+// fetch returns the body of a response with status 200. Its errors quote neither address
+// nor body.
 func (c *httpClient) fetch(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -1,11 +1,11 @@
 // Package identity turns credentials into principals.
 //
-// A key is a bearer token with 256 bits of randomness. Only its SHA-256 is kept:
+// A key is a bearer token with 256 bits of randomness. Only its SHA-256 is stored:
 // a key is looked up by its hash, and the hashes are then compared in constant
-// time. So nothing about a key can be learned from how long an answer takes, and
-// a file of principals holds nothing that lets anybody in.
+// time. So response times reveal nothing about a key, and a file of principals holds
+// no usable credential.
 //
-// A token is a JWT that an issuer has signed; Tokens verifies it.
+// A token is a JWT that an issuer has signed; TokenVerifier verifies it.
 package identity
 
 import (
@@ -20,20 +20,19 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 )
 
-// Principal is an authenticated caller, and what it may stand for. It is not
-// changed once it is in use.
+// Principal is an authenticated caller, with the agents, the workspace and the projects
+// that it may act for. It is immutable once in use.
 type Principal struct {
 	Name      string
 	Agents    []string
 	Workspace string
 	Projects  []string // of the workspace
-	// Operator says that it may use the admin listener. It gives no right to call
-	// anything.
+	// Operator allows the use of the admin listener. It gives no right to call tools.
 	Operator bool
 }
 
 // APIKeys are the principals of a configuration by the hashes of their keys. It is
-// immutable and safe for concurrent use; nil and the zero value know nobody.
+// immutable and safe for concurrent use; nil and the zero value refuse every key.
 type APIKeys struct {
 	byHash map[[sha256.Size]byte]hashedPrincipal
 }
@@ -43,9 +42,8 @@ type hashedPrincipal struct {
 	principal *Principal
 }
 
-// NewAPIKeys returns the principals for the SHA-256 of their keys in hex. A hash
-// that is none, or that stands twice, is an error, and so is a name that starts
-// as those of tokens do.
+// NewAPIKeys returns the principals for the SHA-256 of their keys in hex. An invalid or
+// repeated hash is an error, and so is a name with the prefix of principals of tokens.
 func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
 	k := &APIKeys{byHash: make(map[[sha256.Size]byte]hashedPrincipal, len(principals))}
 	for text, p := range principals {
@@ -54,7 +52,7 @@ func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
 			return nil, fmt.Errorf("identity: the key of a principal is not a SHA-256 in hex")
 		}
 		if strings.HasPrefix(p.Name, tokenPrefix) {
-			return nil, fmt.Errorf("identity: a principal with a key has a name that starts with %s, as those of tokens do", tokenPrefix)
+			return nil, fmt.Errorf("identity: the name of a principal with a key starts with %s, the prefix of principals of tokens", tokenPrefix)
 		}
 		hash := [sha256.Size]byte(raw)
 		if _, twice := k.byHash[hash]; twice {
@@ -65,7 +63,7 @@ func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
 	return k, nil
 }
 
-// maxKey bounds a credential that is looked at.
+// maxKey bounds the length of a key in bytes.
 const maxKey = 4096
 
 // Authenticate returns the principal of a key, or nil.
@@ -81,11 +79,11 @@ func (k *APIKeys) Authenticate(key string) *Principal {
 	return found.principal
 }
 
-// keyPrefix lets people and scanners recognise a key that has leaked.
+// keyPrefix lets people and scanners recognize a leaked key.
 const keyPrefix = "cgk_"
 
 // NewAPIKey makes a key, and its SHA-256 in hex for the file of principals. The key
-// is kept nowhere.
+// is not stored.
 func NewAPIKey() (key, sha string) {
 	raw := make([]byte, 32)
 	rand.Read(raw) // never fails (crypto/rand)

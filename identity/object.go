@@ -52,20 +52,20 @@ func jsonString(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// isName tells whether s can stand as a name where people read it: 1 to maxNameBytes
-// bytes of UTF-8, all visible but for spaces inside.
+// isName reports whether s can be shown to people as a name: 1 to maxNameBytes bytes of
+// UTF-8, all visible but for spaces inside.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' &&
 		!strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError })
 }
 
-// isASCIIName is plain, and of ASCII alone.
+// isASCIIName reports whether s is a name of printable ASCII.
 func isASCIIName(s string) bool {
 	return isName(s) && ascii.IsPrintable(s)
 }
 
-// decodeSegment decodes base64url without padding. The decoder of the standard
-// library skips line ends, and takes any padding bits unless it is strict.
+// decodeSegment decodes strict base64url without padding: the decoder of the standard
+// library skips line ends even when it is strict.
 func decodeSegment(s string) ([]byte, bool) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, false

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 
 // The defaults and bounds of TokenOptions.
 const (
-	// DefaultClockSkew is what a configuration that says nothing of it gives. It
-	// is no default of the option itself, whose zero value tolerates nothing.
+	// DefaultClockSkew is the default of the configuration. It is not the default of
+	// the option itself, whose zero value tolerates nothing.
 	DefaultClockSkew      = 30 * time.Second
 	MaxClockSkew          = 2 * time.Minute
 	DefaultRefresh        = 5 * time.Minute
@@ -29,8 +30,7 @@ const (
 	maxStartupTimeout     = 10 * time.Minute
 )
 
-// DefaultAlgorithms are the signatures that are believed where a configuration
-// says nothing of them.
+// DefaultAlgorithms are the signature algorithms that are accepted if none are configured.
 func DefaultAlgorithms() []string { return []string{"RS256", "ES256", "EdDSA"} }
 
 // ClaimNames are the claims that a principal is read from. Each is a member at
@@ -43,20 +43,20 @@ type ClaimNames struct {
 	Operator  string // default "callgate_operator": true or false; absent is false
 }
 
-// TokenOptions say whose tokens are believed, for whom they must be meant, and
-// what is read from them. Issuer and Audience are required.
+// TokenOptions state whose tokens are accepted, for which audience, and what is read from
+// them. Issuer and Audience are required.
 type TokenOptions struct {
-	// Issuer is what the claim iss must be, byte for byte (RFC 7519, section
-	// 4.1.1). Unless JWKSFile or JWKSURL is set it is also where the keys are
-	// found (OpenID Connect Discovery 1.0): a URL of https, or of http to loopback.
+	// Issuer must equal the claim iss, byte for byte (RFC 7519, section 4.1.1). Unless
+	// JWKSFile or JWKSURL is set, the keys are found by it (OpenID Connect Discovery
+	// 1.0): then it is a URL of https, or of http to loopback.
 	Issuer string
-	// JWKSFile and JWKSURL say where the keys are instead; at most one is set. They
-	// do not replace Issuer: issuers exist that sign for many tenants with one key.
+	// JWKSFile or JWKSURL is where the keys are instead; at most one is set. They
+	// do not replace Issuer: some issuers sign for many tenants with one key.
 	JWKSFile string
 	JWKSURL  string
-	// Audience must be one of the claim aud.
+	// Audience must be among the audiences of the claim aud.
 	Audience string
-	// Algorithms are the signatures that are believed; nil means
+	// Algorithms are the signature algorithms that are accepted; nil means
 	// DefaultAlgorithms. RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519)
 	// are known; "none" and the symmetric HS are never.
 	Algorithms []string
@@ -68,38 +68,38 @@ type TokenOptions struct {
 	// random; zero means DefaultRefresh.
 	Refresh time.Duration
 	// StaleIfError is how long keys are used after they were last confirmed, while
-	// their source is away or answers nonsense; zero means DefaultStaleIfError. It is
-	// at least Refresh.
+	// their source cannot be reached or its answers are invalid; zero means
+	// DefaultStaleIfError. It is at least Refresh.
 	StaleIfError time.Duration
 	// Timeout bounds one fetch, discovery included; zero means DefaultTimeout.
 	Timeout time.Duration
 	// StartupTimeout bounds how long Start tries; zero means DefaultStartupTimeout.
 	StartupTimeout time.Duration
-	// StartWithoutKeys lets Start succeed without keys. Everybody is refused
-	// until they are there.
+	// StartWithoutKeys lets Start succeed without keys. Every token is refused
+	// until there are keys.
 	StartWithoutKeys bool
 
-	// RootCAs are believed for the issuer's certificate; nil means the system's.
+	// RootCAs are trusted for the issuer's certificate; nil means the system's.
 	RootCAs *x509.CertPool
-	// Now is the time that tokens are judged at; nil means time.Now. After is
-	// what refreshes wait for; nil means time.After. Random is in [0, 1), from any
+	// Now is the clock that tokens are judged by; nil means time.Now. After is the timer
+	// of refreshes; nil means time.After. Random returns numbers in [0, 1) and is called by
 	// one goroutine at a time; nil means math/rand/v2.
 	Now    func() time.Time
 	After  func(time.Duration) <-chan time.Time
 	Random func() float64
 
-	// OnRefused is told why a credential was refused, within Authenticate: it must
-	// be quick and safe for concurrent use. It may be nil.
+	// OnRefused is called by Authenticate with the reason for a refusal. It must not
+	// block, and must be safe for concurrent use. It may be nil.
 	OnRefused func(Reason)
-	// OnRefresh is told of each fetch, by Start and Run, one at a time. It may be nil.
+	// OnRefresh is called by Start and Run after each fetch, by one at a time. It may be nil.
 	OnRefresh func(RefreshResult)
 }
 
-// RefreshResult is what became of one fetch.
+// RefreshResult is the result of one fetch of the keys.
 type RefreshResult struct {
 	Keys     int   // that are now in use
 	Unusable int   // keys of the set that no token can be verified with
-	Err      error // why the keys from before stay; names the source, never a token
+	Err      error // of a fetch that failed, so that the keys from before stay; names the source, never a token
 }
 
 // OptionError is one option that cannot be used. Option is its name in a
@@ -120,7 +120,7 @@ func (o TokenOptions) Validate() error {
 	fault := func(option, found, expected string) {
 		all = append(all, &OptionError{option, found, expected})
 	}
-	const plainIssuer = "the issuer as its tokens say it: printable ASCII without spaces or #, at most 255 bytes"
+	const plainIssuer = "the issuer as its tokens state it: printable ASCII without spaces or #, at most 255 bytes"
 	switch {
 	case o.Issuer == "":
 		fault("issuer", "nothing", plainIssuer)
@@ -182,49 +182,38 @@ func (o TokenOptions) validateTimes(fault func(option, found, expected string)) 
 	}
 }
 
-// sameSource tells whether the keys come from one place, which is trusted for
-// one reason.
+// sameSource reports whether the keys of two options come from one source, verified by the
+// same certificates.
 func (o TokenOptions) sameSource(p TokenOptions) bool {
 	discovered := o.JWKSFile == "" && o.JWKSURL == ""
 	return o.JWKSFile == p.JWKSFile && o.JWKSURL == p.JWKSURL && (!discovered || o.Issuer == p.Issuer) && o.RootCAs.Equal(p.RootCAs)
 }
 
-// withDefaults puts the defaults where an option that has one is zero.
+// withDefaults replaces zero values by their defaults.
 func (o TokenOptions) withDefaults() TokenOptions {
 	if o.Algorithms == nil {
 		o.Algorithms = DefaultAlgorithms()
 	}
-	for _, d := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{&o.Refresh, DefaultRefresh}, {&o.StaleIfError, DefaultStaleIfError}, {&o.Timeout, DefaultTimeout}, {&o.StartupTimeout, DefaultStartupTimeout},
-	} {
-		if *d.value == 0 {
-			*d.value = d.standard
-		}
-	}
+	o.Refresh = cmp.Or(o.Refresh, DefaultRefresh)
+	o.StaleIfError = cmp.Or(o.StaleIfError, DefaultStaleIfError)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.StartupTimeout = cmp.Or(o.StartupTimeout, DefaultStartupTimeout)
 	o.Claims = o.Claims.withDefaults()
 	return o
 }
 
 func (n ClaimNames) withDefaults() ClaimNames {
-	for _, d := range []struct {
-		value    *string
-		standard string
-	}{
-		{&n.Name, "sub"}, {&n.Agents, "callgate_agents"}, {&n.Workspace, "callgate_workspace"}, {&n.Projects, "callgate_projects"},
-		{&n.Operator, "callgate_operator"},
-	} {
-		if *d.value == "" {
-			*d.value = d.standard
-		}
+	return ClaimNames{
+		Name:      cmp.Or(n.Name, "sub"),
+		Agents:    cmp.Or(n.Agents, "callgate_agents"),
+		Workspace: cmp.Or(n.Workspace, "callgate_workspace"),
+		Projects:  cmp.Or(n.Projects, "callgate_projects"),
+		Operator:  cmp.Or(n.Operator, "callgate_operator"),
 	}
-	return n
 }
 
-// validate refuses a claim that has a meaning of its own (RFC 7519, section
-// 4.1), and one that two parts of a principal would be read from.
+// validate rejects a registered claim (RFC 7519, section 4.1), and a claim that two parts
+// of a principal would be read from.
 func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	n = n.withDefaults()
 	seen := map[string]string{}
@@ -245,8 +234,8 @@ func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	}
 }
 
-// urlProblem tells what is wrong with a URL that keys are to come from, or "". The
-// URL itself is not shown: it may hold a password.
+// urlProblem describes what is wrong with a URL that keys are to come from, or returns "".
+// It does not quote the URL, which may hold a password.
 func urlProblem(text string, query bool) string {
 	u, err := url.Parse(text)
 	switch {

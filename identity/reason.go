@@ -1,8 +1,7 @@
 package identity
 
-// Reason says why a token was refused. It is for counters and the operator's
-// log: it comes from this closed list and carries nothing of the token. The
-// caller learns none of it.
+// Reason is why a token was refused, from a closed list. It is for counters and the
+// operator's log, holds nothing of the token, and is not shown to the caller.
 type Reason string
 
 const (
@@ -11,11 +10,11 @@ const (
 	// Malformed: not three segments of base64url without padding, or a header
 	// or claims that are not one JSON object of UTF-8, with each name once.
 	Malformed Reason = "malformed"
-	// BadHeader: a header member that is refused or of the wrong form.
+	// BadHeader: a header member is forbidden or of the wrong form.
 	BadHeader Reason = "header"
-	// BadAlgorithm: alg is not one of those that are believed.
+	// BadAlgorithm: alg is not one of the accepted algorithms.
 	BadAlgorithm Reason = "algorithm"
-	// NoKeys: there are no keys, or none that are fresh enough.
+	// NoKeys: there are no keys, or they are stale.
 	NoKeys Reason = "no_keys"
 	// UnknownKey: no key has the token's kid; without kid, not exactly one key fits.
 	UnknownKey Reason = "unknown_key"
@@ -23,8 +22,8 @@ const (
 	KeyMisfit Reason = "key_misfit"
 	// BadSignature: the key did not sign this.
 	BadSignature Reason = "signature"
-	// Expired, NotYet, WrongIssuer and WrongAudience: as the claims exp, nbf or
-	// iat, iss and aud say.
+	// Expired, NotYet, WrongIssuer and WrongAudience: by the claims exp, nbf or iat, iss
+	// and aud.
 	Expired       Reason = "expired"
 	NotYet        Reason = "not_yet"
 	WrongIssuer   Reason = "issuer"

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// minRefetchInterval is the least time from a fetch to one that an unknown kid asks for.
+	// minRefetchInterval is the least time from a fetch to one because of an unknown kid.
 	minRefetchInterval = 10 * time.Second
 	// minRetryDelay and maxRetryDelay bound the time to the next fetch after one that
 	// failed; it doubles in between.
@@ -18,15 +18,14 @@ const (
 	maxRetryDelay = 30 * time.Second
 )
 
-// Start fetches the first keys: it returns nil once there is one that can be
-// used. An error says that there was none within StartupTimeout, or before the
-// context ended; with StartWithoutKeys there is one attempt, and its failure is
-// for Run to mend.
+// Start fetches the first keys: it returns nil once there is a usable one, and an error if
+// there is none within StartupTimeout, or before the context ends. With StartWithoutKeys it
+// makes one attempt and returns nil; Run tries again.
 func (t *TokenVerifier) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.opts.StartupTimeout)
 	defer cancel()
 	for tries := 1; ; tries++ {
-		_ = t.fetch(ctx) // Ready tells it
+		_ = t.fetch(ctx) // Ready returns its error
 		err := t.Ready()
 		if err == nil || t.opts.StartWithoutKeys {
 			return nil
@@ -39,9 +38,9 @@ func (t *TokenVerifier) Start(ctx context.Context) error {
 	}
 }
 
-// AdoptKeys takes the keys of another verifier, as old as they are, where both
-// have them from the same source. It is for before Start and Run, which fetches
-// them anew at once: so the rules can change while the source is away.
+// AdoptKeys takes over the keys of another verifier, with their age, if both have the same
+// source, so that the configuration can change while the source cannot be reached. Call it
+// before Start and Run; Run then fetches at once.
 func (t *TokenVerifier) AdoptKeys(from *TokenVerifier) {
 	if from == nil || !t.opts.sameSource(from.opts) {
 		return
@@ -70,8 +69,8 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-asked:
-			// Anybody can ask, with a kid made up: once is heard, so that asking
-			// without a pause does not keep the fetch from its turn.
+			// Anybody can cause this with a made-up kid. Only the first request counts, so
+			// that repeated ones cannot postpone the fetch.
 			asked = nil
 			if due.After(calm) {
 				due = calm
@@ -96,7 +95,7 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 	}
 }
 
-// clearRefreshRequest drops what was asked for before the keys came.
+// clearRefreshRequest drops a request from before the last fetch.
 func (t *TokenVerifier) clearRefreshRequest() {
 	select {
 	case <-t.refreshRequested:
@@ -112,11 +111,7 @@ func (t *TokenVerifier) jitter(d time.Duration) time.Duration {
 
 // retryDelay is the time to wait after so many failures in a row.
 func (t *TokenVerifier) retryDelay(failures int) time.Duration {
-	d := minRetryDelay
-	for i := 1; i < failures && d < maxRetryDelay; i++ {
-		d *= 2
-	}
-	return t.jitter(min(d, maxRetryDelay, t.opts.Refresh))
+	return t.jitter(min(minRetryDelay<<min(failures-1, 16), maxRetryDelay, t.opts.Refresh))
 }
 
 // load gets a key set from the source.
@@ -137,10 +132,10 @@ func (t *TokenVerifier) fetch(ctx context.Context) error {
 	defer t.fetchMu.Unlock()
 	set, err := t.load(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return ctx.Err() // nobody waits for this any more, and it says nothing of the source
+		return ctx.Err() // the caller has left, and the source is not at fault
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", t.source.name(), err)
+		err = fmt.Errorf("%s: %w", t.source.name, err)
 		failure := err
 		t.lastError.Store(&failure)
 		set = t.keys.Load()

@@ -12,38 +12,35 @@ import (
 	"github.com/callgate/callgate/internal/oserr"
 )
 
-// keySource is where the keys come from.
-type keySource interface {
-	// fetch returns a JWK set of at most maxDocument bytes.
-	fetch(ctx context.Context) ([]byte, error)
-	// name tells an operator where that is, without a query.
-	name() string
+// keySource is a source of keys.
+type keySource struct {
+	name  string                                // for an operator, without a query
+	fetch func(context.Context) ([]byte, error) // a JWK set of at most maxDocument bytes
 }
 
-// newSource returns the source of options that are valid.
+// newSource returns the source for valid options.
 func newSource(o TokenOptions) keySource {
 	switch {
 	case o.JWKSFile != "":
-		return fileSource(o.JWKSFile)
+		return keySource{"the key file " + o.JWKSFile, func(context.Context) ([]byte, error) { return readKeyFile(o.JWKSFile) }}
 	case o.JWKSURL != "":
-		return urlSource{o.JWKSURL, newClient(o.JWKSURL, o.RootCAs)}
+		shown, _, _ := strings.Cut(o.JWKSURL, "?")
+		client := newClient(o.JWKSURL, o.RootCAs)
+		return keySource{"the keys at " + shown, func(ctx context.Context) ([]byte, error) { return client.fetch(ctx, o.JWKSURL) }}
 	}
-	return discoverySource{o.Issuer, newClient(o.Issuer, o.RootCAs)}
+	client := newClient(o.Issuer, o.RootCAs)
+	return keySource{"the keys of the issuer " + o.Issuer, func(ctx context.Context) ([]byte, error) { return client.discover(ctx, o.Issuer) }}
 }
 
-// fileSource is a file with a JWK set. It is read again at each refresh.
-type fileSource string
-
-func (f fileSource) name() string { return "the key file " + string(f) }
-
-func (f fileSource) fetch(context.Context) ([]byte, error) {
+// readKeyFile reads a file with a JWK set.
+func readKeyFile(path string) ([]byte, error) {
 	// Opening a pipe would wait for a writer.
-	if info, err := os.Stat(string(f)); err != nil {
+	if info, err := os.Stat(path); err != nil {
 		return nil, oserr.Reason(err)
 	} else if !info.Mode().IsRegular() {
 		return nil, errors.New("found no regular file")
 	}
-	file, err := os.Open(string(f))
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, oserr.Reason(err)
 	}
@@ -65,30 +62,10 @@ func readBounded(r io.Reader) ([]byte, error) {
 	return document, nil
 }
 
-// urlSource is an address that answers with a JWK set.
-type urlSource struct {
-	url    string
-	client *httpClient
-}
-
-func (s urlSource) name() string {
-	shown, _, _ := strings.Cut(s.url, "?")
-	return "the keys at " + shown
-}
-
-func (s urlSource) fetch(ctx context.Context) ([]byte, error) { return s.client.fetch(ctx, s.url) }
-
-// discoverySource finds the JWK set by the issuer's metadata (OpenID Connect Discovery
+// discover finds the JWK set by the issuer's metadata (OpenID Connect Discovery
 // 1.0, section 4), anew each time: an issuer may move its keys.
-type discoverySource struct {
-	issuer string
-	client *httpClient
-}
-
-func (s discoverySource) name() string { return "the keys of the issuer " + s.issuer }
-
-func (s discoverySource) fetch(ctx context.Context) ([]byte, error) {
-	raw, err := s.client.fetch(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration")
+func (c *httpClient) discover(ctx context.Context, expected string) ([]byte, error) {
+	raw, err := c.fetch(ctx, strings.TrimSuffix(expected, "/")+"/.well-known/openid-configuration")
 	if err != nil {
 		return nil, fmt.Errorf("the discovery document: %w", err)
 	}
@@ -97,7 +74,7 @@ func (s discoverySource) fetch(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("the discovery document is %w", err)
 	}
 	// Section 4.3: it must be the issuer that was asked for, to the byte.
-	if issuer, ok := jsonString(members["issuer"]); !ok || issuer != s.issuer {
+	if issuer, ok := jsonString(members["issuer"]); !ok || issuer != expected {
 		return nil, errors.New("the discovery document is of another issuer")
 	}
 	location, ok := jsonString(members["jwks_uri"])
@@ -107,14 +84,14 @@ func (s discoverySource) fetch(ctx context.Context) ([]byte, error) {
 	if found := urlProblem(location, true); found != "" {
 		return nil, fmt.Errorf("the discovery document: its jwks_uri is %s", found)
 	}
-	// What is fetched in the clear is believed only from this machine, and an
-	// issuer elsewhere has no word on what runs here.
-	if u, err := url.Parse(location); err != nil || (u.Scheme == "http") != s.client.plainHTTP {
+	// Keys are fetched without TLS only from this machine, and an issuer elsewhere must
+	// not select a service of this machine.
+	if u, err := url.Parse(location); err != nil || (u.Scheme == "http") != c.plainHTTP {
 		return nil, errors.New("the discovery document: its jwks_uri is of another scheme than the issuer")
 	}
-	document, err := s.client.fetch(ctx, location)
+	document, err := c.fetch(ctx, location)
 	if err != nil {
-		return nil, fmt.Errorf("the key set that it names: %w", err)
+		return nil, fmt.Errorf("the key set at its jwks_uri: %w", err)
 	}
 	return document, nil
 }

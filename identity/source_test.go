@@ -108,19 +108,19 @@ func TestIssuerFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := newIssuer(t, false, jwkOf(private().ed, members{"kid": "ed"}))
 			i.set(c.change)
-			var told identity.RefreshResult
+			var result identity.RefreshResult
 			o := optionsFor(i.URL)
 			o.StartWithoutKeys, o.Timeout = true, time.Minute
 			if c.says == "deadline exceeded" {
 				o.Timeout = 300 * time.Millisecond
 			}
-			o.OnRefresh = func(r identity.RefreshResult) { told = r }
+			o.OnRefresh = func(r identity.RefreshResult) { result = r }
 			tokens := started(t, o)
 			err := tokens.Ready()
-			if err == nil || told.Err == nil {
+			if err == nil || result.Err == nil {
 				t.Fatal("it is taken")
 			}
-			for _, said := range []string{err.Error(), told.Err.Error()} {
+			for _, said := range []string{err.Error(), result.Err.Error()} {
 				quiet(t, said)
 				if !strings.Contains(said, c.says) || !strings.Contains(said, i.URL) {
 					t.Errorf("%q does not name %q and the issuer", said, c.says)

@@ -17,45 +17,42 @@ import (
 // MaxToken bounds a token in bytes.
 const MaxToken = 8 << 10
 
-// TokenVerifier are the principals whose names an issuer signs. A token is a JWT (RFC
-// 7519) as a signed compact JWS (RFC 7515), held to the practices of RFC 8725:
+// TokenVerifier verifies the tokens of one issuer. A token is a JWT (RFC 7519) in the form
+// of a signed compact JWS (RFC 7515), by the practices of RFC 8725:
 //
 //	token  = header "." claims "." signature     (base64url, no padding, no other byte)
-//	header = alg [kid] [typ] and members without meaning here
+//	header = alg [kid] [typ] and members that are ignored
 //	claims = iss aud exp [nbf] [iat] and the four that a principal is read from
 //
-// The header decides alone which key is tried, and the claims are not looked at
-// before that key has verified them. typ, where it is there, is JWT or at+jwt
-// (RFC 9068), so that no token made for another purpose is taken. crit is
-// refused, whatever it lists, and so are members that say how to read the rest
-// (b64, zip, cty, enc) or that bring a key along (jku, jwk, x5u, x5c): keys come
-// from the configured source alone. Keys are fetched by Start and Run; judging a
-// token never waits for the network.
+// The header alone selects the key, and the claims are read only after that key has
+// verified them. typ, if present, is JWT or at+jwt (RFC 9068), so that a token made for
+// another purpose is refused. crit is refused, whatever it lists, and so are members that
+// state how to read the rest (b64, zip, cty, enc) or that bring a key (jku, jwk, x5u, x5c):
+// keys come from the configured source alone. Keys are fetched by Start and Run; verifying
+// a token never waits for the network.
 //
 // A principal of a token is named "jwt:" + issuer + "#" + name, as a subject is
 // unique within its issuer only (OpenID Connect Core 1.0, section 2). An issuer
-// holds no "#", so two pairs never make one name, and NewAPIKeys refuses names that
-// start so: a token's principal never is a key's.
+// holds no "#", so two pairs never make one name, and NewAPIKeys refuses names with that
+// prefix: no principal of a token has the name of a principal of a key.
 //
-// Its methods may be called from any goroutine. Nil and the zero value know
-// nobody.
+// It is safe for concurrent use. Nil and the zero value refuse every token.
 type TokenVerifier struct {
 	opts      TokenOptions // with its defaults
 	validator *jwt.Validator
 	source    keySource
 
-	keys             atomic.Pointer[keySet] // nil until they are there
-	refreshRequested chan struct{}          // an unknown kid was met
+	keys             atomic.Pointer[keySet] // nil before the first fetch
+	refreshRequested chan struct{}          // because of an unknown kid
 
-	adopted bool // the keys are another's; it does not change once Run runs
+	adopted bool // the keys are from AdoptKeys; it does not change once Run runs
 
-	fetchMu   sync.Mutex // held by the one that fetches
+	fetchMu   sync.Mutex // held during a fetch
 	running   atomic.Bool
 	lastError atomic.Pointer[error] // of the last fetch; nil when it succeeded
 }
 
-// NewTokenVerifier returns a verifier that knows no keys yet. The error is that of
-// Validate.
+// NewTokenVerifier returns a verifier without keys. The error is that of Validate.
 func NewTokenVerifier(o TokenOptions) (*TokenVerifier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -93,7 +90,7 @@ func (t *TokenVerifier) Authenticate(credential string) *Principal {
 	return p
 }
 
-// Ready returns nil while tokens can be verified, or else why not.
+// Ready returns nil while tokens can be verified, or else the error that prevents it.
 func (t *TokenVerifier) Ready() error {
 	if t == nil {
 		return errors.New("identity: no verifier of tokens")
@@ -106,7 +103,7 @@ func (t *TokenVerifier) Ready() error {
 	case t.stale(set):
 		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.StaleIfError)
 	case len(set.keys) == 0:
-		why = fmt.Sprintf("the issuer offers no key that can be used, and %d that cannot", set.unusable)
+		why = fmt.Sprintf("the issuer has no usable key, and %d that cannot be used", set.unusable)
 	default:
 		return nil
 	}
@@ -120,7 +117,7 @@ func (t *TokenVerifier) stale(set *keySet) bool {
 	return t.opts.Now().Sub(set.confirmedAt) > t.opts.StaleIfError
 }
 
-// verify returns the principal of a token, or why there is none.
+// verify returns the principal of a token, or the reason for refusing it.
 func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
 	defer func() {
 		if recover() != nil {
@@ -219,7 +216,7 @@ func (t *TokenVerifier) claims(encoded string) (*Principal, Reason) {
 	return p, ""
 }
 
-// reasonOf maps what the validator says; of several faults the first counts.
+// reasonOf maps an error of the validator; of several faults the first counts.
 func reasonOf(err error) Reason {
 	for _, r := range []struct {
 		err    error
@@ -236,7 +233,7 @@ func reasonOf(err error) Reason {
 	return Failed
 }
 
-// requestRefresh wants the keys to be fetched early. It never waits.
+// requestRefresh asks Run for an early fetch. It never blocks.
 func (t *TokenVerifier) requestRefresh() {
 	select {
 	case t.refreshRequested <- struct{}{}:
