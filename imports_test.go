@@ -90,6 +90,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/strictjson":       {foreign: []string{"github.com/go-json-experiment/json"}},
 	"internal/ports":            {},
 	"internal/weburl":           {own: []string{"internal/ascii"}},
+	"internal/parallel":         {},
 	"internal/leaks":            {foreign: []string{"go.uber.org/goleak"}},
 	"internal/testrun":          {},
 	"deploy/replicas":           {own: []string{"internal/ports"}},
