@@ -15,12 +15,17 @@ type heard struct{ Verdict, Code, Stage, Path string }
 // vectors are completions with their verdicts, and the main file that they are judged
 // by.
 type vectors struct {
-	config string
-	all    []corpora.Vector
+	config  string
+	all     []corpora.Vector
+	checked map[string]printed // by id, what the command line says, once it was asked
+}
+
+func vectorsOf(config string, all []corpora.Vector) vectors {
+	return vectors{config, all, map[string]printed{}}
 }
 
 // everyVector are the public vectors and the project's own.
-func everyVector(t testing.TB) vectors { return vectors{vectorConfig, corpora.Vectors(t)} }
+func everyVector(t testing.TB) vectors { return vectorsOf(vectorConfig, corpora.Vectors(t)) }
 
 // carry brings a vector to a face and hears its answer. It is false where the
 // face cannot carry the vector's bytes.
@@ -62,6 +67,7 @@ const callsOnly = "calls: "
 
 // TestEveryFace brings the vectors to every face, in order.
 func TestEveryFace(t *testing.T) {
+	t.Parallel()
 	of := everyVector(t)
 	for _, f := range faces {
 		t.Run(f.name, func(t *testing.T) {
@@ -107,13 +113,15 @@ func carried(t *testing.T, carry carry, v corpora.Vector) bool {
 // TestSN35EveryFace: with output.agent: required, every face that brings completions
 // refuses a call without the member "agent".
 func TestSN35EveryFace(t *testing.T) {
+	t.Parallel()
 	config, all := corpora.AgentVectors(t)
+	of := vectorsOf(config, all)
 	for _, f := range faces {
 		if strings.HasPrefix(f.name, callsOnly) {
 			continue // their calls have no such member: TestSN35CallsOnly
 		}
 		t.Run(f.name, func(t *testing.T) {
-			carry := f.open(t, vectors{config, all})
+			carry := f.open(t, of)
 			for _, v := range all {
 				if !carried(t, carry, v) {
 					t.Errorf("%s: the face cannot carry it", v.ID)
@@ -126,6 +134,7 @@ func TestSN35EveryFace(t *testing.T) {
 // TestSN35CallsOnly: a face whose calls have no place for the member "agent" needs a
 // request that names it.
 func TestSN35CallsOnly(t *testing.T) {
+	t.Parallel()
 	config, all := corpora.AgentVectors(t)
 	at := slices.IndexFunc(all, func(v corpora.Vector) bool { return v.ID == "agent-absent" })
 	if at < 0 {
@@ -136,7 +145,7 @@ func TestSN35CallsOnly(t *testing.T) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
-			carry := f.open(t, vectors{config, all})
+			carry := f.open(t, vectorsOf(config, all))
 			unnamed, named := all[at], all[at]
 			unnamed.Agent = ""
 			named.Expect.Verdict, named.Expect.Code, named.Expect.Stage = "tool_call", "", ""

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -66,12 +65,12 @@ func natively(t *testing.T, of vectors, form func(testing.TB, corpora.Vector) (b
 			accepted++
 		}
 		executed(t, v, g.ask(t, http.MethodPost, "/v1/calls", body, headers...))
-		return served(t, v, g.ask(t, http.MethodPost, "/v1/check", body, headers...), config), true
+		return of.served(t, v, g.ask(t, http.MethodPost, "/v1/check", body, headers...)), true
 	}
 }
 
 // served is what /v1/check says, held against all that the command line says.
-func served(t *testing.T, v corpora.Vector, r reply, config string) heard {
+func (of vectors) served(t *testing.T, v corpora.Vector, r reply) heard {
 	t.Helper()
 	var line verdictLine
 	var got, want judged
@@ -82,9 +81,7 @@ func served(t *testing.T, v corpora.Vector, r reply, config string) heard {
 	if string(line.ID) != `"`+v.ID+`"` || r.header.Get("Callgate-Call-Id") == "" {
 		t.Errorf("%s: answered with the id %s and the headers %v", v.ID, line.ID, r.header)
 	}
-	args := []string{"check", "--config", config, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project, "--finish-reason", v.FinishReason}
-	_, stdout, _ := command(t, bytes.NewReader(v.Bytes(t)), args...)
-	if err := json.Unmarshal([]byte(stdout), &want); err != nil {
+	if err := json.Unmarshal([]byte(of.check(t, v).stdout), &want); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {

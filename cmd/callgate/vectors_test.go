@@ -47,23 +47,41 @@ func (l verdictLine) heard(t *testing.T) heard {
 
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
-// byCommand judges one completion as a shell would.
-func (of vectors) byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
+// printed is what the command line says of one completion, and its exit code.
+type printed struct {
+	code           int
+	stdout, stderr string
+}
+
+// check judges one completion as a shell would, and each vector once: the program is
+// the same, and so is the configuration.
+func (of vectors) check(t *testing.T, v corpora.Vector) printed {
+	t.Helper()
+	if c, known := of.checked[v.ID]; known {
+		return c
+	}
 	args := []string{"check", "--config", of.config, "--agent", v.Agent, "--workspace", v.Workspace, "--project", v.Project}
 	if v.FinishReason != "" {
 		args = append(args, "--finish-reason", v.FinishReason)
 	}
 	code, stdout, stderr := command(t, bytes.NewReader(v.Bytes(t)), args...)
+	of.checked[v.ID] = printed{code, stdout, stderr}
+	return of.checked[v.ID]
+}
+
+// byCommand judges one completion as a shell would.
+func (of vectors) byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
+	c := of.check(t, v)
 	var got verdictLine
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-		t.Fatalf("%s: %q: %v", v.ID, stdout, err)
+	if err := json.Unmarshal([]byte(c.stdout), &got); err != nil {
+		t.Fatalf("%s: %q: %v", v.ID, c.stdout, err)
 	}
 	want := exitAccepted
 	if v.Expect.Verdict == "refused" {
 		want = exitRefused
 	}
-	if code != want || stderr != "" {
-		t.Errorf("%s: exit code %d, want %d; stderr %q", v.ID, code, want, stderr)
+	if c.code != want || c.stderr != "" {
+		t.Errorf("%s: exit code %d, want %d; stderr %q", v.ID, c.code, want, c.stderr)
 	}
 	return got.heard(t), true
 }
