@@ -78,7 +78,7 @@ soak: ## mixed load for SOAK (10m): goroutines, descriptors and memory must stay
 	$(AS_IN_USE) CALLGATE_SOAK=$(or $(SOAK),10m) $(GO) test -count=1 -v -run '^TestFlatUnderLoad$$|^TestSlowClients$$' -timeout 120m ./cmd/callgate
 
 faults: ## every fault of docs/failure-behaviour.md against real processes, with a line for each at the end
-	$(AS_IN_USE) CALLGATE_FAULTS=1 $(GO) test -count=1 -v -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
+	$(AS_IN_USE) CALLGATE_FAULTS=1 $(GO) test -count=1 -v -parallel 2 -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
 
 redis-faults: ## the shared limiter against a redis-server that fails in every way
 	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit

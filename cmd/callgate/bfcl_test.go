@@ -93,6 +93,7 @@ func codeOf(r gateway.Report) string {
 }
 
 func TestFunctionCallingLeaderboard(t *testing.T) {
+	t.Parallel()
 	tasks := corpora.Lines[task](t, corpora.Path(t, "bfcl_schemas", "bfcl_schemas.jsonl.gz"))
 	dir := t.TempDir()
 	permitAll(t, dir)
@@ -332,6 +333,7 @@ func confusableOf(t testing.TB) map[byte][]string {
 // TestNoSpoofedNameResolves puts every confusable character into a name that is
 // registered.
 func TestNoSpoofedNameResolves(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	permitAll(t, dir)
 	const name = "abcdefghijklmnopqrstuvwxyz-._ABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"

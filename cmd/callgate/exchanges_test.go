@@ -92,6 +92,7 @@ var providersOwn = map[string]string{
 // TestNativeExchanges judges what providers have answered, each by the tools of
 // its own request: every call by itself, and the answer as one with its text.
 func TestNativeExchanges(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	exchanges := corpora.Lines[exchange](t, corpora.Path(t, "native_exchanges", "exchanges.jsonl"))
 	verdicts, others, disagree := map[string]int{}, map[string]int{}, 0

@@ -87,6 +87,7 @@ func process(ctx context.Context, before []string, args ...string) *exec.Cmd {
 // TestKilled kills the program 50 times while it calls: the log verifies each
 // time, and no call reached the tool without its decision in the log.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	tool := &hits{}
 	server := httptest.NewServer(tool)
 	defer server.Close()
@@ -189,6 +190,7 @@ func asking(ctx context.Context, t *testing.T, config string) (c *exec.Cmd, line
 // TestFullDisk: while the log's disk is full nothing is dispatched, and service
 // resumes by itself when there is room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: mounting a small tmpfs needs root")
 	}

@@ -21,6 +21,7 @@ const hiddenText = "x \u202e\u200b\U000e0041"
 // TestHiddenTextsOnEveryFace: what a tool's server hides in a text is shown written
 // out, to the operator who accepts it and to models on every face that lists tools.
 func TestHiddenTextsOnEveryFace(t *testing.T) {
+	t.Parallel()
 	asked := make(chan string, 8)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -59,6 +59,7 @@ func lists(t *testing.T, s *mcp.ClientSession) string {
 // that, each with an audit log of its own; and what the operator takes away is gone
 // while they run.
 func TestMCPBesideServe(t *testing.T) {
+	t.Parallel()
 	config, data := unlimitedVectors(t)
 	g := serveGate(t, config)
 	first := connected(t, process(context.Background(), nil, "mcp", "--config", config))
@@ -211,6 +212,7 @@ func (p *raw) answer(t *testing.T, id string) string {
 // TestMCPStartedAnew: a client that starts its server anew while calls of the old one
 // still run gets the same folder, and with it the answers of its keys.
 func TestMCPStartedAnew(t *testing.T) {
+	t.Parallel()
 	config, dir, _ := toolsConfig(t, "hub")
 	folder := filepath.Join(filepath.Dir(config), "data", "mcp")
 	const waits = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hub_wait","arguments":{},"_meta":{"callgate/idempotencyKey":"k"}}}`

@@ -12,6 +12,7 @@ import (
 // TestNothingOfAToolIsLogged: what a tool sends beyond its answer reaches no terminal
 // and no log, by whatever library.
 func TestNothingOfAToolIsLogged(t *testing.T) {
+	t.Parallel()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {

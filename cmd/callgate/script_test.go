@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/callgate/callgate/internal/parallel"
 )
 
 // asProgram makes the test binary be the program.
@@ -51,12 +54,30 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
 	}
-	testscript.Main(m, map[string]func(){
+	parallel.Waiting()
+	testscript.Main(cleaning{m}, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)
 			os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, wait: inTests}.run(context.Background(), os.Args[1:]))
 		},
 	})
+}
+
+// buildFolder is where tests build programs. It is there while tests run.
+var buildFolder string
+
+// cleaning runs the tests with a buildFolder.
+type cleaning struct{ *testing.M }
+
+func (c cleaning) Run() int {
+	dir, err := os.MkdirTemp("", "callgate-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	buildFolder = dir
+	return c.M.Run()
 }
 
 func TestScripts(t *testing.T) {

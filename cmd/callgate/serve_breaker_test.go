@@ -29,6 +29,7 @@ func (g *gate) metric(t testing.TB, name string) string {
 // without asking it, across a reload; operators are told once; and calls pass again
 // when it is back.
 func TestToolGoesAwayAndReturns(t *testing.T) {
+	t.Parallel()
 	tool := newSteady(0)
 	var away atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,6 +101,7 @@ func TestToolGoesAwayAndReturns(t *testing.T) {
 // TestFewDescriptors: a gateway that has no descriptor left refuses, does not hold
 // it against the tools, and is itself again when there are some.
 func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
 	onLinux(t)
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {

@@ -72,6 +72,7 @@ func addKey(t testing.TB, config string, args ...string) {
 // is over, as the model is told and as it stands in the log; who calls back then is
 // told that nothing is waited for.
 func TestCallbackThatNeverComes(t *testing.T) {
+	t.Parallel()
 	url, taken := taker(t)
 	front := newFrontage(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
@@ -209,6 +210,7 @@ func TestCallbackTwice(t *testing.T) {
 // TestCallbackBeforeTheAcknowledgement: a tool may answer before it has acknowledged
 // the call.
 func TestCallbackBeforeTheAcknowledgement(t *testing.T) {
+	t.Parallel()
 	tool := laterProcess(t, "--later", "early")
 	front := newFrontage(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
@@ -246,6 +248,7 @@ func TestCallbackBeforeTheAcknowledgement(t *testing.T) {
 // it again: the answers are taken, also those of a call whose tool was asked right
 // before the end; once the old key is gone, they are not.
 func TestCallbackAfterARestart(t *testing.T) {
+	t.Parallel()
 	tool := laterProcess(t, "--later", "held")
 	front := newFrontage(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})

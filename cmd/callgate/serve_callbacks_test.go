@@ -19,13 +19,23 @@ import (
 	"github.com/callgate/callgate/audit"
 )
 
+// sampleTool builds the sample tool, once for all tests.
+var sampleTool = sync.OnceValues(func() (program string, err error) {
+	program = filepath.Join(buildFolder, "sampletool")
+	said, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "../sampletool").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, said)
+	}
+	return program, err
+})
+
 // laterProcess starts the sample tool in a process of its own. It ends with the
 // test.
 func laterProcess(t testing.TB, args ...string) (url string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "sampletool")
-	if said, err := exec.Command("go", "build", "-o", program, "../sampletool").CombinedOutput(); err != nil {
-		t.Fatalf("the sample tool cannot be built: %v\n%s", err, said)
+	program, err := sampleTool()
+	if err != nil {
+		t.Fatalf("the sample tool cannot be built: %v", err)
 	}
 	line := announced(t, exec.Command(program, append([]string{"--listen", "127.0.0.1:0"}, args...)...))
 	address, ok := strings.CutPrefix(line, "sampletool listening on ")
@@ -220,6 +230,7 @@ func endings(t testing.TB, folders ...string) (outcomes map[string][]audit.Outco
 // is too late, and no second answer.
 // CALLGATE_CALLBACKS says how many calls.
 func TestCallbacks(t *testing.T) {
+	t.Parallel()
 	calls := rounds(t, "CALLGATE_CALLBACKS", 300)
 	clients := 48
 	if calls > 1000 {

@@ -115,6 +115,7 @@ func refusedWith(t *testing.T, what string, r reply, status int, code string) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, "", "{}\n")
 	g := serveGate(t, config)
@@ -176,6 +177,7 @@ func TestIdempotencyKey(t *testing.T) {
 
 // TestIdempotencyOfPrincipals: one key of two principals is two keys.
 func TestIdempotencyOfPrincipals(t *testing.T) {
+	t.Parallel()
 	one, two, _ := threeCallers()
 	config, _ := keyedConfig(t, one, two)
 	g := serveGate(t, config)
@@ -200,6 +202,7 @@ func TestIdempotencyOfPrincipals(t *testing.T) {
 
 // TestManyOfOneKey: 64 requests with one key at the same time are one call.
 func TestManyOfOneKey(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, _ := workConfig(t, w, "", "{}\n")
 	g := serveGate(t, config)
@@ -228,6 +231,7 @@ func TestManyOfOneKey(t *testing.T) {
 
 // TestCallWhileItRuns: its key and its id tell that it runs, then how it ended.
 func TestCallWhileItRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, "", "{}\n")
 	g := serveGate(t, config)
@@ -300,6 +304,7 @@ func TestCallWhileItRuns(t *testing.T) {
 
 // TestRetryAfter: who waits as long as was said is let in.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, _ := workConfig(t, w, "", "agents: {Analyst: {rate: 60/m, burst: 1}}\n")
 	g := serveGate(t, config)
@@ -341,6 +346,7 @@ func TestRetryAfter(t *testing.T) {
 // TestOverload: beyond what is taken on, requests are refused at once; health is
 // answered, and the rest when there is room.
 func TestOverload(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, ", max_in_flight: 4", "{}\n") // one caller has half of it
 	g := serveGate(t, config)

@@ -20,6 +20,7 @@ type canary struct {
 // TestCanaries plants secrets wherever a gateway meets one, provokes errors with
 // them, and looks for them in everything that it writes.
 func TestCanaries(t *testing.T) {
+	t.Parallel()
 	one, _, spy := threeCallers()
 	near := one.key[:len(one.key)-2] + "zz"
 	planted := map[string]canary{
@@ -171,6 +172,7 @@ func TestCanaries(t *testing.T) {
 
 // TestSeriesAreBounded: what callers make up adds no series to the metrics.
 func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
 	one, _, _ := threeCallers()
 	config, _ := keyedConfig(t, one)
 	g := serveGate(t, config)

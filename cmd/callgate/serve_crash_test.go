@@ -78,6 +78,7 @@ func numbered(tool string, n int) string {
 // was answered with a result has that outcome; the log verifies.
 // CALLGATE_CRASHES says how often.
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	crashes := rounds(t, "CALLGATE_CRASHES", 10)
 	const clients = 12
 	tool := newRecordingTool()
@@ -246,6 +247,7 @@ func sharedSteady(t testing.TB, url string, redis *redisServer) (config string) 
 // that keep their calls on one Redis: each key starts one.
 // CALLGATE_RACE_KEYS says how many keys there are.
 func TestRacers(t *testing.T) {
+	t.Parallel()
 	keys := rounds(t, "CALLGATE_RACE_KEYS", 100)
 	const racers = 8
 	redis := newRedis(t)

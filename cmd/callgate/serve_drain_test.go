@@ -15,6 +15,7 @@ import (
 // Between the two is half a second, which a machine that is busy with others may let
 // go by unseen: then it is done once more.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		if drains(t) {
 			return
@@ -67,6 +68,7 @@ func drains(t *testing.T) (unready bool) {
 // TestDrainEnds: a call that does not end within server.shutdown_timeout is cut off; that
 // its outcome is not known is written down, and the exit code tells.
 func TestDrainEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, ", shutdown_timeout: 700ms", "{}\n")
 	g := serveGate(t, config)

@@ -33,6 +33,7 @@ type drained struct {
 // outcome; a request without an answer was never looked at.
 // CALLGATE_DRAINS says how often.
 func TestDrainsUnderLoad(t *testing.T) {
+	t.Parallel()
 	rounds := 3
 	if text := os.Getenv("CALLGATE_DRAINS"); text != "" {
 		n, err := strconv.Atoi(text)

@@ -82,6 +82,7 @@ func costly() map[string][]byte {
 // nothing from who is. `make hostile` holds the figures to their bounds; what holds on
 // every machine is held always.
 func TestNobodyKnown(t *testing.T) {
+	t.Parallel()
 	onLinux(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
 	config, _ := keyedConfig(t, one)

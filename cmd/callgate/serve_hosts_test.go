@@ -57,6 +57,7 @@ func (g *gate) sent(t testing.TB, method, url, media, body, host, origin, key st
 // web page that is not allowed, is refused on every path of every face, whether callers
 // need a credential or not. Health checks are answered.
 func TestHostsAndOriginsEverywhere(t *testing.T) {
+	t.Parallel()
 	one, _, _ := threeCallers()
 	for mode, key := range map[string]string{"none": "", "keys": "Bearer " + one.key} {
 		t.Run(mode, func(t *testing.T) {

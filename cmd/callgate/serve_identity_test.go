@@ -172,6 +172,7 @@ func (c cell) ask(t testing.TB, g *gate, one, two caller, asText bool) reply {
 
 // TestIdentityMatrix asks every combination.
 func TestIdentityMatrix(t *testing.T) {
+	t.Parallel()
 	one, two, spy := threeCallers()
 	config, data := keyedConfig(t, one, two, spy)
 	g := serveGate(t, config)
@@ -225,6 +226,7 @@ func unseen(t testing.TB, g *gate, data string, secrets ...string) {
 // TestCallsOfOthers: what became of a call is told to its principal alone, and
 // nobody else can tell it from one that never was.
 func TestCallsOfOthers(t *testing.T) {
+	t.Parallel()
 	one, two, spy := threeCallers()
 	config, _ := keyedConfig(t, one, two, spy)
 	g := serveGate(t, config)
@@ -268,6 +270,7 @@ func TestCallsOfOthers(t *testing.T) {
 // TestPrincipalsReload: a key that is taken out of the file is refused, and one
 // that is put in is let in, while the gateway serves.
 func TestPrincipalsReload(t *testing.T) {
+	t.Parallel()
 	one, two, spy := threeCallers()
 	config, _ := keyedConfig(t, one, spy)
 	g := serveGate(t, config)

@@ -57,6 +57,7 @@ func edit(t testing.TB, config, data, main string) {
 // TestTokens: a good token is let in as what it says, and no further; every other
 // is answered alike, and nothing of any is written anywhere.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	known, stranger := newSigner(t, "k1"), newSigner(t, "k1")
 	from := newIssuer(t, known)
 	config, data := tokenConfig(t, of(from.URL))
@@ -202,6 +203,7 @@ func TestKeysRotate(t *testing.T) {
 // restart, and an issuer whose keys cannot be had takes the place of none, even
 // where a start would not wait for them.
 func TestTokensReload(t *testing.T) {
+	t.Parallel()
 	one, two := newSigner(t, "k1"), newSigner(t, "k2")
 	first, second := newIssuer(t, one), newIssuer(t, two)
 	config, data := tokenConfig(t, of(first.URL))
@@ -251,6 +253,7 @@ func TestTokensReload(t *testing.T) {
 // TestRulesWhileTheIssuerIsAway: to shut everybody out takes no issuer that
 // answers, since the keys are known.
 func TestRulesWhileTheIssuerIsAway(t *testing.T) {
+	t.Parallel()
 	key := newSigner(t, "k1")
 	from := newIssuer(t, key)
 	config, data := tokenConfig(t, of(from.URL))
@@ -290,6 +293,7 @@ func silent(t testing.TB) (url string, asked <-chan struct{}) {
 // TestEndsWhileItWaitsForKeys: who is told to end while keys are waited for ends
 // as whoever was told to, and calls nothing a failure that is none.
 func TestEndsWhileItWaitsForKeys(t *testing.T) {
+	t.Parallel()
 	t.Run("at the start", func(t *testing.T) {
 		from, asked := silent(t)
 		config, data := tokenConfig(t, of(from))
@@ -340,6 +344,7 @@ func TestEndsWhileItWaitsForKeys(t *testing.T) {
 // TestNoIssuerAtTheStart: a gateway that could let nobody in does not start, or
 // says that it is not ready until it can.
 func TestNoIssuerAtTheStart(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for keys, says := range map[string]string{

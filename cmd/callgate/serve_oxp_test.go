@@ -105,6 +105,7 @@ func heardByOXP(t *testing.T, r reply) heard {
 // TestOXP44And45Tokens: a token must say when it ends, and that has not come; it must be
 // for this gateway. Any other is 401 as the protocol has it, and runs nothing.
 func TestOXP44And45Tokens(t *testing.T) {
+	t.Parallel()
 	known := newSigner(t, "k1")
 	from := newIssuer(t, known)
 	config, data := tokenConfig(t, of(from.URL))
@@ -147,6 +148,7 @@ func TestOXP44And45Tokens(t *testing.T) {
 // TestServeOXPAuthorizations: a gateway of which nobody has said how others see it tells
 // where to ask for an authorization all the same, and is asked there.
 func TestServeOXPAuthorizations(t *testing.T) {
+	t.Parallel()
 	challenge := `{"id":"mail","url":"https://accounts.example.com/","check_url":"http://SERVER/check"}`
 	var status atomic.Value
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,6 +194,7 @@ func TestServeOXPAuthorizations(t *testing.T) {
 // TestServeOXPBehindOXP: a gateway has the tools of another one, by its server's
 // file, and what the other refuses is said to who asked.
 func TestServeOXPBehindOXP(t *testing.T) {
+	t.Parallel()
 	far, farData := layout(t, map[string]string{
 		"callgate.yaml": "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\n",
 		"tools.yaml":    "tools:\n  - {name: text.echo, version: 2.1.0, effect: read, description: Echoes., input_schema: {type: object, required: [n], properties: {n: {type: integer}}}, run: {type: demo}}\n  - {name: lone, input_schema: {type: object}, run: {type: demo}}\n",

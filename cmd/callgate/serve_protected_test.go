@@ -10,6 +10,7 @@ import (
 // TestProtectedResource: with auth.mode jwt a gateway tells by RFC 9728 where its clients
 // get tokens, of the issuer of now; in the other modes there is nothing at these paths.
 func TestProtectedResource(t *testing.T) {
+	t.Parallel()
 	known := newSigner(t, "k1")
 	first, second := newIssuer(t, known), newIssuer(t, known)
 	config, data := tokenConfig(t, of(first.URL))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 // TestReadmeServes runs the very lines by which the README starts the sample tool
 // and the gateway and makes a call, and wants the answer that it shows.
 func TestReadmeServes(t *testing.T) {
+	t.Parallel()
 	got, want := readmeStart(t, "Serve", "127.0.0.1:9000")
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -22,6 +24,7 @@ func TestReadmeServes(t *testing.T) {
 
 // TestReadmeAgentLoop does the same for the sample model.
 func TestReadmeAgentLoop(t *testing.T) {
+	t.Parallel()
 	got, want := readmeStart(t, "An agent loop, without a key", "127.0.0.1:9001")
 	var completion struct {
 		Choices []struct {
@@ -35,6 +38,9 @@ func TestReadmeAgentLoop(t *testing.T) {
 	}
 }
 
+// readmePorts is held by the test that uses the ports of the README.
+var readmePorts sync.Mutex
+
 // readmeStart runs a section's lines: the gateway and a program beside it, which
 // listens on an address, and what asks them. It returns the answer, and the one
 // that the section shows.
@@ -43,6 +49,8 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 	if testing.Short() {
 		t.Skip("skipped: the README's start builds and runs two programs")
 	}
+	readmePorts.Lock()
+	defer readmePorts.Unlock()
 	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9090", beside} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {

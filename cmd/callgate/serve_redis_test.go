@@ -450,6 +450,7 @@ func TestRedisThatIsNotFit(t *testing.T) {
 // TestRedisPasswords: the right one lets in, whether in a URL or in a file, a
 // wrong one leaves Redis away, and none is in anything that is written.
 func TestRedisPasswords(t *testing.T) {
+	t.Parallel()
 	redis := newRedis(t, "--requirepass", "canary-redis-1")
 	redis.start(t)
 	config := sharing(t, "tools: {echo: {rate: 10/s}}\non_store_loss: refuse\n")
@@ -478,6 +479,7 @@ func TestRedisPasswords(t *testing.T) {
 // TestRedisWaitsForARestart: a change of where the limits are is reported, and
 // taken up at the next start.
 func TestRedisWaitsForARestart(t *testing.T) {
+	t.Parallel()
 	redis := newRedis(t)
 	redis.start(t)
 	config := sharing(t, "replicas: 1\n")
@@ -570,6 +572,7 @@ func TestRedisOverTLS(t *testing.T) {
 // TestDocumentedUser gives a gateway the user of Redis that docs/operations.md
 // describes: it lacks nothing, and is asked for nothing more.
 func TestDocumentedUser(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)

@@ -135,6 +135,7 @@ func runs(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 // configuration, or that is another now, ends when the calls that use it have ended.
 // That of a server that stays is the same as before.
 func TestProgramsOfServersThatAreGone(t *testing.T) {
+	t.Parallel()
 	config, dir, say := toolsConfig(t, "gone", "stays", "moves")
 	g := serveGate(t, config)
 	gone, stays, moves := pidOf(t, g, "gone"), pidOf(t, g, "stays"), pidOf(t, g, "moves")

@@ -60,6 +60,7 @@ func (g *gate) median(t testing.TB) time.Duration {
 // TestSlowClients: thousands of clients that send a byte at a time, or never
 // read their answer, take nothing from the others, and are let go.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: open descriptors are counted in /proc")
 	}
@@ -141,6 +142,7 @@ func TestSlowClients(t *testing.T) {
 // TestSoak: after thousands of mixed requests a gateway holds what it held
 // before.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: open descriptors are counted in /proc")
 	}

@@ -75,6 +75,7 @@ func (p *repeater) take() []sentCall {
 // itself. Ancestors go as they are given, the oldest first, and a thread without any has
 // no such member.
 func TestTIP05TIP06Threads(t *testing.T) {
+	t.Parallel()
 	f, tool := newFrontage(t), newRepeater(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
 	config, _ := laterConfig(t, tool.URL, f, "", one)

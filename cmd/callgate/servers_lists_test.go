@@ -77,6 +77,7 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // was accepted of it, and none of its tools may be called until it does. One that is
 // away has said nothing else.
 func TestUnreadableLists(t *testing.T) {
+	t.Parallel()
 	for of, c := range map[string]struct {
 		list, tool string // the list, and its one tool
 		large      int    // more bytes than a list may have

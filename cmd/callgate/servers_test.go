@@ -208,6 +208,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 // TestAcceptElsewhere: what one gateway has accepted is carried to another, by its
 // digest or as a file, and is the same there.
 func TestAcceptElsewhere(t *testing.T) {
+	t.Parallel()
 	hub := &stage{says: map[string][]tool.Definition{}}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
 	policy := "p, Analyst, *, hub.*, , allow\n"
