@@ -133,6 +133,7 @@ func TestTIP07TheAcknowledgementIsNotRead(t *testing.T) {
 // Any other status than 200 says that the call was not taken. 5xx may be tried again
 // where the effect allows it, 4xx never.
 func TestTIP08TIP09NotTaken(t *testing.T) {
+	t.Parallel()
 	for status, want := range map[int]struct {
 		code  refusal.Code
 		reads int64 // attempts of what reads
@@ -177,6 +178,7 @@ func TestTIP08TIP09NotTaken(t *testing.T) {
 // A call whose acknowledgement was lost may have been taken: it waits, whatever comes
 // of it being sent again.
 func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
 	for effect, attempts := range map[string]int64{"once": 1, "read": 2} {
 		var hits atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -67,6 +67,7 @@ const (
 // Every way to answer badly that could be thought of. The tool sees a once call
 // at most once, and a read call at most three times.
 func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
 	const (
 		brokenOff = refusal.ToolUnavailable // outcome_unknown for once
 		late      = refusal.ToolTimeout     // outcome_unknown for once

@@ -103,6 +103,7 @@ func TestWhatTheToolSees(t *testing.T) {
 }
 
 func TestStatuses(t *testing.T) {
+	t.Parallel()
 	e := newEngine(t, engine.Options{})
 	for status := 200; status < 600; status++ {
 		if status > 230 && status < 298 || status > 310 && status < 398 || status > 452 && status < 498 || status > 512 && status < 598 {
@@ -148,6 +149,7 @@ func TestStatuses(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	e := newEngine(t, engine.Options{Now: func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }})
 	for name, c := range map[string]struct {
 		retryAfter string
@@ -194,6 +196,7 @@ func TestRetries(t *testing.T) {
 }
 
 func TestNotDispatched(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp4", "127.0.0.1:0") // accepts in its queue, never speaks
 	if err != nil {
 		t.Fatal(err)
@@ -255,6 +258,7 @@ func TestNotDispatched(t *testing.T) {
 }
 
 func TestTLSAndHTTP2(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)

@@ -18,11 +18,15 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+func TestMain(m *testing.M) {
+	parallel.Waiting()
+	leaks.Main(m)
+}
 
 // patient is a timeout that no test is meant to reach.
 const patient = 30 * time.Second

@@ -28,6 +28,7 @@ const definition = `{"id":"Web.Search","name":"Web_Search","description":"Search
 // TestOXP02And03Lists: every item is a definition as the protocol has them, and no id
 // stands twice.
 func TestOXP02And03Lists(t *testing.T) {
+	t.Parallel()
 	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 	full := `{"items":[
 	{"id":"Web.Search@1.2.3","name":"Web_Search","description":"Se\u0061rches.","version":"1.2.3","input_schema":{"type":"object","properties":{"q":{"type":"string"}}},"output_schema":{"type":"object"},"requirements":{"user_id":true,"authorization":[{"id":"google","oauth2":{"scopes":["a"]}}]}},
@@ -135,6 +136,7 @@ func TestOXP02And03Lists(t *testing.T) {
 // TestOXP03Definitions: what is taken for a definition is one by the schema, and what
 // the schema refuses is refused.
 func TestOXP03Definitions(t *testing.T) {
+	t.Parallel()
 	schema := corpora.OpenAPI(t, "oxp", "openapi-header-version.json")
 	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
 	members := []string{`"id":"A.B"`, `"id":"A.B@1"`, `"id":"A-B.C"`, `"name":"A_B"`, `"name":"A B"`, `"description":"d"`, `"description":1`, `"version":"1.0.0"`, `"version":"1"`, `"input_schema":{}`, `"input_schema":[]`, `"output_schema":null`, `"output_schema":"x"`, `"requirements":{}`, `"requirements":[]`, `"more":1`}

@@ -224,6 +224,7 @@ func TestOXPNothingIsSent(t *testing.T) {
 
 // TestOXPAnswers: the answer is closed, to this call, and a success or a failure.
 func TestOXPAnswers(t *testing.T) {
+	t.Parallel()
 	const long = 3000
 	for name, c := range map[string]struct {
 		reply oxpReply
@@ -334,6 +335,7 @@ func TestOXP52WhoReadsWhat(t *testing.T) {
 // TestOXP51Retries: a tool is tried again where it says that it may be, where what it
 // does can be done twice, and within bounds.
 func TestOXP51Retries(t *testing.T) {
+	t.Parallel()
 	failure := func(more string) oxpReply {
 		return oxpReply{200, `{"call_id":"CALL","success":false,"error":{"message":"x"` + more + `}}`, nil}
 	}
@@ -460,6 +462,7 @@ func TestOXPRebinding(t *testing.T) {
 // TestOXPInjections: whatever a server says, the model reads one message of ours in
 // which the words of the server stand between quotes.
 func TestOXPInjections(t *testing.T) {
+	t.Parallel()
 	type injection struct {
 		ToolResponse string `json:"tool_response"`
 		Instruction  string `json:"attacker_instruction"`

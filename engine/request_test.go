@@ -163,6 +163,7 @@ func TestMessagesOfValues(t *testing.T) {
 }
 
 func TestLongValues(t *testing.T) {
+	t.Parallel()
 	server := newArrivals(t)
 	e := newEngine(t, engine.Options{})
 	for _, place := range []string{"path", "query", "header", "body"} {
@@ -194,6 +195,7 @@ func TestLongValues(t *testing.T) {
 
 // TestTemplates: what the operator's file says that no request can be made of.
 func TestTemplates(t *testing.T) {
+	t.Parallel()
 	server := newArrivals(t)
 	e := newEngine(t, engine.Options{})
 	p := tool.Parameter{Argument: "p", In: "path"}
@@ -273,6 +275,7 @@ func TestMethods(t *testing.T) {
 
 // TestMethodsAreTriedByEffect: what may be tried again is not the method's to say.
 func TestMethodsAreTriedByEffect(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		hits.Add(1)
@@ -364,6 +367,7 @@ func TestCredential(t *testing.T) {
 // whatever the transport does with requests without a body. What is of the effect
 // once is sent once, and what may be tried again by our own count.
 func TestRefusedStreams(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.StartTLS()
 	defer server.Close()

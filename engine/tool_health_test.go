@@ -84,6 +84,7 @@ func codeOf(err error) refusal.Code {
 // TestToolAway: a tool whose server does not answer is not asked any more, and
 // every call of it is told so at once.
 func TestToolAway(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		change func(*tool.Call)
@@ -230,6 +231,7 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 
 // TestToolReturns: one probe finds that the tool is back, and then all pass.
 func TestToolReturns(t *testing.T) {
+	t.Parallel()
 	server := newBench(t, hangUp)
 	var told breakerEvents
 	e := New(Options{OnBreaker: told.add})

@@ -20,6 +20,7 @@ import (
 // server sees a call that acts once at most once, and others at most three times.
 // What it sends is in no cause.
 func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
 	const (
 		away    = refusal.ToolUnavailable // outcome_unknown for once
 		late    = refusal.ToolTimeout     // outcome_unknown for once

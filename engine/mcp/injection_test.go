@@ -21,6 +21,7 @@ type injection struct {
 // Words that are meant to steer a model, through every field that a server fills:
 // each comes out where it belongs, as it was, and nowhere else.
 func TestInjections(t *testing.T) {
+	t.Parallel()
 	all := corpora.Lines[injection](t, corpora.Path(t, "injections", "injecagent.jsonl"))
 	if testing.Short() {
 		all = all[:min(100, len(all))]

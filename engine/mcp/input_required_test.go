@@ -199,6 +199,7 @@ func TestMCP20AnswersThatAreNotSent(t *testing.T) {
 // Every way to ask that could be thought of. A question is taken whole or not at all,
 // nothing of one is in a cause, and no call is sent twice.
 func TestMCP20Questions(t *testing.T) {
+	t.Parallel()
 	const (
 		failed  = refusal.ToolFailed
 		invalid = refusal.InvalidResult

@@ -76,6 +76,7 @@ func hears(t testing.TB, h *fixture, c tool.Call, level string) (tool.Result, *h
 // that asks for it, from the level on that it says. Where a level would be for others,
 // too, none is asked for.
 func TestMCP21ServersOfTheSDKLog(t *testing.T) {
+	t.Parallel()
 	places := map[string]func(t *testing.T) tool.Call{
 		"stdio": func(t *testing.T) tool.Call { return local(program(t, "talker"), "log", "once") },
 	}
@@ -156,6 +157,7 @@ var loggings = map[string]struct{ params, want string }{
 // What is wrong with a message is ignored, and what is right is passed on; the result is
 // the same with either. Of programs nothing is: nobody could say whose it is.
 func TestMCP21Logs(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	for name, c := range loggings {

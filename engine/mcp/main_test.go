@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/engine/mcp"
 	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "server" {
 		os.Exit(serve(os.Args[2], os.Args[3:]))
 	}
+	parallel.Waiting()
 	leaks.Main(m)
 }
 

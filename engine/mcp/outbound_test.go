@@ -75,6 +75,7 @@ func TestHostsThatMustNotBeReached(t *testing.T) {
 // No redirect is followed: not from a greeting, not from a call, and not to end a
 // session.
 func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
 	elsewhere, hits := canary(t)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		away := func(w http.ResponseWriter, _ *http.Request, _ string) {

@@ -14,6 +14,7 @@ import (
 
 // The official SDK's own server, in all the ways in which it can be served.
 func TestServersOfTheSDK(t *testing.T) {
+	t.Parallel()
 	for name, options := range eras {
 		t.Run(name, func(t *testing.T) {
 			var seen sync.Map // what the server was told of the protocol's version
@@ -77,6 +78,7 @@ func peer(t *testing.T, of func(tool string) tool.Call, server tool.Server) {
 
 // MCP-23, MCH-10, MCL-02: a change of the list is heard, from servers of both eras.
 func TestMCP23ChangesAreHeard(t *testing.T) {
+	t.Parallel()
 	places := map[string]func(t *testing.T) (tool.Server, tool.Call){
 		"stdio": func(t *testing.T) (tool.Server, tool.Call) {
 			command := program(t, "sample")
@@ -124,6 +126,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 
 // A callback that panics ends nothing.
 func TestChangedMayPanic(t *testing.T) {
+	t.Parallel()
 	command := program(t, "sample")
 	heard := make(chan string, 100)
 	h := newFixture(t, engine.Options{}, func(server string) { heard <- server; panic("SECRET") })

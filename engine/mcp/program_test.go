@@ -248,6 +248,7 @@ func (s *script) act(tool, id string) {
 // Every way in which a program can misbehave. It is sent a call that acts once at
 // most once; what it says is in no cause.
 func TestHostilePrograms(t *testing.T) {
+	t.Parallel()
 	const (
 		away    = refusal.ToolUnavailable // outcome_unknown for once
 		late    = refusal.ToolTimeout     // outcome_unknown for once
@@ -296,6 +297,7 @@ func TestHostilePrograms(t *testing.T) {
 
 // What one call gets wrong does not cost another its answer: the program lives on.
 func TestOneCallsFaultIsItsOwn(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
@@ -336,6 +338,7 @@ func TestEnvironmentOfPrograms(t *testing.T) {
 // A program that ends is started anew, and one that cannot be is left alone for some
 // time.
 func TestProgramsAreStartedAnew(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))
@@ -385,6 +388,7 @@ func TestHangingProgramIsGivenUp(t *testing.T) {
 
 // One that is slow with a call, and answers others, is not.
 func TestSlowProgramIsKept(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	first := must(t, h, local(command, "pid", "once"))

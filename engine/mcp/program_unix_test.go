@@ -19,6 +19,7 @@ import (
 // Whatever a program does against it, it ends with the client, and so does what it
 // has started.
 func TestProgramsEnd(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	var pids []int
 	for _, kind := range []string{"script", "stubborn"} {

@@ -80,6 +80,7 @@ func runWithProgress(t testing.TB, h *fixture, c tool.Call) (tool.Result, *repor
 // MCP-21, from the client's side: the official SDK's own server reports its progress,
 // in every way in which it can.
 func TestMCP21ServersOfTheSDKReport(t *testing.T) {
+	t.Parallel()
 	places := map[string]func(t *testing.T) tool.Call{
 		"stdio": func(t *testing.T) tool.Call { return local(program(t, "talker"), "count", "once") },
 	}
@@ -202,6 +203,7 @@ var reportings = map[string]struct {
 // What is wrong with a report is ignored, and what is right is passed on; the result is
 // the same with either.
 func TestMCP21Reports(t *testing.T) {
+	t.Parallel()
 	for name, c := range reportings {
 		for _, legacy := range []bool{false, true} {
 			f := newReporter(t, legacy, func(int) []string { return []string{reporting(c.params), done} })
@@ -263,6 +265,7 @@ func TestMCP21ReportsIncreaseOverAttempts(t *testing.T) {
 
 // A server that reports without end is not listened to without end.
 func TestMCP21ReportsAreBounded(t *testing.T) {
+	t.Parallel()
 	f := newReporter(t, false, func(int) []string {
 		var all []string
 		for i := range 10_500 {
@@ -316,6 +319,7 @@ func TestProgressMayPanic(t *testing.T) {
 
 // The same of programs, whose reports come by one way for all calls.
 func TestMCP21ReportsOfPrograms(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
 	command := program(t, "script")
 	for name, c := range reportings {

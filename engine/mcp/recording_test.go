@@ -227,6 +227,7 @@ func (r *recording) leave() {
 // TestRecording compares every byte of every message that is sent in a conversation, and
 // what the caller is told, with a file of testdata/recording. -update writes them anew.
 func TestRecording(t *testing.T) {
+	t.Parallel()
 	for name, c := range recorded {
 		for _, transport := range []string{"http", "stdio"} {
 			if c.only != "" && c.only != transport {

@@ -41,6 +41,7 @@ func TestResults(t *testing.T) {
 // A block of content is of a kind that the protocol knows, and has what one of its
 // kind must have.
 func TestMCP15ContentByTheProtocol(t *testing.T) {
+	t.Parallel()
 	const tail = `,"annotations":{"audience":["user"]},"_meta":{}}`
 	for block, passes := range map[string]bool{
 		`{"type":"text","text":""`:                                                                             true,

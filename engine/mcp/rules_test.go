@@ -137,6 +137,7 @@ func TestMCP09Pages(t *testing.T) {
 
 // A list that cannot be read whole is no list.
 func TestListsThatAreNone(t *testing.T) {
+	t.Parallel()
 	page := 0
 	many := func(n int) string {
 		var b strings.Builder
@@ -179,6 +180,7 @@ func TestListsThatAreNone(t *testing.T) {
 
 // A server that lists nothing because it is away, or says no, has not said what it has.
 func TestListsThatAreNotThere(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, string){
 		"cut": cut, "away": status(http.StatusServiceUnavailable), "an error": status(http.StatusInternalServerError), "unauthorized": status(http.StatusUnauthorized),
 		"not found": status(http.StatusNotFound), "half an answer": streaming("data: {"), "refused": telling(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}`), "hangs": hang,
@@ -340,6 +342,7 @@ func TestMCH08ToolsThatBreakTheRules(t *testing.T) {
 // MCH-11: a modern server is told that a call was given up by the end of its stream,
 // one of before by a message.
 func TestMCH11Cancelling(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{false, true} {
 		gone := make(chan struct{})
 		f := newFake(t, legacy, func(_ http.ResponseWriter, r *http.Request, _ string) {
@@ -525,6 +528,7 @@ func TestMCP25WhatServersAskIsRefused(t *testing.T) {
 // What a call that acts once is sent on has carried nothing before, and is not used
 // again: nothing can repeat it by itself.
 func TestOnceIsSentOnce(t *testing.T) {
+	t.Parallel()
 	for effect, want := range map[string]int{"once": 1, "whatever": 1, "read": 3, "idempotent": 3} {
 		f := newFake(t, false, cut)
 		h := newFixture(t, engine.Options{}, nil)
