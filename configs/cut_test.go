@@ -12,6 +12,7 @@ import (
 // was interrupted would: nothing shorter may load, but for the final newline,
 // which says nothing.
 func TestCutFiles(t *testing.T) {
+	t.Parallel()
 	whole, err := load(inMemory(t), "callgate.yaml", "")
 	if err != nil {
 		t.Fatal(err)

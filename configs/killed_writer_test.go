@@ -64,6 +64,7 @@ func TestWriter(t *testing.T) {
 
 // TestKilledWriter kills a process halfway through a save in place.
 func TestKilledWriter(t *testing.T) {
+	t.Parallel()
 	h := open(t, write(t, t.TempDir(), generationOf(t, 1)), WatcherOptions{}).start()
 	first := h.current.Load()
 	path := filepath.Join(h.dir, "policy.csv")

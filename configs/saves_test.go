@@ -267,9 +267,14 @@ func saving(t testing.TB, s style, count int, opts WatcherOptions, pace time.Dur
 	return longest
 }
 
+// lookPace is how often each of sixteen readers looks at what is served: every save is
+// seen, and the machine has time for the saves.
+const lookPace = 10 * time.Millisecond
+
 // TestSaves saves in every style with a watch as it is in use, while sixteen
 // goroutines read what is served: it is always something that was saved whole.
 func TestSaves(t *testing.T) {
+	t.Parallel()
 	total, long := saveCount(t)
 	for _, s := range styles {
 		t.Run(s.name, func(t *testing.T) {
@@ -278,7 +283,7 @@ func TestSaves(t *testing.T) {
 			if testing.Short() && !long {
 				count = 2
 			}
-			longest := saving(t, s, count, WatcherOptions{}, 2*time.Millisecond, func(*servedFiles) {}, func() {})
+			longest := saving(t, s, count, WatcherOptions{}, lookPace, func(*servedFiles) {}, func() {})
 			t.Logf("%d saves, live within %v", count, longest)
 			if long && longest > bound {
 				t.Errorf("a save took %v to be live; expected at most %v", longest, bound)
@@ -312,16 +317,18 @@ func TestSavesAreLiveInTime(t *testing.T) {
 // TestBurst swaps whole folders without a pause, faster than they can be loaded:
 // what is served is never a mix, and the last one is live in the end.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	for _, s := range styles {
 		if s.name != "ConfigMap" && s.name != "linked release" {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			root := t.TempDir()
 			l := &ledger{kept: map[string]int{}}
 			l.enter(t, s.filesOf(t, 1), 1)
 			h := open(t, s.lay(t, root, s.filesOf(t, 1)), WatcherOptions{Interval: 5 * time.Millisecond, Debounce: time.Millisecond}).start()
-			defer readers(t, h, l, s, 2*time.Millisecond)()
+			defer readers(t, h, l, s, lookPace)()
 			// No save is made twice: bytes that come back would look as if they had
 			// been at rest.
 			count := 150
