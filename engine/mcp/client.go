@@ -16,17 +16,17 @@ import (
 
 // Options are what a Client needs. The zero value reaches no server by URL.
 type Options struct {
-	// Version is that of the gateway, which servers are told.
+	// Version is the version of the gateway, which is sent to servers.
 	Version string
-	// Outbound is what servers are reached with; nil reaches none.
+	// Outbound sends the requests; nil reaches no server.
 	Outbound *outbound.Client
-	// ToolsChanged is told the name of a server that says its tools have changed, at most
-	// once a second for each; nil is nobody. It must be quick.
+	// ToolsChanged is called with the name of a server that says its tools have changed, at
+	// most once a second for each server. It must return quickly. It may be nil.
 	ToolsChanged func(server string)
 }
 
 const (
-	maxSessions    = 256 // beyond this many servers, the one used longest ago goes
+	maxSessions    = 256 // with one more server, the session used longest ago is closed
 	idleTimeout    = 30 * time.Minute
 	sweepInterval  = time.Minute
 	notifyInterval = time.Second
@@ -42,15 +42,18 @@ type Client struct {
 	mu         sync.Mutex
 	closed     bool
 	sessions   map[string]*sharedSession
-	draining   map[*sharedSession]bool // they end when the last call that uses them has
-	configured map[string]bool         // keys of the servers' places, as Keep was told; nil is all
-	changed    map[string]bool         // servers that Changed is still to be told
+	draining   map[*sharedSession]bool // closed by the last call that uses them
+	configured map[string]bool         // keys of the endpoints that RetainOnly was given; nil is all
+	changed    map[string]bool         // servers that ToolsChanged has not been called with yet
 	running    sync.WaitGroup
 }
 
 // New returns a Client. Close it to end its sessions and the programs that it started.
 func New(options Options) *Client {
-	c := &Client{options: options, wake: make(chan struct{}, 1), sessions: map[string]*sharedSession{}, draining: map[*sharedSession]bool{}, changed: map[string]bool{}}
+	c := &Client{
+		options: options, wake: make(chan struct{}, 1), sessions: map[string]*sharedSession{},
+		draining: map[*sharedSession]bool{}, changed: map[string]bool{},
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.spawn(c.maintain)
 	return c
@@ -122,18 +125,12 @@ func (c *Client) toolsChanged(server string) {
 func (c *Client) takeChanged() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	for server := range c.changed {
-		all = append(all, server)
-	}
-	clear(c.changed)
-	slices.Sort(all)
-	return all
+	defer clear(c.changed)
+	return slices.Sorted(maps.Keys(c.changed))
 }
 
 // reportChanged calls Options.ToolsChanged, and contains its panics.
 func (c *Client) reportChanged(server string) {
-	// What it does is not ours, and must not end this.
 	defer func() { _ = recover() }()
 	c.options.ToolsChanged(server)
 }
@@ -155,8 +152,8 @@ func (c *Client) RetainOnly(servers []tool.Server) {
 	c.closeMatching(c.unconfigured)
 }
 
-// unconfigured reports whether RetainOnly was not given the server of a session. The
-// client must be locked.
+// unconfigured reports whether a session is with a server that RetainOnly was not given.
+// The client must be locked.
 func (c *Client) unconfigured(key string, l *sharedSession) bool {
 	return c.configured != nil && l.endpoint.server != "" && !c.configured[key]
 }
@@ -193,14 +190,14 @@ func (c *Client) remove(key string) (unused bool) {
 	return l.calls == 0
 }
 
-// endpoint says where a server is and how it is reached.
+// endpoint is the place of a server, and how to reach it.
 type endpoint struct {
 	server     string // its name; may be empty
 	target     *url.URL
 	command    []string
-	folder     string            // that the command is started in
-	env        map[string]string // that the command is given, as it is configured
-	variables  []string          // likewise, with what stood at their places
+	folder     string            // the working directory of the command
+	env        map[string]string // variables of the command, as they are configured
+	variables  []string          // the same with the secrets that they refer to
 	credential string
 	addresses  []string
 }
@@ -247,7 +244,7 @@ func (p *endpoint) String() string {
 	return p.target.Scheme + "://" + p.target.Host
 }
 
-// key is what calls that share a session have in common.
+// key is equal for calls that share a session.
 func (p *endpoint) key() string {
 	parts := []string{p.server, p.credential, strings.Join(p.addresses, " "), ""}
 	if p.target != nil {

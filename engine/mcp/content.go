@@ -1,11 +1,10 @@
 package mcp
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"strings"
 
-	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/mcp/wire"
 )
 
 // content is one block of a result.
@@ -14,11 +13,8 @@ type content struct {
 	text string
 }
 
-// maxMediaType bounds the name of a media type, in bytes.
-const maxMediaType = 256
-
-// readContent reads a block of one of the kinds that the protocol knows, with what a
-// block of its kind must have. What else stands in it is not looked at.
+// readContent reads a block of one of the kinds that the protocol knows, and checks the
+// members that a block of its kind must have. It ignores all others.
 func readContent(raw json.RawMessage) (c content, ok bool) {
 	b := readBlock(raw)
 	c.kind = b.string("type", true)
@@ -44,7 +40,7 @@ func readContent(raw json.RawMessage) (c content, ok bool) {
 	return c, !b.invalid
 }
 
-// block reads the members of a block. One that is not as it must be makes all so.
+// block reads the members of a block. One invalid member makes the block invalid.
 type block struct {
 	members map[string]json.RawMessage
 	invalid bool
@@ -64,25 +60,19 @@ func (b *block) string(name string, required bool) (s string) {
 }
 
 func (b *block) base64(name string) {
-	if _, err := base64.StdEncoding.Strict().DecodeString(b.string(name, true)); err != nil {
-		b.invalid = true
-	}
+	b.invalid = !wire.IsBase64(b.string(name, true)) || b.invalid
 }
 
 func (b *block) media(name string, required bool) {
 	s := b.string(name, required)
-	if b.members[name] != nil && (s == "" || len(s) > maxMediaType || !isPrintable(s)) {
-		b.invalid = true
-	}
+	b.invalid = b.invalid || b.members[name] != nil && !wire.IsMediaType(s)
 }
 
 func (b *block) uri(name string) {
-	if s := b.string(name, true); !strings.Contains(s, ":") || !isPrintable(s) {
-		b.invalid = true
-	}
+	b.invalid = !wire.IsURI(b.string(name, true)) || b.invalid
 }
 
-// resource reads what is embedded: text, or bytes.
+// resource reads an embedded resource: text, or bytes.
 func (b *block) resource() {
 	b.uri("uri")
 	b.media("mimeType", false)
@@ -91,11 +81,6 @@ func (b *block) resource() {
 	} else {
 		b.base64("blob")
 	}
-}
-
-// isPrintable tells whether a text is ASCII that can be printed, without spaces at its ends.
-func isPrintable(s string) bool {
-	return strings.TrimSpace(s) == s && ascii.IsPrintable(s)
 }
 
 func joinText(contents []content) string {

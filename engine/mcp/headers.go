@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -14,14 +15,14 @@ import (
 // maxParams bounds the values of arguments in the headers of one request, in bytes.
 const maxParams = 8 << 10
 
-// headerBinding is an argument that goes into a header, too.
+// headerBinding is an argument that a header repeats.
 type headerBinding struct {
 	path   []string
 	header string
 }
 
-// readHeaderBindings reads those of an input schema. An error is a schema that breaks their
-// rules, for an operator; it holds nothing of the schema.
+// readHeaderBindings reads the bindings of an input schema. The error, for the operator, says
+// which rule the schema breaks; it holds nothing of the schema.
 func readHeaderBindings(schema json.RawMessage) ([]headerBinding, error) {
 	w := &schemaWalk{}
 	w.properties(schema, nil)
@@ -43,7 +44,7 @@ type schemaWalk struct {
 func (w *schemaWalk) properties(schema json.RawMessage, path []string) {
 	members, _ := object(schema)
 	properties, _ := object(members["properties"])
-	for _, name := range sortedNames(properties) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property, ok := object(properties[name])
 		if !ok {
 			continue
@@ -70,7 +71,7 @@ func (w *schemaWalk) bind(mark, kind json.RawMessage, path []string) {
 	}
 }
 
-// countKeyword counts the marks anywhere in a schema where a schema can stand.
+// countKeyword counts the keyword at every place of a schema where a schema can stand.
 func (w *schemaWalk) countKeyword(schema json.RawMessage) int {
 	if elements, ok := array(schema); ok {
 		n := 0
@@ -98,16 +99,7 @@ func (w *schemaWalk) countKeyword(schema json.RawMessage) int {
 	return n
 }
 
-func sortedNames(members map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// bindHeaders are the headers of a call.
+// bindHeaders returns the headers that repeat arguments of a call.
 func bindHeaders(all []headerBinding, arguments json.RawMessage) (map[string]string, error) {
 	headers, size := map[string]string{}, 0
 	for _, b := range all {
@@ -123,8 +115,8 @@ func bindHeaders(all []headerBinding, arguments json.RawMessage) (map[string]str
 	return headers, nil
 }
 
-// argumentHeader finds an argument and writes it as a header's value. There is none for
-// what is absent, null or of another type.
+// argumentHeader finds an argument and writes it as the value of a header. An argument that
+// is absent, null or of another type has no header.
 func argumentHeader(arguments json.RawMessage, path []string) (string, bool) {
 	value := arguments
 	for _, name := range path {

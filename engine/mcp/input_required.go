@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -20,20 +22,16 @@ const (
 	maxInputRequired = 32 << 10 // bytes of all questions and the state
 )
 
-// The kinds of questions, and the methods of the protocol that put them.
+// The kinds of questions.
 const (
 	kindForm     = "form"
 	kindURL      = "url"
 	kindSampling = "sampling"
 	kindRoots    = "roots"
-
-	methodElicitation = "elicitation/create"
-	methodSampling    = "sampling/createMessage"
-	methodRoots       = "roots/list"
 )
 
-// capabilitiesFor is what one request tells its server that it may ask: the capabilities of
-// whoever calls, in the protocol's form.
+// capabilitiesFor returns the client capabilities of one request: its caller can answer
+// questions of some kinds.
 func capabilitiesFor(asks []string) map[string]any {
 	all, elicitation := map[string]any{}, map[string]any{}
 	for _, kind := range asks {
@@ -48,13 +46,13 @@ func capabilitiesFor(asks []string) map[string]any {
 	return all
 }
 
-// encodeAnswers writes what goes back to a tool that has asked, as members that follow
-// another: the answers byte for byte as they were judged.
+// encodeAnswers writes the answers, byte for byte as they were validated, and the state for a
+// tool that has asked. They are members that follow another one.
 func encodeAnswers(call tool.Call) ([]byte, error) {
 	var b bytes.Buffer
 	if len(call.Answers) > 0 {
-		before := `,"inputResponses":{`
-		for _, name := range sortedNames(call.Answers) {
+		before := `,"` + wire.ParamResponses + `":{`
+		for _, name := range slices.Sorted(maps.Keys(call.Answers)) {
 			if err := checkStrict(call.Answers[name]); err != nil {
 				return nil, refuse.Reason("an answer is not strict JSON")
 			}
@@ -67,7 +65,7 @@ func encodeAnswers(call tool.Call) ([]byte, error) {
 		b.WriteByte('}')
 	}
 	if call.State != nil {
-		b.WriteString(`,"requestState":`)
+		b.WriteString(`,"` + wire.ParamState + `":`)
 		b.Write(quoteJSON(*call.State))
 	}
 	return b.Bytes(), nil
@@ -79,22 +77,22 @@ func quoteJSON(s string) []byte {
 	return b
 }
 
-// readInputRequired reads a result that asks for more, with the refusal that it is: whoever
-// called may lift it. Questions are of the kinds that were offered; what is in them
-// was not judged. A state without any is from a server that wants to be called again.
+// readInputRequired reads a result that asks for input, and returns it with the refusal of
+// the call. The questions are of the kinds that were offered; their parameters are not
+// validated here. A state without questions is from a server that wants to be called again.
 func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*tool.InputRequired, *refusal.Error) {
 	if !isOnlyInputRequired(members) {
 		return nil, refuse.InvalidResult(call, "its result asks for more, and is one as well")
 	}
 	asked, size := &tool.InputRequired{}, 0
-	if state := nonNull(members["requestState"]); state != nil {
+	if state := nonNull(members[wire.ParamState]); state != nil {
 		asked.State = new(string)
 		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
 			return nil, refuse.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
 		size += len(*asked.State)
 	}
-	requests := nonNull(members["inputRequests"])
+	requests := nonNull(members[wire.MemberRequests])
 	all, ok := object(requests)
 	switch {
 	case requests != nil && !ok, requests == nil && asked.State == nil:
@@ -104,7 +102,7 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	case len(all) > maxQuestions:
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
 	}
-	for _, name := range sortedNames(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		q, ok := readQuestion(name, all[name])
 		switch {
 		case !ok:
@@ -118,12 +116,12 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	if size > maxInputRequired {
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
-	return asked, refuse.Failed("The tool asks for more before it goes on, which only whoever sent this call can answer; continue without it.").
+	return asked, refuse.Failed("The tool asks for more before it goes on, which only the application that sent this call can answer; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
 }
 
-// isOnlyInputRequired tells whether a result that asks for more holds nothing that it would hold
-// otherwise.
+// isOnlyInputRequired reports whether a result that asks for input has nothing of a complete
+// result.
 func isOnlyInputRequired(members map[string]json.RawMessage) bool {
 	content, list := array(members["content"])
 	failed := members["isError"]
@@ -131,8 +129,7 @@ func isOnlyInputRequired(members map[string]json.RawMessage) bool {
 		nonNull(members["structuredContent"]) == nil && (failed == nil || string(failed) == "false")
 }
 
-// readQuestion reads one question. Its kind is empty where the method, or the mode, is
-// not known.
+// readQuestion reads one question. Its kind is empty if the method or the mode is unknown.
 func readQuestion(name string, b json.RawMessage) (tool.Question, bool) {
 	members, ok := object(b)
 	q := tool.Question{Name: name, Params: json.RawMessage("{}")}
@@ -148,11 +145,11 @@ func readQuestion(name string, b json.RawMessage) (tool.Question, bool) {
 		return q, false
 	}
 	switch q.Method {
-	case methodSampling:
+	case wire.MethodSampling:
 		q.Kind = kindSampling
-	case methodRoots:
+	case wire.MethodRoots:
 		q.Kind = kindRoots
-	case methodElicitation:
+	case wire.MethodElicitation:
 		if !optionalString(params["mode"], &mode) {
 			return q, false
 		}

@@ -17,8 +17,8 @@ const (
 	maxCursor    = 4 << 10
 )
 
-// list reads the whole list of a server's tools, and keeps which arguments of them
-// go into headers. The error of one that cannot be used is an *tool.InvalidListError.
+// list reads the whole list of a server's tools, and stores which of their arguments headers
+// repeat. The error of a list that cannot be used is a *tool.InvalidListError.
 func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
 	l := toolList{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]headerBinding{}}
 	cursor := ""
@@ -39,7 +39,7 @@ func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
 	return nil, unreadableList("its list of tools has more than %d pages", maxPages)
 }
 
-// unreadableList is a list that cannot be used.
+// unreadableList is the error of a list that cannot be used.
 func unreadableList(format string, args ...any) error {
 	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(format, args...))}
 }
@@ -85,14 +85,14 @@ func (l *toolList) page(ctx context.Context, s *session, cursor string) (string,
 	return next, nil
 }
 
-// isComplete tells whether a result is whole, as those of the older revisions always
+// isComplete reports whether a result is complete, as all results of the older revisions
 // are.
 func isComplete(members map[string]json.RawMessage) bool {
-	return members["resultType"] == nil || isString(members["resultType"], "complete")
+	return members[wire.MemberResultType] == nil || isString(members[wire.MemberResultType], wire.ResultComplete)
 }
 
-// tool reads one tool. Its annotations are not read: they are what the server says
-// of itself, and nothing is granted on its word.
+// tool reads one tool. It does not read the annotations, because nothing is granted on a
+// server's word.
 func (l *toolList) tool(b json.RawMessage) error {
 	members, ok := object(b)
 	d := tool.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}

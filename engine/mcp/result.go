@@ -88,7 +88,7 @@ func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 
 // incompleteResult reads a result that is not complete.
 func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
-	switch kind := members["resultType"]; {
+	switch kind := members[wire.MemberResultType]; {
 	case isString(kind, wire.ResultInputRequired) && len(call.Asks) > 0:
 		asked, refused := readInputRequired(call, members)
 		return tool.Result{InputRequired: asked}, refused

@@ -1,19 +1,17 @@
 package mcp
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"strings"
 
-	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/wrapper"
 )
 
-// parseContent takes the output of a tool of another MCP server apart, where it is
-// exactly {"content":[…]}, or that and structuredContent, and each block is one of
-// the protocol's: so that an image stays one. What was one text, and was wrapped, is
-// one again. It is not ok for anything else, which is given as every other output.
+// parseContent takes the output of a tool of another MCP server apart if it is exactly
+// {"content":[…]}, or that with structuredContent, and each block is of a kind that the
+// protocol has, so that an image stays an image. A single text that was wrapped becomes a
+// block again. For any other output ok is false.
 func parseContent(output json.RawMessage, wrapped bool) (blocks []object, structured json.RawMessage, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(output, &members) != nil {
@@ -46,8 +44,8 @@ func parseContent(output json.RawMessage, wrapped bool) (blocks []object, struct
 	return blocks, members["structuredContent"], true
 }
 
-// parseBlock is a block of content with nothing in it but what the protocol says of
-// its kind. Text in which code points hide shows them.
+// parseBlock returns a block of content with the members that the protocol has for its kind,
+// and no others. Invisible code points in its texts are escaped.
 func parseBlock(v any) (object, bool) {
 	from, _ := v.(map[string]any)
 	out := object{"type": from["type"]}
@@ -72,7 +70,7 @@ func parseBlock(v any) (object, bool) {
 	return out, take.ok
 }
 
-// blockReader takes members of one object into another.
+// blockReader copies members of one object into another.
 type blockReader struct {
 	from map[string]any
 	out  object
@@ -97,21 +95,18 @@ func (t *blockReader) text(name string, required bool) {
 }
 
 func (t *blockReader) base64(name string) {
-	t.string(name, true, func(s string) bool {
-		_, err := base64.StdEncoding.Strict().DecodeString(s)
-		return err == nil
-	})
+	t.string(name, true, wire.IsBase64)
 }
 
 func (t *blockReader) mediaType(name string, required bool) {
-	t.string(name, required, func(s string) bool { return s != "" && len(s) <= 256 && printable(s) })
+	t.string(name, required, wire.IsMediaType)
 }
 
 func (t *blockReader) uri(name string) {
-	t.string(name, true, func(s string) bool { return strings.Contains(s, ":") && printable(s) })
+	t.string(name, true, wire.IsURI)
 }
 
-// resource takes what is embedded: text, or bytes.
+// resource copies an embedded resource: text, or bytes.
 func (t *blockReader) resource() {
 	from, _ := t.from["resource"].(map[string]any)
 	inner := blockReader{from: from, out: object{}, ok: from != nil}
@@ -124,11 +119,6 @@ func (t *blockReader) resource() {
 	}
 	t.ok = t.ok && inner.ok
 	t.out["resource"] = inner.out
-}
-
-// printable tells whether a text is ASCII that shows, without spaces at its ends.
-func printable(s string) bool {
-	return strings.TrimSpace(s) == s && ascii.IsPrintable(s)
 }
 
 func textBlock(s string) object { return object{"type": "text", "text": s} }

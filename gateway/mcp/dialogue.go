@@ -152,7 +152,7 @@ func concernsAnswersOnly(refused *refusal.Error) bool {
 // inputRequired is the result of a call whose tool asks before it goes on. The client has
 // declared that it can answer; the kernel tells nobody else of it.
 func inputRequired(o gateway.Outcome) object {
-	result := object{"resultType": "input_required", "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
+	result := object{wire.MemberResultType: wire.ResultInputRequired, "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
 	requests := object{}
 	for _, q := range o.InputRequest.Questions {
 		request := object{"method": q.Method}
@@ -162,7 +162,7 @@ func inputRequired(o gateway.Outcome) object {
 		requests[q.Name] = request
 	}
 	if len(requests) > 0 {
-		result["inputRequests"] = requests
+		result[wire.MemberRequests] = requests
 	}
 	return result
 }

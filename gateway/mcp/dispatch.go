@@ -15,8 +15,8 @@ func (f *Face) handle(ctx context.Context, r request) *response {
 		a.fault.status = http.StatusOK
 	}
 	if a.result != nil && r.modern {
-		if a.result["resultType"] == nil {
-			a.result["resultType"] = "complete"
+		if a.result[wire.MemberResultType] == nil {
+			a.result[wire.MemberResultType] = wire.ResultComplete
 		}
 		meta, _ := a.result["_meta"].(object)
 		if meta == nil {

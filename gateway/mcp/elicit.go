@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -198,7 +199,7 @@ func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer,
 // still there.
 func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 	for _, id := range ids {
-		line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/cancelled",
+		line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeCancelled,
 			"params": object{"requestId": id, "reason": "The question is not waited for any more."}})
 		if err != nil || ctx.Err() != nil || h.send(line) != nil {
 			return

@@ -45,7 +45,7 @@ func (r *notifier) log(l tool.Log) {
 	if l.Logger != "" {
 		params["logger"] = wrapper.EscapeText(l.Logger)
 	}
-	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeMessage, "params": params})
 	if err != nil {
 		return // what is no JSON says nothing
 	}

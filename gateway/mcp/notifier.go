@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -43,7 +44,7 @@ func (r *notifier) progress(p tool.Progress) {
 	if p.Message != "" {
 		params["message"] = wrapper.EscapeText(p.Message)
 	}
-	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeProgress, "params": params})
 	if err != nil {
 		return // what is no number says nothing
 	}

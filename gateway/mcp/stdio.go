@@ -105,7 +105,7 @@ func trimNewline(line []byte) []byte {
 func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
 	m, fault := readMessage(line)
 	if fault == nil && m.isNotification() {
-		if m.method == "notifications/cancelled" {
+		if m.method == wire.NoticeCancelled {
 			s.cancel(m.params["requestId"])
 		}
 		return

@@ -38,6 +38,13 @@ const (
 	MethodListen     = "subscriptions/listen"
 )
 
+// The methods by which a server asks its client for input.
+const (
+	MethodElicitation = "elicitation/create"
+	MethodSampling    = "sampling/createMessage"
+	MethodRoots       = "roots/list"
+)
+
 // The methods of notifications.
 const (
 	NoticeInitialized = "notifications/initialized"
@@ -57,10 +64,13 @@ const (
 	MetaProgress     = "progressToken"
 )
 
-// The parameters by which a call answers its tool's questions, and the types of results.
+// The parameters by which a call answers its tool's questions, the members of a result that
+// asks them, and the types of results.
 const (
-	ParamResponses = "inputResponses"
-	ParamState     = "requestState"
+	ParamResponses   = "inputResponses"
+	ParamState       = "requestState" // a member of the result, too
+	MemberRequests   = "inputRequests"
+	MemberResultType = "resultType"
 
 	ResultComplete      = "complete"
 	ResultInputRequired = "input_required"
@@ -74,6 +84,6 @@ const (
 	CodeParams     = -32602
 	CodeInternal   = -32603
 	CodeHeader     = -32020 // the headers differ from the body
-	CodeCapability = -32021 // the client lacks a capability that the call needs
+	CodeCapability = -32021 // the client has not declared a capability that the call needs
 	CodeVersion    = -32022
 )
