@@ -24,13 +24,13 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 	if err != nil {
 		t.Fatal(err)
 	}
-	var who gateway.Authenticator
+	var authn gateway.Authenticator
 	if principals != nil {
-		if who, err = identity.NewAPIKeys(principals); err != nil {
+		if authn, err = identity.NewAPIKeys(principals); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k, err := gateway.New(KernelConfig(loaded, who), gateway.Deps{})
+	k, err := gateway.New(KernelConfig(loaded, authn), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,17 +156,17 @@ func TestAdminIsBounded(t *testing.T) {
 		inside <- struct{}{}
 		<-leave
 	}))
-	ask := func() *httptest.ResponseRecorder {
+	send := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		guard.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", strings.NewReader("")))
 		return w
 	}
 	ended := make(chan int, maxAdminRequests)
 	for range maxAdminRequests {
-		go func() { ended <- ask().Code }()
+		go func() { ended <- send().Code }()
 		<-inside
 	}
-	if w := ask(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+	if w := send(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("one too many: %d %v", w.Code, w.Header())
 	}
 	close(leave)

@@ -54,8 +54,8 @@ func TestCallbackKeys(t *testing.T) {
 			t.Error("what was signed before is not believed")
 		}
 	}
-	if said := log.String(); strings.Contains(said, "hunter2") || strings.Count(said, "cannot be read") > 3 {
-		t.Errorf("the log: %s", said)
+	if output := log.String(); strings.Contains(output, "hunter2") || strings.Count(output, "cannot be read") > 3 {
+		t.Errorf("the log: %s", output)
 	}
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)

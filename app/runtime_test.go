@@ -52,11 +52,11 @@ func TestModeKeysLetsNobodyInWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Auth.Mode, c.Keys = configs.AuthKeys, nil
-	who, _, err := (&Authn{}).prepare(context.Background(), c)
+	authn, _, err := (&Authn{}).prepare(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := gateway.New(KernelConfig(c, who), gateway.Deps{})
+	k, err := gateway.New(KernelConfig(c, authn), gateway.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,9 +133,9 @@ func answers(t *testing.T, out io.Reader, each func(string)) (accepted, refused 
 		if err != nil {
 			return accepted, refused
 		}
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		term, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		id, _, _ := strings.Cut(rest, " ")
-		switch word {
+		switch term {
 		case "accepted":
 			accepted = append(accepted, id)
 		case "refused":
@@ -144,7 +144,7 @@ func answers(t *testing.T, out io.Reader, each func(string)) (accepted, refused 
 			t.Fatalf("the appender says %q", line)
 		}
 		if each != nil {
-			each(word)
+			each(term)
 		}
 	}
 }
@@ -158,10 +158,10 @@ func untilKilled(t *testing.T, dir string, kill int, random *rand.Rand, env ...s
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	begun := false
-	told, refused := answers(t, out, func(string) {
-		if !begun {
-			begun = true
+	started := false
+	received, refused := answers(t, out, func(string) {
+		if !started {
+			started = true
 			time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { cmd.Process.Kill() })
 		}
 	})
@@ -170,10 +170,10 @@ func untilKilled(t *testing.T, dir string, kill int, random *rand.Rand, env ...s
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the appender was not killed: %v", err)
 	}
-	if len(told) == 0 || len(refused) > 0 {
-		t.Fatalf("kill %d: %d accepted, %d refused", kill, len(told), len(refused))
+	if len(received) == 0 || len(refused) > 0 {
+		t.Fatalf("kill %d: %d accepted, %d refused", kill, len(received), len(refused))
 	}
-	return told
+	return received
 }
 
 // eachOnce fails unless each call that was accepted stands once in the log, and returns
@@ -219,7 +219,7 @@ func TestASecondProcessNamesTheHolder(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := io.ReadAll(out)
+	output, err := io.ReadAll(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func TestASecondProcessNamesTheHolder(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Errorf("exit: %v", err)
 	}
-	if want := fmt.Sprintf("%s is in use by process %d on host", dir, os.Getpid()); !strings.Contains(string(said), want) {
-		t.Errorf("it says %q, want %q", said, want)
+	if want := fmt.Sprintf("%s is in use by process %d on host", dir, os.Getpid()); !strings.Contains(string(output), want) {
+		t.Errorf("it says %q, want %q", output, want)
 	}
 }
 

@@ -279,11 +279,11 @@ func TestAnyFaultsThenACrash(t *testing.T) {
 		if err := os.WriteFile(logFile(folder), crashed, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Open(folder, Options{Wait: patient})
+		second, err := Open(folder, Options{Wait: patient})
 		if err != nil {
 			t.Fatalf("after the crash: %v", err)
 		}
-		if err := errors.Join(again.Append(context.Background(), sample("new")), again.Close()); err != nil {
+		if err := errors.Join(second.Append(context.Background(), sample("new")), second.Close()); err != nil {
 			t.Fatalf("after the crash: %v", err)
 		}
 		got := callsOf(t, logFile(folder))

@@ -87,8 +87,8 @@ func TestASecondOpenNamesTheHolder(t *testing.T) {
 	}
 	mustAppend(t, l, "a")
 	mustClose(t, l)
-	again := open(t, dir, Options{})
-	mustAppend(t, again, "b")
+	second := open(t, dir, Options{})
+	mustAppend(t, second, "b")
 }
 
 // TestAwait: a folder is waited for while its holder says that it is ending, and not

@@ -80,9 +80,9 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, clock, heard, tries := t.TempDir(), noon, &told{}, 0
+			dir, clock, received, tries := t.TempDir(), noon, &told{}, 0
 			broken := true
-			l := open(t, dir, Options{RotateBytes: 1000, OnDegraded: heard.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
+			l := open(t, dir, Options{RotateBytes: 1000, OnDegraded: received.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
 				tries++
 				if broken {
 					return fail(from, to)
@@ -103,7 +103,7 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 			clock = clock.Add(logfile.MaxPause)
 			mustAppend(t, l, names[7])
 			mustClose(t, l)
-			if got := heard.heard(); tries != 3 || !slices.Equal(got, []string{"rotation true", "rotation false"}) {
+			if got := received.heard(); tries != 3 || !slices.Equal(got, []string{"rotation true", "rotation false"}) {
 				t.Errorf("tried %d times, heard %q", tries, got)
 			}
 			files, err := Files(dir)

@@ -52,20 +52,20 @@ func (d *disks) saved(t testing.TB) string {
 
 // told collects what Report hears.
 type told struct {
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	lines []string
 }
 
 func (r *told) report(p Component, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, fmt.Sprintf("%s %v", p, err != nil))
+	r.lines = append(r.lines, fmt.Sprintf("%s %v", p, err != nil))
 }
 
 func (r *told) heard() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.said)
+	return slices.Clone(r.lines)
 }
 
 // mustHold verifies files of one chain with its heads.
@@ -141,8 +141,8 @@ func TestHeadsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, heard := &disks{}, &told{}
-				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: heard.report})
+				d, received := &disks{}, &told{}
+				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: received.report})
 				mustAppend(t, l, "before")
 				time.Sleep(checkpoint.Interval)
 				synctest.Wait()
@@ -153,7 +153,7 @@ func TestHeadsThatFail(t *testing.T) {
 				mustAppend(t, l, "b")
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if got := heard.heard(); !slices.Equal(got, []string{"heads true"}) {
+				if got := received.heard(); !slices.Equal(got, []string{"heads true"}) {
 					t.Errorf("the operator heard %q", got)
 				}
 				for range 3 {
@@ -170,7 +170,7 @@ func TestHeadsThatFail(t *testing.T) {
 				synctest.Wait()
 				mustAppend(t, l, "c")
 				mustClose(t, l)
-				if got := heard.heard(); !slices.Equal(got, []string{"heads true", "heads false"}) {
+				if got := received.heard(); !slices.Equal(got, []string{"heads true", "heads false"}) {
 					t.Errorf("the operator heard %q", got)
 				}
 				name := d.saved(t)
@@ -226,8 +226,8 @@ func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 // Heads that another changed are not built upon after a failure, and not repaired.
 func TestHeadsThatAnotherChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, heard := &disks{}, &told{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, OnDegraded: heard.report})
+		d, received := &disks{}, &told{}
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, OnDegraded: received.report})
 		d.heads.onSync = func() error {
 			d.heads.onSync = nil
 			d.heads.content[20] ^= 1
@@ -246,7 +246,7 @@ func TestHeadsThatAnotherChanged(t *testing.T) {
 		if c := mustHold(t, d.saved(t)); c.SignedSeq != 2 {
 			t.Errorf("%+v", c)
 		}
-		if got := heard.heard(); !slices.Equal(got, []string{"heads true", "heads false"}) {
+		if got := received.heard(); !slices.Equal(got, []string{"heads true", "heads false"}) {
 			t.Errorf("the operator heard %q", got)
 		}
 	})
@@ -383,8 +383,8 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 // What the last head signs must be there before the log goes on.
 func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(t *testing.T, r *held)
-		says  string
+		spoil   func(t *testing.T, r *held)
+		message string
 	}{
 		"heads removed":            {func(t *testing.T, r *held) { os.Remove(filepath.Join(r.dir, checkpoint.FileName)) }, "no signed head"},
 		"heads emptied":            {func(t *testing.T, r *held) { put(t, filepath.Join(r.dir, checkpoint.FileName), nil) }, "no signed head"},
@@ -422,7 +422,7 @@ func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 					l.Close()
 					t.Fatal("it opened")
 				}
-				if !strings.Contains(err.Error(), c.says) {
+				if !strings.Contains(err.Error(), c.message) {
 					t.Errorf("it says %v", err)
 				}
 			}
@@ -530,9 +530,9 @@ func FuzzReadHead(f *testing.F) {
 			t.Fatal("it signs more than there is")
 		}
 		// Whatever is read is written so again: no two lines say the same.
-		again, err := h.Sign(testKey(1))
-		if err != nil || !bytes.HasPrefix(again, signed) || len(again) != len(line)+1 {
-			t.Fatalf("%q became %q, %v", line, again, err)
+		second, err := h.Sign(testKey(1))
+		if err != nil || !bytes.HasPrefix(second, signed) || len(second) != len(line)+1 {
+			t.Fatalf("%q became %q, %v", line, second, err)
 		}
 	})
 }

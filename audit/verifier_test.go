@@ -432,11 +432,11 @@ func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Number--
-		again, err := h.Sign(testKey(1))
+		second, err := h.Sign(testKey(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		heads = append(heads, again)
+		heads = append(heads, second)
 	}
 	name := filepath.Join(r.dir, checkpoint.FileName)
 	put(t, name, bytes.Join(heads, nil))

@@ -56,7 +56,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", run)
 		}
 		run.Env["KEY"] = "changed"
-		if again := single.Run(); again.Env["KEY"] == "changed" {
+		if second := single.Run(); second.Env["KEY"] == "changed" {
 			t.Error("a definition can be changed")
 		}
 		pinned := lockfile.Accept(c.Servers[2], []tool.Definition{offered("search")}).Pins

@@ -70,29 +70,29 @@ func TestFaulty(t *testing.T) {
 			}
 			readable(t, faults[0], found)
 			// Where it stands is left out: the words alone must tell it apart.
-			words := filepath.Base(faults[0].File) + ": " + faults[0].Message
-			if other, twice := messages[words]; twice {
+			text := filepath.Base(faults[0].File) + ": " + faults[0].Message
+			if other, twice := messages[text]; twice {
 				t.Errorf("its message is that of %s", other)
 			}
-			messages[words] = name
+			messages[text] = name
 		})
 	}
 }
 
 // readable holds what every fault owes its reader.
-func readable(t *testing.T, f *document.Fault, said string) {
+func readable(t *testing.T, f *document.Fault, output string) {
 	t.Helper()
-	if strings.ContainsAny(said, "\n\r\t\x00") || len(said) > 700 {
-		t.Errorf("it is not one line of a bearable length: %q", said)
+	if strings.ContainsAny(output, "\n\r\t\x00") || len(output) > 700 {
+		t.Errorf("it is not one line of a bearable length: %q", output)
 	}
-	if !strings.Contains(said, "found") || !wanted.MatchString(said) {
+	if !strings.Contains(output, "found") || !wanted.MatchString(output) {
 		t.Errorf("it does not say what was found and what was expected: %s", f.Message)
 	}
-	if inner.MatchString(said) {
-		t.Errorf("it speaks of the inside: %s", said)
+	if inner.MatchString(output) {
+		t.Errorf("it speaks of the inside: %s", output)
 	}
-	if secrets.MatchString(said) {
-		t.Errorf("it repeats a secret: %s", said)
+	if secrets.MatchString(output) {
+		t.Errorf("it repeats a secret: %s", output)
 	}
 	info, err := os.Stat(f.File)
 	switch {

@@ -169,9 +169,9 @@ func TestOneReadAFile(t *testing.T) {
 	data, err := s.read(both)
 	must(t, err)
 	must(t, os.WriteFile(both, []byte("replicas: 3\n# end\n"), 0o600))
-	again, err := s.read(both)
-	if err != nil || !bytes.Equal(again, data) {
-		t.Errorf("the second read gave %q, %v; expected %q", again, err, data)
+	second, err := s.read(both)
+	if err != nil || !bytes.Equal(second, data) {
+		t.Errorf("the second read gave %q, %v; expected %q", second, err, data)
 	}
 	if s.changed() != both {
 		t.Errorf("found that %q moved; expected %q", s.changed(), both)

@@ -90,8 +90,8 @@ func judged(t *testing.T, r *document.Report) {
 		t.Fatalf("%d faults are reported; expected at most %d", len(r.Faults), document.MaxFaults)
 	}
 	for _, f := range r.Faults {
-		if said := f.Error(); strings.ContainsAny(said, "\n\r\t") || !utf8.ValidString(said) {
-			t.Errorf("a fault is not one line of text: %q", said)
+		if output := f.Error(); strings.ContainsAny(output, "\n\r\t") || !utf8.ValidString(output) {
+			t.Errorf("a fault is not one line of text: %q", output)
 		}
 		if f.Line < 0 || f.Column < 0 {
 			t.Errorf("a fault is at %d:%d", f.Line, f.Column)

@@ -294,14 +294,14 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if !reflect.DeepEqual(stated.Redis, least.Redis) || stated.Redis == nil {
 		t.Errorf("found %+v; expected %+v", stated.Redis, least.Redis)
 	}
-	said := stated.Auth.JWT.TokenOptions
+	response := stated.Auth.JWT.TokenOptions
 	standard := identity.TokenOptions{
 		Issuer: "https://id.example.com", Audience: "callgate", Algorithms: identity.DefaultAlgorithms(), ClockSkew: identity.DefaultClockSkew,
 		Refresh: identity.DefaultRefresh, StaleIfError: identity.DefaultStaleIfError, Timeout: identity.DefaultTimeout, StartupTimeout: identity.DefaultStartupTimeout,
 		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects", Operator: "callgate_operator"},
 	}
-	if !reflect.DeepEqual(said, standard) {
-		t.Errorf("found %+v; expected %+v", said, standard)
+	if !reflect.DeepEqual(response, standard) {
+		t.Errorf("found %+v; expected %+v", response, standard)
 	}
 	if least.Auth.JWT.ClockSkew != identity.DefaultClockSkew {
 		t.Errorf("without a word, clocks may differ by %v", least.Auth.JWT.ClockSkew)

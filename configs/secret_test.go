@@ -73,8 +73,8 @@ func TestSecretIsNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, how := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if said := fmt.Sprintf(how, s); secrets.MatchString(said) {
-			t.Errorf("%s prints %s", how, said)
+		if output := fmt.Sprintf(how, s); secrets.MatchString(output) {
+			t.Errorf("%s prints %s", how, output)
 		}
 	}
 	if s.String() != "env:CALLGATE_TEST_SECRET" || !s.IsSet() {

@@ -191,7 +191,7 @@ func TestTakesPins(t *testing.T) {
 			t.Errorf("%s: %v; expected %q", why, err, c2.fault)
 		}
 	}
-	if again, err := Load(c.Files[0]); err != nil || again.Digest != c.Digest {
+	if second, err := Load(c.Files[0]); err != nil || second.Digest != c.Digest {
 		t.Errorf("the configuration has changed: %v", err)
 	}
 }

@@ -100,16 +100,16 @@ func TestImportShowsWhatHides(t *testing.T) {
 			t.Errorf("%s: %d texts are written out; expected 4: %s", name, got, im.YAML)
 		}
 		for _, list := range [][]*document.Fault{im.Changed, im.Refused} {
-			said := 0
+			printed := 0
 			for _, f := range list {
 				if strings.Contains(f.Error(), "the hidden character U+202E") {
-					said++
+					printed++
 				}
 				if r, found := wrapper.Hidden(f.Error()); found {
 					t.Errorf("%s: %q holds %U", name, f, r)
 				}
 			}
-			if said < 3 {
+			if printed < 3 {
 				t.Errorf("%s: found %v", name, list)
 			}
 		}

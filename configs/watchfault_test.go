@@ -118,9 +118,9 @@ func TestFailures(t *testing.T) {
 // TestUnreadable takes files away in every way: what is served stays.
 func TestUnreadable(t *testing.T) {
 	type way struct {
-		name string
-		do   func(path string) error
-		says string
+		name    string
+		do      func(path string) error
+		message string
 	}
 	ways := []way{
 		{"deleted", os.Remove, "found no such file"},
@@ -148,8 +148,8 @@ func TestUnreadable(t *testing.T) {
 					}
 					time.Sleep(bound)
 					h.expect("failed")
-					if e := h.last(); !strings.Contains(e.Faults.Error(), way.says) || !strings.Contains(e.Faults.Error(), path) {
-						t.Errorf("found the faults %v; expected %q of %s", e.Faults, way.says, path)
+					if e := h.last(); !strings.Contains(e.Faults.Error(), way.message) || !strings.Contains(e.Faults.Error(), path) {
+						t.Errorf("found the faults %v; expected %q of %s", e.Faults, way.message, path)
 					}
 					time.Sleep(5 * time.Minute)
 					if n := h.loads.Load(); n != 2 {

@@ -89,14 +89,14 @@ func commands(t *testing.T) []string {
 	if !ok {
 		t.Fatalf("callgate --help lists no commands: %s", o.stdout)
 	}
-	var words []string
+	var terms []string
 	for line := range strings.SplitSeq(list, "\n") {
 		if !strings.HasPrefix(line, "  ") {
 			break
 		}
-		words = append(words, strings.Fields(line)[0])
+		terms = append(terms, strings.Fields(line)[0])
 	}
-	return words
+	return terms
 }
 
 // accepts checks that a program takes these arguments, without acting on them:
@@ -157,14 +157,14 @@ func TestDockerfileCommands(t *testing.T) {
 		}
 	}
 	for _, c := range regexp.MustCompile(`(?m)^(?:CMD|HEALTHCHECK .* CMD) (\[.*\])$`).FindAllStringSubmatch(all["callgate"], -1) {
-		var words []string
+		var terms []string
 		for _, w := range list.FindAllStringSubmatch(c[1], -1) {
-			words = append(words, w[1])
+			terms = append(terms, w[1])
 		}
-		if words[0] == "/callgate" {
-			words = words[1:]
+		if terms[0] == "/callgate" {
+			terms = terms[1:]
 		}
-		accepts(t, "Dockerfile", words)
+		accepts(t, "Dockerfile", terms)
 	}
 }
 

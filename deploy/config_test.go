@@ -106,8 +106,8 @@ func TestPrincipalsScript(t *testing.T) {
 	run := func(program string) (string, error) {
 		c := exec.CommandContext(t.Context(), "sh", script)
 		c.Env = append(os.Environ(), "CALLGATE="+program)
-		said, err := c.CombinedOutput()
-		return string(said), err
+		output, err := c.CombinedOutput()
+		return string(output), err
 	}
 	if said, err := run("false"); err == nil {
 		t.Errorf("it did not fail where no key could be made: %s", said)
@@ -214,7 +214,7 @@ func TestQuickstartCalls(t *testing.T) {
 	for _, c := range []struct {
 		agent, tool, arguments string
 		code                   int
-		says                   string
+		message                string
 		path                   string
 		hits                   int
 	}{
@@ -235,8 +235,8 @@ func TestQuickstartCalls(t *testing.T) {
 	} {
 		completion := `{"tool":{"name":"` + c.tool + `","arguments":` + c.arguments + `}}`
 		o := callgate(t, completion, "call", "--config", filepath.Join(dir, "callgate.yaml"), "--agent", c.agent)
-		if o.code != c.code || !strings.Contains(o.stdout, c.says) {
-			t.Errorf("%s %s: exit code %d\n%s%swant %d, and %s", c.agent, completion, o.code, o.stdout, o.stderr, c.code, c.says)
+		if o.code != c.code || !strings.Contains(o.stdout, c.message) {
+			t.Errorf("%s %s: exit code %d\n%s%swant %d, and %s", c.agent, completion, o.code, o.stdout, o.stderr, c.code, c.message)
 		}
 		if got := hitsOf(t, address)[c.path]; got != c.hits {
 			t.Errorf("%s %s: %s was requested %d times, want %d", c.agent, completion, c.path, got, c.hits)

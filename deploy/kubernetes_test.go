@@ -265,9 +265,9 @@ func TestKubernetesSelectors(t *testing.T) {
 }
 
 // portOf is the port of the address that follows a word.
-func portOf(t *testing.T, body, word string) string {
+func portOf(t *testing.T, body, term string) string {
 	t.Helper()
-	_, after, _ := strings.Cut(body, word)
+	_, after, _ := strings.Cut(body, term)
 	address, _, _ := strings.Cut(after, "\n")
 	_, port, err := net.SplitHostPort(strings.TrimSpace(address))
 	if err != nil {

@@ -30,8 +30,8 @@ func withPrograms(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel", "./replicas")
-	if said, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, output)
 		return 1
 	}
 	programs = dir

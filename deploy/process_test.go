@@ -25,11 +25,11 @@ func TestComposeAsProcesses(t *testing.T) {
 	tool := sample(t, "sampletool")
 	dir := copyTree(t, "compose")
 	made := callgate(t, "", "keys", "new", "--name", "compose")
-	words := strings.Fields(made.stderr)
-	if made.code != 0 || len(words) == 0 {
+	terms := strings.Fields(made.stderr)
+	if made.code != 0 || len(terms) == 0 {
 		t.Fatalf("no key was made: %s", made.stderr)
 	}
-	key := words[len(words)-1]
+	key := terms[len(terms)-1]
 	if err := os.WriteFile(filepath.Join(dir, "principals.yaml"), []byte("principals:\n"+made.stdout+"# end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func start(t *testing.T, args []string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), filepath.Join(programs, "callgate"), args...)
 	c.Dir = t.TempDir()
-	var said bytes.Buffer
-	c.Stderr = &said
+	var output bytes.Buffer
+	c.Stderr = &output
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func start(t *testing.T, args []string) *exec.Cmd {
 		c.Process.Kill()
 		c.Wait()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(output.String())
 		}
 	})
 	return c

@@ -41,13 +41,13 @@ func gone(t *testing.T, folder string) {
 // what is promised.
 func TestReplicasCheck(t *testing.T) {
 	c, folder := replicas(t, "-check")
-	said, err := c.CombinedOutput()
+	output, err := c.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
-	printed, proved := strings.Count(string(said), "\n    "), strings.Count(string(said), "\nproved: ")
+	printed, proved := strings.Count(string(output), "\n    "), strings.Count(string(output), "\nproved: ")
 	if printed < 7 || proved != printed+1 {
-		t.Errorf("%d commands are printed, and %d things proved:\n%s", printed, proved, said)
+		t.Errorf("%d commands are printed, and %d things proved:\n%s", printed, proved, output)
 	}
 	gone(t, folder)
 }
@@ -74,34 +74,34 @@ func (w *written) String() string {
 // and its folder is gone.
 func TestReplicasEnd(t *testing.T) {
 	c, folder := replicas(t)
-	var said written
-	c.Stdout, c.Stderr = &said, &said
+	var response written
+	c.Stdout, c.Stderr = &response, &response
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-	within(t, time.Minute, "it does not come up", func() bool { return strings.Contains(said.String(), "Ctrl-C ends everything") })
+	within(t, time.Minute, "it does not come up", func() bool { return strings.Contains(response.String(), "Ctrl-C ends everything") })
 	var pids []int
-	for _, word := range strings.Split(said.String(), "process ")[1:] {
-		pid, err := strconv.Atoi(strings.Fields(word)[0])
+	for _, term := range strings.Split(response.String(), "process ")[1:] {
+		pid, err := strconv.Atoi(strings.Fields(term)[0])
 		if err != nil {
-			t.Fatalf("%v: %s", err, said.String())
+			t.Fatalf("%v: %s", err, response.String())
 		}
 		pids = append(pids, pid)
 	}
 	if len(pids) != 4 {
-		t.Fatalf("it names the processes %v; want three gateways and Redis\n%s", pids, said.String())
+		t.Fatalf("it names the processes %v; want three gateways and Redis\n%s", pids, response.String())
 	}
 	// One gateway that ends is told, and ends nothing else.
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the end of a gateway is not told", func() bool { return strings.Contains(said.String(), "gateway-a has ended; 2 serve on") })
+	within(t, time.Minute, "the end of a gateway is not told", func() bool { return strings.Contains(response.String(), "gateway-a has ended; 2 serve on") })
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, said.String())
+		t.Errorf("%v\n%s", err, response.String())
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); err == nil {

@@ -148,9 +148,9 @@ func TestAnswers(t *testing.T) {
 			if c.sent == "" {
 				return
 			}
-			again, faults := q.Validate(a.JSON)
-			if len(faults) > 0 || string(again.JSON) != c.sent {
-				t.Errorf("judged again: %s, %q", again.JSON, told(faults))
+			second, faults := q.Validate(a.JSON)
+			if len(faults) > 0 || string(second.JSON) != c.sent {
+				t.Errorf("judged again: %s, %q", second.JSON, told(faults))
 			}
 			if err := others.Check(answers[c.kind], a.JSON); err != nil {
 				t.Errorf("not of the protocol: %v", err)

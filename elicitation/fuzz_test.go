@@ -54,9 +54,9 @@ func FuzzQuestion(f *testing.F) {
 			}
 		}
 		texts(value)
-		again, err := elicitation.Read("name", kind, methods[kind], q.Params())
-		if err != nil || !bytes.Equal(again.Params(), q.Params()) {
-			t.Fatalf("%q is read again as %q, %v", q.Params(), again.Params(), err)
+		second, err := elicitation.Read("name", kind, methods[kind], q.Params())
+		if err != nil || !bytes.Equal(second.Params(), q.Params()) {
+			t.Fatalf("%q is read again as %q, %v", q.Params(), second.Params(), err)
 		}
 		if err := ofProtocol(others, kind, q.Params()); err != nil {
 			t.Fatalf("%q: %v", q.Params(), err)
@@ -92,9 +92,9 @@ func FuzzAnswer(f *testing.F) {
 		if _, err := parser.ReadValue(a.JSON, 64); err != nil || !json.Valid(answer) {
 			t.Fatalf("%q sends %q: %v", answer, a.JSON, err)
 		}
-		again, faults := q.Validate(a.JSON)
-		if len(faults) > 0 || !bytes.Equal(again.JSON, a.JSON) {
-			t.Fatalf("%q is judged again: %q, %v", a.JSON, again.JSON, told(faults))
+		second, faults := q.Validate(a.JSON)
+		if len(faults) > 0 || !bytes.Equal(second.JSON, a.JSON) {
+			t.Fatalf("%q is judged again: %q, %v", a.JSON, second.JSON, told(faults))
 		}
 		// The schema of the protocol forgets numbers that are no integers, which a form
 		// may ask for.

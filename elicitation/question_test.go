@@ -264,9 +264,9 @@ func TestQuestions(t *testing.T) {
 			if err != nil || string(q.Params()) != c.want {
 				t.Fatalf("got %s, %v\nexpected %s", q.Params(), err, c.want)
 			}
-			again, err := elicitation.Read("name", c.kind, methods[c.kind], q.Params())
-			if err != nil || string(again.Params()) != c.want {
-				t.Errorf("read again: %s, %v", again.Params(), err)
+			second, err := elicitation.Read("name", c.kind, methods[c.kind], q.Params())
+			if err != nil || string(second.Params()) != c.want {
+				t.Errorf("read again: %s, %v", second.Params(), err)
 			}
 			if err := ofProtocol(others, c.kind, q.Params()); err != nil {
 				t.Errorf("not of the protocol: %v", err)

@@ -16,15 +16,15 @@ func TestMCP25NoSecretsByForms(t *testing.T) {
 		_, err := elicitation.Read("q", "form", "elicitation/create", []byte(fmt.Sprintf(`{"message":"m","requestedSchema":{"type":"object","properties":{%s}}}`, field)))
 		return err
 	}
-	words := []string{
+	terms := []string{
 		"password", "Password", "userPassword", "user_password", "user-password", "PASSWORD", "dbPASSWORD", "new password", "passwords", "passwd", "pwd", "passphrase", "passcode",
 		"secret", "clientSecret", "client_secret", "token", "accessToken", "GITHUB_TOKEN", "oauth2Token", "apiKey", "api_key", "API Key", "api-key", "apikey", "APIKey", "access key", "privateKey", "secretKey",
 		"credential", "credentials", "cvv", "CVC", "otp", "security code", "verificationCode", "one-time code",
 	}
-	for _, word := range words {
-		for place, field := range map[string]string{"name": fmt.Sprintf(`%q:{"type":"string"}`, word), "title": fmt.Sprintf(`"x":{"type":"string","title":"Your %s, please"}`, word)} {
-			if err := read(field); err == nil || !strings.Contains(err.Error(), "secret") || place == "name" && strings.Contains(err.Error(), word) && word != "secret" {
-				t.Errorf("%s %q: %v", place, word, err)
+	for _, term := range terms {
+		for place, field := range map[string]string{"name": fmt.Sprintf(`%q:{"type":"string"}`, term), "title": fmt.Sprintf(`"x":{"type":"string","title":"Your %s, please"}`, term)} {
+			if err := read(field); err == nil || !strings.Contains(err.Error(), "secret") || place == "name" && strings.Contains(err.Error(), term) && term != "secret" {
+				t.Errorf("%s %q: %v", place, term, err)
 			}
 		}
 	}

@@ -108,8 +108,8 @@ func TestCapabilitiesRotate(t *testing.T) {
 	if err != nil || read.Verify(after, noon) != "after" || string(read.Encode()) != string(third.Encode()) {
 		t.Errorf("read again: %v", err)
 	}
-	if said := fmt.Sprintf("%v %+v %#v %s", third, third, third, third); strings.Contains(said, strings.Fields(string(third.Encode()))[20][:8]) || !strings.HasPrefix(said, "2 keys") {
-		t.Errorf("it shows %s", said)
+	if output := fmt.Sprintf("%v %+v %#v %s", third, third, third, third); strings.Contains(output, strings.Fields(string(third.Encode()))[20][:8]) || !strings.HasPrefix(output, "2 keys") {
+		t.Errorf("it shows %s", output)
 	}
 }
 

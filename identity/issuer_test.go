@@ -124,11 +124,11 @@ type issuer struct {
 	keys      []byte
 	discovery string           // instead of the right one
 	before    http.HandlerFunc // answers instead of the issuer
-	asked     map[string]int   // requests by path
+	requests  map[string]int   // requests by path
 }
 
 func newIssuer(t testing.TB, secure bool, jwks ...members) *issuer {
-	i := &issuer{keys: setOf(jwks...), asked: map[string]int{}}
+	i := &issuer{keys: setOf(jwks...), requests: map[string]int{}}
 	i.Server = httptest.NewUnstartedServer(i)
 	i.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if secure {
@@ -142,7 +142,7 @@ func newIssuer(t testing.TB, secure bool, jwks ...members) *issuer {
 
 func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	i.asked[r.URL.Path]++
+	i.requests[r.URL.Path]++
 	before, keys, doc := i.before, i.keys, i.discovery
 	i.mu.Unlock()
 	if before != nil {
@@ -173,7 +173,7 @@ func (i *issuer) set(change func(*issuer)) {
 func (i *issuer) fetches() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.asked["/keys"]
+	return i.requests["/keys"]
 }
 
 // reasons are why credentials were refused.

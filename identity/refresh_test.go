@@ -316,16 +316,16 @@ func TestStart(t *testing.T) {
 	})
 	o := optionsFor(i.URL)
 	o.After = newClock().After // no second attempt
-	var said error
+	var reported error
 	for o.StartupTimeout = 50 * time.Millisecond; o.StartupTimeout < time.Minute; o.StartupTimeout *= 2 {
 		tokens, err := identity.NewTokenVerifier(o)
 		must(err)
-		if said = tokens.Start(t.Context()); said == nil || !strings.Contains(said.Error(), "deadline exceeded") {
+		if reported = tokens.Start(t.Context()); reported == nil || !strings.Contains(reported.Error(), "deadline exceeded") {
 			break // else everything is so slow that there was no answer
 		}
 	}
-	if said == nil || !strings.Contains(said.Error(), "status 500") {
-		t.Errorf("started without keys: %v", said)
+	if reported == nil || !strings.Contains(reported.Error(), "status 500") {
+		t.Errorf("started without keys: %v", reported)
 	}
 	o.StartWithoutKeys = true
 	tokens, err := identity.NewTokenVerifier(o)

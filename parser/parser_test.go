@@ -298,10 +298,10 @@ func TestProseReleasesAtOnce(t *testing.T) {
 // as text.
 func TestProseMessages(t *testing.T) {
 	for _, in := range []string{"", `{"tool":1}`, "<tool_call>"} {
-		said := parser.Parse([]byte(in), false, parser.Options{TextOnly: true}).Refusal.Message
-		asked := parser.Parse([]byte(in), false, parser.Options{}).Refusal.Message
-		if said == asked || strings.Contains(said, `"arguments"`) {
-			t.Errorf("%q: %s", in, said)
+		text := parser.Parse([]byte(in), false, parser.Options{TextOnly: true}).Refusal.Message
+		question := parser.Parse([]byte(in), false, parser.Options{}).Refusal.Message
+		if text == question || strings.Contains(text, `"arguments"`) {
+			t.Errorf("%q: %s", in, text)
 		}
 	}
 }

@@ -99,13 +99,13 @@ func FuzzRecords(f *testing.F) {
 		if !ok {
 			return
 		}
-		again, ok := texts(renderRows(rows))
-		if !ok || len(again) != len(rows) {
-			t.Fatalf("%q: read again: %q", rows, again)
+		second, ok := texts(renderRows(rows))
+		if !ok || len(second) != len(rows) {
+			t.Fatalf("%q: read again: %q", rows, second)
 		}
 		for i := range rows {
-			if !slices.Equal(again[i], rows[i]) {
-				t.Fatalf("%q: read again: %q", rows, again)
+			if !slices.Equal(second[i], rows[i]) {
+				t.Fatalf("%q: read again: %q", rows, second)
 			}
 		}
 	})

@@ -29,12 +29,12 @@ func (o oracle) covers(pattern, name, separator string) bool {
 }
 
 // bears reports whether who is, or has through any number of grants, the subject.
-func (o oracle) bears(who, subject, domain string, steps int) bool {
-	if who == subject {
+func (o oracle) bears(caller, subject, domain string, steps int) bool {
+	if caller == subject {
 		return true
 	}
 	return steps > 0 && slices.ContainsFunc(o.g, func(g []string) bool {
-		return g[1] == who && o.covers(g[3], domain, "/") && o.bears(g[2], subject, domain, steps-1)
+		return g[1] == caller && o.covers(g[3], domain, "/") && o.bears(g[2], subject, domain, steps-1)
 	})
 }
 

@@ -166,9 +166,9 @@ func TestALossThatNobodyMeets(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
-	told := make(chan bool, 16)
+	notified := make(chan bool, 16)
 	o := optionsFor(p.Address())
-	o.OnChange = func(shared bool, _ error) { told <- shared }
+	o.OnChange = func(shared bool, _ error) { notified <- shared }
 	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	for _, lose := range []func(*lossy.Faults){func(h *lossy.Faults) { h.DropReplies = true }, func(h *lossy.Faults) { h.CutNextReply, h.DropReplies = true, true }} {
@@ -178,7 +178,7 @@ func TestALossThatNobodyMeets(t *testing.T) {
 		waitFor(t, r, true)
 	}
 	for i, want := range []bool{false, true, false, true} {
-		if got := <-told; got != want {
+		if got := <-notified; got != want {
 			t.Errorf("change %d: told that shared is %v", i, got)
 		}
 	}

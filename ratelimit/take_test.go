@@ -123,23 +123,23 @@ func TestCallerRetryAfterIsExact(t *testing.T) {
 	each(t, func(t *testing.T, l ratelimit.Limiter, clk *clock) {
 		b := budget("3/s", 2)
 		limits := &ratelimit.Limits{Caller: &b}
-		ask := func(caller string) error { return l.Caller(context.Background(), limits, caller) }
+		send := func(caller string) error { return l.Caller(context.Background(), limits, caller) }
 		for range 2 {
-			if err := ask("192.0.2.1"); err != nil {
+			if err := send("192.0.2.1"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		e := refused(t, ask("192.0.2.1"), refusal.CallerRateLimited)
+		e := refused(t, send("192.0.2.1"), refusal.CallerRateLimited)
 		if e.RetryAfterMS != 334 || e.Stage != refusal.Identity || e.Status() != 429 || !strings.Contains(e.Message, "wait 334 ms") {
 			t.Fatalf("got %v, %d ms", e, e.RetryAfterMS)
 		}
-		if err := ask("192.0.2.2"); err != nil {
+		if err := send("192.0.2.2"); err != nil {
 			t.Fatalf("another caller: %v", err)
 		}
 		clk.moveMS(333)
-		refused(t, ask("192.0.2.1"), refusal.CallerRateLimited)
+		refused(t, send("192.0.2.1"), refusal.CallerRateLimited)
 		clk.moveMS(1)
-		if err := ask("192.0.2.1"); err != nil {
+		if err := send("192.0.2.1"); err != nil {
 			t.Fatal(err)
 		}
 		// Callers and agents of one name have nothing to do with each other.

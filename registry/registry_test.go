@@ -143,8 +143,8 @@ func TestNameMap(t *testing.T) {
 		}
 	}
 	for why, c := range map[string]struct {
-		names []string
-		says  []string
+		names    []string
+		messages []string
 	}{
 		"a collision":   {[]string{"web.search", "x", "web_search"}, []string{`"web.search"`, `"web_search"`}},
 		"no room":       {[]string{strings.Repeat("a", 65)}, []string{"1 to 64 bytes"}},
@@ -155,7 +155,7 @@ func TestNameMap(t *testing.T) {
 			t.Errorf("%s is mapped", why)
 			continue
 		}
-		for _, s := range c.says {
+		for _, s := range c.messages {
 			if !strings.Contains(err.Error(), s) {
 				t.Errorf("%s: %v does not name %s", why, err, s)
 			}

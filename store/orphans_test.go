@@ -104,8 +104,8 @@ func TestWhatComesBack(t *testing.T) {
 
 	// Redis hears the dispatch and is not heard. A question may need a new
 	// connection, which then fails before it is asked.
-	heard := false
-	for try := 0; !heard; try++ {
+	received := false
+	for try := 0; !received; try++ {
 		if try == 50 {
 			t.Fatal("Redis does not hear it")
 		}
@@ -114,7 +114,7 @@ func TestWhatComesBack(t *testing.T) {
 		p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 		refused(t, g.Dispatch(ctx, id, once), store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
-		if heard = err == nil && step == string(store.Dispatched); heard {
+		if received = err == nil && step == string(store.Dispatched); received {
 			before = stateOf(t, c, o.Prefix)
 		}
 		p.Clear()
@@ -122,7 +122,7 @@ func TestWhatComesBack(t *testing.T) {
 		_ = g.Settle(ctx, id) // what that cannot say now is said later
 		freed(t, other, newCall("second "+id, id))
 		must(t, other.Settle(ctx, "second "+id))
-		if heard {
+		if received {
 			before.again(t, c, o.Prefix)
 			freed(t, other, newCall("after "+id, id))
 		}
@@ -232,8 +232,8 @@ func TestBackOnTheFirst(t *testing.T) {
 			t.Fatal(cause)
 		}
 	}
-	again := joining(t, b.journal, o, testHooks{})
-	again.wait(t, true)
+	second := joining(t, b.journal, o, testHooks{})
+	second.wait(t, true)
 	a.wait(t, true)
 	if prior := claimed(t, a, newCall("2", "k")); prior == nil || prior.ID != "1" {
 		t.Errorf("the key started a second call: %+v", prior)
@@ -283,8 +283,8 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 	defer c.Close()
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	// A question may need a new connection, which then fails before it is asked.
-	heard, id := false, ""
-	for try := 0; !heard; try++ {
+	received, id := false, ""
+	for try := 0; !received; try++ {
 		if try == 50 {
 			t.Fatal("Redis does not hear it")
 		}
@@ -295,7 +295,7 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 		_, err := g.Finish(ctx, id, e)
 		refused(t, err, store.ErrUnavailable)
 		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
-		heard = err == nil && step == string(store.Ended)
+		received = err == nil && step == string(store.Ended)
 		p.Clear()
 		g.wait(t, true)
 	}

@@ -108,13 +108,13 @@ func TestRepliesVanish(t *testing.T) {
 	defer c.Close()
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	var slow slowest
-	for name, ask := range map[string]func(id string) error{
+	for name, send := range map[string]func(id string) error{
 		"keyed":   func(id string) error { return g.Dispatch(ctx, id, once) },
 		"unkeyed": func(id string) error { return g.Dispatch(ctx, id, once) },
 		"opening": func(id string) error { _, err := g.Open(ctx, newCall(id, id)); return err },
 	} {
 		// A question may need a new connection, which then fails before it is asked.
-		for try, heard := 0, false; !heard; try++ {
+		for try, received := 0, false; !received; try++ {
 			if try == 50 {
 				t.Fatalf("%s: Redis does not hear it", name)
 			}
@@ -126,12 +126,12 @@ func TestRepliesVanish(t *testing.T) {
 				claimed(t, g, newCall(id, ""))
 			}
 			p.Set(func(h *lossy.Faults) { h.DropReplies = true })
-			slow.time(func() { refused(t, ask(id), store.ErrUnavailable) })
+			slow.time(func() { refused(t, send(id), store.ErrUnavailable) })
 			call, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
-			heard = err == nil && (name == "opening" || call == string(store.Dispatched))
+			received = err == nil && (name == "opening" || call == string(store.Dispatched))
 			p.Clear()
 			g.wait(t, true)
-			for end := time.Now().Add(patient); heard; time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(patient); received; time.Sleep(10 * time.Millisecond) {
 				if _, err := other.Get(ctx, id, store.OfAnyone()); errors.Is(err, store.ErrNotFound) {
 					break
 				}

@@ -52,12 +52,12 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	var done atomic.Bool
 	p.Set(func(h *lossy.Faults) {
 		// What the server has said has not been heard yet, so nothing more was asked.
-		h.RewriteReply = func(said []byte) []byte {
+		h.RewriteReply = func(output []byte) []byte {
 			if !done.Load() && holds(c, o, "call:call 4") {
 				done.Store(true)
 				do(c)
 			}
-			return said
+			return output
 		}
 	})
 	within(t, "it has happened", func() bool {

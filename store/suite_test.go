@@ -227,22 +227,22 @@ func TestDigests(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		for _, key := range []string{"", "k"} {
 			id := "id" + key
-			asked := func(at store.Step) {
+			requested := func(at store.Step) {
 				t.Helper()
 				if got, err := s.Get(ctx, id, store.Of("p")); err != nil || got.Step != at || got.Digest != "d" || got.Scope != newCall(id, key).Scope || got.Key != key {
 					t.Errorf("%s, with the key %q: %+v, %v", at, key, got, err)
 				}
 			}
 			opened(t, s, newCall(id, key))
-			asked(store.Opened)
+			requested(store.Opened)
 			must(t, s.Dispatch(ctx, id, once))
-			asked(store.Dispatched)
+			requested(store.Dispatched)
 			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Hour)}))
-			asked(store.Waiting)
+			requested(store.Waiting)
 			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
 				t.Error(err)
 			}
-			asked(store.Ended)
+			requested(store.Ended)
 		}
 	})
 }

@@ -23,12 +23,12 @@ type span struct {
 	name, trace, id, parent string
 	start, end              time.Time
 	failed                  bool
-	says                    map[string]string
+	attributes             map[string]string
 	resource                map[string]string
 	below                   []*span
 }
 
-func (s *span) code() string { return s.says["error.type"] }
+func (s *span) code() string { return s.attributes["error.type"] }
 
 // tree is a span and what is below it, in the order of its start.
 func (s *span) tree() string {
@@ -104,7 +104,7 @@ func (s *stub) keep(r *http.Request, body []byte) error {
 				s.spans = append(s.spans, &span{
 					name: p.Name, trace: hex.EncodeToString(p.TraceId), id: hex.EncodeToString(p.SpanId), parent: hex.EncodeToString(p.ParentSpanId),
 					start: time.Unix(0, int64(p.StartTimeUnixNano)), end: time.Unix(0, int64(p.EndTimeUnixNano)),
-					failed: p.Status.GetCode() == wire.Status_STATUS_CODE_ERROR, says: values(p.Attributes), resource: values(rs.Resource.GetAttributes()),
+					failed: p.Status.GetCode() == wire.Status_STATUS_CODE_ERROR, attributes: values(p.Attributes), resource: values(rs.Resource.GetAttributes()),
 				})
 			}
 		}

@@ -47,9 +47,9 @@ func TestCollectorFails(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret of the collector", code) }
 	}
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	var asked atomic.Bool
+	var requested atomic.Bool
 	hangs := func(w http.ResponseWriter, r *http.Request) {
-		if asked.CompareAndSwap(false, true) {
+		if requested.CompareAndSwap(false, true) {
 			status(503)(w, r)
 			return
 		}
@@ -58,8 +58,8 @@ func TestCollectorFails(t *testing.T) {
 	// Where the time is what ends it, it is long enough for an answer before.
 	const runsOut, patient = 5 * time.Second, time.Minute
 	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		says   string
+		answer  http.HandlerFunc
+		message string
 	}{
 		"away":           {nil, "connection refused"},
 		"slow":           {hang, "deadline"},
@@ -75,7 +75,7 @@ func TestCollectorFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var said reports
+			var reported reports
 			collector := collectorStub(t, c.answer)
 			endpoint := collector.URL
 			if c.answer == nil {
@@ -87,18 +87,18 @@ func TestCollectorFails(t *testing.T) {
 				timeout = runsOut
 			}
 			traces := tracesTo(t, endpoint, func(o *telemetry.TraceOptions) {
-				o.OnLoss, o.Timeout, o.Delay = said.add, timeout, 10*time.Millisecond
+				o.OnLoss, o.Timeout, o.Delay = reported.add, timeout, 10*time.Millisecond
 			})
 			if o := handle(kernel(t, traces, nil), ask(say)); o.Refusal != nil {
 				t.Fatal(o.Refusal)
 			}
-			eventually(t, "a report", func() bool { return said.all() != "" })
+			eventually(t, "a report", func() bool { return reported.all() != "" })
 			err := traces.Close(context.Background())
-			if lost := name != "partly refuses"; lost != (err != nil) || lost != strings.Contains(said.all(), "the traces of 1 calls were lost") {
-				t.Errorf("closed with %v, reported %s", err, said.all())
+			if lost := name != "partly refuses"; lost != (err != nil) || lost != strings.Contains(reported.all(), "the traces of 1 calls were lost") {
+				t.Errorf("closed with %v, reported %s", err, reported.all())
 			}
-			if !strings.Contains(said.all(), c.says) || strings.Contains(said.all(), "secret") {
-				t.Errorf("reported %q, want %q", said.all(), c.says)
+			if !strings.Contains(reported.all(), c.message) || strings.Contains(reported.all(), "secret") {
+				t.Errorf("reported %q, want %q", reported.all(), c.message)
 			}
 		})
 	}
@@ -106,9 +106,9 @@ func TestCollectorFails(t *testing.T) {
 
 // TestReports: what is lost after a first report is reported together.
 func TestReports(t *testing.T) {
-	var said reports
+	var reported reports
 	collector := collectorStub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })
-	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss, o.Delay = said.add, time.Millisecond })
+	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss, o.Delay = reported.add, time.Millisecond })
 	k := kernel(t, traces, nil)
 	for n := range 4 {
 		handle(k, ask(say))
@@ -118,7 +118,7 @@ func TestReports(t *testing.T) {
 		t.Errorf("closed with %v", err)
 	}
 	const answered = " calls were lost: traces export: the collector answered 400"
-	if got := said.all(); got != "the traces of 1"+answered+"\nthe traces of 3"+answered {
+	if got := reported.all(); got != "the traces of 1"+answered+"\nthe traces of 3"+answered {
 		t.Errorf("reported %s", got)
 	}
 }
@@ -159,10 +159,10 @@ func TestSentAgain(t *testing.T) {
 // memory beyond what is bounded.
 func TestNoRoom(t *testing.T) {
 	release := make(chan struct{})
-	var said reports
+	var reported reports
 	collector := collectorStub(t, func(http.ResponseWriter, *http.Request) { <-release })
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) {
-		o.OnLoss, o.Timeout, o.Delay, o.Content = said.add, time.Minute, time.Millisecond, true
+		o.OnLoss, o.Timeout, o.Delay, o.Content = reported.add, time.Minute, time.Millisecond, true
 	})
 	call := telemetry.Call{TraceID: traceID, Start: time.Now(), End: time.Now(), CallID: "c", Tool: "echo.say"}
 	traces.Trace(call)
@@ -177,8 +177,8 @@ func TestNoRoom(t *testing.T) {
 		t.Errorf("%d MiB are held", held>>20)
 	}
 	close(release)
-	if err := traces.Close(context.Background()); err == nil || !strings.Contains(said.all(), "takes less than there is") {
-		t.Errorf("closed with %v, reported %s", err, said.all())
+	if err := traces.Close(context.Background()); err == nil || !strings.Contains(reported.all(), "takes less than there is") {
+		t.Errorf("closed with %v, reported %s", err, reported.all())
 	}
 }
 
@@ -235,12 +235,12 @@ func TestHeaders(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
 	var turn atomic.Int64
-	var said reports
+	var reported reports
 	collector := collectorStub(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusPermanentRedirect)
 	})
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) {
-		o.Delay, o.OnLoss = time.Millisecond, said.add
+		o.Delay, o.OnLoss = time.Millisecond, reported.add
 		o.Headers = func() map[string]string {
 			switch turn.Add(1) {
 			case 1:
@@ -272,8 +272,8 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%v", h)
 		}
 	}
-	if strings.Contains(said.all(), "canary") {
-		t.Error(said.all())
+	if strings.Contains(reported.all(), "canary") {
+		t.Error(reported.all())
 	}
 }
 
@@ -291,26 +291,26 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	var said reports
+	var reported reports
 	collector := collectorStub(t, nil)
-	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss = said.add })
+	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.OnLoss = reported.add })
 	handle(kernel(t, traces, nil), ask(say))
 	flushed(t, traces)
 	calls := collector.calls()
-	if len(calls) != 1 || calls[0].says["gen_ai.tool.name"] != "echo.say" || calls[0].says["callgate.project"] != "alpha" || len(calls[0].below) != 9 {
+	if len(calls) != 1 || calls[0].attributes["gen_ai.tool.name"] != "echo.say" || calls[0].attributes["callgate.project"] != "alpha" || len(calls[0].below) != 9 {
 		t.Errorf("%d: %+v", len(calls), calls)
 	}
 	if strings.Contains(collector.everything(), "canary") || strings.Contains(collector.everything(), "Gzip") {
 		t.Error("the environment is told")
 	}
 	// What OpenTelemetry's code says of it would else stand on standard error.
-	if !strings.Contains(said.all(), "unsupported sampler") {
-		t.Errorf("reported %q", said.all())
+	if !strings.Contains(reported.all(), "unsupported sampler") {
+		t.Errorf("reported %q", reported.all())
 	}
 }
 
 func TestTLS(t *testing.T) {
-	var said reports
+	var reported reports
 	plain := collectorStub(t, nil)
 	collector := httptest.NewUnstartedServer(plain.Config.Handler)
 	collector.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who do not trust it
@@ -319,14 +319,14 @@ func TestTLS(t *testing.T) {
 	ca := x509.NewCertPool()
 	ca.AddCert(collector.Certificate())
 	for roots, want := range map[*x509.CertPool]int{nil: 0, ca: 1} {
-		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.RootCAs, o.OnLoss, o.Timeout = roots, said.add, time.Minute })
+		traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.RootCAs, o.OnLoss, o.Timeout = roots, reported.add, time.Minute })
 		handle(kernel(t, traces, nil), ask(say))
 		start := time.Now()
 		if err := traces.Close(context.Background()); (err == nil) != (want == 1) || time.Since(start) > 30*time.Second {
 			t.Errorf("%d: %v after %v", want, err, time.Since(start)) // trust does not come with time
 		}
-		if n := len(plain.calls()); n != want && roots != nil || roots == nil && !strings.Contains(said.all(), "certificate") {
-			t.Errorf("%d: %d calls, reported %s", want, n, said.all())
+		if n := len(plain.calls()); n != want && roots != nil || roots == nil && !strings.Contains(reported.all(), "certificate") {
+			t.Errorf("%d: %d calls, reported %s", want, n, reported.all())
 		}
 	}
 }
@@ -417,7 +417,7 @@ func TestContent(t *testing.T) {
 			handle(k, ask(c.completion))
 			flushed(t, traces)
 			s := collector.calls()[0]
-			arguments, result := s.says["gen_ai.tool.call.arguments"], s.says["gen_ai.tool.call.result"]
+			arguments, result := s.attributes["gen_ai.tool.call.arguments"], s.attributes["gen_ai.tool.call.result"]
 			if arguments != c.arguments || result != c.result && c.result != "*" || len(result) > 8192+len("…") {
 				t.Errorf("got  %.200s and %.200s\nwant %.200s and %.200s", arguments, result, c.arguments, c.result)
 			}
@@ -442,7 +442,7 @@ func TestWords(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d calls", len(calls))
 	}
-	if got, want := calls[0].says["gen_ai.conversation.id"], "\uFFFD"+strings.Repeat("é", 127)+"…"; got != want {
+	if got, want := calls[0].attributes["gen_ai.conversation.id"], "\uFFFD"+strings.Repeat("é", 127)+"…"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

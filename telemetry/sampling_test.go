@@ -106,10 +106,10 @@ func TestTraceContinues(t *testing.T) {
 		t.Errorf("%d calls are traced, want all but the one whose caller does not", n)
 	}
 	for _, s := range collector.calls() {
-		asked, answered, _ := strings.Cut(answers[s.says["callgate.call_id"]], " ")
-		below := strings.HasPrefix(asked, "00-") && (strings.HasSuffix(asked, "-01") || strings.HasSuffix(asked, "-03"))
+		question, answered, _ := strings.Cut(answers[s.attributes["callgate.call_id"]], " ")
+		below := strings.HasPrefix(question, "00-") && (strings.HasSuffix(question, "-01") || strings.HasSuffix(question, "-03"))
 		if below != (s.parent == parentID) || !below && s.parent != "" || answered[3:35] != s.trace {
-			t.Errorf("asked %q, answered %q: trace %s, parent %q", asked, answered, s.trace, s.parent)
+			t.Errorf("asked %q, answered %q: trace %s, parent %q", question, answered, s.trace, s.parent)
 		}
 	}
 }

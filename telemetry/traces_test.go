@@ -27,20 +27,20 @@ var _ gateway.Tracer = (*telemetry.Traces)(nil)
 
 // reports keeps what was reported.
 type reports struct {
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	lines []string
 }
 
 func (r *reports) add(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, err.Error())
+	r.lines = append(r.lines, err.Error())
 }
 
 func (r *reports) all() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Join(r.said, "\n")
+	return strings.Join(r.lines, "\n")
 }
 
 // tracesTo starts traces to a collector, of all that begin here, as they may be
@@ -162,7 +162,7 @@ func TestSpanOfACall(t *testing.T) {
 		"callgate.call_id": o.CallID, "callgate.mode": "call", "callgate.verdict": "tool_call", "callgate.outcome": "result", "callgate.attempts": "1",
 		"callgate.config_digest": k.Digest(), "callgate.workspace": "acme", "callgate.project": "alpha", "callgate.tool_version": "1.2.3",
 	}
-	same(t, "attributes", s.says, want)
+	same(t, "attributes", s.attributes, want)
 	version := s.resource["telemetry.sdk.version"]
 	same(t, "resource", s.resource, map[string]string{
 		"service.name": "callgate", "service.version": "v1", "service.instance.id": "here",
@@ -177,7 +177,7 @@ func TestSpanOfACall(t *testing.T) {
 			t.Errorf("%s of trace %s from %v to %v, after %v", b.name, b.trace, b.start, b.end, before)
 		}
 		before = b.end
-		same(t, b.name, b.says, map[string]string{})
+		same(t, b.name, b.attributes, map[string]string{})
 	}
 }
 
@@ -252,8 +252,8 @@ func TestSpanOfARefusal(t *testing.T) {
 				t.Fatalf("%d spans, got\n%s, want\n%s", len(calls), calls[0].tree(), c.want)
 			}
 			s := calls[0]
-			if o.Refusal == nil || s.says["callgate.code"] != string(o.Refusal.Code) || s.says["callgate.stage"] != string(o.Refusal.Stage) || s.says["callgate.call_id"] != o.CallID {
-				t.Errorf("%v, of %+v", s.says, o)
+			if o.Refusal == nil || s.attributes["callgate.code"] != string(o.Refusal.Code) || s.attributes["callgate.stage"] != string(o.Refusal.Stage) || s.attributes["callgate.call_id"] != o.CallID {
+				t.Errorf("%v, of %+v", s.attributes, o)
 			}
 			verdict, outcome := "refused", ""
 			if o.Refusal.Stage == refusal.Execute && c.name != "store" || o.Refusal.Stage == refusal.Wrap {
@@ -265,8 +265,8 @@ func TestSpanOfARefusal(t *testing.T) {
 			case refusal.StoreUnavailable: // it was decided, and ends without having been dispatched
 				outcome = "error"
 			}
-			if s.says["callgate.verdict"] != verdict || s.says["callgate.outcome"] != outcome {
-				t.Errorf("%v, want %s and %q", s.says, verdict, outcome)
+			if s.attributes["callgate.verdict"] != verdict || s.attributes["callgate.outcome"] != outcome {
+				t.Errorf("%v, want %s and %q", s.attributes, verdict, outcome)
 			}
 			// A name that nothing here bears is the caller's own word, or the model's.
 			for _, foreign := range []string{"Nobody", "elsewhere", "drop", "passwd"} {
@@ -304,15 +304,15 @@ func TestSpanOfAText(t *testing.T) {
 	s.Write([]byte("A canary "))
 	s.Write([]byte("sings."))
 	s.Close(context.Background(), false).Release()
-	nobody := ask("")
-	nobody.Agent = "Nobody"
-	if _, err := k.Stream(context.Background(), nobody); err == nil {
+	anonymous := ask("")
+	anonymous.Agent = "Nobody"
+	if _, err := k.Stream(context.Background(), anonymous); err == nil {
 		t.Fatal("let in")
 	}
 	flushed(t, traces)
 	var got []string
 	for _, s := range c.calls() {
-		got = append(got, s.tree()+" "+s.says["callgate.verdict"])
+		got = append(got, s.tree()+" "+s.attributes["callgate.verdict"])
 	}
 	want := "judge(identity log) text, judge(identity log) text, judge!agent_unknown(identity!agent_unknown log) refused"
 	if strings.Join(got, ", ") != want {
@@ -347,8 +347,8 @@ func TestSpansOfSeveralCalls(t *testing.T) {
 			var got []string
 			ids := map[string]bool{}
 			for _, s := range collector.calls() {
-				got = append(got, s.tree()+" "+s.says["callgate.verdict"])
-				ids[s.id], ids[s.says["callgate.call_id"]] = true, true
+				got = append(got, s.tree()+" "+s.attributes["callgate.verdict"])
+				ids[s.id], ids[s.attributes["callgate.call_id"]] = true, true
 				if s.trace != traceID || s.parent != parentID {
 					t.Errorf("trace %s, parent %s", s.trace, s.parent)
 				}
@@ -374,9 +374,9 @@ func TestSpansOfAConversation(t *testing.T) {
 	k.HandOver(ctx, a.Judge(ctx, gateway.ModeEnforce, ask(say).Inputs...))
 	k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, ask(say).Inputs...))
 	k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, ask("Done.").Inputs...))
-	nobody := ask("")
-	nobody.Agent = "Nobody"
-	if _, err := k.Admit(ctx, nobody); err == nil {
+	anonymous := ask("")
+	anonymous.Agent = "Nobody"
+	if _, err := k.Admit(ctx, anonymous); err == nil {
 		t.Fatal("let in")
 	}
 	if err := k.Flush(ctx); err != nil {
@@ -385,7 +385,7 @@ func TestSpansOfAConversation(t *testing.T) {
 	flushed(t, traces)
 	var got []string
 	for _, s := range c.calls() {
-		got = append(got, s.tree()+" "+s.says["callgate.mode"]+" "+s.says["callgate.outcome"])
+		got = append(got, s.tree()+" "+s.attributes["callgate.mode"]+" "+s.attributes["callgate.outcome"])
 		if s.trace != traceID || s.parent != parentID {
 			t.Errorf("trace %s, parent %s", s.trace, s.parent)
 		}

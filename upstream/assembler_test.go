@@ -31,10 +31,10 @@ func assembleChunks(t *testing.T, chunks ...string) (*Completion, error) {
 			t.Fatalf("%s: %v", s, err)
 		}
 		if err := a.Add(chunk); err != nil {
-			if again := a.Add(chunk); again == nil {
+			if second := a.Add(chunk); second == nil {
 				t.Error("a fault did not last")
 			}
-			if _, again := a.Complete(); again == nil {
+			if _, repeated := a.Complete(); repeated == nil {
 				t.Error("a completion came of a fault")
 			}
 			return nil, err

@@ -189,19 +189,19 @@ func TestRetries(t *testing.T) {
 			w.WriteHeader(code)
 		}
 	}
-	hijack := func(said string) func(http.ResponseWriter) {
+	hijack := func(output string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				panic(err)
 			}
-			_, _ = io.WriteString(conn, said)
+			_, _ = io.WriteString(conn, output)
 			conn.Close()
 		}
 	}
 	for why, c := range map[string]struct {
 		fails func(http.ResponseWriter)
-		again bool
+		retry bool
 	}{
 		"408":                           {status(408), true},
 		"429":                           {status(429), true},
@@ -231,9 +231,9 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			var asked atomic.Int64
+			var requests atomic.Int64
 			url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if asked.Add(1) == 1 {
+				if requests.Add(1) == 1 {
 					c.fails(w)
 					return
 				}
@@ -246,11 +246,11 @@ func TestRetries(t *testing.T) {
 			d.Key = func() (string, error) { return fmt.Sprint("k", keys.Add(1)), nil }
 			_, completion, err := stream(t, d)
 			want := int64(1)
-			if c.again {
+			if c.retry {
 				want = 2
 			}
-			if (err == nil) != c.again || asked.Load() != want || keys.Load() != want || c.again != (completion != nil) {
-				t.Errorf("found %v after %d attempts and %d keys", err, asked.Load(), keys.Load())
+			if (err == nil) != c.retry || requests.Load() != want || keys.Load() != want || c.retry != (completion != nil) {
+				t.Errorf("found %v after %d attempts and %d keys", err, requests.Load(), keys.Load())
 			}
 		})
 	}
@@ -385,11 +385,11 @@ func TestKeys(t *testing.T) {
 	} {
 		d := definition(url)
 		d.Key = c.key
-		for _, ask := range []func() error{
+		for _, send := range []func() error{
 			func() error { _, err := complete(t, d); return err },
 			func() error { _, _, err := stream(t, d); return err },
 		} {
-			err := ask()
+			err := send()
 			if got := code(t, err); got != unusable && got != refusal.Internal {
 				t.Errorf("%s: found %v", why, err)
 			}

@@ -299,10 +299,10 @@ func TestCallerLeaves(t *testing.T) {
 		}{"cancel": {context.Canceled, refusal.Canceled}, "deadline": {context.DeadlineExceeded, late}} {
 			t.Run(why+" by "+how, func(t *testing.T) {
 				t.Parallel()
-				asked, gone := make(chan struct{}), make(chan struct{})
+				requested, gone := make(chan struct{}), make(chan struct{})
 				url, _ := wire(t, func(conn net.Conn) {
 					say(parts...)(conn)
-					close(asked)
+					close(requested)
 					untilGone(conn)
 					close(gone)
 				})
@@ -313,7 +313,7 @@ func TestCallerLeaves(t *testing.T) {
 				defer cancel()
 				if how == "cancel" {
 					go func() {
-						<-asked
+						<-requested
 						cancel()
 					}()
 				}
@@ -326,7 +326,7 @@ func TestCallerLeaves(t *testing.T) {
 					t.Errorf("found %v", err)
 				}
 				select {
-				case <-asked:
+				case <-requested:
 					waitFor(t, gone)
 				default: // the time was up before the request was out
 				}
@@ -403,9 +403,9 @@ func TestErrorsLast(t *testing.T) {
 	for in, want := range map[string]error{callEvent + endEvent + doneEvent: io.EOF, callEvent: nil} {
 		e := offline(strings.NewReader(in))
 		_, first := drainError(e)
-		n, again := drainError(e)
-		if n != 0 || again != first || want != nil && first != want {
-			t.Errorf("%q: found %v, then %v", in, first, again)
+		n, second := drainError(e)
+		if n != 0 || second != first || want != nil && first != want {
+			t.Errorf("%q: found %v, then %v", in, first, second)
 		}
 	}
 }

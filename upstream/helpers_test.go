@@ -168,8 +168,8 @@ func kept(c *Chunk) *Chunk {
 	k.Choices, k.Extra = slices.Clone(c.Choices), slices.Clone(c.Extra)
 	for i := range k.Choices {
 		if text := k.Choices[i].Delta.Content; text != nil {
-			said := *text
-			k.Choices[i].Delta.Content = &said
+			output := *text
+			k.Choices[i].Delta.Content = &output
 		}
 	}
 	return &k

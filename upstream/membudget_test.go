@@ -31,16 +31,16 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 		_, _ = io.WriteString(w, answer(room*3/4))
 	})
 	c := newClient(t, Options{MaxBufferedBytes: room})
-	ask := func(ctx context.Context, path string) refusal.Code {
+	send := func(ctx context.Context, path string) refusal.Code {
 		_, err := c.Complete(ctx, routeTo(t, definition(url+path)), []byte(`{}`))
 		return code(t, err)
 	}
-	if got := ask(t.Context(), ""); got != "" {
+	if got := send(t.Context(), ""); got != "" {
 		t.Errorf("alone it is %s", got)
 	}
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	left := make(chan refusal.Code)
-	go func() { left <- ask(ctx, "/half") }()
+	go func() { left <- send(ctx, "/half") }()
 	<-long
 	for from := time.Now(); c.budget.used.Load() < room/2; time.Sleep(time.Millisecond) {
 		if time.Since(from) > patient {
@@ -48,15 +48,15 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 			break
 		}
 	}
-	if got := ask(t.Context(), ""); got != refusal.Overloaded {
+	if got := send(t.Context(), ""); got != refusal.Overloaded {
 		t.Errorf("beside another it is %q", got)
 	}
-	leave()
+	disconnect()
 	<-left
 	if now := c.budget.used.Load(); now != 0 {
 		t.Errorf("%d bytes are held by nobody", now)
 	}
-	if got := ask(t.Context(), ""); got != "" {
+	if got := send(t.Context(), ""); got != "" {
 		t.Errorf("alone again it is %s", got)
 	}
 }

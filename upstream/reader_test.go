@@ -127,8 +127,8 @@ func FuzzAnswer(f *testing.F) {
 			}
 			return
 		}
-		var again reader
-		if err := again.document(b, func([]byte) error { return again.skip() }); err != nil {
+		var second reader
+		if err := second.document(b, func([]byte) error { return second.skip() }); err != nil {
 			t.Errorf("it was read, and is not strict: %v", err)
 		}
 		var a Assembler
@@ -142,7 +142,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		for _, x := range append([]Extra{c.Extra}, extras(c)...) {
-			if err := again.document(x.object(), func([]byte) error { return again.skip() }); err != nil {
+			if err := second.document(x.object(), func([]byte) error { return second.skip() }); err != nil {
 				t.Errorf("%s: %v", x.object(), err)
 			}
 		}

@@ -46,7 +46,7 @@ func TestLookup(t *testing.T) {
 	r.Rules.Modes[0], r.As = Enforce, "x"
 	s.Models()[0].ID = "x"
 	other.Modes[0] = Enforce
-	if again, _ := s.Lookup("gpt-4"); again.Rules.Modes[0] != Orchestrate || again.As != "one" || s.Models()[0].ID != "gpt-4.1" {
+	if second, _ := s.Lookup("gpt-4"); second.Rules.Modes[0] != Orchestrate || second.As != "one" || s.Models()[0].ID != "gpt-4.1" {
 		t.Error("the set was changed")
 	}
 	only, err := New([]Definition{provider("a", Model{ID: "x"})})

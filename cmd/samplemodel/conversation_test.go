@@ -32,7 +32,7 @@ func conversationOf(t *testing.T, roles ...string) conversation {
 
 func TestWhichTurnItIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		said    []string
+		lines   []string
 		answers int
 		turn    int
 		refused bool
@@ -54,7 +54,7 @@ func TestWhichTurnItIs(t *testing.T) {
 		"a result that is no envelope":  {[]string{"user", "q", "assistant", "", "tool", `{"tool_result":7}`}, 1, 1, false},
 		"a question that is an attempt": {[]string{"user", "q", "assistant", "", "user", `{"tool_result":7}`}, 1, 0, false},
 	} {
-		got := conversationOf(t, c.said...)
+		got := conversationOf(t, c.lines...)
 		if got.answers != c.answers || got.turn != c.turn || got.refused != c.refused {
 			t.Errorf("%s: %d answers, turn %d, refused %t; want %d, %d, %t", name, got.answers, got.turn, got.refused, c.answers, c.turn, c.refused)
 		}

@@ -318,7 +318,7 @@ func TestCut(t *testing.T) {
 func TestStall(t *testing.T) {
 	url := newModel(t)
 	for _, stream := range []string{"true", "false"} {
-		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+		ctx, disconnect := context.WithTimeout(t.Context(), time.Minute)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"stall","stream":`+stream+`,"tools":[{}],"messages":[{"role":"user"}]}`))
 		if err != nil {
 			t.Fatal(err)
@@ -337,7 +337,7 @@ func TestStall(t *testing.T) {
 			}
 			got = append(got, b)
 		}
-		leave()
+		disconnect()
 		if _, err := io.Copy(io.Discard, read); !errors.Is(err, context.Canceled) {
 			t.Errorf("stream %s: it ended with %v, want to have waited for the client", stream, err)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestScenariosThatAreRefused(t *testing.T) {
-	for scenario, says := range map[string]string{
+	for scenario, text := range map[string]string{
 		``:                                       "found no scenario",
 		`[]`:                                     "found no scenario",
 		`{}`:                                     "found no turns",
@@ -32,8 +32,8 @@ func TestScenariosThatAreRefused(t *testing.T) {
 		`{"turns":[{"text":"a","after_refusal":{}}]}`:                                        "/after_refusal: found neither",
 		`{"turns":[{"text":"a","after_refusal":{"text":"b","after_refusal":{"text":"c"}}}]}`: "within after_refusal",
 	} {
-		if _, err := readScenario([]byte(scenario)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want an error with %q", scenario, err, says)
+		if _, err := readScenario([]byte(scenario)); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v, want an error with %q", scenario, err, text)
 		}
 	}
 }

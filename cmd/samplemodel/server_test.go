@@ -22,9 +22,9 @@ func begin(t *testing.T, args ...string) (url string, stop func() (int, string))
 	t.Cleanup(cancel)
 	read, write := io.Pipe()
 	done := make(chan int, 1)
-	said := &bytes.Buffer{}
+	output := &bytes.Buffer{}
 	go func() {
-		done <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), write, said)
+		done <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), write, output)
 		write.Close()
 	}()
 	line, err := bufio.NewReader(read).ReadString('\n')
@@ -34,7 +34,7 @@ func begin(t *testing.T, args ...string) (url string, stop func() (int, string))
 	}
 	return "http://" + address, func() (int, string) {
 		cancel()
-		return <-done, said.String()
+		return <-done, output.String()
 	}
 }
 
@@ -43,12 +43,12 @@ func TestRun(t *testing.T) {
 	if status, _, got := post(t, url, `{"model":"text","messages":[{"role":"user","content":"q"}]}`); status != http.StatusOK || !strings.Contains(got, "twice a day") {
 		t.Errorf("%d %s", status, got)
 	}
-	var said bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(url, "http://")}, io.Discard, &said); code != exitDone {
-		t.Errorf("it is not healthy: %d, %s", code, &said)
+	var output bytes.Buffer
+	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(url, "http://")}, io.Discard, &output); code != exitDone {
+		t.Errorf("it is not healthy: %d, %s", code, &output)
 	}
-	if code, said := stop(); code != exitDone || said != "" {
-		t.Errorf("exit code %d, said %q; want 0 and nothing", code, said)
+	if code, text := stop(); code != exitDone || text != "" {
+		t.Errorf("exit code %d, said %q; want 0 and nothing", code, text)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestStoppingEndsAStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	if code, said := stop(); code != exitDone {
-		t.Errorf("exit code %d, said %q; want 0", code, said)
+	if code, output := stop(); code != exitDone {
+		t.Errorf("exit code %d, said %q; want 0", code, output)
 	}
 	if _, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the answer ended with %v, want it broken off", err)
@@ -78,7 +78,7 @@ func TestArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		args         []string
 		code         int
-		says, prints string
+		text, prints string
 	}{
 		"help":                     {[]string{"--help"}, exitDone, "curl -s http://127.0.0.1:9001/v1/chat/completions", ""},
 		"list":                     {[]string{"--list"}, exitDone, "", "agent      a small task"},
@@ -99,8 +99,8 @@ func TestArguments(t *testing.T) {
 			cancel() // what starts after all ends at once
 		}
 		var stdout, stderr bytes.Buffer
-		if code := run(ctx, c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) || !strings.Contains(stdout.String(), c.prints) || c.prints == "" && stdout.Len() > 0 {
-			t.Errorf("%s: exit code %d, said %q and %q; want %d, %q and %q", name, code, &stdout, &stderr, c.code, c.prints, c.says)
+		if code := run(ctx, c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.text) || !strings.Contains(stdout.String(), c.prints) || c.prints == "" && stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, said %q and %q; want %d, %q and %q", name, code, &stdout, &stderr, c.code, c.prints, c.text)
 		}
 		cancel()
 	}
@@ -111,9 +111,9 @@ type closedPipe struct{}
 func (closedPipe) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestAddressThatCannotBeSaid(t *testing.T) {
-	var said bytes.Buffer
-	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &said); code != exitUsage {
-		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &said)
+	var output bytes.Buffer
+	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != exitUsage {
+		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &output)
 	}
 }
 
@@ -124,9 +124,9 @@ func TestHealthcheckOfEveryAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"", "0.0.0.0", "[::]"} {
-		var said bytes.Buffer
-		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &said); code != exitDone {
-			t.Errorf("%q: exit code %d: %s", host, code, &said)
+		var output bytes.Buffer
+		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != exitDone {
+			t.Errorf("%q: exit code %d: %s", host, code, &output)
 		}
 	}
 }

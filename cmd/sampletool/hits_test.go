@@ -137,12 +137,12 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestHitThatCannotBeWrittenIsNotActedOn(t *testing.T) {
 	h := newHits(full{}, noon)
-	var said bytes.Buffer
-	handler := newHandler([]tool{{"/act", nil}}, h, &said) // acting would panic
+	var output bytes.Buffer
+	handler := newHandler([]tool{{"/act", nil}}, h, &output) // acting would panic
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/act", strings.NewReader("{}")))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(said.String(), "no space left") {
-		t.Errorf("%d %s, said %q; want 503, and the reason for the operator", w.Code, w.Body, &said)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(output.String(), "no space left") {
+		t.Errorf("%d %s, said %q; want 503, and the reason for the operator", w.Code, w.Body, &output)
 	}
 	if strings.Contains(w.Body.String(), "space") {
 		t.Errorf("the client reads the reason: %s", w.Body)

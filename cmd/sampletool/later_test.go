@@ -81,8 +81,8 @@ func TestLater(t *testing.T) {
 	invoke := func(path, arguments string) {
 		t.Helper()
 		body := fmt.Sprintf(`{"arguments":%s,"operation":"answer","id":"call_%s","callback_url":%q,"group_id":"g"}`, arguments, path[1:], r.URL+path)
-		if status, said := post(t, s.url+"/later", body); status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, status, said)
+		if status, output := post(t, s.url+"/later", body); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, output)
 		}
 	}
 	good := `g call_%s {"n":%d,"ok":true}`
@@ -97,8 +97,8 @@ func TestLater(t *testing.T) {
 	if got := r.at("/held"); len(got) != 0 {
 		t.Errorf("what is held was posted: %q", got)
 	}
-	if status, said := post(t, s.url+"/later/release", "{}"); status != http.StatusOK || !strings.Contains(said, `"released":1`) {
-		t.Errorf("%d %s", status, said)
+	if status, text := post(t, s.url+"/later/release", "{}"); status != http.StatusOK || !strings.Contains(text, `"released":1`) {
+		t.Errorf("%d %s", status, text)
 	}
 	until(t, "all are answered", func() bool { return counts(t, s.url).Underway == 0 })
 	for path, want := range map[string]struct {
@@ -139,8 +139,8 @@ func TestForgeries(t *testing.T) {
 	r := newRuntime(t)
 	for n := range 2 {
 		body := fmt.Sprintf(`{"arguments":{"n":%d},"operation":"answer","id":"call_%d","callback_url":%q,"group_id":"g%d"}`, n, n, fmt.Sprintf("%s/v1/token-of-%d-and-more", r.URL, n), n)
-		if status, said := post(t, s.url+"/later", body); status != http.StatusOK {
-			t.Errorf("%d %s", status, said)
+		if status, output := post(t, s.url+"/later", body); status != http.StatusOK {
+			t.Errorf("%d %s", status, output)
 		}
 		until(t, "it is answered", func() bool { return counts(t, s.url).Underway == 0 })
 	}

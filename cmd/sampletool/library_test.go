@@ -145,12 +145,12 @@ func (brokenFolder) Open(name string) (fs.File, error) {
 
 // A folder that cannot be read is no folder in which nothing was found.
 func TestFolderThatCannotBeRead(t *testing.T) {
-	var said bytes.Buffer
-	server := httptest.NewServer(newHandler(tools(library{brokenFolder{}}, noon), newHits(nil, noon), &said))
+	var output bytes.Buffer
+	server := httptest.NewServer(newHandler(tools(library{brokenFolder{}}, noon), newHits(nil, noon), &output))
 	defer server.Close()
 	status, got := post(t, server.URL+"/search", `{"query":"x"}`)
-	if status != http.StatusInternalServerError || said.String() != "sampletool: /search: input/output error\n" {
-		t.Errorf("%d %s, said %q; want 500, and the reason for the operator", status, got, &said)
+	if status != http.StatusInternalServerError || output.String() != "sampletool: /search: input/output error\n" {
+		t.Errorf("%d %s, said %q; want 500, and the reason for the operator", status, got, &output)
 	}
 }
 

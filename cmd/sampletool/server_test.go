@@ -19,10 +19,10 @@ import (
 
 // started is a program that runs.
 type started struct {
-	url  string
-	stop context.CancelFunc
-	done chan int // its exit code
-	said *bytes.Buffer
+	url    string
+	stop   context.CancelFunc
+	done   chan int // its exit code
+	output *bytes.Buffer
 }
 
 // begin runs the program on a free port until stop. What it said may be read
@@ -30,10 +30,10 @@ type started struct {
 func begin(t *testing.T, args ...string) started {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	s := started{stop: stop, done: make(chan int, 1), said: &bytes.Buffer{}}
+	s := started{stop: stop, done: make(chan int, 1), output: &bytes.Buffer{}}
 	read, write := io.Pipe()
 	go func() {
-		s.done <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), write, s.said)
+		s.done <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), write, s.output)
 		write.Close()
 	}()
 	line, err := bufio.NewReader(read).ReadString('\n')
@@ -60,13 +60,13 @@ func TestRun(t *testing.T) {
 	if err != nil || strings.Count(string(data), "\n") != 1 || !strings.Contains(string(data), `"call_id":"one"`) {
 		t.Errorf("the file of hits: %q, %v; want one line", data, err)
 	}
-	var said bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(s.url, "http://")}, io.Discard, &said); code != exitDone {
-		t.Errorf("it is not healthy: %d, %s", code, &said)
+	var text bytes.Buffer
+	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(s.url, "http://")}, io.Discard, &text); code != exitDone {
+		t.Errorf("it is not healthy: %d, %s", code, &text)
 	}
 	s.stop()
-	if code := <-s.done; code != exitDone || s.said.Len() > 0 {
-		t.Errorf("exit code %d, said %q; want 0 and nothing", code, s.said)
+	if code := <-s.done; code != exitDone || s.output.Len() > 0 {
+		t.Errorf("exit code %d, said %q; want 0 and nothing", code, s.output)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
-		says string
+		text string
 	}{
 		"help":                      {[]string{"--help"}, exitDone, "-listen"},
 		"an unknown flag":           {[]string{"--nonsense"}, exitUsage, "nonsense"},
@@ -102,8 +102,8 @@ func TestArguments(t *testing.T) {
 			cancel() // what starts after all ends at once
 		}
 		var stdout, stderr bytes.Buffer
-		if code := run(ctx, c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) || stdout.Len() > 0 {
-			t.Errorf("%s: exit code %d, said %q and %q; want %d, and %q as an error", name, code, &stdout, &stderr, c.code, c.says)
+		if code := run(ctx, c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.text) || stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, said %q and %q; want %d, and %q as an error", name, code, &stdout, &stderr, c.code, c.text)
 		}
 		cancel()
 	}
@@ -114,9 +114,9 @@ type closedPipe struct{}
 func (closedPipe) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestAddressThatCannotBeSaid(t *testing.T) {
-	var said bytes.Buffer
-	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &said); code != exitUsage {
-		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &said)
+	var output bytes.Buffer
+	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != exitUsage {
+		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &output)
 	}
 }
 
@@ -127,9 +127,9 @@ func TestHealthcheckOfEveryAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"", "0.0.0.0", "[::]"} {
-		var said bytes.Buffer
-		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &said); code != exitDone {
-			t.Errorf("%q: exit code %d: %s", host, code, &said)
+		var output bytes.Buffer
+		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != exitDone {
+			t.Errorf("%q: exit code %d: %s", host, code, &output)
 		}
 	}
 }
@@ -142,16 +142,16 @@ func TestHealthcheckOfSomethingElse(t *testing.T) {
 	other := &http.Server{Handler: http.NotFoundHandler()}
 	go other.Serve(listener)
 	defer other.Close()
-	var said bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", listener.Addr().String()}, io.Discard, &said); code != exitFailed || !strings.Contains(said.String(), "status 404") {
-		t.Errorf("exit code %d, said %q; want 1 and the status", code, &said)
+	var output bytes.Buffer
+	if code := run(context.Background(), []string{"healthcheck", "--listen", listener.Addr().String()}, io.Discard, &output); code != exitFailed || !strings.Contains(output.String(), "status 404") {
+		t.Errorf("exit code %d, said %q; want 1 and the status", code, &output)
 	}
 }
 
 // A client that leaves ends its wait: otherwise stopping would have to cut it off.
 func TestClientLeaves(t *testing.T) {
 	s := begin(t)
-	ctx, leave := context.WithCancel(context.Background())
+	ctx, disconnect := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/slow", strings.NewReader(`{"seconds":60}`))
 	if err != nil {
 		t.Fatal(err)
@@ -168,18 +168,18 @@ func TestClientLeaves(t *testing.T) {
 	for tallyOf(t, s.url).Total == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	leave()
+	disconnect()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatalf("the client got %v, want to have left", err)
 	}
 	s.stop()
 	if code := <-s.done; code != exitDone {
-		t.Errorf("exit code %d, said %q; want 0", code, s.said)
+		t.Errorf("exit code %d, said %q; want 0", code, s.output)
 	}
 }
 
 // newTools is a server of one's own limits with the sample tools.
-func newTools(t *testing.T, bounds limits, said io.Writer) (url string, stop func() error) {
+func newTools(t *testing.T, bounds limits, output io.Writer) (url string, stop func() error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,7 +187,7 @@ func newTools(t *testing.T, bounds limits, said io.Writer) (url string, stop fun
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	s := server{handler: newBundled(t, newHits(nil, noon)), limits: bounds, stderr: said}
+	s := server{handler: newBundled(t, newHits(nil, noon)), limits: bounds, stderr: output}
 	go func() { done <- s.serve(ctx, listener) }()
 	t.Cleanup(cancel)
 	return "http://" + listener.Addr().String(), func() error {

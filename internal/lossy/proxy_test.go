@@ -14,7 +14,7 @@ import (
 const patience = 30 * time.Second
 
 // echo is a server that says what it is told, and tells the test of it.
-func echo(t *testing.T) (address string, told <-chan string) {
+func echo(t *testing.T) (address string, notified <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,10 +85,10 @@ func ends(t *testing.T, c net.Conn) {
 	}
 }
 
-func does(t *testing.T, told <-chan string, piece string) {
+func does(t *testing.T, notified <-chan string, piece string) {
 	t.Helper()
 	select {
-	case got := <-told:
+	case got := <-notified:
 		if got != piece {
 			t.Fatalf("the server was told %q, expected %q", got, piece)
 		}
@@ -99,40 +99,40 @@ func does(t *testing.T, told <-chan string, piece string) {
 
 // TestHarm: each harm is done to what it says, and Heal undoes it.
 func TestHarm(t *testing.T) {
-	address, told := echo(t)
+	address, notified := echo(t)
 	p := lossy.New(t, address)
 	c := dial(t, p)
 	say(t, c, "one")
 	hears(t, c, "one")
-	does(t, told, "one")
+	does(t, notified, "one")
 
 	p.Set(func(h *lossy.Faults) { h.RewriteReply = bytes.ToUpper })
 	say(t, c, "two")
 	hears(t, c, "TWO")
-	does(t, told, "two")
+	does(t, notified, "two")
 	p.Clear() // cuts what was lied to
 	ends(t, c)
 
 	c = dial(t, p)
 	p.Set(func(h *lossy.Faults) { h.CutNextReply = true })
 	say(t, c, "three")
-	does(t, told, "three")
+	does(t, notified, "three")
 	ends(t, c)
 	c = dial(t, p) // it was the next alone
 	say(t, c, "four")
 	hears(t, c, "four")
-	does(t, told, "four")
+	does(t, notified, "four")
 
 	p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 	say(t, c, "five")
-	does(t, told, "five")
+	does(t, notified, "five")
 	p.Clear()
 	ends(t, c) // and "five" has not come
 
 	c = dial(t, p)
 	say(t, c, "six")
 	hears(t, c, "six")
-	does(t, told, "six")
+	does(t, notified, "six")
 	p.Set(func(h *lossy.Faults) { h.DropRequests = true })
 	say(t, c, "seven")
 	p.Clear()
@@ -140,20 +140,20 @@ func TestHarm(t *testing.T) {
 	c = dial(t, p)
 	say(t, c, "eight")
 	hears(t, c, "eight")
-	does(t, told, "eight") // and not "seven"
+	does(t, notified, "eight") // and not "seven"
 
 	p.Set(func(h *lossy.Faults) { h.DelayRequests, h.DelayReplies = time.Millisecond, time.Millisecond })
 	p.Clear() // nothing was lost, so nothing is cut
 	say(t, c, "nine")
 	hears(t, c, "nine")
-	does(t, told, "nine")
+	does(t, notified, "nine")
 	p.Cut()
 	ends(t, c)
 }
 
 // TestLate: what is held back arrives though who said it has hung up.
 func TestLate(t *testing.T) {
-	address, told := echo(t)
+	address, notified := echo(t)
 	p := lossy.New(t, address)
 	late := make(chan struct{})
 	p.Set(func(h *lossy.Faults) { h.HoldRequests = late })
@@ -163,22 +163,22 @@ func TestLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case piece := <-told:
+	case piece := <-notified:
 		t.Errorf("%q was not held back", piece)
 	default:
 	}
 	close(late)
-	does(t, told, "one")
+	does(t, notified, "one")
 }
 
 // TestLead: new connections go to another server, or find nobody.
 func TestLead(t *testing.T) {
-	first, told := echo(t)
+	first, notified := echo(t)
 	second, others := echo(t)
 	p := lossy.New(t, first)
 	c := dial(t, p)
 	say(t, c, "one")
-	does(t, told, "one")
+	does(t, notified, "one")
 	p.Retarget(second)
 	c = dial(t, p)
 	say(t, c, "two")

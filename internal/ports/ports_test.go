@@ -48,11 +48,11 @@ func TestHeldIsGivenToNobody(t *testing.T) {
 	if len(held) != 200 {
 		t.Errorf("%d different addresses", len(held))
 	}
-	asked := 40_000
+	requests := 40_000
 	if testing.Short() {
-		asked = 5_000
+		requests = 5_000
 	}
-	for range asked {
+	for range requests {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -27,17 +27,17 @@ func value(n int) string { return "$" + strconv.Itoa(n) + "\r\n" + strings.Repea
 
 // TestRepliesPass: whatever Redis says arrives as it was said, however it is cut.
 func TestRepliesPass(t *testing.T) {
-	said := []byte("+OK\r\n-ERR no\r\n:1\r\n$-1\r\n*-1\r\n*0\r\n" + value(0) + value(5) + value(believed) + value(believed+1) + value(3*believed) +
+	output := []byte("+OK\r\n-ERR no\r\n:1\r\n$-1\r\n*-1\r\n*0\r\n" + value(0) + value(5) + value(believed) + value(believed+1) + value(3*believed) +
 		"*3\r\n:1\r\n*2\r\n" + value(3) + "$-1\r\n*0\r\n%1\r\n+a\r\n~1\r\n_\r\n>1\r\n#t\r\n,1.5\r\n(123\r\n=5\r\ntxt:a\r\n!3\r\nERR\r\n" +
 		strings.Repeat("*100\r\n"+strings.Repeat(":1\r\n", 100), 20_000) + "+PONG\r\n")
 	for name, cut := range map[string]func(io.Reader) io.Reader{
 		"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader, "with the end": iotest.DataErrReader,
 	} {
-		if got, err := hears(cut(bytes.NewReader(said))); err != nil || !bytes.Equal(got, said) {
-			t.Errorf("%s: %d of %d bytes arrive, %v", name, len(got), len(said), err)
+		if got, err := hears(cut(bytes.NewReader(output))); err != nil || !bytes.Equal(got, output) {
+			t.Errorf("%s: %d of %d bytes arrive, %v", name, len(got), len(output), err)
 		}
 	}
-	short := said[:200]
+	short := output[:200]
 	if got, err := hears(iotest.OneByteReader(bytes.NewReader(short))); err != nil || !bytes.HasPrefix(short, got) || len(got) < 60 {
 		t.Errorf("byte by byte: %q arrives of %q, %v", got, short, err)
 	}
@@ -86,13 +86,13 @@ func TestALengthIsNotBelieved(t *testing.T) {
 
 // TestRepliesCostLittle: what is read and passed on needs no memory of its own.
 func TestRepliesCostLittle(t *testing.T) {
-	said := []byte("*3\r\n" + value(2) + value(26) + value(100))
-	again := bytes.NewReader(nil)
-	c := Bound(wire{Reader: again})
+	output := []byte("*3\r\n" + value(2) + value(26) + value(100))
+	second := bytes.NewReader(nil)
+	c := Bound(wire{Reader: second})
 	p := make([]byte, 4096)
 	if n := testing.AllocsPerRun(100, func() {
-		again.Reset(said)
-		if n, err := c.Read(p); n != len(said) || err != nil {
+		second.Reset(output)
+		if n, err := c.Read(p); n != len(output) || err != nil {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
 	}); n > 0 {
@@ -137,14 +137,14 @@ func FuzzBound(f *testing.F) {
 	for _, seed := range []string{"+OK\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n$-1\r\n", "%1\r\n+a\r\n*0\r\n", "*1\r\n*1\r\n*1\r\n", "$1048577\r\nx", "\n"} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, said []byte) {
-		whole, err := hears(bytes.NewReader(said))
-		if !bytes.HasPrefix(said, whole) {
-			t.Fatalf("%q became %q", said, whole)
+	f.Fuzz(func(t *testing.T, output []byte) {
+		whole, err := hears(bytes.NewReader(output))
+		if !bytes.HasPrefix(output, whole) {
+			t.Fatalf("%q became %q", output, whole)
 		}
-		pieces, other := hears(iotest.OneByteReader(bytes.NewReader(said)))
+		pieces, other := hears(iotest.OneByteReader(bytes.NewReader(output)))
 		if !bytes.Equal(whole, pieces) || errors.Is(err, errNoReply) != errors.Is(other, errNoReply) {
-			t.Fatalf("%q: %q and %v whole, %q and %v in pieces", said, whole, err, pieces, other)
+			t.Fatalf("%q: %q and %v whole, %q and %v in pieces", output, whole, err, pieces, other)
 		}
 	})
 }

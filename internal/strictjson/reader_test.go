@@ -152,8 +152,8 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		r.ResetChecked(data)
-		if again, err := read(r); err != nil || !slices.Equal(again, notes) {
-			t.Errorf("%q: %q, then %q, %v", data, notes, again, err)
+		if second, err := read(r); err != nil || !slices.Equal(second, notes) {
+			t.Errorf("%q: %q, then %q, %v", data, notes, second, err)
 		}
 	})
 }

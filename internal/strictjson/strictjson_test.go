@@ -43,9 +43,9 @@ func TestObject(t *testing.T) {
 	if err != nil || fmt.Sprintf("%s", members) != fmt.Sprintf("%s", map[string]json.RawMessage{"a": []byte(`[1, 2.50]`), "b/": []byte(`{"c": null}`), "": []byte(`"x"`)}) {
 		t.Errorf("%s, %v", members, err)
 	}
-	again, ok := strictjson.Members([]byte(text))
-	if !ok || fmt.Sprintf("%s", again) != fmt.Sprintf("%s", members) {
-		t.Errorf("%s, %v", again, ok)
+	second, ok := strictjson.Members([]byte(text))
+	if !ok || fmt.Sprintf("%s", second) != fmt.Sprintf("%s", members) {
+		t.Errorf("%s, %v", second, ok)
 	}
 	elements, ok := strictjson.Elements(members["a"])
 	if !ok || fmt.Sprintf("%s", elements) != `[1 2.50]` {

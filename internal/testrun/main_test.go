@@ -76,14 +76,14 @@ func TestFails(t *testing.T) {
 
 // What fails without a test that fails is shown, and fails the run.
 func TestOtherFailures(t *testing.T) {
-	for name, c := range map[string]struct{ tests, shown string }{
+	for name, c := range map[string]struct{ tests, visible string }{
 		"no build": {"func TestX(t *testing.T) { return 1 }\n", "too many return values"},
 		"an end":   {"func TestMain(m *testing.M) { m.Run(); println(\"something is left\"); os.Exit(1) }\n\nfunc TestX(t *testing.T) {}\n", "something is left"},
 		"a panic":  {"func TestX(t *testing.T) { panic(\"a panic\") }\n", "a panic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ok, out := ran(t, project(t, c.tests))
-			if ok || !strings.Contains(out, c.shown) || strings.Contains(out, "UNSTEADY") {
+			if ok || !strings.Contains(out, c.visible) || strings.Contains(out, "UNSTEADY") {
 				t.Errorf("the run passed, or says too little:\n%s", out)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 )
 
 func TestShowable(t *testing.T) {
-	for url, shown := range corpora.URLs(t) {
-		if got := weburl.IsPublic(url); got != shown {
+	for url, visible := range corpora.URLs(t) {
+		if got := weburl.IsPublic(url); got != visible {
 			t.Errorf("%q: showable is %v", url, got)
 		}
 	}

@@ -42,9 +42,9 @@ func TestMCP17Dialects(t *testing.T) {
 // TestMCP18NothingIsFetched: a reference that leads out of its schema is an error, and
 // nobody is asked for what stands there.
 func TestMCP18NothingIsFetched(t *testing.T) {
-	var asked atomic.Int64
+	var requests atomic.Int64
 	canary := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		_, _ = w.Write([]byte(`{"type":"object"}`))
 	}))
 	defer canary.Close()
@@ -64,7 +64,7 @@ func TestMCP18NothingIsFetched(t *testing.T) {
 			t.Errorf("%s is taken", schema)
 		}
 	}
-	if n := asked.Load(); n != 0 {
+	if n := requests.Load(); n != 0 {
 		t.Errorf("asked %d times", n)
 	}
 }

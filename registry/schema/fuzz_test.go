@@ -51,8 +51,8 @@ func FuzzEvaluate(f *testing.F) {
 			}
 		}
 		if stated, n := withMembersStated(t, schema); n > 0 {
-			if _, again := withMembersStated(t, stated); again > 0 {
-				t.Fatalf("%d places are stated twice", again)
+			if _, repeated := withMembersStated(t, stated); repeated > 0 {
+				t.Fatalf("%d places are stated twice", repeated)
 			}
 		}
 		args, ok := v.(map[string]any)

@@ -318,13 +318,13 @@ func checkViolations(t interface{ Fatalf(string, ...any) }, v any, list []Violat
 	if len(list) > maxViolations {
 		t.Fatalf("%d violations", len(list))
 	}
-	var said []refusal.Violation
+	var lines []refusal.Violation
 	for _, e := range list {
 		pointer := ""
 		for _, token := range e.Path {
 			pointer += "/" + refusal.EscapePointer(token)
 		}
-		said = append(said, refusal.Violation{Code: e.Code, Path: pointer, Message: e.Message})
+		lines = append(lines, refusal.Violation{Code: e.Code, Path: pointer, Message: e.Message})
 		at, found := follow(v, e.Path)
 		if e.At == Parent {
 			if found {
@@ -339,14 +339,14 @@ func checkViolations(t interface{ Fatalf(string, ...any) }, v any, list []Violat
 			t.Fatalf("%v has no message", e)
 		}
 	}
-	sorted := slices.Clone(said)
+	sorted := slices.Clone(lines)
 	refusal.Sort(sorted)
-	if !slices.Equal(said, sorted) {
-		t.Fatalf("not in the order of the contract: %v", said)
+	if !slices.Equal(lines, sorted) {
+		t.Fatalf("not in the order of the contract: %v", lines)
 	}
-	for i := 1; i < len(said); i++ {
-		if said[i] == said[i-1] {
-			t.Fatalf("said twice: %v", said[i])
+	for i := 1; i < len(lines); i++ {
+		if lines[i] == lines[i-1] {
+			t.Fatalf("said twice: %v", lines[i])
 		}
 	}
 }

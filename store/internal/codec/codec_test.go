@@ -72,9 +72,9 @@ func FuzzRecord(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			again, err := DecodeCall(EncodeCall(c))
-			if err != nil || !reflect.DeepEqual(again, c) {
-				t.Errorf("%+v became %+v, %v", c, again, err)
+			second, err := DecodeCall(EncodeCall(c))
+			if err != nil || !reflect.DeepEqual(second, c) {
+				t.Errorf("%+v became %+v, %v", c, second, err)
 			}
 		}
 	})
