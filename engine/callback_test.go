@@ -386,10 +386,10 @@ func TestLIF02TheToolIsToldOnce(t *testing.T) {
 	var path, body atomic.Pointer[string]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		said := string(b)
+		output := string(b)
 		hits.Add(1)
 		path.Store(&r.URL.Path)
-		body.Store(&said)
+		body.Store(&output)
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer server.Close()

@@ -12,15 +12,15 @@ import (
 // names answers questions of the DNS on loopback. Each name has its answers in
 // turn, the last of them for ever; a name that it does not know does not exist.
 type names struct {
-	mu      sync.Mutex
-	answers map[string][][]string
-	asked   map[string]int
+	mu       sync.Mutex
+	answers  map[string][][]string
+	requests map[string]int
 }
 
 // resolver returns a resolver that asks names and nobody else.
 func (n *names) resolver(t testing.TB) *net.Resolver {
 	t.Helper()
-	n.asked = map[string]int{}
+	n.requests = map[string]int{}
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func (n *names) reply(query []byte) []byte {
 	answers, known := n.answers[name]
 	var addresses []string
 	if known && kind == 1 {
-		addresses = answers[min(n.asked[name], len(answers)-1)]
-		n.asked[name]++
+		addresses = answers[min(n.requests[name], len(answers)-1)]
+		n.requests[name]++
 	}
 	n.mu.Unlock()
 

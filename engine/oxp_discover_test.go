@@ -233,11 +233,11 @@ func TestOXP19Authorization(t *testing.T) {
 		hits.Add(1)
 		header = r.Header
 		w.Header().Set("Content-Type", "application/json")
-		switch said := body.Load().(string); said {
+		switch output := body.Load().(string); output {
 		case "moved":
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		default:
-			fmt.Fprint(w, said)
+			fmt.Fprint(w, output)
 		}
 	}))
 	defer server.Close()
@@ -253,14 +253,14 @@ func TestOXP19Authorization(t *testing.T) {
 	base := "https://example.com:" + port
 	own := tool.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
 	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
-	for said, want := range map[string]string{
+	for text, want := range map[string]string{
 		"pending": "pending", "completed": "completed", "failed": "failed",
 		// What the protocol does not know is no end.
 		"done": "pending", "Completed": "pending", "": "pending", "\u202ecompleted": "pending",
 	} {
-		body.Store(`{"status":"` + said + `","more":1}`)
+		body.Store(`{"status":"` + text + `","more":1}`)
 		if got, err := e.Authorization(t.Context(), own, base+"/check?id=1"); err != nil || got != want {
-			t.Errorf("%q: %q %v, want %q", said, got, err, want)
+			t.Errorf("%q: %q %v, want %q", text, got, err, want)
 		}
 		if err := schema.Check("AuthorizationChallengeCheckResponse", []byte(`{"status":"`+want+`"}`)); err != nil {
 			t.Error(err)

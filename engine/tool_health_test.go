@@ -105,11 +105,11 @@ func TestToolAway(t *testing.T) {
 			if c.change != nil {
 				c.change(&call)
 			}
-			var told *breakerEvents
+			var report *breakerEvents
 			var e *Engine
 			for e == nil {
-				told = &breakerEvents{}
-				e = New(Options{OnBreaker: told.add})
+				report = &breakerEvents{}
+				e = New(Options{OnBreaker: report.add})
 				if !toolAway(t, e, server, call, c.once, c.change != nil) {
 					e.Close()
 					e = nil
@@ -117,7 +117,7 @@ func TestToolAway(t *testing.T) {
 				}
 			}
 			defer e.Close()
-			if got := told.kinds(); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused}) {
+			if got := report.kinds(); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused, outbound.BreakerRefused}) {
 				t.Errorf("told of %v", got)
 			}
 
@@ -167,12 +167,12 @@ func toolAway(t *testing.T, e *Engine, server *bench, call tool.Call, once refus
 	}
 	call.Run.Timeout += time.Second // it is the same tool for all that
 	refused(call)
-	asked := server.hits.Load() - hits
+	requests := server.hits.Load() - hits
 	if time.Since(began) >= outbound.OpenTime && call.Run.Timeout < time.Minute {
 		return false
 	}
-	if open != 1 || asked != 0 || wrong != nil {
-		t.Errorf("%d breakers are open; the tool was asked %d times while it was; %q", open, asked, wrong)
+	if open != 1 || requests != 0 || wrong != nil {
+		t.Errorf("%d breakers are open; the tool was asked %d times while it was; %q", open, requests, wrong)
 	}
 	return true
 }
@@ -192,9 +192,9 @@ func TestToolWell(t *testing.T) {
 		"too large a result":     {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 101)) }, nil, refusal.ResultTooLarge},
 		"an address not allowed": {nil, func(c *tool.Call) { c.Run.Addresses = nil }, refusal.AddressBlocked},
 	} {
-		var told breakerEvents
+		var report breakerEvents
 		server := newBench(t, c.answer)
-		e := New(Options{OnBreaker: told.add})
+		e := New(Options{OnBreaker: report.add})
 		for range 3 * outbound.MaxFailures {
 			call := server.call("once")
 			if c.change != nil {
@@ -204,8 +204,8 @@ func TestToolWell(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if e.OpenBreakers() != 0 || len(told.kinds()) > 0 {
-			t.Errorf("%s: %d open, told of %v", name, e.OpenBreakers(), told.kinds())
+		if e.OpenBreakers() != 0 || len(report.kinds()) > 0 {
+			t.Errorf("%s: %d open, told of %v", name, e.OpenBreakers(), report.kinds())
 		}
 		e.Close()
 	}
@@ -233,8 +233,8 @@ func TestStoppedCallsAreNotTheTools(t *testing.T) {
 func TestToolReturns(t *testing.T) {
 	t.Parallel()
 	server := newBench(t, hangUp)
-	var told breakerEvents
-	e := New(Options{OnBreaker: told.add})
+	var report breakerEvents
+	e := New(Options{OnBreaker: report.add})
 	defer e.Close()
 	for range outbound.MaxFailures {
 		e.Run(t.Context(), server.call("once"))
@@ -279,7 +279,7 @@ func TestToolReturns(t *testing.T) {
 	if _, err := e.Run(t.Context(), server.call("once")); err != nil || e.OpenBreakers() != 0 {
 		t.Errorf("after its return: %v, %d open", err, e.OpenBreakers())
 	}
-	if got := slices.DeleteFunc(told.kinds(), func(k outbound.BreakerKind) bool { return k == outbound.BreakerRefused }); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerClosed}) {
+	if got := slices.DeleteFunc(report.kinds(), func(k outbound.BreakerKind) bool { return k == outbound.BreakerRefused }); !slices.Equal(got, []outbound.BreakerKind{outbound.BreakerOpened, outbound.BreakerClosed}) {
 		t.Errorf("told of %v", got)
 	}
 }

@@ -25,16 +25,16 @@ func TestAdmissionHandles(t *testing.T) {
 		}
 	}
 	first := a.Handle(context.Background(), input(`{"query":"x"}`), "k")
-	again := a.Handle(context.Background(), input(`{"query":"x"}`), "k")
+	second := a.Handle(context.Background(), input(`{"query":"x"}`), "k")
 	other := k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{input(`{"query":"x"}`)}}, "k")
-	if e.runs.Load() != 2 || again.CallID != first.CallID || other.CallID != first.CallID || string(again.Result) != string(first.Result) {
-		t.Errorf("%d runs: %+v, %+v, %+v", e.runs.Load(), first, again, other)
+	if e.runs.Load() != 2 || second.CallID != first.CallID || other.CallID != first.CallID || string(second.Result) != string(first.Result) {
+		t.Errorf("%d runs: %+v, %+v, %+v", e.runs.Load(), first, second, other)
 	}
-	var nobody gateway.Admission
-	if o := nobody.Handle(context.Background(), input(`{}`), ""); o.Refusal == nil || o.Refusal.Code != refusal.Internal || o.Result == nil {
+	var anonymous gateway.Admission
+	if o := anonymous.Handle(context.Background(), input(`{}`), ""); o.Refusal == nil || o.Refusal.Code != refusal.Internal || o.Result == nil {
 		t.Errorf("an admission that nobody made: %+v", o)
 	}
-	if _, err := nobody.Tool("web.search"); refusedAs(err) != "identity internal" {
+	if _, err := anonymous.Tool("web.search"); refusedAs(err) != "identity internal" {
 		t.Errorf("an admission that nobody made: %v", err)
 	}
 }

@@ -243,7 +243,7 @@ func TestAdmissionKeepsItsSubject(t *testing.T) {
 // TestAdmitRefuses as every judgement does, and writes down what they would.
 func TestAdmitRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		who     gateway.Authenticator
+		authn   gateway.Authenticator
 		request gateway.Request
 		want    string
 		written int
@@ -255,7 +255,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"several agents":  {knows{"k": both}, gateway.Request{Credential: "k"}, "", 0},
 	} {
 		s, j := state(t, vectorConfig), &journal{}
-		s.Identity = c.who
+		s.Identity = c.authn
 		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
 		a, err := k.Admit(context.Background(), c.request)
 		if refusedAs(err) != c.want || (a == nil) != (c.want != "") || len(j.all()) != c.written {
@@ -304,8 +304,8 @@ func TestNobodyCanSayWhoAsks(t *testing.T) {
 		}
 		var refused *refusal.Error
 		errors.As(err, &refused)
-		if shown, _ := json.Marshal(refused); strings.Contains(string(shown)+err.Error(), "secret") {
-			t.Errorf("%s tells: %s", door, shown)
+		if visible, _ := json.Marshal(refused); strings.Contains(string(visible)+err.Error(), "secret") {
+			t.Errorf("%s tells: %s", door, visible)
 		}
 	}
 	if e.runs.Load() != 0 {

@@ -85,15 +85,15 @@ func (c *counts) Recorded(durable bool, _ time.Duration) {
 // refused as canceled, where it was, and not as a fault of a part. A part that fails
 // by itself keeps its code, also when the client left in the same moment.
 func TestClientsThatLeave(t *testing.T) {
-	gone := func(leave context.CancelFunc) func() error { return func() error { leave(); return nil } }
+	gone := func(disconnect context.CancelFunc) func() error { return func() error { disconnect(); return nil } }
 	fails := func(code refusal.Code, cause error) func(context.CancelFunc) func() error {
 		return func(context.CancelFunc) func() error {
 			return func() error { return refusal.New(code, "m").WithCause(cause) }
 		}
 	}
 	failsThen := func(code refusal.Code, cause error) func(context.CancelFunc) func() error {
-		return func(leave context.CancelFunc) func() error {
-			return func() error { leave(); return refusal.New(code, "m").WithCause(cause) }
+		return func(cancel context.CancelFunc) func() error {
+			return func() error { cancel(); return refusal.New(code, "m").WithCause(cause) }
 		}
 	}
 	for name, c := range map[string]struct {
@@ -191,8 +191,8 @@ func logged(t *testing.T, dir string) (lines []string) {
 // TestClientsThatLeaveConditions: a condition of the policy that is not judged to its
 // end, since the client has left, is no fault of the policy.
 func TestClientsThatLeaveConditions(t *testing.T) {
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
 	j, e := &journal{}, &engine{}
 	d := open(t, e, j).Judge(ctx, completion(`{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":5,"currency":"EUR"}}}`))
 	if r := d.Refusal(); r == nil || r.Code != "canceled" || r.Stage != refusal.Permission {
@@ -209,8 +209,8 @@ func TestLookupsOfClientsThatLeave(t *testing.T) {
 	j, e := &journal{}, &engine{}
 	s := state(t, vectorConfig)
 	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: leavingStore{store.NewMemory(time.Now)}})
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
 	_, looked := k.Lookup(ctx, gateway.Request{}, "call_x")
 	_, called := k.Cancel(ctx, gateway.Request{}, "call_x")
 	for what, err := range map[string]error{"lookup": looked, "cancel": called} {
@@ -235,8 +235,8 @@ func TestCallersThatLeavePay(t *testing.T) {
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: hourly, Burst: 2}}
 	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: &journal{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
 	request := completion(search)
 	request.CallerAddress = "192.0.2.1"
 	for i, want := range []refusal.Code{"canceled", "canceled", refusal.CallerRateLimited} {
@@ -249,18 +249,18 @@ func TestCallersThatLeavePay(t *testing.T) {
 // leavesAfter has the client leave once a record is durable.
 type leavesAfter struct {
 	gateway.Journal
-	leave context.CancelFunc
+	disconnect context.CancelFunc
 }
 
 func (j leavesAfter) Append(ctx context.Context, r audit.Record) error {
-	defer j.leave()
+	defer j.disconnect()
 	return j.Journal.Append(ctx, r)
 }
 
 // TestClientsThatLeaveLate: a call whose decision is durable is executed and has its one
 // outcome, although its client left in that moment.
 func TestClientsThatLeaveLate(t *testing.T) {
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	dir := t.TempDir()
 	log, err := audit.Open(dir, audit.Options{Wait: time.Minute})
 	if err != nil {
@@ -269,7 +269,7 @@ func TestClientsThatLeaveLate(t *testing.T) {
 	defer log.Close()
 	e := &engine{}
 	k := kernelOf(t, state(t, vectorConfig), gateway.Deps{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: leavesAfter{log, leave}, Engine: e, Store: store.NewMemory(time.Now),
+		Limiter: ratelimit.NewLocal(time.Now), Journal: leavesAfter{log, disconnect}, Engine: e, Store: store.NewMemory(time.Now),
 	})
 	o := k.Handle(ctx, completion(search), "")
 	settle(t, k)

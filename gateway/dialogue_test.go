@@ -66,22 +66,22 @@ func failed() error { return refusal.New(refusal.ToolFailed, "The tool wants to 
 
 // inquirer is an engine whose tool asks until it is answered.
 type inquirer struct {
-	mu    sync.Mutex
-	asked *tool.InputRequired
-	err   error
-	tasks []tool.Call
+	mu        sync.Mutex
+	requested *tool.InputRequired
+	err       error
+	tasks     []tool.Call
 }
 
 func (e *inquirer) Run(_ context.Context, task tool.Call) (tool.Result, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks = append(e.tasks, task)
-	if e.asked != nil && task.Answers == nil && task.State == nil {
+	if e.requested != nil && task.Answers == nil && task.State == nil {
 		err := e.err
 		if err == nil {
 			err = failed()
 		}
-		return tool.Result{Attempts: 1, InputRequired: e.asked}, err
+		return tool.Result{Attempts: 1, InputRequired: e.requested}, err
 	}
 	return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 }
@@ -94,7 +94,7 @@ func (e *inquirer) all() []tool.Call {
 
 func inquiring(t testing.TB, asked *tool.InputRequired) (*gateway.Kernel, *inquirer, *store.Memory, *journal) {
 	t.Helper()
-	e, s, j := &inquirer{asked: asked}, store.NewMemory(time.Now), &journal{}
+	e, s, j := &inquirer{requested: asked}, store.NewMemory(time.Now), &journal{}
 	return kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), e, s, j
 }
 
@@ -180,9 +180,9 @@ func TestAskedAndAnswered(t *testing.T) {
 	}
 
 	// The same once more is the same answer, however it is spaced and ordered.
-	again := handle(k, asks("web.search", o.RequestState, map[string]string{"a": `{"_meta":{},"action":"accept","content":{ "mail":"a@b.example"}}`, "z": precise, "other": "17"}), "")
-	if !again.Replayed || again.CallID != done.CallID || string(again.Result) != string(done.Result) {
-		t.Errorf("once more: %+v", again)
+	second := handle(k, asks("web.search", o.RequestState, map[string]string{"a": `{"_meta":{},"action":"accept","content":{ "mail":"a@b.example"}}`, "z": precise, "other": "17"}), "")
+	if !second.Replayed || second.CallID != done.CallID || string(second.Result) != string(done.Result) {
+		t.Errorf("once more: %+v", second)
 	}
 	// Other answers are a conflict, and so is the same state for another call.
 	for _, other := range []gateway.Request{
@@ -246,16 +246,16 @@ func TestStates(t *testing.T) {
 		"one":   {Name: "one", Agents: []string{"Analyst", "Intern"}, Workspace: "acme", Projects: []string{"alpha", "beta"}},
 		"other": {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
 	}
-	e, kept := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
+	e, kept := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
 	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: kept}
 	k := kernelOf(t, s, parts)
-	who := gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}
+	subject := gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}
 	request := func(tool, state string) gateway.Request {
 		r := asks(tool, state, map[string]string{"a": mailed})
 		if state == "" {
 			r.Inputs[0].Dialogue.Answers = nil
 		}
-		r.Subject, r.Credential, r.User = who, "one", "ann"
+		r.Subject, r.Credential, r.User = subject, "one", "ann"
 		return r
 	}
 	o := handle(k, request("web.search", ""), "")
@@ -341,7 +341,7 @@ func elsewhere(t testing.TB) *registry.Registry {
 // TestSweptState: what the store has forgotten is no state any more.
 func TestSweptState(t *testing.T) {
 	c := newClock()
-	kept, e := store.NewMemory(c.now), &inquirer{asked: want(nil, question("a", "form", mail))}
+	kept, e := store.NewMemory(c.now), &inquirer{requested: want(nil, question("a", "form", mail))}
 	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Engine: e, Store: kept, Now: c.now})
 	o := handle(k, asks("web.search", "", nil), "")
 	c.advance(store.Retention + time.Minute)
@@ -369,7 +369,7 @@ func TestAnswerFaults(t *testing.T) {
 		answers map[string]string
 		want    string   // the stage and the code
 		paths   []string // of its violations
-		again   bool     // the questions are asked again
+		retry   bool     // the questions are asked again
 	}{
 		{"none", nil, "schema missing_argument", []string{"/inputResponses/a~1b~0", "/inputResponses/r"}, true},
 		{"another", map[string]string{"x": mailed}, "schema missing_argument", []string{"/inputResponses/a~1b~0", "/inputResponses/r"}, true},
@@ -398,7 +398,7 @@ func TestAnswerFaults(t *testing.T) {
 			if !slices.Equal(paths, c.paths) {
 				t.Errorf("at %q, expected %q", paths, c.paths)
 			}
-			if asked := slices.Equal(names(got.InputRequest), []string{"a/b~", "r"}) && got.RequestState == o.RequestState && got.CallID != o.CallID; asked != c.again || !c.again && got.InputRequest != nil {
+			if requested := slices.Equal(names(got.InputRequest), []string{"a/b~", "r"}) && got.RequestState == o.RequestState && got.CallID != o.CallID; requested != c.retry || !c.retry && got.InputRequest != nil {
 				t.Errorf("asked again: %v by %q", names(got.InputRequest), got.RequestState)
 			}
 		})
@@ -491,11 +491,11 @@ func TestUnusableQuestions(t *testing.T) {
 	other.Method = "roots/list"
 	big := `{"message":"` + strings.Repeat("a", 60<<10) + `","requestedSchema":{"type":"object","properties":{}}}`
 	for _, c := range []struct {
-		why   string
-		tool  string
-		asked *tool.InputRequired
-		err   error
-		code  refusal.Code
+		why       string
+		tool      string
+		requested *tool.InputRequired
+		err       error
+		code      refusal.Code
 	}{
 		{"nothing", "web.search", want(nil), nil, refusal.ToolFailed},
 		{"a tool that may not", "data.plain", want(nil, question("a", "form", mail)), nil, refusal.ToolFailed},
@@ -515,7 +515,7 @@ func TestUnusableQuestions(t *testing.T) {
 		{"beside an error of no code", "web.search", want(nil, question("a", "form", mail)), errors.New("x"), refusal.Internal},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			k, e, s, _ := inquiring(t, c.asked)
+			k, e, s, _ := inquiring(t, c.requested)
 			e.err = c.err
 			o := handle(k, asks(c.tool, "", map[string]string{"a": mailed, "b": mailed}), "")
 			if o.Refusal == nil || o.Refusal.Code != c.code || o.InputRequest != nil || o.RequestState != "" || strings.Contains(string(o.Result), "hunter2") {
@@ -583,7 +583,7 @@ func TestReplayedQuestions(t *testing.T) {
 		r := asks("web.search", "", nil)
 		r.Inputs[0].Dialogue.QuestionKinds = can
 		o := handle(k, r, "key")
-		if asked := slices.Contains(can, "form"); !o.Replayed || o.CallID != first.CallID || asked != (o.InputRequest != nil) || asked != (o.RequestState == first.CallID) {
+		if requested := slices.Contains(can, "form"); !o.Replayed || o.CallID != first.CallID || requested != (o.InputRequest != nil) || requested != (o.RequestState == first.CallID) {
 			t.Errorf("%v: %+v", can, o)
 		}
 	}
@@ -600,8 +600,8 @@ func TestReplayedQuestions(t *testing.T) {
 	if o.Refusal != nil || o.Replayed {
 		t.Errorf("got %+v", o)
 	}
-	if again := handle(k, asks("web.search", first.RequestState, map[string]string{"a": mailed}), "key2"); !again.Replayed || again.CallID != o.CallID {
-		t.Errorf("got %+v", again)
+	if second := handle(k, asks("web.search", first.RequestState, map[string]string{"a": mailed}), "key2"); !second.Replayed || second.CallID != o.CallID {
+		t.Errorf("got %+v", second)
 	}
 	if o := handle(k, asks("web.search", first.RequestState, map[string]string{"a": `{"action":"decline"}`}), "key3"); refusedAs(o.Refusal) != "execute idempotency_conflict" {
 		t.Errorf("got %+v", o)
@@ -630,7 +630,7 @@ func TestStateKeys(t *testing.T) {
 // TestTwoKernels: what one kernel asked, another is answered, and of two at once that
 // are, one runs.
 func TestTwoKernels(t *testing.T) {
-	e, s, j := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now), &journal{}
+	e, s, j := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now), &journal{}
 	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}
 	kernels := []*gateway.Kernel{kernelOf(t, curious(t), parts), kernelOf(t, curious(t), parts)}
 	o := handle(kernels[0], asks("web.search", "", nil), "")
@@ -687,10 +687,10 @@ func TestAsksTakenAway(t *testing.T) {
 		return s
 	}
 	for _, c := range []struct {
-		why   string
-		asked *tool.InputRequired
-		now   []string
-		heard bool
+		why       string
+		requested *tool.InputRequired
+		now       []string
+		received  bool
 	}{
 		{"all", want(nil, question("a", "form", mail)), nil, false},
 		{"one", want(nil, question("a", "form", mail), question("r", "roots", `{}`)), []string{"form", "url", "sampling"}, false},
@@ -699,7 +699,7 @@ func TestAsksTakenAway(t *testing.T) {
 		{"others, with nothing asked", want(new(string)), []string{"url"}, true},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			k, e, _, _ := inquiring(t, c.asked)
+			k, e, _, _ := inquiring(t, c.requested)
 			o := handle(k, asks("web.search", "", nil), "")
 			if o.InputRequest == nil {
 				t.Fatalf("got %+v", o)
@@ -709,7 +709,7 @@ func TestAsksTakenAway(t *testing.T) {
 			}
 			answers := map[string]string{"a": mailed, "r": within}
 			done := handle(k, asks("web.search", o.RequestState, answers), "")
-			if c.heard {
+			if c.received {
 				if done.Refusal != nil || len(e.all()) != 2 {
 					t.Errorf("ran %d times: %+v", len(e.all()), done.Refusal)
 				}
@@ -778,7 +778,7 @@ func (s amnesiac) Get(context.Context, string, store.Whose) (store.Call, error) 
 // TestStateThatCannotBeLookedUp: nothing is executed, and no key is held.
 func TestStateThatCannotBeLookedUp(t *testing.T) {
 	for _, how := range []func() error{func() error { return store.ErrUnavailable }, func() error { panic("secret of the store") }} {
-		e, s := &inquirer{asked: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
+		e, s := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
 		parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s}
 		k := kernelOf(t, curious(t), parts)
 		parts.Store = amnesiac{s, how}
@@ -875,9 +875,9 @@ func TestProgressIsTold(t *testing.T) {
 		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
-	var told []tool.Progress
+	var received []tool.Progress
 	r := completion(search)
-	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(p tool.Progress) { told = append(told, p) }}
+	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(p tool.Progress) { received = append(received, p) }}
 	if o := handle(k, r, ""); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -885,8 +885,8 @@ func TestProgressIsTold(t *testing.T) {
 		{Done: 0, Total: 2, Message: `a\u202eb`}, {Done: 0.5}, {Done: 0.6}, {Done: 0.7}, {Done: 1, Message: strings.Repeat("é", 512)},
 		{Done: 2, Message: strings.Repeat(`\u0001`, 171)[:1024]}, {Done: 3, Message: "\uFFFD"},
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told %+v\nexpected %+v", told, want)
+	if !slices.Equal(received, want) {
+		t.Errorf("told %+v\nexpected %+v", received, want)
 	}
 	r.Inputs[0].Dialogue = nil
 	e.answer = func(_ context.Context, task tool.Call) (tool.Result, error) {
@@ -915,14 +915,14 @@ func TestProgressEnds(t *testing.T) {
 			return tool.Result{}, nil
 		}}
 		k := open(t, e, &journal{})
-		told := 0
+		reports := 0
 		r := completion(search)
-		r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { told++ }}
-		if o := handle(k, r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || told != 1 {
-			t.Errorf("told %d times: %+v", told, o.Refusal)
+		r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { reports++ }}
+		if o := handle(k, r, ""); refusedAs(o.Refusal) != "execute tool_timeout" || reports != 1 {
+			t.Errorf("told %d times: %+v", reports, o.Refusal)
 		}
 		<-late
-		if told != 1 {
+		if reports != 1 {
 			t.Error("told after the outcome")
 		}
 	})
@@ -937,14 +937,14 @@ func TestProgressEnds(t *testing.T) {
 		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := open(t, e, &journal{})
-	told := 0 // not guarded: it is told by one at a time
+	notified := 0 // not guarded: it is told by one at a time
 	r := completion(search)
-	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { told++; panic("secret") }}
-	if o := handle(k, r, ""); o.Refusal != nil || told != 1 {
-		t.Errorf("told %d times: %+v", told, o.Refusal)
+	r.Inputs[0].Dialogue = &elicit.Dialogue{Progress: func(tool.Progress) { notified++; panic("secret") }}
+	if o := handle(k, r, ""); o.Refusal != nil || notified != 1 {
+		t.Errorf("told %d times: %+v", notified, o.Refusal)
 	}
 	kept(tool.Progress{Done: 100})
-	if told != 1 {
+	if notified != 1 {
 		t.Error("told after the outcome")
 	}
 	var last []float64
@@ -966,10 +966,10 @@ func TestProgressOfTwoRounds(t *testing.T) {
 		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
 	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
-	var told []float64
+	var received []float64
 	r := asks("web.search", "", map[string]string{"a": mailed})
-	r.Inputs[0].Dialogue.Progress = func(p tool.Progress) { told = append(told, p.Done) }
-	if o := handle(k, r, ""); o.Refusal != nil || !slices.Equal(told, []float64{0, 1, 2, 3}) {
-		t.Errorf("told %v: %+v", told, o.Refusal)
+	r.Inputs[0].Dialogue.Progress = func(p tool.Progress) { received = append(received, p.Done) }
+	if o := handle(k, r, ""); o.Refusal != nil || !slices.Equal(received, []float64{0, 1, 2, 3}) {
+		t.Errorf("told %v: %+v", received, o.Refusal)
 	}
 }

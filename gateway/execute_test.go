@@ -173,9 +173,9 @@ func TestOutcomes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e, j := &engine{answer: c.answer}, &journal{}
 				k := open(t, e, j)
-				ctx, leave := context.WithCancel(context.Background())
+				ctx, disconnect := context.WithCancel(context.Background())
 				d := k.Judge(ctx, completion(c.call))
-				leave() // a caller that leaves after the decision stops nothing
+				disconnect() // a caller that leaves after the decision stops nothing
 				o := k.Execute(ctx, d)[0]
 				if c.code == "" && o.Refusal != nil || c.code != "" && (o.Refusal == nil || o.Refusal.Code != c.code) {
 					t.Errorf("got %+v", o.Refusal)

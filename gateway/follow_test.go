@@ -80,8 +80,8 @@ func TestUnheardEnd(t *testing.T) {
 	if o.Pending || o.Refusal != nil || len(j.outcomes(o.CallID)) != 1 {
 		t.Errorf("%+v with %d outcomes", o, len(j.outcomes(o.CallID)))
 	}
-	if again := k.Handle(ctx, completion(search), "key"); again.CallID != o.CallID || string(again.Result) != string(o.Result) {
-		t.Errorf("the key: %+v", again)
+	if second := k.Handle(ctx, completion(search), "key"); second.CallID != o.CallID || string(second.Result) != string(o.Result) {
+		t.Errorf("the key: %+v", second)
 	}
 }
 
@@ -188,9 +188,9 @@ func TestAwait(t *testing.T) {
 				if err != nil || call.Delivered != (c.outcome != "") {
 					t.Errorf("%+v, %v", call, err)
 				}
-				again := k.Handle(context.Background(), completion(search), "key")
-				if c.outcome == "" && (again.Refusal == nil || again.Refusal.Code != refusal.CallInProgress) || c.outcome != "" && string(again.Result) != string(o.Result) {
-					t.Errorf("its key: %+v", again)
+				second := k.Handle(context.Background(), completion(search), "key")
+				if c.outcome == "" && (second.Refusal == nil || second.Refusal.Code != refusal.CallInProgress) || c.outcome != "" && string(second.Result) != string(o.Result) {
+					t.Errorf("its key: %+v", second)
 				}
 			})
 		})

@@ -234,22 +234,22 @@ func TestHandOverIsBounded(t *testing.T) {
 		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
 		a := admit(t, k, gateway.Request{})
 		decide := func() *gateway.Decision { return a.Judge(t.Context(), gateway.ModeEnforce, timeNow(), timeNow()) }
-		begun := time.Now()
+		started := time.Now()
 		for range 256 {
 			if o := k.HandOver(t.Context(), decide()); o[0].Refusal != nil {
 				t.Fatal(o[0].Refusal)
 			}
 		}
-		if time.Since(begun) != 0 {
-			t.Errorf("handing over waited %s", time.Since(begun))
+		if time.Since(started) != 0 {
+			t.Errorf("handing over waited %s", time.Since(started))
 		}
 		// Text is owed nothing, so it does not wait.
 		text := a.Judge(t.Context(), gateway.ModeEnforce, gateway.Input{Completion: []byte("Noon.")})
-		if o := k.HandOver(t.Context(), text); string(o[0].Text) != "Noon." || time.Since(begun) != 0 {
-			t.Errorf("text waited %s: %+v", time.Since(begun), o)
+		if o := k.HandOver(t.Context(), text); string(o[0].Text) != "Noon." || time.Since(started) != 0 {
+			t.Errorf("text waited %s: %+v", time.Since(started), o)
 		}
-		gone, leave := context.WithCancel(t.Context())
-		leave()
+		gone, disconnect := context.WithCancel(t.Context())
+		disconnect()
 		var late sync.WaitGroup
 		for _, ctx := range []context.Context{t.Context(), gone} {
 			late.Go(func() {
@@ -262,7 +262,7 @@ func TestHandOverIsBounded(t *testing.T) {
 						t.Errorf("one too many: %+v", o)
 					}
 				}
-				if waited := time.Since(begun); ctx == gone && waited != 0 || waited > time.Second {
+				if waited := time.Since(started); ctx == gone && waited != 0 || waited > time.Second {
 					t.Errorf("it waited %s", waited)
 				}
 			})

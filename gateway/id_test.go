@@ -51,45 +51,45 @@ func TestIDsAreKeys(t *testing.T) {
 		state := loose(t)
 		state.Identity = holders{"one": "One", "two": "Two"}
 		k := kernelOf(t, state, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
-		ask := func(credential, name, key string) gateway.Outcome {
+		send := func(credential, name, key string) gateway.Outcome {
 			t.Helper()
 			return k.Handle(context.Background(), gateway.Request{Credential: credential, Subject: gateway.Subject{Project: "alpha"}, Inputs: []gateway.Input{natively(name, `{}`)}}, key)
 		}
-		for i, begun := range []string{"", "a-key", "oxp a-key"} {
+		for i, started := range []string{"", "a-key", "oxp a-key"} {
 			runs := e.runs.Load()
-			first := ask("one", "time.now", begun)
+			first := send("one", "time.now", started)
 			if first.Refusal != nil || first.Replayed {
-				t.Fatalf("%q: %+v", begun, first)
+				t.Fatalf("%q: %+v", started, first)
 			}
 			for _, key := range []string{first.CallID, "oxp " + first.CallID} {
-				if again := ask("one", "time.now", key); again.CallID != first.CallID || !again.Replayed || string(again.Result) != string(first.Result) || again.Status != first.Status {
-					t.Errorf("%q, and again with %q: %+v", begun, key, again)
+				if second := send("one", "time.now", key); second.CallID != first.CallID || !second.Replayed || string(second.Result) != string(first.Result) || second.Status != first.Status {
+					t.Errorf("%q, and again with %q: %+v", started, key, second)
 				}
-				if other := ask("one", "web.search", key); other.Refusal == nil || other.Refusal.Code != refusal.IdempotencyConflict {
-					t.Errorf("%q, and another with %q: %+v", begun, key, other)
+				if other := send("one", "web.search", key); other.Refusal == nil || other.Refusal.Code != refusal.IdempotencyConflict {
+					t.Errorf("%q, and another with %q: %+v", started, key, other)
 				}
 			}
 			elsewhere := gateway.Request{Credential: "one", Subject: gateway.Subject{Project: "beta"}, Inputs: []gateway.Input{natively("time.now", `{}`)}}
 			if o := k.Handle(context.Background(), elsewhere, first.CallID); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
-				t.Errorf("%q, and in another project: %+v", begun, o)
+				t.Errorf("%q, and in another project: %+v", started, o)
 			}
 			if ran := e.runs.Load() - runs; ran != 1 {
-				t.Errorf("%q: it ran %d times", begun, ran)
+				t.Errorf("%q: it ran %d times", started, ran)
 			}
 			// To anybody else, and of none, it is a key as any other.
-			stranger := ask("two", "time.now", first.CallID)
+			stranger := send("two", "time.now", first.CallID)
 			if stranger.Replayed || stranger.Refusal != nil || stranger.CallID == first.CallID {
-				t.Errorf("%q, of another: %+v", begun, stranger)
+				t.Errorf("%q, of another: %+v", started, stranger)
 			}
 			unknown := "call_" + strings.Repeat(string(rune('A'+i)), 26)
-			if o := ask("one", "time.now", unknown); o.Replayed || o.Refusal != nil {
+			if o := send("one", "time.now", unknown); o.Replayed || o.Refusal != nil {
 				t.Errorf("of no call: %+v", o)
 			}
-			if o := ask("one", "time.now", unknown); !o.Replayed {
+			if o := send("one", "time.now", unknown); !o.Replayed {
 				t.Errorf("of no call, and again: %+v", o)
 			}
 			if ran := e.runs.Load() - runs; ran != 3 {
-				t.Errorf("%q: they ran %d times", begun, ran)
+				t.Errorf("%q: they ran %d times", started, ran)
 			}
 		}
 	})
@@ -106,21 +106,21 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 			return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		}}
 		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
-		ask := func(ctx context.Context, key string) gateway.Outcome {
+		send := func(ctx context.Context, key string) gateway.Outcome {
 			return k.Handle(ctx, gateway.Request{Inputs: []gateway.Input{natively("time.now", `{}`)}}, key)
 		}
-		leaving, leave := context.WithCancel(context.Background())
-		defer leave()
+		leaving, disconnect := context.WithCancel(context.Background())
+		defer disconnect()
 		first := make(chan gateway.Outcome, 1)
-		go func() { first <- ask(leaving, "") }()
+		go func() { first <- send(leaving, "") }()
 		id := <-running
 		for _, step := range []string{"it runs", "it waits"} {
-			if o := ask(context.Background(), id); o.Refusal == nil || o.Refusal.Code != refusal.CallInProgress {
+			if o := send(context.Background(), id); o.Refusal == nil || o.Refusal.Code != refusal.CallInProgress {
 				t.Errorf("while %s: %+v", step, o)
 			}
 			if step == "it runs" {
 				close(end)
-				leave()
+				disconnect()
 				if o := <-first; !o.Pending || o.CallID != id {
 					t.Fatalf("%+v", o)
 				}
@@ -129,7 +129,7 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 		if err := answer(k, id, `{"n":1}`); err != nil {
 			t.Fatal(err)
 		}
-		if o := ask(context.Background(), id); !o.Replayed || o.CallID != id || !strings.Contains(string(o.Result), `"n":1`) {
+		if o := send(context.Background(), id); !o.Replayed || o.CallID != id || !strings.Contains(string(o.Result), `"n":1`) {
 			t.Errorf("after all: %+v", o)
 		}
 		if e.runs.Load() != 1 {

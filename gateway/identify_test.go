@@ -16,11 +16,11 @@ import (
 // asksOnce judgedCounts how often a credential is judged.
 type asksOnce struct {
 	knows
-	asked int
+	requests int
 }
 
 func (a *asksOnce) Authenticate(credential string) *identity.Principal {
-	a.asked++
+	a.requests++
 	return a.knows.Authenticate(credential)
 }
 
@@ -83,18 +83,18 @@ func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.Config, *as
 // neither judges the credential nor takes the rate again; a second one does both.
 func TestIdentifiedCountsOnce(t *testing.T) {
 	for name, way := range judgements {
-		k, _, asked := identifying(t, 1)
+		k, _, requested := identifying(t, 1)
 		request := completion(search)
 		request.Credential, request.CallerAddress = "key", "127.0.0.1"
-		who, err := k.Identify(context.Background(), &request)
-		if who != "app" || err != nil {
-			t.Fatalf("%s: %q %v", name, who, err)
+		caller, err := k.Identify(context.Background(), &request)
+		if caller != "app" || err != nil {
+			t.Fatalf("%s: %q %v", name, caller, err)
 		}
-		if err := way(k, request); err != nil || asked.asked != 1 {
-			t.Errorf("%s: %v, and the credential was judged %d times", name, err, asked.asked)
+		if err := way(k, request); err != nil || requested.requests != 1 {
+			t.Errorf("%s: %v, and the credential was judged %d times", name, err, requested.requests)
 		}
-		if err := way(k, request); refusedAs(err) != "identity caller_rate_limited" || asked.asked != 2 {
-			t.Errorf("%s, again: %v, and the credential was judged %d times", name, err, asked.asked)
+		if err := way(k, request); refusedAs(err) != "identity caller_rate_limited" || requested.requests != 2 {
+			t.Errorf("%s, again: %v, and the credential was judged %d times", name, err, requested.requests)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 		"another":        func(r *gateway.Request) { r.Credential = "other" },
 		"from elsewhere": func(r *gateway.Request) { r.CallerAddress = "10.0.0.1" },
 	} {
-		k, _, asked := identifying(t, 1)
+		k, _, requested := identifying(t, 1)
 		request := completion(search)
 		request.Credential, request.CallerAddress = "key", "127.0.0.1"
 		if _, err := k.Identify(context.Background(), &request); err != nil {
@@ -115,8 +115,8 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 		}
 		change(&request)
 		want := map[string]string{"nobody": "identity unauthenticated", "another": "", "from elsewhere": "identity caller_rate_limited"}[name]
-		if got := refusedBy(k.Judge(context.Background(), request)); got != want || asked.asked != 2 {
-			t.Errorf("%s: %q, and a credential was judged %d times", name, got, asked.asked)
+		if got := refusedBy(k.Judge(context.Background(), request)); got != want || requested.requests != 2 {
+			t.Errorf("%s: %q, and a credential was judged %d times", name, got, requested.requests)
 		}
 	}
 	one, _, _ := identifying(t, 2)
@@ -126,8 +126,8 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 	if _, err := one.Identify(context.Background(), &request); err != nil {
 		t.Fatal(err)
 	}
-	if got := refusedBy(two.Judge(context.Background(), request)); got != "" || asked.asked != 1 {
-		t.Errorf("another kernel: %q, and the credential was judged %d times", got, asked.asked)
+	if got := refusedBy(two.Judge(context.Background(), request)); got != "" || asked.requests != 1 {
+		t.Errorf("another kernel: %q, and the credential was judged %d times", got, asked.requests)
 	}
 	if got := refusedBy(two.Judge(context.Background(), request)); got != "identity caller_rate_limited" {
 		t.Errorf("another kernel did not take the rate: %q", got)
@@ -202,9 +202,9 @@ func TestIdentifyRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		who, err := k.Identify(context.Background(), &request)
-		if refusedAs(err) != c.want || who != "" || len(j.all()) != 0 || seen.refused != 1 {
-			t.Errorf("%s: %q %v; %d records, %d counted", name, who, err, len(j.all()), seen.refused)
+		caller, err := k.Identify(context.Background(), &request)
+		if refusedAs(err) != c.want || caller != "" || len(j.all()) != 0 || seen.refused != 1 {
+			t.Errorf("%s: %q %v; %d records, %d counted", name, caller, err, len(j.all()), seen.refused)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestWireNames(t *testing.T) {
 	a := admit(t, k, gateway.Request{})
 	for _, c := range []struct {
 		name, wire, arguments string
-		want, says            string
+		want, message         string
 		near                  string
 	}{
 		{"web.search", "web_search", `{"query":"x"}`, "", "", ""},
@@ -125,7 +125,7 @@ func TestWireNames(t *testing.T) {
 			continue
 		}
 		r := d.Refusal()
-		if !strings.Contains(r.Message, c.says) {
+		if !strings.Contains(r.Message, c.message) {
 			t.Errorf("%s as %s: %s", c.name, c.wire, r.Message)
 		}
 		near := ""

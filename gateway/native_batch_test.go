@@ -94,8 +94,8 @@ func TestTextWithCalls(t *testing.T) {
 				t.Errorf("%s: released %q, want %q", c.name, released, c.released)
 			}
 			d := s.Close(ctx, c.truncated, c.calls...)
-			if again := s.Close(ctx, c.truncated, c.calls...); again != d || len(again.Reports) != len(c.verdicts) {
-				t.Errorf("%s: closed twice: %d reports", c.name, len(again.Reports))
+			if second := s.Close(ctx, c.truncated, c.calls...); second != d || len(second.Reports) != len(c.verdicts) {
+				t.Errorf("%s: closed twice: %d reports", c.name, len(second.Reports))
 			}
 			check("streamed", d, released)
 		})

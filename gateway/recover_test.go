@@ -69,14 +69,14 @@ func (n *node) tend(t testing.TB, past gateway.Backlog) gateway.ReconcileStats {
 	t.Helper()
 	var mu sync.Mutex
 	var all gateway.ReconcileStats
-	tender := n.Reconcile(past, func(done gateway.ReconcileStats) {
+	reconciler := n.Reconcile(past, func(done gateway.ReconcileStats) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = done
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	tender.Stop(ctx)
+	reconciler.Stop(ctx)
 	if err := n.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}

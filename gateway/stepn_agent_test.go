@@ -57,7 +57,7 @@ func TestSN35NativeCalls(t *testing.T) {
 	principal := *analyst
 	for _, c := range []struct {
 		name     string
-		who      gateway.Authenticator
+		authn    gateway.Authenticator
 		required bool
 		agent    string
 		want     string
@@ -71,7 +71,7 @@ func TestSN35NativeCalls(t *testing.T) {
 		{"optional, a principal of one agent", knows{"k": &principal}, false, "", ""},
 	} {
 		s := state(t, vectorConfig)
-		s.Limits, s.Identity, s.AgentRequired = &ratelimit.Limits{Replicas: 1}, c.who, c.required
+		s.Limits, s.Identity, s.AgentRequired = &ratelimit.Limits{Replicas: 1}, c.authn, c.required
 		k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 		request := gateway.Request{Credential: "k", Subject: gateway.Subject{Agent: c.agent, Workspace: "acme", Project: "alpha"}, Inputs: []gateway.Input{native}}
 		d := k.Judge(ctx, request)
@@ -79,7 +79,7 @@ func TestSN35NativeCalls(t *testing.T) {
 		if got := refusedBy(d); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		if c.agent == "Intern" && c.who != nil {
+		if c.agent == "Intern" && c.authn != nil {
 			continue // it is not let in at all
 		}
 		a := admit(t, k, request)

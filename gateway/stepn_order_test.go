@@ -38,7 +38,7 @@ type fault struct {
 	name  string
 	stage refusal.Stage
 	code  refusal.Code
-	says  string // part of the message, where rows have a code in common
+	text  string // part of the message, where rows have a code in common
 	make  func(*attempt)
 	ways  ways
 }
@@ -146,7 +146,7 @@ func meets(t *testing.T, of map[bool]*configs.Config, way ways, which ...int) {
 	name, first := strings.Join(names, " before "), faults[which[0]]
 	w := a.meet(t, of)
 	stage, code, message := w.by(t, way)
-	if stage != first.stage || code != first.code || !strings.Contains(message, first.says) {
+	if stage != first.stage || code != first.code || !strings.Contains(message, first.text) {
 		t.Errorf("%s: %s %s: %s", name, stage, code, message)
 	}
 	w.untouched(t, name, way, first, which[0])
@@ -210,7 +210,7 @@ func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string)
 	r.Header.Set("Authorization", "Bearer "+request.Credential)
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, r)
-	var said struct {
+	var response struct {
 		Result struct {
 			Output struct {
 				Error struct {
@@ -221,10 +221,10 @@ func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string)
 			}
 		} `json:"tool_result"`
 	}
-	if err := json.Unmarshal(answer.Body.Bytes(), &said); err != nil {
+	if err := json.Unmarshal(answer.Body.Bytes(), &response); err != nil {
 		t.Fatalf("%s: %v", answer.Body, err)
 	}
-	e := said.Result.Output.Error
+	e := response.Result.Output.Error
 	if e.Code != "" && answer.Code != refusal.New(e.Code, "").Status() {
 		t.Errorf("%s has the status %d", e.Code, answer.Code)
 	}

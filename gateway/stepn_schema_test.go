@@ -206,18 +206,18 @@ func TestSN29RefusalsAreWrapped(t *testing.T) {
 		o := wrapping(t, in, func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, errors.New("canary")
 		})
-		var said map[string]struct {
+		var members map[string]struct {
 			Tool   *string
 			Output map[string]struct {
 				Code           refusal.Code
 				Stage, Message string
 			}
 		}
-		if err := json.Unmarshal(o.Result, &said); err != nil || len(said) != 1 || len(said["tool_result"].Output) != 1 {
+		if err := json.Unmarshal(o.Result, &members); err != nil || len(members) != 1 || len(members["tool_result"].Output) != 1 {
 			t.Errorf("%s: %s (%v)", in, o.Result, err)
 			continue
 		}
-		if e := said["tool_result"].Output["error"]; e.Code != want || e.Stage == "" || e.Message == "" || bytes.Contains(o.Result, []byte("canary")) {
+		if e := members["tool_result"].Output["error"]; e.Code != want || e.Stage == "" || e.Message == "" || bytes.Contains(o.Result, []byte("canary")) {
 			t.Errorf("%s: %s", in, o.Result)
 		}
 	}

@@ -110,11 +110,11 @@ func TestVersionsRun(t *testing.T) {
 		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 	}}
 	k := kernelOf(t, versionedState(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
-	ask := func(version, arguments, key string) gateway.Outcome {
+	send := func(version, arguments, key string) gateway.Outcome {
 		return k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(arguments)}}}}, key)
 	}
 	for version, arguments := range map[string]string{"1.0.0": `{"one":1}`, "1.9.0": `{"nine":1}`, "1.10.0": `{"ten":1}`, "": `{"ten":1}`} {
-		if o := ask(version, arguments, ""); o.Refusal != nil {
+		if o := send(version, arguments, ""); o.Refusal != nil {
 			t.Errorf("%q: %v", version, o.Refusal)
 		}
 		want := version
@@ -125,13 +125,13 @@ func TestVersionsRun(t *testing.T) {
 			t.Errorf("%q was run as %q", version, last.Version)
 		}
 	}
-	if o := ask("1.10.0", `{"ten":1}`, "k"); o.Refusal != nil || o.Replayed {
+	if o := send("1.10.0", `{"ten":1}`, "k"); o.Refusal != nil || o.Replayed {
 		t.Errorf("%+v", o)
 	}
-	if o := ask("1.10.0", `{"ten":1}`, "k"); !o.Replayed || len(o.Result) == 0 {
+	if o := send("1.10.0", `{"ten":1}`, "k"); !o.Replayed || len(o.Result) == 0 {
 		t.Errorf("%+v", o)
 	}
-	if o := ask("", `{"ten":1}`, "k"); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
+	if o := send("", `{"ten":1}`, "k"); o.Refusal == nil || o.Refusal.Code != refusal.IdempotencyConflict {
 		t.Errorf("the highest, under the key of a version: %+v", o)
 	}
 }

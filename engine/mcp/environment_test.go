@@ -51,7 +51,7 @@ func TestVariablesOfPrograms(t *testing.T) {
 func TestVariablesThatChange(t *testing.T) {
 	secrets := vault{"env:TOKEN": "first"}
 	h := newFixture(t, engine.Options{ReadSecret: secrets.read}, nil)
-	ask := func(tool, other string) string {
+	send := func(tool, other string) string {
 		c := local(program(t, "script"), tool, "once")
 		c.Run.Env = map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}
 		return string(must(t, h, c).Body)
@@ -59,25 +59,25 @@ func TestVariablesThatChange(t *testing.T) {
 	server := func(other string) []tool.Server {
 		return []tool.Server{{Name: "s", Type: "mcp", Command: program(t, "script"), Env: map[string]string{"TOKEN": "env:TOKEN", "OTHER": other}}}
 	}
-	pid, err := strconv.Atoi(ask("pid", "x"))
+	pid, err := strconv.Atoi(send("pid", "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.client.RetainOnly(server("x"))
-	if again := ask("pid", "x"); again != strconv.Itoa(pid) {
-		t.Fatalf("without a change the program %d was followed by %s", pid, again)
+	if second := send("pid", "x"); second != strconv.Itoa(pid) {
+		t.Fatalf("without a change the program %d was followed by %s", pid, second)
 	}
 	secrets["env:TOKEN"] = "second"
-	if got := ask("environment", "x"); !strings.Contains(got, "TOKEN=second") {
+	if got := send("environment", "x"); !strings.Contains(got, "TOKEN=second") {
 		t.Errorf("given %s", got)
 	}
 	eventually(t, func() bool { return processEnded(pid) })
-	if pid, err = strconv.Atoi(ask("pid", "x")); err != nil {
+	if pid, err = strconv.Atoi(send("pid", "x")); err != nil {
 		t.Fatal(err)
 	}
 	h.client.RetainOnly(server("y"))
 	eventually(t, func() bool { return processEnded(pid) })
-	if got := ask("environment", "y"); !strings.Contains(got, "OTHER=y") {
+	if got := send("environment", "y"); !strings.Contains(got, "OTHER=y") {
 		t.Errorf("given %s", got)
 	}
 }

@@ -77,8 +77,8 @@ func TestInjections(t *testing.T) {
 				_, refused := h.run(t, call(f.url, tool, "read"))
 				if refused == nil || refused.Code != refusal.ToolFailed || strings.Contains(fmt.Sprint(refused.Cause), words) {
 					t.Errorf("%s: %q came out as %v", tool, words, refused)
-				} else if told := strings.TrimPrefix(refused.Message, "The tool failed. It says: "); len(words) <= 2048 && told != strconv.Quote(strings.TrimSpace(words)) && strings.TrimSpace(words) != "" {
-					t.Errorf("%s: %q is told as %q", tool, words, told)
+				} else if message := strings.TrimPrefix(refused.Message, "The tool failed. It says: "); len(words) <= 2048 && message != strconv.Quote(strings.TrimSpace(words)) && strings.TrimSpace(words) != "" {
+					t.Errorf("%s: %q is told as %q", tool, words, message)
 				}
 			}
 			found, err := discover(t, h, f)

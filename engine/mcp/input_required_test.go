@@ -26,12 +26,12 @@ func ask(_ context.Context, r *sdk.CallToolRequest, _ echoInput) (*sdk.CallToolR
 			"where": &sdk.ElicitParams{Mode: "url", Message: "Where?", URL: "https://example.com/", ElicitationID: "1"},
 		}}, nil, nil
 	}
-	who, asked := r.Params.InputResponses["who"].(*sdk.ElicitResult)
+	caller, requested := r.Params.InputResponses["who"].(*sdk.ElicitResult)
 	where, shown := r.Params.InputResponses["where"].(*sdk.ElicitResult)
-	if !asked || !shown || r.Params.RequestState != "state <1>" {
+	if !requested || !shown || r.Params.RequestState != "state <1>" {
 		return nil, nil, errors.New("that is no answer")
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(who.Action, who.Content, where.Action)}}}, nil, nil
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(caller.Action, caller.Content, where.Action)}}}, nil, nil
 }
 
 // MCP-20, from the client's side: the official SDK's own server asks, and is given the

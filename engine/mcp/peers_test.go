@@ -94,8 +94,8 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
 			server, c := place(t)
-			heard := make(chan string, 100)
-			h := newFixture(t, engine.Options{}, func(server string) { heard <- server })
+			received := make(chan string, 100)
+			h := newFixture(t, engine.Options{}, func(server string) { received <- server })
 			server.Timeout = patient
 			c.Run.Server = "files"
 			before, err := h.Discover(t.Context(), server)
@@ -107,7 +107,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 			eventually(t, func() bool {
 				must(t, h, c)
 				select {
-				case name := <-heard:
+				case name := <-received:
 					return name == "files"
 				default:
 					return false
@@ -128,12 +128,12 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 func TestChangedMayPanic(t *testing.T) {
 	t.Parallel()
 	command := program(t, "sample")
-	heard := make(chan string, 100)
-	h := newFixture(t, engine.Options{}, func(server string) { heard <- server; panic("SECRET") })
+	received := make(chan string, 100)
+	h := newFixture(t, engine.Options{}, func(server string) { received <- server; panic("SECRET") })
 	c := local(command, "grow", "once")
 	for range 2 {
 		must(t, h, c)
-		if got := <-heard; got != "s" {
+		if got := <-received; got != "s" {
 			t.Errorf("heard of %q", got)
 		}
 	}

@@ -313,8 +313,8 @@ func TestOneCallsFaultIsItsOwn(t *testing.T) {
 	if refused := <-waiting; refused != nil {
 		t.Errorf("the call that waited: %v", refused)
 	}
-	if again := must(t, h, local(command, "pid", "once")); string(again.Body) != string(first.Body) {
-		t.Errorf("the program %s was followed by %s", first.Body, again.Body)
+	if second := must(t, h, local(command, "pid", "once")); string(second.Body) != string(first.Body) {
+		t.Errorf("the program %s was followed by %s", first.Body, second.Body)
 	}
 }
 
@@ -381,8 +381,8 @@ func TestHangingProgramIsGivenUp(t *testing.T) {
 	eventually(t, func() bool {
 		c := local(command, "pid", "read")
 		c.Run.Timeout = time.Second
-		again, refused := h.run(t, c)
-		return refused == nil && string(again.Body) != string(first.Body)
+		second, refused := h.run(t, c)
+		return refused == nil && string(second.Body) != string(first.Body)
 	})
 }
 
@@ -396,8 +396,8 @@ func TestSlowProgramIsKept(t *testing.T) {
 	c.Run.Timeout = 300 * time.Millisecond
 	h.run(t, c)
 	for range 3 {
-		if again := must(t, h, local(command, "pid", "once")); string(again.Body) != string(first.Body) {
-			t.Errorf("the program %s was given up for %s", first.Body, again.Body)
+		if second := must(t, h, local(command, "pid", "once")); string(second.Body) != string(first.Body) {
+			t.Errorf("the program %s was given up for %s", first.Body, second.Body)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func TestKeepEndsPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.client.RetainOnly([]tool.Server{{Name: "s", Type: "mcp", Command: command}})
-	if again := string(must(t, h, local(command, "pid", "once")).Body); again != strconv.Itoa(pid) {
-		t.Errorf("the program %d was followed by %s", pid, again)
+	if second := string(must(t, h, local(command, "pid", "once")).Body); second != strconv.Itoa(pid) {
+		t.Errorf("the program %d was followed by %s", pid, second)
 	}
 	h.client.RetainOnly([]tool.Server{{Name: "s", Type: "mcp", Command: append(command, "changed")}})
 	eventually(t, func() bool { return processEnded(pid) })

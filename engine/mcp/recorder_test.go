@@ -135,8 +135,8 @@ func record(t *testing.T, s *scripted, stdio, listens bool) *recording {
 	r.fixture = newFixture(t, engine.Options{ReadSecret: func(string) (string, error) { return "token-1", nil }}, changed)
 	if stdio {
 		r.file = filepath.Join(t.TempDir(), "sent")
-		said, _ := json.Marshal(s)
-		r.server.Command = program(t, "recorded", r.file, string(said))
+		output, _ := json.Marshal(s)
+		r.server.Command = program(t, "recorded", r.file, string(output))
 		return r
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { r.serve(s, w, q) }))
@@ -201,10 +201,10 @@ func (r *recording) serve(s *scripted, w http.ResponseWriter, q *http.Request) {
 }
 
 // serveRecorded is the server that is a program.
-func serveRecorded(file, said string) int {
+func serveRecorded(file, output string) int {
 	var s scripted
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil || json.Unmarshal([]byte(said), &s) != nil {
+	if err != nil || json.Unmarshal([]byte(output), &s) != nil {
 		return 1
 	}
 	lines := bufio.NewReader(os.Stdin)

@@ -210,7 +210,7 @@ func (r *recording) givenUp(n int) {
 
 // leave calls a tool and leaves once the server has got the call.
 func (r *recording) leave() {
-	ctx, leave := context.WithCancel(r.t.Context())
+	ctx, disconnect := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
 	r.mu.Lock()
 	before := r.count
@@ -220,7 +220,7 @@ func (r *recording) leave() {
 		r.callWith(ctx, nil)
 	}()
 	r.until(before + 1)
-	leave()
+	disconnect()
 	<-done
 }
 

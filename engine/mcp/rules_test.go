@@ -498,11 +498,11 @@ func TestGreetingsThatAreNone(t *testing.T) {
 // MCP-25, and requests of servers in general: nothing is offered, so all but a ping
 // is refused, and the call goes on.
 func TestMCP25WhatServersAskIsRefused(t *testing.T) {
-	var asked []string
+	var requests []string
 	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "anything"} {
-		asked = append(asked, `data: {"jsonrpc":"2.0","id":"q-`+method+`","method":"`+method+`","params":{}}`+"\n\n")
+		requests = append(requests, `data: {"jsonrpc":"2.0","id":"q-`+method+`","method":"`+method+`","params":{}}`+"\n\n")
 	}
-	f := newFake(t, true, streaming(append(asked, `data: {"jsonrpc":"2.0","id":ID,"result":`+text("hi")+"}\n\n")...))
+	f := newFake(t, true, streaming(append(requests, `data: {"jsonrpc":"2.0","id":ID,"result":`+text("hi")+"}\n\n")...))
 	must(t, newFixture(t, engine.Options{}, nil), call(f.url, "echo", "once"))
 	f.mu.Lock()
 	defer f.mu.Unlock()

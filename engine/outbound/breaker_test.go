@@ -52,8 +52,8 @@ func ending(h health) func() (tool.Result, *Failure) {
 // when it has rested, and closes when that one is answered.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told events
-		bs := newBreakers(told.add)
+		var report events
+		bs := newBreakers(report.add)
 		call := tool.Call{Tool: "a.tool", Version: "1.0.0"}
 		tried := func(h health) bool {
 			t.Helper()
@@ -108,10 +108,10 @@ func TestBreaker(t *testing.T) {
 		if bs.countOpen() != 0 || !tried(healthFailed) {
 			t.Error("it did not close")
 		}
-		if got := told.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
+		if got := report.kinds(); !slices.Equal(got, []BreakerKind{BreakerOpened, BreakerClosed}) {
 			t.Errorf("told of %v", got)
 		}
-		if first := told.all[0]; first.Tool != "a.tool" || first.Version != "1.0.0" || first.Cause == nil || first.Cause.Error() != "the cause" {
+		if first := report.all[0]; first.Tool != "a.tool" || first.Version != "1.0.0" || first.Cause == nil || first.Cause.Error() != "the cause" {
 			t.Errorf("told of %+v", first)
 		}
 	})

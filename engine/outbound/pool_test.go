@@ -23,7 +23,7 @@ func TestPoolIsBounded(t *testing.T) {
 		if _, err := p.transport(at(n+2), nil, false); err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := p.transport(at(1), nil, false); again != first {
+		if second, _ := p.transport(at(1), nil, false); second != first {
 			t.Fatalf("after %d others, the one in use was dropped", n+1)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // TestChallengeURLs: the URL of a challenge goes on where the rule for URLs that
 // people open shows it, and nowhere else.
 func TestChallengeURLs(t *testing.T) {
-	for url, shown := range corpora.URLs(t) {
+	for url, visible := range corpora.URLs(t) {
 		challenge := map[string]any{"id": "i", "url": url}
 		body, err := json.Marshal(map[string]any{"message": "m", "missing_requirements": map[string]any{"authorization": []any{challenge}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := readServerError(tool.Result{Body: body, JSON: true})
-		if err != nil || (len(said.challenges) == 1) != shown || said.dropped == shown {
-			t.Errorf("%q: %v, %v", url, said, err)
+		response, err := readServerError(tool.Result{Body: body, JSON: true})
+		if err != nil || (len(response.challenges) == 1) != visible || response.dropped == visible {
+			t.Errorf("%q: %v, %v", url, response, err)
 		}
 	}
 	for _, n := range []int{maxChallengeBytes, maxChallengeBytes + 1} {

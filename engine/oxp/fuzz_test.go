@@ -30,11 +30,11 @@ func FuzzReadOXP(f *testing.F) {
 			if _, err := parser.ReadValue(answer.result.Body, maxOXPDepth); err != nil || len(answer.result.Body) > 200 {
 				t.Fatalf("%q: %q %v", body, answer.result.Body, err)
 			}
-			var said struct {
+			var response struct {
 				ID      string `json:"call_id"`
 				Success bool   `json:"success"`
 			}
-			if json.Unmarshal(body, &said) != nil || said.ID != "c" || !said.Success {
+			if json.Unmarshal(body, &response) != nil || response.ID != "c" || !response.Success {
 				t.Fatalf("%q is taken for a success", body)
 			}
 		} else if failure.Refusal().Cause == nil || len(failure.Refusal().Message) > 10_000 {
@@ -43,9 +43,9 @@ func FuzzReadOXP(f *testing.F) {
 		if failure != nil && failure.Retry() && failure.Refusal().Code != refusal.ToolFailed {
 			t.Fatalf("%q: tried again after %v", body, failure.Refusal())
 		}
-		said, err := readServerError(tool.Result{Body: body, JSON: true})
+		decoded, err := readServerError(tool.Result{Body: body, JSON: true})
 		if err == nil {
-			for _, c := range said.challenges {
+			for _, c := range decoded.challenges {
 				if !weburl.IsPublic(c.URL) {
 					t.Fatalf("%q: %v", body, c)
 				}

@@ -11,9 +11,9 @@ import (
 func TestAuthorizationURLs(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
-	for url, shown := range corpora.URLs(t) {
+	for url, visible := range corpora.URLs(t) {
 		before := c.state().AuthURL
-		if shown {
+		if visible {
 			c.says(200, c.message("oauth", "auth_url", url))
 			before = url
 		} else {

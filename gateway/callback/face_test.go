@@ -373,12 +373,12 @@ func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 	for name, r := range answers {
 		h := r.Header().Clone()
 		h.Del("Traceparent")
-		said := fmt.Sprint(r.Code, h, r.Body)
+		output := fmt.Sprint(r.Code, h, r.Body)
 		if first == "" {
-			first = said
+			first = output
 		}
-		if said != first {
-			t.Errorf("%s: %s\nelsewhere: %s", name, said, first)
+		if output != first {
+			t.Errorf("%s: %s\nelsewhere: %s", name, output, first)
 		}
 	}
 	for i, want := range []int{4, 1} {
@@ -504,10 +504,10 @@ func TestTIR06DisplayIsForPeople(t *testing.T) {
 		[]any{map[string]any{"type": "weird", "content": 1}, map[string]any{"type": "weird"}, map[string]any{"content": "x"}, map[string]any{"type": map[string]any{}}},
 	} {
 		for _, answer := range [][]any{{"text", "all of it"}, {"text", `{"a":1}`}, {"text", "Error: it is full."}, {"content", []any{map[string]any{"type": "text", "text": "all of it"}}}} {
-			plain, shown := w.begin("later.do", "t"), w.begin("later.do", "t")
+			plain, visible := w.begin("later.do", "t"), w.begin("later.do", "t")
 			plain.says(200, plain.result(answer...))
-			shown.says(200, shown.result(append(slices.Clone(answer), "display_as", display)...))
-			if a, b := plain.output(), shown.output(); a != b {
+			visible.says(200, visible.result(append(slices.Clone(answer), "display_as", display)...))
+			if a, b := plain.output(), visible.output(); a != b {
 				t.Errorf("with %v: %s, without: %s", display, b, a)
 			}
 		}

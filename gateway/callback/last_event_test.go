@@ -212,16 +212,16 @@ func TestLastEventWhileCallingOff(t *testing.T) {
 	w := newWorld(t)
 	taken := w.subscribed()
 	w.calls.once("before Note", func() { taken.says(200, taken.lastEvent("last")) })
-	if status, said := taken.cancel(); status != 200 || strings.Contains(said, `"subscription"`) {
-		t.Errorf("%d %s", status, said)
+	if status, output := taken.cancel(); status != 200 || strings.Contains(output, `"subscription"`) {
+		t.Errorf("%d %s", status, output)
 	}
 	f, call := w.read(taken)
 	w.tells(w.events(f, call), "last")
 
 	off := w.subscribed()
 	w.calls.once("before Note", func() {
-		if status, said := off.cancel(); status != 200 {
-			t.Errorf("%d %s", status, said)
+		if status, text := off.cancel(); status != 200 {
+			t.Errorf("%d %s", status, text)
 		}
 	})
 	off.says(404, off.lastEvent("last"))

@@ -160,8 +160,8 @@ func TestSUB01UnknownEventsAreDropped(t *testing.T) {
 		c.says(200, c.result("text", "subscribed", "subscription", true))
 	}
 	ended.says(200, ended.message("subscription_event", "text", "last", "final", true))
-	if status, said := off.cancel(); status != 200 || strings.Contains(said, `"subscription"`) {
-		t.Errorf("%d %s", status, said)
+	if status, output := off.cancel(); status != 200 || strings.Contains(output, `"subscription"`) {
+		t.Errorf("%d %s", status, output)
 	}
 	for _, c := range []waiting{plain, ended, off} {
 		c.says(404, c.message("subscription_event", "text", "dropped"))
@@ -317,9 +317,9 @@ func TestSUB06CallingOff(t *testing.T) {
 	if e := next(t, events); e != "" {
 		t.Errorf("found %s after the end", e)
 	}
-	nobody := waiting{w: w, id: "call_UNKNOWN"}
-	if status, said := nobody.cancel(); status != 404 || !strings.Contains(said, "not_found") {
-		t.Errorf("%d %s", status, said)
+	anonymous := waiting{w: w, id: "call_UNKNOWN"}
+	if status, output := anonymous.cancel(); status != 404 || !strings.Contains(output, "not_found") {
+		t.Errorf("%d %s", status, output)
 	}
 	w.told(t, c)
 }
@@ -473,8 +473,8 @@ func TestLIF02CallingOff(t *testing.T) {
 	acts, looks := w.begin("later.do", "t"), w.begin("later.look", "")
 	for c, code := range map[waiting]refusal.Code{acts: refusal.OutcomeUnknown, looks: refusal.ToolUnavailable} {
 		for range 2 { // the second changes nothing
-			if status, said := c.cancel(); status != 200 || !strings.Contains(said, string(code)) {
-				t.Errorf("%d %s", status, said)
+			if status, output := c.cancel(); status != 200 || !strings.Contains(output, string(code)) {
+				t.Errorf("%d %s", status, output)
 			}
 		}
 		if o := w.Journal.Find(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
@@ -484,8 +484,8 @@ func TestLIF02CallingOff(t *testing.T) {
 	}
 	ended := w.begin("later.do", "t")
 	ended.says(200, ended.result("text", "done"))
-	if status, said := ended.cancel(); status != 200 || !strings.Contains(said, `"text":"done"`) {
-		t.Errorf("%d %s", status, said)
+	if status, text := ended.cancel(); status != 200 || !strings.Contains(text, `"text":"done"`) {
+		t.Errorf("%d %s", status, text)
 	}
 	if len(w.engine.cancelled) != 2 {
 		t.Errorf("tools were told %d times", len(w.engine.cancelled))

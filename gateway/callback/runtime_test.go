@@ -226,12 +226,12 @@ func TestTIP21StateThatCannotBeKept(t *testing.T) {
 		c.says(503, c.message("subscription_event", "text", "last", "final", true))
 		w.calls.fail()
 		c.says(200, c.message("subscription_event", "text", "last", "final", true))
-		told := 0
+		reports := 0
 		for range events {
-			told++
+			reports++
 		}
-		if told == 0 || told > 2 || c.state().Subscription {
-			t.Errorf("%d events; the call stands as %s", told, c.state().raw)
+		if reports == 0 || reports > 2 || c.state().Subscription {
+			t.Errorf("%d events; the call stands as %s", reports, c.state().raw)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestEventsBeyondTheRoomAreRefused(t *testing.T) {
 		call := func(i int) events.Call {
 			return events.Call{ID: fmt.Sprint(i), Principal: principal, Thread: fmt.Sprint(i)}
 		}
-		publish := func(i int, e events.Event) (begun bool, err error) {
+		publish := func(i int, e events.Event) (started bool, err error) {
 			return hub.Publish(call(i), e, fmt.Sprint("digest of ", i), time.Time{})
 		}
 		for i := range room {

@@ -170,9 +170,9 @@ func TestMCP20Capabilities(t *testing.T) {
 	// An answer that was kept is shown to nobody who has not declared so.
 	h := open(t, plan{files: asking, engine: (&asker{questions: []tool.Question{who()}}).run})
 	first := h.asks(t, "book", forms, "", "Idempotency-Key", "k")
-	again := h.asks(t, "book", forms, "", "Idempotency-Key", "k")
-	if first.Result.State == "" || again.raw != first.raw {
-		t.Errorf("%s\n%s", first.raw, again.raw)
+	second := h.asks(t, "book", forms, "", "Idempotency-Key", "k")
+	if first.Result.State == "" || second.raw != first.raw {
+		t.Errorf("%s\n%s", first.raw, second.raw)
 	}
 	if r := h.asks(t, "book", `{}`, "", "Idempotency-Key", "k"); r.Result.Type != "complete" || r.code() != "tool_failed" || strings.Contains(r.raw, "Who are you") {
 		t.Errorf("%s", r.raw)
@@ -231,9 +231,9 @@ func TestMCP19State(t *testing.T) {
 		t.Fatalf("%d runs", len(a.tasks))
 	}
 	first := h.asks(t, "book", forms, same+answered(state, ann), both...)
-	again := h.asks(t, "book", forms, same+answered(state, ann), both...)
-	if first.Result.IsError || first.Result.Type != "complete" || again.raw != first.raw || len(a.tasks) != 2 {
-		t.Errorf("%d runs:\n%s\n%s", len(a.tasks), first.raw, again.raw)
+	second := h.asks(t, "book", forms, same+answered(state, ann), both...)
+	if first.Result.IsError || first.Result.Type != "complete" || second.raw != first.raw || len(a.tasks) != 2 {
+		t.Errorf("%d runs:\n%s\n%s", len(a.tasks), first.raw, second.raw)
 	}
 	if r := h.asks(t, "book", forms, same+answered(state, strings.Replace(ann, "Ann", "Eve", 1)), both...); r.code() != "idempotency_conflict" || len(a.tasks) != 2 {
 		t.Errorf("%d runs: %s", len(a.tasks), r.raw)

@@ -98,10 +98,10 @@ type told struct {
 
 // talk is a call that is answered by a stream.
 type talk struct {
-	t      *testing.T
-	header http.Header
-	next   func() told
-	leave  context.CancelFunc
+	t          *testing.T
+	header     http.Header
+	next       func() told
+	disconnect context.CancelFunc
 }
 
 // call has a tool called, whose name and more are the parameters.
@@ -111,7 +111,7 @@ func (c *caller) call(params string, headers ...string) *talk {
 	c.t.Cleanup(cancel)
 	r := c.request(ctx, `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{`+params+`}}`, headers...)
 	c.t.Cleanup(func() { r.Body.Close() })
-	k := &talk{t: c.t, header: r.Header, leave: cancel}
+	k := &talk{t: c.t, header: r.Header, disconnect: cancel}
 	if r.Header.Get("Content-Type") != "text/event-stream" {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -134,12 +134,12 @@ func TestAskedMuchAtOnce(t *testing.T) {
 		"Hi":           `{"role":"assistant","content":{"type":"text","text":"Hello"},"model":"m"}`,
 		"":             `{"roots":[]}`,
 	}
-	var asked []told
+	var requests []told
 	for range all() {
-		asked = append(asked, k.question())
+		requests = append(requests, k.question())
 	}
-	slices.Reverse(asked)
-	for _, q := range asked {
+	slices.Reverse(requests)
+	for _, q := range requests {
 		var of struct{ Message, ElicitationID, URL, Mode string }
 		if err := json.Unmarshal(q.Params, &of); err != nil {
 			t.Fatal(err)
@@ -304,9 +304,9 @@ func TestAskedWithAKey(t *testing.T) {
 		c.answer(k.question(), answer)
 		return k.result()
 	}
-	first, again := call(ann), call(ann)
-	if first.raw != again.raw || first.Result.IsError || len(a.tasks) != 2 {
-		t.Errorf("%d runs:\n%s\n%s", len(a.tasks), first.raw, again.raw)
+	first, second := call(ann), call(ann)
+	if first.raw != second.raw || first.Result.IsError || len(a.tasks) != 2 {
+		t.Errorf("%d runs:\n%s\n%s", len(a.tasks), first.raw, second.raw)
 	}
 	if r := call(`{"action":"decline"}`); r.code() != "idempotency_conflict" || len(a.tasks) != 2 {
 		t.Errorf("%d runs: %s", len(a.tasks), r.raw)
@@ -474,7 +474,7 @@ func TestAskedAndGone(t *testing.T) {
 	c := begins(t, serves(t, h), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)
 	q := k.question()
-	k.leave()
+	k.disconnect()
 	h.empty(t)
 	if r, body := c.post(q.says(ann)); r.StatusCode != 400 {
 		t.Errorf("%d %s", r.StatusCode, body)
@@ -590,7 +590,7 @@ func TestMostWaiting(t *testing.T) {
 	one := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
 	both := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer both", "Callgate-Agent", "Analyst")
 	var calls []*talk
-	asked := func(c *caller) {
+	requested := func(c *caller) {
 		k := c.call(`"name":"book"`)
 		for range many {
 			k.question()
@@ -598,21 +598,21 @@ func TestMostWaiting(t *testing.T) {
 		calls = append(calls, k)
 	}
 	for range 4 {
-		asked(one)
+		requested(one)
 	}
 	if r := one.call(`"name":"book"`).result(); r.code() != "tool_failed" || !strings.Contains(r.raw, "The tool asks.") || h.face.Waiting() != 64 {
 		t.Errorf("%d wait, %s", h.face.Waiting(), r.raw)
 	}
-	asked(both)
+	requested(both)
 	if h.face.Waiting() != 80 {
 		t.Errorf("%d wait", h.face.Waiting())
 	}
 	for _, k := range calls {
-		k.leave()
+		k.disconnect()
 	}
 	h.empty(t)
-	asked(one)
-	calls[len(calls)-1].leave()
+	requested(one)
+	calls[len(calls)-1].disconnect()
 	h.empty(t)
 }
 
@@ -775,19 +775,19 @@ func TestStdioAskedManyTimes(t *testing.T) {
 	}})
 	p := piped(t, h, context.Background())
 	p.begins(everything)
-	var asked []told
+	var requests []told
 	for i := range 64 {
 		p.tell(strings.Replace(book, `"call"`, fmt.Sprint(i), 1))
-		asked = append(asked, p.talk.question())
+		requests = append(requests, p.talk.question())
 	}
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
-		for _, q := range asked {
+		for _, q := range requests {
 			p.tell(q.says(ann))
 		}
 	}()
-	for range asked {
+	for range requests {
 		if m := p.talk.next(); !strings.Contains(string(m.Result), `"booked"`) {
 			t.Errorf("%s", m.raw)
 		}

@@ -200,8 +200,8 @@ func (r reply) code() string {
 	}
 	from := r.Error.Data
 	if r.Result.IsError && len(r.Result.Content) == 1 {
-		said, _ := r.Result.Content[0]["text"].(string)
-		from = json.RawMessage(said)
+		output, _ := r.Result.Content[0]["text"].(string)
+		from = json.RawMessage(output)
 	}
 	_ = json.Unmarshal(from, &in)
 	return in.Code + in.Error.Code

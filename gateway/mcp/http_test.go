@@ -106,7 +106,7 @@ func TestMCH02Elsewhere(t *testing.T) {
 
 func TestMCH03Accept(t *testing.T) {
 	h := open(t, plan{})
-	ask := func(accept ...string) int {
+	send := func(accept ...string) int {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 		r.Header["Content-Type"], r.Header["Accept"] = []string{"application/json"}, accept
 		w := httptest.NewRecorder()
@@ -119,14 +119,14 @@ func TestMCH03Accept(t *testing.T) {
 		"application/json;q=0, */*": 400, "*/*, application/json; Q=0.000": 400, "*/*;q=0": 400, "application/*;q=0., */*": 400,
 		"application/json;q=0.001": 200, "*/*;q=0, application/*": 200, "application/json;q=0, application/json": 200, "application/json;v=0": 200,
 	} {
-		if got := ask(accept); got != want {
+		if got := send(accept); got != want {
 			t.Errorf("%q: %d, want %d", accept, got, want)
 		}
 	}
-	if got := ask(); got != 200 {
+	if got := send(); got != 200 {
 		t.Errorf("no Accept: %d", got)
 	}
-	if got := ask("text/event-stream", "application/json"); got != 200 {
+	if got := send("text/event-stream", "application/json"); got != 200 {
 		t.Errorf("two lines: %d", got)
 	}
 }
@@ -350,15 +350,15 @@ func TestMCH07RepeatedArguments(t *testing.T) {
 // TestMCH11Disconnect: whoever leaves is not answered, and what was dispatched goes
 // on to its end.
 func TestMCH11Disconnect(t *testing.T) {
-	begun, proceed := make(chan struct{}), make(chan struct{})
+	started, proceed := make(chan struct{}), make(chan struct{})
 	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
-		close(begun)
+		close(started)
 		<-proceed
 		return tool.Result{Body: []byte(`{"done":true}`), JSON: true}, nil
 	}})
 	s := httptest.NewServer(h)
 	defer s.Close()
-	ctx, leave := context.WithCancel(context.Background())
+	ctx, disconnect := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -372,8 +372,8 @@ func TestMCH11Disconnect(t *testing.T) {
 		}
 		left <- err
 	}()
-	<-begun
-	leave()
+	<-started
+	disconnect()
 	if err := <-left; err == nil {
 		t.Error("a client that left was answered")
 	}

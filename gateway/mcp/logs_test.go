@@ -77,9 +77,9 @@ func levelsOf(t *testing.T, header http.Header, body string) (levels []string) {
 // TestMCP21Logs: a request of 2026-07-28 is told what its tool logs from the level on
 // that it says, and nothing without one.
 func TestMCP21Logs(t *testing.T) {
-	asked := false // whether the tool is
+	requested := false // whether the tool is
 	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
-		asked = task.Log != nil || task.LogLevel != ""
+		requested = task.Log != nil || task.LogLevel != ""
 		return logs(each()...)(task)
 	}})
 	all := events.LogLevels()
@@ -97,8 +97,8 @@ func TestMCP21Logs(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, request(c[0], append(headersOf(true), c[1:]...)...))
-		if got := levelsOf(t, w.Header(), w.Body.String()); w.Code != 200 || got != nil || asked {
-			t.Errorf("%s: %d, told %v, asked: %v", name, w.Code, got, asked)
+		if got := levelsOf(t, w.Header(), w.Body.String()); w.Code != 200 || got != nil || requested {
+			t.Errorf("%s: %d, told %v, asked: %v", name, w.Code, got, requested)
 		}
 	}
 }
@@ -174,25 +174,25 @@ func TestSetLevel(t *testing.T) {
 	url := serves(t, h)
 	all := events.LogLevels()
 	one := []string{"Authorization", "Bearer one"}
-	told := func(c *caller, headers ...string) []string {
+	notify := func(c *caller, headers ...string) []string {
 		t.Helper()
 		r, body := c.post(plainCall, headers...)
 		return levelsOf(t, r.Header, body)
 	}
 	for _, c := range []struct{ revision, capabilities string }{{"2025-11-25", `{}`}, {"2025-11-25", everything}, {"2025-06-18", `{}`}} {
 		first, second := begins(t, url, c.revision, c.capabilities, one...), begins(t, url, c.revision, c.capabilities, one...)
-		if got := told(first); got != nil {
+		if got := notify(first); got != nil {
 			t.Errorf("before it set a level: %v", got)
 		}
 		for i, level := range all {
 			if r, body := first.post(setsLevel(`"` + level + `"`)); r.StatusCode != 200 || body != `{"jsonrpc":"2.0","id":"level","result":{}}`+"\n" {
 				t.Fatalf("%d %s", r.StatusCode, body)
 			}
-			if got := told(first); !slices.Equal(got, all[i:]) {
+			if got := notify(first); !slices.Equal(got, all[i:]) {
 				t.Errorf("%s: told %v", level, got)
 			}
 		}
-		if got := told(second); got != nil {
+		if got := notify(second); got != nil {
 			t.Errorf("another session was told %v", got)
 		}
 		for name, headers := range map[string][]string{
@@ -201,7 +201,7 @@ func TestSetLevel(t *testing.T) {
 			"another principal":        {"Authorization", "Bearer both", "Callgate-Agent", "Analyst"},
 			"a client without streams": {"Accept", "application/json"},
 		} {
-			if got := told(first, headers...); got != nil {
+			if got := notify(first, headers...); got != nil {
 				t.Errorf("%s: told %v", name, got)
 			}
 		}
@@ -212,10 +212,10 @@ func TestSetLevel(t *testing.T) {
 				t.Errorf("%d %s", r.StatusCode, body)
 			}
 		}
-		if got := told(first, "Mcp-Session-Id", ""); got != nil {
+		if got := notify(first, "Mcp-Session-Id", ""); got != nil {
 			t.Errorf("without a session: told %v", got)
 		}
-		if got := told(first); !slices.Equal(got, []string{"emergency"}) {
+		if got := notify(first); !slices.Equal(got, []string{"emergency"}) {
 			t.Errorf("told %v", got)
 		}
 		for _, params := range append([]string{`{"level":"info","session":"x"}`, `{}`}, of(wrongLevels, `{"level":%s}`)...) {
@@ -224,7 +224,7 @@ func TestSetLevel(t *testing.T) {
 				t.Errorf("%s: %d %s", params, r.StatusCode, body)
 			}
 		}
-		if got := told(first); !slices.Equal(got, []string{"emergency"}) {
+		if got := notify(first); !slices.Equal(got, []string{"emergency"}) {
 			t.Errorf("what was refused has changed the level: told %v", got)
 		}
 	}

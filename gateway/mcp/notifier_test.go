@@ -12,8 +12,8 @@ import (
 // TestReporter: what a reporter sends rises, however many calls of the kernel it
 // reports of, shows what hides, and ends with the request or when it is told to.
 func TestReporter(t *testing.T) {
-	ctx, leave := context.WithCancel(context.Background())
-	defer leave()
+	ctx, disconnect := context.WithCancel(context.Background())
+	defer disconnect()
 	var sent []string
 	r := &notifier{ctx: ctx, progressToken: "p", send: func(line []byte, _ bool) error {
 		sent = append(sent, string(line))
@@ -34,7 +34,7 @@ func TestReporter(t *testing.T) {
 	}
 	sent = nil
 	left := &notifier{ctx: ctx, progressToken: "p", send: r.send}
-	leave()
+	disconnect()
 	left.progress(tool.Progress{Done: 1})
 	left.close()
 	if len(sent) != 0 {

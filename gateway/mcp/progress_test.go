@@ -169,10 +169,10 @@ func TestProgressAsItIsMade(t *testing.T) {
 func TestNoStream(t *testing.T) {
 	plain := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"time_now",` + meta26 + `}}`
 	for name, c := range map[string]struct {
-		body   string
-		accept string
-		engine toolFunc
-		told   bool // the tool is asked
+		body     string
+		accept   string
+		engine   toolFunc
+		notified bool // the tool is asked
 	}{
 		"no token":         {plain, "application/json, text/event-stream", reports(tool.Progress{Done: 1}), false},
 		"no events":        {withToken(`"p"`, true), "application/json", reports(tool.Progress{Done: 1}), false},
@@ -181,14 +181,14 @@ func TestNoStream(t *testing.T) {
 		"no number told":   {withToken(`"p"`, true), "application/json, text/event-stream", reports(tool.Progress{Done: math.NaN()}, tool.Progress{Done: math.Inf(1)}), true},
 		"refused":          {strings.Replace(withToken(`"p"`, true), `"name":"time_now"`, `"name":"time_now","arguments":{"x":1}`, 1), "*/*", reports(), false},
 	} {
-		asked := false
+		requested := false
 		h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {
-			asked = task.Progress != nil
+			requested = task.Progress != nil
 			return c.engine(task)
 		}})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, request(c.body, append(modern("tools/call", "time_now"), "Accept", c.accept)...))
-		if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Callgate-Call-Id") == "" || strings.Contains(w.Body.String(), "notifications") || asked != c.told {
+		if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Callgate-Call-Id") == "" || strings.Contains(w.Body.String(), "notifications") || requested != c.notified {
 			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -308,8 +308,8 @@ func TestMCH11LeavesStream(t *testing.T) {
 	}})
 	server := httptest.NewServer(h)
 	defer server.Close()
-	ctx, leave := context.WithCancel(context.Background())
-	defer leave()
+	ctx, disconnect := context.WithCancel(context.Background())
+	defer disconnect()
 	from := request(withToken(`"p"`, true), headersOf(true)...)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/mcp", from.Body)
 	if err != nil {
@@ -323,7 +323,7 @@ func TestMCH11LeavesStream(t *testing.T) {
 	if line, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil || !strings.Contains(line, `"progress":1`) {
 		t.Fatalf("%q %v", line, err)
 	}
-	leave()
+	disconnect()
 	answer.Body.Close()
 	close(proceed)
 	settle(t, h)

@@ -125,13 +125,13 @@ func TestMCP10CacheHints(t *testing.T) {
 
 func TestMCL01Initialize(t *testing.T) {
 	h := open(t, plan{})
-	for asked, want := range map[string]string{
+	for question, want := range map[string]string{
 		"2025-11-25": "2025-11-25", "2025-06-18": "2025-06-18",
 		"2025-03-26": "2025-11-25", "2024-11-05": "2025-11-25", "2026-07-28": "2025-11-25", "x": "2025-11-25",
 	} {
-		r := h.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, asked))
+		r := h.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, question))
 		if r.status != 200 || r.Result.Version != want || r.Result.Server["version"] != "1.2.3" || r.Result.Capabilities["tools"] == nil || r.ID != 0.0 {
-			t.Errorf("%s: %d %s", asked, r.status, r.raw)
+			t.Errorf("%s: %d %s", question, r.status, r.raw)
 		}
 	}
 	for _, params := range []string{``, `"protocolVersion":1`, `"protocolVersion":""`} {

@@ -17,7 +17,7 @@ import (
 
 // answers has a client of the official SDK call a tool that asks for everything, in a
 // revision, and answer it. It tells what the client was asked.
-func answers(t *testing.T, revision string, transport sdk.Transport) (asked []string) {
+func answers(t *testing.T, revision string, transport sdk.Transport) (requests []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -25,7 +25,7 @@ func answers(t *testing.T, revision string, transport sdk.Transport) (asked []st
 	note := func(what string) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, what)
+		requests = append(requests, what)
 	}
 	c := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
@@ -58,7 +58,7 @@ func answers(t *testing.T, revision string, transport sdk.Transport) (asked []st
 	if err != nil || r.IsError || r.Content[0].(*sdk.TextContent).Text != completed {
 		t.Errorf("%+v: %v", r, err)
 	}
-	return asked
+	return requests
 }
 
 // everyKind asks for every kind that it may.
@@ -93,10 +93,10 @@ func TestOfficialClientIsAsked(t *testing.T) {
 		var tasks []tool.Call
 		h := open(t, plan{files: inWork(), engine: everyKind(&tasks)})
 		client := &http.Client{Transport: &http.Transport{}}
-		check := func(asked []string) {
+		check := func(requests []string) {
 			t.Helper()
-			if len(asked) != kinds-1 || len(tasks) != 2 || len(tasks[1].Answers) != kinds || h.face.Waiting() != 0 {
-				t.Fatalf("%s: asked %q, %d runs, %d wait", revision, asked, len(tasks), h.face.Waiting())
+			if len(requests) != kinds-1 || len(tasks) != 2 || len(tasks[1].Answers) != kinds || h.face.Waiting() != 0 {
+				t.Fatalf("%s: asked %q, %d runs, %d wait", revision, requests, len(tasks), h.face.Waiting())
 			}
 			if got := string(tasks[1].Answers["where"]); got != `{"roots":[{"uri":"file:///srv/alpha/work","name":"work"}]}` {
 				t.Errorf("%s: %s", revision, got)

@@ -24,10 +24,10 @@ func TestOfficialClientHearsLogs(t *testing.T) {
 			defer cancel()
 			connection := &http.Client{Transport: &http.Transport{}}
 			defer connection.CloseIdleConnections()
-			heard := make(chan string, 100)
+			received := make(chan string, 100)
 			client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, &sdk.ClientOptions{
 				LoggingMessageHandler: func(_ context.Context, r *sdk.LoggingMessageRequest) { //nolint:staticcheck // it is tested for as long as it is there
-					heard <- string(r.Params.Level)
+					received <- string(r.Params.Level)
 					if r.Params.Data != string(r.Params.Level) {
 						t.Errorf("%+v", r.Params)
 					}
@@ -50,7 +50,7 @@ func TestOfficialClientHearsLogs(t *testing.T) {
 			var got []string // the client may hand them out in any order
 			for range 2 {
 				select {
-				case level := <-heard:
+				case level := <-received:
 					got = append(got, level)
 				case <-ctx.Done():
 					t.Fatal("it is not told what was logged")

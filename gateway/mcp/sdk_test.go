@@ -87,7 +87,7 @@ func converses(t *testing.T, transport sdk.Transport) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	heard := make(chan *sdk.ProgressNotificationParams, 10)
+	received := make(chan *sdk.ProgressNotificationParams, 10)
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			if r.Params.Message != "Who are you?" {
@@ -95,7 +95,7 @@ func converses(t *testing.T, transport sdk.Transport) {
 			}
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}, nil
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { heard <- r.Params },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { received <- r.Params },
 	})
 	s, err := client.Connect(ctx, transport, nil)
 	if err != nil {
@@ -111,7 +111,7 @@ func converses(t *testing.T, transport sdk.Transport) {
 	told := map[float64]bool{} // the client may hand them out in any order
 	for range 3 {
 		select {
-		case p := <-heard:
+		case p := <-received:
 			if p.ProgressToken != "p" || told[p.Progress] || p.Progress > 2 || p.Total != 2 || p.Message != "step" {
 				t.Errorf("%+v", p)
 			}

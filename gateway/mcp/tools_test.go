@@ -83,8 +83,8 @@ func TestMCP09PagesAndCursors(t *testing.T) {
 	for ; pages < 10; pages++ {
 		r := h.ask(t, "tools/list", params)
 		got = append(got, names(r.Result.Tools)...)
-		if again := h.ask(t, "tools/list", params); again.raw != r.raw {
-			t.Errorf("asked twice, it differs:\n%s\n%s", r.raw, again.raw)
+		if second := h.ask(t, "tools/list", params); second.raw != r.raw {
+			t.Errorf("asked twice, it differs:\n%s\n%s", r.raw, second.raw)
 		}
 		if r.Result.Cursor == "" {
 			break
@@ -179,16 +179,16 @@ func TestMCP12Refusals(t *testing.T) {
 		{"files_read", `{"path":"/etc/passwd"}`, "boundary_violation", "project"},
 	} {
 		for _, r := range []reply{h.call(t, c.name, c.arguments), h.old(t, "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, c.name, c.arguments))} {
-			var said struct {
+			var response struct {
 				Error struct {
 					Code, Stage, Message string
 					Retryable            bool
 				}
 			}
-			if err := json.Unmarshal([]byte(r.text(t)), &said); err != nil {
+			if err := json.Unmarshal([]byte(r.text(t)), &response); err != nil {
 				t.Fatal(err)
 			}
-			if r.status != 200 || !r.Result.IsError || said.Error.Code != c.code || said.Error.Stage != c.stage || said.Error.Message == "" || strings.Contains(r.raw, "structuredContent") {
+			if r.status != 200 || !r.Result.IsError || response.Error.Code != c.code || response.Error.Stage != c.stage || response.Error.Message == "" || strings.Contains(r.raw, "structuredContent") {
 				t.Errorf("%s %s: %d %s", c.name, c.arguments, r.status, r.raw)
 			}
 			if r.header.Get("Callgate-Call-Id") == "" || r.Result.Meta["callgate/callId"] != r.header.Get("Callgate-Call-Id") {
@@ -229,7 +229,7 @@ func TestMCP14Output(t *testing.T) {
 # end
 `
 	files := map[string]string{"tools/core.yaml": tools, "policy.csv": "p, Analyst, acme/alpha, *, , allow\n# end\n"}
-	for _, c := range []struct{ tool, says, want string }{
+	for _, c := range []struct{ tool, message, want string }{
 		{"plain", `{"n":9007199254740993.10}`, `{"n":9007199254740993.10}`},
 		{"plain", `[1,2]`, `{"value":[1,2]}`},
 		{"plain", `"text"`, `{"value":"text"}`},
@@ -245,15 +245,15 @@ func TestMCP14Output(t *testing.T) {
 		{"open", `{"error":1}`, `{"value":{"error":1}}`},
 		{"patterned", `{"error":1}`, `{"value":{"error":1}}`},
 	} {
-		r := open(t, plan{files: files, engine: says(c.says)}).call(t, c.tool, `{}`)
+		r := open(t, plan{files: files, engine: says(c.message)}).call(t, c.tool, `{}`)
 		if c.want == "" {
 			if !r.Result.IsError || r.code() != "invalid_result" || r.Result.Structured != nil {
-				t.Errorf("%s: %s", c.says, r.raw)
+				t.Errorf("%s: %s", c.message, r.raw)
 			}
 			continue
 		}
 		if r.Result.IsError || r.text(t) != c.want || string(r.Result.Structured) != c.want {
-			t.Errorf("%s: %s", c.says, r.raw)
+			t.Errorf("%s: %s", c.message, r.raw)
 		}
 	}
 	lists := map[string]bool{}
@@ -397,9 +397,9 @@ func TestKey(t *testing.T) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":%q},"_meta":{"callgate/idempotencyKey":%s}}}`, query, key)
 	}
 	first := h.post(t, keyed(`"k1"`, "x"))
-	again := h.post(t, keyed(`"k1"`, "x"))
-	if runs != 1 || first.text(t) != `{"value":1}` || again.raw != first.raw {
-		t.Errorf("%d runs: %s %s", runs, first.raw, again.raw)
+	second := h.post(t, keyed(`"k1"`, "x"))
+	if runs != 1 || first.text(t) != `{"value":1}` || second.raw != first.raw {
+		t.Errorf("%d runs: %s %s", runs, first.raw, second.raw)
 	}
 	if r := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"}}}`, "Idempotency-Key", "k1"); r.raw != first.raw {
 		t.Errorf("by header: %s", r.raw)

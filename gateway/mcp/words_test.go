@@ -83,9 +83,9 @@ const (
 
 // tally counts the texts of a JSON value that are words, and those that are not, and
 // tells whether one of them hides something.
-func tally(value any, words string) (of int, hide bool) {
+func tally(value any, text string) (of int, hide bool) {
 	check := func(s string) {
-		if s == words {
+		if s == text {
 			of++
 		}
 		hide = hide || strings.ContainsFunc(s, hides)
@@ -95,13 +95,13 @@ func tally(value any, words string) (of int, hide bool) {
 		check(v)
 	case []any:
 		for _, one := range v {
-			n, h := tally(one, words)
+			n, h := tally(one, text)
 			of, hide = of+n, hide || h
 		}
 	case map[string]any:
 		for name, one := range v {
 			check(name)
-			n, h := tally(one, words)
+			n, h := tally(one, text)
 			of, hide = of+n, hide || h
 		}
 	}
@@ -110,7 +110,7 @@ func tally(value any, words string) (of int, hide bool) {
 
 // spoke tells what is amiss with the messages of a call whose tool is wordy: each is
 // one of the expected, with the words in the places of words and nowhere else.
-func spoke(messages []string, words string, expected map[string]int) error {
+func spoke(messages []string, text string, expected map[string]int) error {
 	if len(messages) != len(expected) {
 		return fmt.Errorf("%d messages", len(messages))
 	}
@@ -137,7 +137,7 @@ func spoke(messages []string, words string, expected map[string]int) error {
 		}
 		want, known := expected[kind]
 		delete(expected, kind)
-		of, hide := tally(all, words)
+		of, hide := tally(all, text)
 		if !known || hide || of != want || m.Error != nil || (m.Result == nil) != (m.Method != "") {
 			return fmt.Errorf("%q: the words stand %d times, expected %d: %s", kind, of, want, raw)
 		}
@@ -148,8 +148,8 @@ func spoke(messages []string, words string, expected map[string]int) error {
 // TestWordsOfTools: whatever a tool says while it runs, and asks, stands in its places as
 // it is shown, and is nothing else to any client; nor does it stand in a log or record.
 func TestWordsOfTools(t *testing.T) {
-	words := ""
-	h := open(t, plan{files: asking, engine: wordy(&words)})
+	text := ""
+	h := open(t, plan{files: asking, engine: wordy(&text)})
 	url := serves(t, h)
 	old := begins(t, url, "2025-11-25", everything)
 	if r, body := old.post(setsLevel(`"debug"`)); r.StatusCode != 200 {
@@ -161,17 +161,17 @@ func TestWordsOfTools(t *testing.T) {
 	p.talk.next()
 	list := spoken(t)
 	var i int
-	for i, words = range list {
-		shown := wrapper.EscapeText(words)
-		told := map[string]int{"notifications/progress": 1, "notifications/message logger": 2, "notifications/message": 2}
-		if len(shown) > 1<<10 { // what is longer is cut
-			told["notifications/progress"] = 0
+	for i, text = range list {
+		visible := wrapper.EscapeText(text)
+		received := map[string]int{"notifications/progress": 1, "notifications/message logger": 2, "notifications/message": 2}
+		if len(visible) > 1<<10 { // what is longer is cut
+			received["notifications/progress"] = 0
 		}
-		if len(shown) > 128 {
-			told["notifications/message logger"] = 1
+		if len(visible) > 128 {
+			received["notifications/message logger"] = 1
 		}
 		expect := func(more map[string]int) map[string]int {
-			for kind, of := range told {
+			for kind, of := range received {
 				more[kind] = of
 			}
 			return more
@@ -184,8 +184,8 @@ func TestWordsOfTools(t *testing.T) {
 		for _, e := range eventsOf(t, w.Body.String()) {
 			messages = append(messages, e.raw)
 		}
-		if err := spoke(messages, shown, expect(map[string]int{"": wordsOfForm + wordsOfModel + wordsOfVisit})); err != nil {
-			t.Fatalf("%q: 2026-07-28: %v", words, err)
+		if err := spoke(messages, visible, expect(map[string]int{"": wordsOfForm + wordsOfModel + wordsOfVisit})); err != nil {
+			t.Fatalf("%q: 2026-07-28: %v", text, err)
 		}
 		// Of before, over HTTP and by lines, which are made of the same.
 		if i%32 != 0 && i < len(list)-len(breakouts) {
@@ -200,8 +200,8 @@ func TestWordsOfTools(t *testing.T) {
 				m := c.next()
 				messages = append(messages, m.raw)
 			}
-			if err := spoke(messages, shown, expect(map[string]int{"elicitation/create": wordsOfForm, "sampling/createMessage": wordsOfModel, "elicitation/create url": wordsOfVisit})); err != nil {
-				t.Fatalf("%q: %s: %v", words, way, err)
+			if err := spoke(messages, visible, expect(map[string]int{"elicitation/create": wordsOfForm, "sampling/createMessage": wordsOfModel, "elicitation/create url": wordsOfVisit})); err != nil {
+				t.Fatalf("%q: %s: %v", text, way, err)
 			}
 			for _, raw := range messages {
 				m := old.read([]byte(raw))
@@ -218,7 +218,7 @@ func TestWordsOfTools(t *testing.T) {
 				break
 			}
 			if r := c.result(); r.code() != "tool_failed" || !strings.Contains(r.raw, "the client did not answer them") {
-				t.Fatalf("%q: %s: %s", words, way, r.raw)
+				t.Fatalf("%q: %s: %s", text, way, r.raw)
 			}
 		}
 	}

@@ -29,11 +29,11 @@ type seen struct {
 
 // late is a server with tools that answer later, by the end of what until gives, and
 // the store to end their calls in.
-func late(t *testing.T, who gateway.Authenticator) (*server.Server, *store.Memory) {
+func late(t *testing.T, authn gateway.Authenticator) (*server.Server, *store.Memory) {
 	t.Helper()
 	s := store.NewMemory(time.Now)
 	d := faceOf(t, io.Discard, func(state *gateway.Config, p *gateway.Deps) {
-		state.Identity = who
+		state.Identity = authn
 		p.Store = s
 		p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
 			return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
@@ -73,7 +73,7 @@ func end(t *testing.T, s *store.Memory, id string) {
 
 // events follows a call, and returns its events one by one; none when the stream
 // has ended.
-func events(t *testing.T, server *httptest.Server, id string, headers ...string) (next func() *seen, leave func()) {
+func events(t *testing.T, server *httptest.Server, id string, headers ...string) (next func() *seen, disconnect func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/calls/"+id+"/events", nil)
@@ -139,12 +139,12 @@ func TestEvents(t *testing.T) {
 		t.Errorf("after the end: %+v", e)
 	}
 	// Whoever comes later is told too, and that somebody was before.
-	again, leave := events(t, server, id)
-	defer leave()
-	if e := again(); e == nil || e.State != "done" || e.Delivered == nil || !*e.Delivered {
+	repeat, disconnect := events(t, server, id)
+	defer disconnect()
+	if e := repeat(); e == nil || e.State != "done" || e.Delivered == nil || !*e.Delivered {
 		t.Errorf("once more: %+v", e)
 	}
-	if e := again(); e != nil {
+	if e := repeat(); e != nil {
 		t.Errorf("after that: %+v", e)
 	}
 	w := ask(d, http.MethodGet, "/v1/calls/"+id, "")
@@ -209,8 +209,8 @@ func TestEventsEndWithTheServer(t *testing.T) {
 	server := httptest.NewServer(d)
 	defer server.Close()
 	defer server.Client().CloseIdleConnections()
-	next, leave := events(t, server, begin(t, d))
-	defer leave()
+	next, disconnect := events(t, server, begin(t, d))
+	defer disconnect()
 	if e := next(); e == nil || e.State != "pending" {
 		t.Fatalf("%+v", e)
 	}

@@ -111,7 +111,7 @@ func TestRecordedStreams(t *testing.T) {
 				rest = rest[n:]
 			}
 		}, plan{rules: noRepairs, definition: func(d *upstream.Definition) { d.MaxBody = 64 << 20 }})
-		ask := func(how string) {
+		send := func(how string) {
 			w := h.post(offering(names, true))
 			got := reads(t, w)
 			if len(e.Expected) > 0 && (w.Code != 200 || !got.done || len(got.Choices) == 0 || len(got.Choices[0].Message.ToolCalls) != len(e.Expected)) {
@@ -128,15 +128,15 @@ func TestRecordedStreams(t *testing.T) {
 			cuts++
 		}
 		at = func() int { return len(body) }
-		ask("whole")
+		send("whole")
 		if len(body) < 20_000 && !testing.Short() {
 			at = func() int { return 1 }
-			ask("byte by byte")
+			send("byte by byte")
 		}
 		random := rand.New(rand.NewPCG(uint64(len(body)), 7))
 		for range 3 {
 			at = func() int { return 1 + random.IntN(200) }
-			ask("in random pieces")
+			send("in random pieces")
 		}
 		calls += len(e.Expected)
 	}

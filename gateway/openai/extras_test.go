@@ -67,7 +67,7 @@ const (
 
 // TestTranscriptIsJudged: what a model says aloud is judged as its text is.
 func TestTranscriptIsJudged(t *testing.T) {
-	said := func(content, transcript string) string {
+	textResult := func(content, transcript string) string {
 		return `{"role":"assistant","content":` + content + `,"audio":{"id":"a","data":"UklG","transcript":` + transcript + `}}`
 	}
 	for protocol, rules := range bothProtocols {
@@ -79,7 +79,7 @@ func TestTranscriptIsJudged(t *testing.T) {
 			`"[TOOL_CALLS] web_search"`:             "foreign_call_syntax",
 		} {
 			for _, content := range []string{`"hi"`, "null", `""`} {
-				both(t, plan{rules: all(rules, noRepairs)}, said(content, transcript), func(how string, w *httptest.ResponseRecorder) {
+				both(t, plan{rules: all(rules, noRepairs)}, textResult(content, transcript), func(how string, w *httptest.ResponseRecorder) {
 					got := reads(t, w)
 					if got.Error.Code != code || got.done || strings.Contains(w.Body.String(), `"audio"`) || content != `"hi"` && w.Code != 422 {
 						t.Errorf("%s, %s, %s beside %s: %d %s", protocol, how, transcript, content, w.Code, w.Body)
@@ -102,7 +102,7 @@ func TestTranscriptIsJudged(t *testing.T) {
 		}
 		// In the text protocol the content may be a call, and speech beside it is not.
 		if protocol == "text" {
-			both(t, plan{rules: all(rules, noRepairs)}, said(`"`+strings.Replace(calling, "{}", `{\"query\":\"x\"}`, 1)+`"`, `"Hello"`), func(how string, w *httptest.ResponseRecorder) {
+			both(t, plan{rules: all(rules, noRepairs)}, textResult(`"`+strings.Replace(calling, "{}", `{\"query\":\"x\"}`, 1)+`"`, `"Hello"`), func(how string, w *httptest.ResponseRecorder) {
 				if got := reads(t, w); w.Code != 422 || got.Error.Code != "mixed_output" {
 					t.Errorf("%s, speech beside a call: %d %s", how, w.Code, w.Body)
 				}
@@ -334,7 +334,7 @@ func TestTextIsShownOnce(t *testing.T) {
 // passed on.
 func TestWordsOfAProvider(t *testing.T) {
 	const body = `{"id":ID,"created":1,"model":MODEL,"system_fingerprint":PRINT,"service_tier":TIER,"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":REASON}]}`
-	ask := func(changes map[string]string) (whole, streamed *httptest.ResponseRecorder) {
+	send := func(changes map[string]string) (whole, streamed *httptest.ResponseRecorder) {
 		b := body
 		for _, name := range []string{"ID", "MODEL", "PRINT", "TIER", "REASON"} {
 			value, stated := changes[name]
@@ -352,7 +352,7 @@ func TestWordsOfAProvider(t *testing.T) {
 	}
 	each := func(changes map[string]string, check func(got completion, body string) bool) {
 		t.Helper()
-		whole, streamed := ask(changes)
+		whole, streamed := send(changes)
 		for _, w := range []*httptest.ResponseRecorder{whole, streamed} {
 			if !check(reads(t, w), w.Body.String()) {
 				t.Errorf("%.200v: %d %.600s", changes, w.Code, w.Body)
@@ -381,8 +381,8 @@ func TestWordsOfAProvider(t *testing.T) {
 	} {
 		each(map[string]string{"MODEL": model}, func(got completion, _ string) bool { return got.text() == "hi" && got.Model == want })
 	}
-	for _, word := range []string{`"<tool_call>"`, `{"tool_calls":[]}`, `["a"]`, `"\u202e"`, long, "1"} {
-		each(map[string]string{"PRINT": word, "TIER": word}, func(got completion, body string) bool {
+	for _, term := range []string{`"<tool_call>"`, `{"tool_calls":[]}`, `["a"]`, `"\u202e"`, long, "1"} {
+		each(map[string]string{"PRINT": term, "TIER": term}, func(got completion, body string) bool {
 			return got.text() == "hi" && !strings.Contains(body, "system_fingerprint") && !strings.Contains(body, "service_tier")
 		})
 	}

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) { facetest.Main(m) }
 // model is a scripted provider.
 type model struct {
 	*httptest.Server
-	mu     sync.Mutex
-	asked  [][]byte
-	heads  []http.Header
-	script func(turn int, w http.ResponseWriter, r *http.Request)
+	mu       sync.Mutex
+	requests [][]byte
+	heads    []http.Header
+	script   func(turn int, w http.ResponseWriter, r *http.Request)
 }
 
 // turns answers each request by the next of some functions, and by the last from
@@ -45,8 +45,8 @@ func newModel(t testing.TB, script func(int, http.ResponseWriter, *http.Request)
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		m.mu.Lock()
-		turn := len(m.asked)
-		m.asked = append(m.asked, body)
+		turn := len(m.requests)
+		m.requests = append(m.requests, body)
 		m.heads = append(m.heads, r.Header.Clone())
 		m.mu.Unlock()
 		m.script(turn, w, r)
@@ -59,7 +59,7 @@ func newModel(t testing.TB, script func(int, http.ResponseWriter, *http.Request)
 func (m *model) times() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.asked)
+	return len(m.requests)
 }
 
 // body is what it was asked, the n-th time.
@@ -67,10 +67,10 @@ func (m *model) body(t testing.TB, n int) []byte {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n >= len(m.asked) {
-		t.Fatalf("the model was asked %d times", len(m.asked))
+	if n >= len(m.requests) {
+		t.Fatalf("the model was asked %d times", len(m.requests))
 	}
-	return m.asked[n]
+	return m.requests[n]
 }
 
 // fixture is a face with all that stands behind it.

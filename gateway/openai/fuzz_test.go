@@ -82,7 +82,7 @@ func FuzzChat(f *testing.F) {
 		}
 		h.Journal.Clear()
 		h.model.mu.Lock()
-		h.model.asked, h.model.heads = nil, nil
+		h.model.requests, h.model.heads = nil, nil
 		h.model.mu.Unlock()
 	})
 }

@@ -99,8 +99,8 @@ func TestEmptyTools(t *testing.T) {
 		if got := reads(t, w); w.Code != 422 || got.Error.Code != "unknown_tool" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
-		if told := string(h.model.body(t, 0)); strings.Contains(told, "time") || strings.Contains(told, `"tools"`) {
-			t.Errorf("%s: the model was told %s", name, told)
+		if reported := string(h.model.body(t, 0)); strings.Contains(reported, "time") || strings.Contains(reported, `"tools"`) {
+			t.Errorf("%s: the model was told %s", name, reported)
 		}
 		if w := h.post(asks(`"tools":[],"tool_choice":"required"`)); w.Code != 400 || h.model.times() != 1 {
 			t.Errorf("%s: a call is asked for: %d %s", name, w.Code, w.Body)

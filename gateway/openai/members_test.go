@@ -81,8 +81,8 @@ func TestProviderSideMembers(t *testing.T) {
 				}
 			}
 		}
-		if asked := closed.model.times(); asked != 0 {
-			t.Errorf("%s: the model was asked %d times", protocol, asked)
+		if requests := closed.model.times(); requests != 0 {
+			t.Errorf("%s: the model was asked %d times", protocol, requests)
 		}
 	}
 	for name, value := range providerSide {
@@ -97,8 +97,8 @@ func TestProviderSideMembers(t *testing.T) {
 					t.Errorf("%s, %s, %s: %d %s", protocol, mode, name, w.Code, w.Body)
 				}
 			}
-			asked := h.model.times()
-			if w := h.post(asks(`"plugins2":1`)); w.Code != 400 || h.model.times() != asked {
+			questions := h.model.times()
+			if w := h.post(asks(`"plugins2":1`)); w.Code != 400 || h.model.times() != questions {
 				t.Errorf("%s: another member: %d %s", name, w.Code, w.Body)
 			}
 		}

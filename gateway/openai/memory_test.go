@@ -36,7 +36,7 @@ func function(i int) string {
 func TestRequestsTakeLittle(t *testing.T) {
 	const most = 7 // times the body
 	for name, c := range map[string]struct {
-		body, says string // "" is well
+		body, message string // "" is well
 	}{
 		"text":                    {`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 8<<20-100) + `"}]}`, ""},
 		"messages without end":    {`{"model":"m","messages":[` + times(524_000, always(`{"role":"user"}`)) + `]}`, `"messages" must be`},
@@ -64,7 +64,7 @@ func TestRequestsTakeLittle(t *testing.T) {
 		if took > most {
 			t.Errorf("%s: it takes %.1f times its body", name, took)
 		}
-		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+		if c.message == "" && err != nil || c.message != "" && (err == nil || !strings.Contains(err.Error(), c.message)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

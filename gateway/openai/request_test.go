@@ -123,7 +123,7 @@ func TestPassedOn(t *testing.T) {
 // TestOffered: the tools are the registry's definitions, of those that the agent
 // may use, under names of OpenAI's alphabet.
 func TestOffered(t *testing.T) {
-	ask := func(h *fixture, body string, headers ...string) map[string]json.RawMessage {
+	send := func(h *fixture, body string, headers ...string) map[string]json.RawMessage {
 		t.Helper()
 		if w := h.post(body, headers...); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
@@ -152,24 +152,24 @@ func TestOffered(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	h := open(t, turns(says(content("hi"), "stop")), plan{})
-	sent := ask(h, asks(`"tools":[{"type":"function","function":{"name":"web_search","description":"lies","parameters":{}}},{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}],"tool_choice":"auto"`))
+	sent := send(h, asks(`"tools":[{"type":"function","function":{"name":"web_search","description":"lies","parameters":{}}},{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}],"tool_choice":"auto"`))
 	if got := names(sent["tools"]); got != "time_now web_search" || strings.Contains(string(sent["tools"]), "lies") || string(sent["tool_choice"]) != `"auto"` {
 		t.Errorf("offered %s: %s", got, sent["tools"])
 	}
-	if sent := ask(h, asks("")); sent["tools"] != nil {
+	if sent := send(h, asks("")); sent["tools"] != nil {
 		t.Errorf("without tools offered %s", sent["tools"])
 	}
-	if sent := ask(h, asks(tools("files_delete")+`,"tool_choice":"auto","parallel_tool_calls":true`)); sent["tools"] != nil || sent["tool_choice"] != nil || sent["parallel_tool_calls"] != nil {
+	if sent := send(h, asks(tools("files_delete")+`,"tool_choice":"auto","parallel_tool_calls":true`)); sent["tools"] != nil || sent["tool_choice"] != nil || sent["parallel_tool_calls"] != nil {
 		t.Errorf("of nothing offered %v", sent)
 	}
-	sent = ask(h, asks(""), "Callgate-Mode", "orchestrate")
+	sent = send(h, asks(""), "Callgate-Mode", "orchestrate")
 	if got := names(sent["tools"]); got != "data_vector_search files_read notes_label payments_refund time_now web_search" {
 		t.Errorf("a run is offered %s", got)
 	}
-	if got := names(ask(h, asks(""), "Callgate-Mode", "orchestrate", "Callgate-Agent", "Intern")["tools"]); strings.Contains(got, "payments_refund") || !strings.Contains(got, "web_search") {
+	if got := names(send(h, asks(""), "Callgate-Mode", "orchestrate", "Callgate-Agent", "Intern")["tools"]); strings.Contains(got, "payments_refund") || !strings.Contains(got, "web_search") {
 		t.Errorf("the intern is offered %s", got)
 	}
-	choice := string(ask(open(t, turns(says(toolCalls("c", "time_now", "{}"), "stop")), plan{}), asks(tools("web_search", "time_now", "files_delete")+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}]}}`))["tool_choice"])
+	choice := string(send(open(t, turns(says(toolCalls("c", "time_now", "{}"), "stop")), plan{}), asks(tools("web_search", "time_now", "files_delete")+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}]}}`))["tool_choice"])
 	if choice != `{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"time_now"}}]}}` {
 		t.Errorf("the choice is sent on as %s", choice)
 	}
@@ -182,10 +182,10 @@ func TestModes(t *testing.T) {
 		return func(r *upstream.Rules) { r.Modes = modes }
 	}
 	for _, c := range []struct {
-		modes  []upstream.Mode
-		asked  string
-		status int
-		record string
+		modes    []upstream.Mode
+		question string
+		status   int
+		record   string
 	}{
 		{[]upstream.Mode{upstream.Enforce, upstream.Orchestrate}, "", 200, "enforce"},
 		{[]upstream.Mode{upstream.Orchestrate, upstream.Enforce}, "", 200, "call"},
@@ -196,12 +196,12 @@ func TestModes(t *testing.T) {
 	} {
 		h := open(t, turns(says(content("hi"), "stop")), plan{rules: only(c.modes...)})
 		var headers []string
-		if c.asked != "" {
-			headers = []string{"Callgate-Mode", c.asked}
+		if c.question != "" {
+			headers = []string{"Callgate-Mode", c.question}
 		}
 		w := h.post(asks(""), headers...)
 		if w.Code != c.status || c.record != "" && string(h.Journal.Records()[0].Mode) != c.record {
-			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.asked, w.Code, w.Body, h.Journal.Lines())
+			t.Errorf("%v, asked for %q: %d %s, %v", c.modes, c.question, w.Code, w.Body, h.Journal.Lines())
 		}
 	}
 }

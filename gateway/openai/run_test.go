@@ -72,23 +72,23 @@ func TestOrchestrate(t *testing.T) {
 
 // TestBounds: a run ends where it may not go on, and says so.
 func TestBounds(t *testing.T) {
-	again := says(toolCalls("c1", "time_now", "{}"), "stop")
+	repeat := says(toolCalls("c1", "time_now", "{}"), "stop")
 	refused := says(toolCalls("c1", "files_delete", `{"path":"x"}`), "stop")
 	silent := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"id":"x","created":1,"model":"m","choices":[{"index":0,"message":`+toolCalls("c1", "time_now", "{}")+`,"finish_reason":"stop"}]}`)
 	}
-	alternately := turns(refused, again, refused, again, refused, again, again)
+	alternately := turns(refused, repeat, refused, repeat, refused, repeat, repeat)
 	for name, c := range map[string]struct {
-		script func(int, http.ResponseWriter, *http.Request)
-		rules  func(*upstream.Rules)
-		code   string
-		asked  int
-		runs   int
+		script   func(int, http.ResponseWriter, *http.Request)
+		rules    func(*upstream.Rules)
+		code     string
+		requests int
+		runs     int
 	}{
-		"steps":               {turns(again), func(r *upstream.Rules) { r.Steps = 3 }, "bound_reached", 4, 3},
-		"time":                {turns(again), func(r *upstream.Rules) { r.WallTime = time.Nanosecond }, "bound_reached", 0, 0},
-		"tokens":              {turns(again), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 2, 2},
+		"steps":               {turns(repeat), func(r *upstream.Rules) { r.Steps = 3 }, "bound_reached", 4, 3},
+		"time":                {turns(repeat), func(r *upstream.Rules) { r.WallTime = time.Nanosecond }, "bound_reached", 0, 0},
+		"tokens":              {turns(repeat), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 2, 2},
 		"tokens, not counted": {turns(silent), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 1, 1},
 		"repairs":             {turns(refused), nil, "permission_denied", 3, 0},
 		"a loop":              {alternately, nil, "loop_detected", 5, 2},
@@ -108,7 +108,7 @@ func TestBounds(t *testing.T) {
 			},
 		})
 		w := h.post(asks(""))
-		if got := reads(t, w); got.Error.Code != c.code || w.Header().Get("X-Should-Retry") != "false" || h.model.times() != c.asked || runs != c.runs || w.Code != 422 && w.Code != 403 {
+		if got := reads(t, w); got.Error.Code != c.code || w.Header().Get("X-Should-Retry") != "false" || h.model.times() != c.requests || runs != c.runs || w.Code != 422 && w.Code != 403 {
 			t.Errorf("%s: %d %s; asked %d times, ran %d", name, w.Code, w.Body, h.model.times(), runs)
 		}
 		// What is decided is executed, or refused: nothing stays open.
@@ -177,8 +177,8 @@ func TestAgain(t *testing.T) {
 // TestToolsThatFail: a tool that fails is told to the model, which goes on.
 func TestToolsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
-		engine facetest.ToolFunc
-		told   string
+		engine  facetest.ToolFunc
+		message string
 	}{
 		"an error": {func(tool.Call) (tool.Result, error) {
 			return tool.Result{}, refusal.New(refusal.ToolFailed, "It is broken.")
@@ -190,7 +190,7 @@ func TestToolsThatFail(t *testing.T) {
 		for _, streamed := range []string{"", `"stream":true`} {
 			h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("Sorry."), "stop")), plan{rules: orchestrate, engine: c.engine})
 			w := h.post(asks(streamed))
-			if w.Code != 200 || reads(t, w).text() != "Sorry." || !strings.Contains(string(h.model.body(t, 1)), `\"code\":\"`+c.told+`\"`) || strings.Contains(string(h.model.body(t, 1))+w.Body.String()+h.log.String(), "secret") {
+			if w.Code != 200 || reads(t, w).text() != "Sorry." || !strings.Contains(string(h.model.body(t, 1)), `\"code\":\"`+c.message+`\"`) || strings.Contains(string(h.model.body(t, 1))+w.Body.String()+h.log.String(), "secret") {
 				t.Errorf("%s: %d %s; told %s", name, w.Code, w.Body, h.model.body(t, 1))
 			}
 		}
@@ -366,8 +366,8 @@ func TestLimited(t *testing.T) {
 	}
 	limits := &ratelimit.Limits{Replicas: 1, Tools: map[string]ratelimit.Budget{"web.search": {Rate: rate, Burst: 2}}}
 	for name, c := range map[string]struct {
-		spent, asked int
-		again        bool
+		spent, requests int
+		retry           bool
 	}{
 		"at once":      {2, 1, true},
 		"after a call": {1, 2, false},
@@ -387,10 +387,10 @@ func TestLimited(t *testing.T) {
 		})
 		w := h.post(asks(""))
 		got := reads(t, w)
-		if w.Code != 429 || got.Error.Code != "rate_limited" || h.model.times() != c.asked {
+		if w.Code != 429 || got.Error.Code != "rate_limited" || h.model.times() != c.requests {
 			t.Errorf("%s: %d %s after asking the model %d times", name, w.Code, w.Body, h.model.times())
 		}
-		if again := w.Header().Get("X-Should-Retry") != "false"; again != c.again || w.Header().Get("Retry-After") == "" {
+		if repeated := w.Header().Get("X-Should-Retry") != "false"; repeated != c.retry || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: the client may send it again: %v", name, w.Header())
 		}
 	}

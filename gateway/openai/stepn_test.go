@@ -29,12 +29,12 @@ func TestSN35TextProtocol(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	first := string(h.model.body(t, 0))
-	for _, told := range []string{
+	for _, message := range []string{
 		`{\"agent\":\"Analyst\",\"tool\":{\"name\":\"NAME\",`, `You act for the agent \"Analyst\".`,
 		`"content":"{\"agent\":\"Analyst\",\"tool\":{\"name\":\"web.search\",\"arguments\":{}}}"`,
 	} {
-		if !strings.Contains(first, told) {
-			t.Errorf("the model is not told %s: %s", told, first)
+		if !strings.Contains(first, message) {
+			t.Errorf("the model is not told %s: %s", message, first)
 		}
 	}
 	if strings.Contains(first, `{\"tool\":{\"name\"`) {
@@ -63,11 +63,11 @@ func TestSN35NativeProtocol(t *testing.T) {
 			headers = []string{"Callgate-Agent", agent}
 		}
 		got := reads(t, h.post(asks(""), headers...))
-		asked := 2
+		requests := 2
 		if want != "" {
-			asked = 1
+			requests = 1
 		}
-		if got.Error.Code != want || h.model.times() != asked {
+		if got.Error.Code != want || h.model.times() != requests {
 			t.Errorf("for the agent %q: %q, and the model was asked %d times", agent, got.Error.Code, h.model.times())
 		}
 	}
@@ -77,16 +77,16 @@ func TestSN35NativeProtocol(t *testing.T) {
 // its call, repairs its JSON or sends two is refused, and no tool is run for it.
 func TestSN37EveryTurnIsJudged(t *testing.T) {
 	call := `{"tool":{"name":"time.now","arguments":{}}}`
-	for said, code := range map[string]string{
+	for output, code := range map[string]string{
 		"Now the time again: " + call: "mixed_output", call + " That is all.": "mixed_output", call[:len(call)-1]: "malformed_json", call + call: "multiple_calls",
 	} {
-		h := open(t, turns(says(content(call), "stop"), says(content(said), "stop")), plan{rules: all(orchestrate, textProtocol, noRepairs)})
+		h := open(t, turns(says(content(call), "stop"), says(content(output), "stop")), plan{rules: all(orchestrate, textProtocol, noRepairs)})
 		got := reads(t, h.post(asks("")))
 		if got.Error.Code != code {
-			t.Errorf("%q: %q, want %s", said, got.Error.Code, code)
+			t.Errorf("%q: %q, want %s", output, got.Error.Code, code)
 		}
 		if results := strings.Count(strings.Join(h.settled(t), ", "), "outcome call tool_call result"); results != 1 {
-			t.Errorf("%q: %d calls were run", said, results)
+			t.Errorf("%q: %d calls were run", output, results)
 		}
 	}
 }

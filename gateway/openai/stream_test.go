@@ -235,8 +235,8 @@ func TestUpstreamFaults(t *testing.T) {
 			}
 		}
 	}
-	nobody := ports.Hold(t)
-	h := open(t, nil, plan{definition: func(d *upstream.Definition) { d.BaseURL = "http://" + nobody }})
+	anonymous := ports.Hold(t)
+	h := open(t, nil, plan{definition: func(d *upstream.Definition) { d.BaseURL = "http://" + anonymous }})
 	if w := h.post(asks("")); w.Code != 502 || reads(t, w).Error.Code != "upstream_unavailable" {
 		t.Errorf("refused: %d %s", w.Code, w.Body)
 	}

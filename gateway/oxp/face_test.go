@@ -482,9 +482,9 @@ func TestOXP25And26CallIDs(t *testing.T) {
 	if first.CallID != "c-1" || first.header.Get("Callgate-Call-Id") == "" || first.Duration == nil {
 		t.Errorf("%s", first.raw)
 	}
-	again := h.call(" " + search)
-	if again.status != 200 || string(again.Value) != string(first.Value) || again.CallID != "c-1" || again.Duration != nil || len(h.tool.ran()) != 1 {
-		t.Errorf("again: %s", again.raw)
+	second := h.call(" " + search)
+	if second.status != 200 || string(second.Value) != string(first.Value) || second.CallID != "c-1" || second.Duration != nil || len(h.tool.ran()) != 1 {
+		t.Errorf("again: %s", second.raw)
 	}
 	for name, body := range map[string]string{
 		"another input":   `{"tool_id":"web.search","call_id":"c-1","input":{"query":"y"}}`,
@@ -651,14 +651,14 @@ func TestOXP18And19Challenges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if want := []string{"demo https://tools.example.com/c/1", "demo https://tools.example.com/c/1", "demo https://tools.example.com/c/1"}; !slices.Equal(h.tool.asked, want) {
-		t.Errorf("asked %q", h.tool.asked)
+	if want := []string{"demo https://tools.example.com/c/1", "demo https://tools.example.com/c/1", "demo https://tools.example.com/c/1"}; !slices.Equal(h.tool.requests, want) {
+		t.Errorf("asked %q", h.tool.requests)
 	}
 	h.tool.status = func() (string, error) { panic("broken") }
 	if r := h.ask(http.MethodGet, "/tools/authorizations/"+id+"/0", ""); r.status != 400 || r.code() != "internal" || strings.Contains(r.raw, "broken") {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
-	asked := len(h.tool.asked)
+	questions := len(h.tool.requests)
 	for _, path := range []string{id + "/1", id + "/2", id + "/-1", id + "/00", id + "/+0", id + "/x", "call_other/0", id + "/0/"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/tools/authorizations/"+path, nil))
@@ -670,8 +670,8 @@ func TestOXP18And19Challenges(t *testing.T) {
 	if r := h.ask(http.MethodGet, "/tools/authorizations/"+id+"/0", ""); r.status != 400 || r.code() != "tool_quarantined" {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
-	if len(h.tool.asked) != asked {
-		t.Errorf("asked %q", h.tool.asked[asked:])
+	if len(h.tool.requests) != questions {
+		t.Errorf("asked %q", h.tool.requests[questions:])
 	}
 	// Once it is authorized, it is another call.
 	h.Kernel.Quarantine(nil)

@@ -21,10 +21,10 @@ func TestMain(m *testing.M) { facetest.Main(m) }
 
 // fakeTool is an engine of one tool, which is asked about authorizations too.
 type fakeTool struct {
-	mu    sync.Mutex
-	tasks []tool.Call
-	run   func(tool.Call) (tool.Result, error)
-	asked []string
+	mu       sync.Mutex
+	tasks    []tool.Call
+	run      func(tool.Call) (tool.Result, error)
+	requests []string
 	// status is what it says of an authorization.
 	status func() (string, error)
 }
@@ -40,7 +40,7 @@ func (e *fakeTool) Run(_ context.Context, t tool.Call) (tool.Result, error) {
 func (e *fakeTool) Authorization(_ context.Context, run tool.Run, address string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.asked = append(e.asked, run.Type+" "+address)
+	e.requests = append(e.requests, run.Type+" "+address)
 	return e.status()
 }
 

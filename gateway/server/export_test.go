@@ -12,13 +12,13 @@ type Quota struct{ *quota }
 func NewQuota(most int64) Quota { return Quota{newQuota(most)} }
 
 // Take takes some for somebody.
-func (p Quota) Take(who string, n int64) bool { return p.take(who, n, 0) }
+func (p Quota) Take(caller string, n int64) bool { return p.take(caller, n, 0) }
 
 // Release gives some back.
-func (p Quota) Release(who string, n int64) { p.release(who, n) }
+func (p Quota) Release(caller string, n int64) { p.release(caller, n) }
 
 // Wait takes one as soon as it can be had.
-func (p Quota) Wait(ctx context.Context, who string) bool { return p.wait(ctx, who) }
+func (p Quota) Wait(ctx context.Context, caller string) bool { return p.wait(ctx, caller) }
 
 // State is how much is taken, by how many, and how many wait.
 func (p Quota) State() (taken int64, holders, waiting int) {

@@ -141,14 +141,14 @@ func TestUnreadBodies(t *testing.T) {
 // body holds is given back as soon as the answer begins.
 func TestUnreadAnswers(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 8<<20)
-	begun, ended := make(chan int64, 1), make(chan error, 1)
+	started, ended := make(chan int64, 1), make(chan error, 1)
 	var d *server.Server
 	d = serverOf(io.Discard, func(o *server.Options) { o.WriteTimeout = 200 * time.Millisecond }, server.Route{
 		Method: http.MethodPost, Path: "/long", MaxBody: fixed(1000),
 		Serve: func(c *gin.Context, _ server.Request) {
 			before := server.HeldBytes(d)
 			_, err := c.Writer.Write([]byte("begins"))
-			begun <- before - server.HeldBytes(d)
+			started <- before - server.HeldBytes(d)
 			if err == nil {
 				_, err = c.Writer.Write(long)
 			}
@@ -157,7 +157,7 @@ func TestUnreadAnswers(t *testing.T) {
 	})
 	s := served(t, d)
 	sends(t, s, fmt.Sprintf("POST /long HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n%1000s", "{}"))
-	if released := <-begun; released != 1000 {
+	if released := <-started; released != 1000 {
 		t.Errorf("%d bytes were given back when the answer began", released)
 	}
 	select {

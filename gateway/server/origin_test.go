@@ -96,7 +96,7 @@ func TestHosts(t *testing.T) {
 			c.AbortWithStatus(http.StatusForbidden)
 		}},
 		server.Route{Method: http.MethodGet, Path: "/open", Public: true, Serve: echo})
-	ask := func(local, path, host string) int {
+	send := func(local, path, host string) int {
 		t.Helper()
 		at, err := net.ResolveTCPAddr("tcp", local)
 		if err != nil {
@@ -121,12 +121,12 @@ func TestHosts(t *testing.T) {
 			if !known {
 				want = refused
 			}
-			if got := ask(here, path, host); got != want {
+			if got := send(here, path, host); got != want {
 				t.Errorf("%s at %s: %d, expected %d", path, host, got, want)
 			}
 		}
 		for _, path := range []string{"/healthz", "/readyz"} {
-			if got := ask(here, path, host); got != 200 {
+			if got := send(here, path, host); got != 200 {
 				t.Errorf("%s at %s: %d", path, host, got)
 			}
 		}
@@ -134,15 +134,15 @@ func TestHosts(t *testing.T) {
 	// By another way names are looked at where they are configured; a name of this
 	// machine means nothing there.
 	for host, want := range map[string]int{"gateway.example": 200, "192.0.2.1": 200, "intern.example:8080": 200, "evil.example": 400, "localhost": 400, "10.0.0.1:8080": 400} {
-		if got := ask(elsewhere, "/look", host); got != want {
+		if got := send(elsewhere, "/look", host); got != want {
 			t.Errorf("%s from elsewhere: %d, expected %d", host, got, want)
 		}
 	}
 	d = serverOf(io.Discard, nil, server.Route{Method: http.MethodGet, Path: "/look", Serve: echo})
-	if got := ask(elsewhere, "/look", "evil.example"); got != 200 {
+	if got := send(elsewhere, "/look", "evil.example"); got != 200 {
 		t.Errorf("from elsewhere, without names: %d", got)
 	}
-	if got := ask(here, "/look", "evil.example"); got != 400 {
+	if got := send(here, "/look", "evil.example"); got != 400 {
 		t.Errorf("on this machine, without names: %d", got)
 	}
 }

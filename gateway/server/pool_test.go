@@ -38,11 +38,11 @@ func TestPools(t *testing.T) {
 		done := make(chan int)
 		entered := 0
 		// fillFor sends requests of somebody until one is refused, and counts the others.
-		fillFor := func(path, who string) int {
+		fillFor := func(path, caller string) int {
 			for n := 0; ; n++ {
 				code := make(chan int, 1)
 				go func() {
-					status := ask(d, http.MethodGet, path, nil, "Authorization", "Bearer "+who).Code
+					status := ask(d, http.MethodGet, path, nil, "Authorization", "Bearer "+caller).Code
 					code <- status
 					done <- status
 				}()
@@ -106,23 +106,23 @@ func TestHeldBytesAreReserved(t *testing.T) {
 	hold.Method, hold.MaxBody = http.MethodPost, fixed(1000)
 	end := server.Route{Method: http.MethodPost, Path: "/end", Pool: server.Reserved, Serve: echo, MaxBody: fixed(1000)}
 	d := serverOf(io.Discard, func(o *server.Options) { o.MaxBodyBytes = 200 }, hold, end)
-	send := func(who, path string, n int) int {
-		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json", "Authorization", "Bearer "+who).Code
+	send := func(caller, path string, n int) int {
+		return ask(d, http.MethodPost, path, bytes.NewReader(bytes.Repeat([]byte(" "), n)), "Content-Type", "application/json", "Authorization", "Bearer "+caller).Code
 	}
 	held := make(chan int)
 	for _, c := range []struct {
-		who, path string
-		n, want   int // 0: it stays
+		principal, path string
+		n, want         int // 0: it stays
 	}{
 		{"one", "/hold", 100, 0}, {"one", "/talk", 1, 503}, {"one", "/end", 20, 200}, {"one", "/end", 21, 503},
 		{"two", "/talk", 100, 200}, {"two", "/talk", 101, 503}, {"two", "/hold", 100, 0},
 		{"three", "/talk", 1, 503}, {"three", "/end", 40, 200}, {"three", "/end", 41, 503}, {"two", "/end", 20, 200}, {"two", "/end", 21, 503},
 	} {
 		if c.want == 0 {
-			go func() { held <- send(c.who, c.path, c.n) }()
+			go func() { held <- send(c.principal, c.path, c.n) }()
 			<-w.inside
-		} else if got := send(c.who, c.path, c.n); got != c.want {
-			t.Errorf("%d bytes of %s to %s: %d, want %d", c.n, c.who, c.path, got, c.want)
+		} else if got := send(c.principal, c.path, c.n); got != c.want {
+			t.Errorf("%d bytes of %s to %s: %d, want %d", c.n, c.principal, c.path, got, c.want)
 		}
 	}
 	close(w.leave)
@@ -179,30 +179,30 @@ func TestAside(t *testing.T) {
 	waits, proceed := make(chan struct{}), make(chan struct{})
 	var d *server.Server
 	aside := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
-		said := "ended"
+		output := "ended"
 		refused := d.Park(c, func(ctx context.Context) {
 			waits <- struct{}{}
 			select {
 			case <-proceed:
-				said = "went on"
+				output = "went on"
 			case <-ctx.Done():
 			}
 		})
 		if refused != nil {
-			said += ", " + string(refused.Code)
+			output += ", " + string(refused.Code)
 		}
-		c.String(http.StatusOK, said)
+		c.String(http.StatusOK, output)
 	}}
 	w := waiting{make(chan struct{}), make(chan struct{})}
 	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 2 }, aside, w.route("/call", server.Calls))
 	answers, calls := make(chan string, 8), make(chan int, 8)
-	begin := func(who string) {
+	begin := func(caller string) {
 		go func() {
-			answers <- ask(d, http.MethodGet, "/aside", nil, "Authorization", "Bearer "+who).Body.String()
+			answers <- ask(d, http.MethodGet, "/aside", nil, "Authorization", "Bearer "+caller).Body.String()
 		}()
 	}
-	call := func(who string) {
-		go func() { calls <- ask(d, http.MethodGet, "/call", nil, "Authorization", "Bearer "+who).Code }()
+	call := func(principal string) {
+		go func() { calls <- ask(d, http.MethodGet, "/call", nil, "Authorization", "Bearer "+principal).Code }()
 		<-w.inside
 	}
 	begin("one")
@@ -263,9 +263,9 @@ func TestEnds(t *testing.T) {
 	callers := 0
 	enter := func(user string) {
 		callers++
-		who := fmt.Sprint("Bearer ", callers)
+		caller := fmt.Sprint("Bearer ", callers)
 		go func() {
-			answers <- ask(d, http.MethodGet, "/call", nil, "Callgate-User", user, "Authorization", who).Code
+			answers <- ask(d, http.MethodGet, "/call", nil, "Callgate-User", user, "Authorization", caller).Code
 		}()
 		<-w.inside
 	}
@@ -295,7 +295,7 @@ func TestEnds(t *testing.T) {
 // TestAsideOfAClientThatLeft: a request whose client left while it waited for its turn
 // is canceled, and does not count as one that was too much.
 func TestAsideOfAClientThatLeft(t *testing.T) {
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	metrics := &shedding{}
 	var d *server.Server
 	w := waiting{make(chan struct{}), make(chan struct{})}
@@ -303,7 +303,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 		refused := d.Park(c, func(context.Context) {
 			go ask(d, http.MethodGet, "/call", nil) // takes the only turn
 			<-w.inside
-			leave()
+			disconnect()
 		})
 		c.String(http.StatusOK, "%v", refused)
 	}}

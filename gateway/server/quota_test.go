@@ -37,13 +37,13 @@ func TestPoolHalves(t *testing.T) {
 func TestPoolTurns(t *testing.T) {
 	p := server.NewQuota(2)
 	order := make(chan string, 8)
-	waits := func(ctx context.Context, who string) {
+	waits := func(ctx context.Context, caller string) {
 		_, _, before := p.State()
 		go func() {
-			if p.Wait(ctx, who) {
-				order <- who
+			if p.Wait(ctx, caller) {
+				order <- caller
 			} else {
-				order <- who + " gave up"
+				order <- caller + " gave up"
 			}
 		}()
 		for {
@@ -55,12 +55,12 @@ func TestPoolTurns(t *testing.T) {
 	}
 	p.Take("one", 1)
 	p.Take("two", 1)
-	leaving, leave := context.WithCancel(context.Background())
+	leaving, disconnect := context.WithCancel(context.Background())
 	waits(context.Background(), "one") // which has its half already
 	waits(leaving, "three")
 	waits(context.Background(), "four")
 	waits(context.Background(), "five")
-	leave()
+	disconnect()
 	if got := <-order; got != "three gave up" {
 		t.Errorf("first %s", got)
 	}
@@ -92,7 +92,7 @@ func TestPoolUnderLoad(t *testing.T) {
 	const most = 7
 	p := server.NewQuota(most)
 	var running sync.WaitGroup
-	for _, who := range []string{"one", "two", "three", "four"} {
+	for _, caller := range []string{"one", "two", "three", "four"} {
 		for range 8 {
 			running.Go(func() {
 				for range 200 {
@@ -100,12 +100,12 @@ func TestPoolUnderLoad(t *testing.T) {
 					if rand.N(2) == 0 {
 						go cancel()
 					}
-					if p.Wait(ctx, who) {
+					if p.Wait(ctx, caller) {
 						if taken, _, _ := p.State(); taken > most {
 							t.Errorf("%d are taken", taken)
 						}
 						runtime.Gosched()
-						p.Release(who, 1)
+						p.Release(caller, 1)
 					}
 					cancel()
 				}

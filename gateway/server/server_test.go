@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 
 // refuseAs writes refusals with a word before them, so that tests can tell whose
 // they are.
-func refuseAs(word string) func(*gin.Context, *refusal.Error) {
+func refuseAs(term string) func(*gin.Context, *refusal.Error) {
 	return func(c *gin.Context, refused *refusal.Error) {
 		server.LogRefusal(c, refused)
 		server.RetryAfter(c, refused)
-		c.String(refused.Status(), "%s %s: %s", word, refused.Code, refused.Message)
+		c.String(refused.Status(), "%s %s: %s", term, refused.Code, refused.Message)
 		c.Abort()
 	}
 }
