@@ -51,6 +51,33 @@ func (d *charges) add(k kind, listed, own bool, n name, b Budget) {
 	d.count++
 }
 
+// ofCall collects what a call charges. The error says what is wrong with the limits or the key.
+func (d *charges) ofCall(l *Limits, key Key) error {
+	if key.Agent == "" || key.Tool == "" {
+		return errNoNames
+	}
+	d.collect(l, key)
+	if !d.valid() {
+		return errInvalidLimits
+	}
+	return nil
+}
+
+// ofCaller is ofCall for a request of a caller, which charges nothing without a budget.
+func (d *charges) ofCaller(l *Limits, caller string) error {
+	if caller == "" {
+		return errNoNames
+	}
+	if l.Caller == nil {
+		return nil
+	}
+	d.add(callers, false, true, name{boundedName(caller), ""}, *l.Caller)
+	if !d.valid() {
+		return errInvalidLimits
+	}
+	return nil
+}
+
 // collect adds the charges for a key.
 func (d *charges) collect(l *Limits, key Key) {
 	d.agent = boundedName(key.Agent)

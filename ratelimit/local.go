@@ -48,24 +48,15 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 	if err := l.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
 	}
-	if key.Agent == "" || key.Tool == "" {
-		return Lease{}, unavailable(errNoNames)
-	}
 	var d charges
-	d.collect(limits, key)
-	if !d.valid() {
-		return Lease{}, unavailable(errInvalidLimits)
+	if err := d.ofCall(limits, key); err != nil {
+		return Lease{}, unavailable(err)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
-	switch v.outcome {
-	case taken:
-		return Lease{slot}, nil
-	case exhausted:
-		return Lease{}, rateLimited(v.ms, v.by)
-	case noSlot:
-		return Lease{}, concurrencyLimited(*d.slots)
+	if err := v.callError(&d); err != nil {
+		return Lease{}, err
 	}
-	return Lease{}, unavailable(errDisagree)
+	return Lease{slot}, nil
 }
 
 // Caller implements Limiter. It shares no lock with Take.
@@ -73,25 +64,15 @@ func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error
 	if err := l.validate(ctx, limits); err != nil {
 		return unavailable(err)
 	}
-	if caller == "" {
-		return unavailable(errNoNames)
-	}
-	if limits.Caller == nil {
-		return nil
-	}
 	var d charges
-	d.add(callers, false, true, name{boundedName(caller), ""}, *limits.Caller)
-	if !d.valid() {
-		return unavailable(errInvalidLimits)
+	if err := d.ofCaller(limits, caller); err != nil {
+		return unavailable(err)
+	}
+	if d.count == 0 {
+		return nil
 	}
 	_, v := l.callers.take(&d, l.clock(), l.capacity)
-	switch v.outcome {
-	case taken:
-		return nil
-	case exhausted:
-		return callerRateLimited(v.ms, v.by)
-	}
-	return unavailable(errDisagree)
+	return v.callerError()
 }
 
 // cause of limiter_unavailable, for the operator.

@@ -194,26 +194,18 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 	if err := r.validate(ctx, limits); err != nil {
 		return Lease{}, unavailable(err)
 	}
-	if key.Agent == "" || key.Tool == "" {
-		return Lease{}, unavailable(errNoNames)
-	}
 	var d charges
-	d.collect(limits, key)
-	if !d.valid() {
-		return Lease{}, unavailable(errInvalidLimits)
+	if err := d.ofCall(limits, key); err != nil {
+		return Lease{}, unavailable(err)
 	}
 	lease, v, err := r.decide(ctx, limits, &d)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Lease{}, unavailable(err)
-	case v.outcome == taken:
-		return lease, nil
-	case v.outcome == exhausted:
-		return Lease{}, rateLimited(v.ms, v.by)
-	case v.outcome == noSlot:
-		return Lease{}, concurrencyLimited(*d.slots)
 	}
-	return Lease{}, unavailable(errDisagree)
+	if err := v.callError(&d); err != nil {
+		return Lease{}, err
+	}
+	return lease, nil
 }
 
 // Caller implements Limiter.
@@ -221,27 +213,15 @@ func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error
 	if err := r.validate(ctx, limits); err != nil {
 		return unavailable(err)
 	}
-	if caller == "" {
-		return unavailable(errNoNames)
-	}
-	if limits.Caller == nil {
-		return nil
-	}
 	var d charges
-	d.add(callers, false, true, name{boundedName(caller), ""}, *limits.Caller)
-	if !d.valid() {
-		return unavailable(errInvalidLimits)
+	if err := d.ofCaller(limits, caller); err != nil {
+		return unavailable(err)
 	}
 	_, v, err := r.decide(ctx, limits, &d)
-	switch {
-	case err != nil:
+	if err != nil {
 		return unavailable(err)
-	case v.outcome == taken:
-		return nil
-	case v.outcome == exhausted:
-		return callerRateLimited(v.ms, v.by)
 	}
-	return unavailable(errDisagree)
+	return v.callerError()
 }
 
 // decide asks Redis or, while it is away, the fallback.

@@ -32,6 +32,30 @@ func concurrencyLimited(slots int) error {
 	return e
 }
 
+// callError is the refusal of a call, or nil if its charges were taken.
+func (v verdict) callError(d *charges) error {
+	switch v.outcome {
+	case taken:
+		return nil
+	case exhausted:
+		return rateLimited(v.ms, v.by)
+	case noSlot:
+		return concurrencyLimited(*d.slots)
+	}
+	return unavailable(errDisagree)
+}
+
+// callerError is the refusal of a caller's request, or nil if its charge was taken.
+func (v verdict) callerError() error {
+	switch v.outcome {
+	case taken:
+		return nil
+	case exhausted:
+		return callerRateLimited(v.ms, v.by)
+	}
+	return unavailable(errDisagree)
+}
+
 func unavailable(cause error) error {
 	return refusal.New(refusal.LimiterUnavailable, "The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
 }
