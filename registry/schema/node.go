@@ -139,23 +139,25 @@ func (n *node) hasBranches() bool {
 }
 
 func (c *builder) keyword(n *node, name string, value any) {
+	if at := n.schemaField(name); at != nil {
+		*at = c.schema(value)
+		return
+	}
+	if at := n.listField(name); at != nil {
+		*at = c.list(value)
+		return
+	}
+	if at := n.numberField(name); at != nil {
+		*at = number(value)
+		return
+	}
+	if at := n.countField(name); at != nil {
+		*at = count(value)
+		return
+	}
 	switch name {
 	case "$ref":
 		n.ref = c.def(strings.TrimPrefix(value.(string), "#/$defs/"))
-	case "allOf":
-		n.allOf = c.list(value)
-	case "anyOf":
-		n.anyOf = c.list(value)
-	case "oneOf":
-		n.oneOf = c.list(value)
-	case "not":
-		n.not = c.schema(value)
-	case "if":
-		n.ifSchema = c.schema(value)
-	case "then":
-		n.thenSchema = c.schema(value)
-	case "else":
-		n.elseSchema = c.schema(value)
 	case boundaryKey:
 		n.boundary = value.(string)
 	case secretKey:
@@ -167,64 +169,25 @@ func (c *builder) keyword(n *node, name string, value any) {
 		n.constant = newValueSet([]any{value})
 	case "type":
 		n.types = parseTypes(value)
-	default:
-		c.typeKeyword(n, name, value)
-	}
-}
-
-func (c *builder) typeKeyword(n *node, name string, value any) {
-	switch name {
-	case "minimum":
-		n.minimum = number(value)
-	case "maximum":
-		n.maximum = number(value)
-	case "exclusiveMinimum":
-		n.exclusiveMinimum = number(value)
-	case "exclusiveMaximum":
-		n.exclusiveMaximum = number(value)
-	case "multipleOf":
-		n.multipleOf = number(value)
-	case "minLength":
-		n.minLength = count(value)
-	case "maxLength":
-		n.maxLength = count(value)
 	case "pattern":
 		n.pattern = newPattern(value.(string))
 	case "format":
 		if n.format = format.Find(value.(string)); n.format == nil {
 			panic(Fault{"", "found an unknown format"})
 		}
-	case "minItems":
-		n.minItems = count(value)
-	case "maxItems":
-		n.maxItems = count(value)
 	case "uniqueItems":
 		n.uniqueItems = value.(bool)
-	case "prefixItems":
-		n.prefixItems = c.list(value)
-	case "items":
-		n.items = c.schema(value)
-	case "contains":
-		n.contains = c.schema(value)
-	case "minContains":
-		n.minContains = count(value)
-	case "maxContains":
-		n.maxContains = count(value)
-	case "unevaluatedItems":
-		n.unevaluatedItems = c.schema(value)
+	case "required":
+		n.required = texts(value)
+	case "$defs":
 	default:
-		c.objectKeyword(n, name, value)
+		c.memberKeyword(n, name, value)
 	}
 }
 
-func (c *builder) objectKeyword(n *node, name string, value any) {
+// memberKeyword reads a keyword whose value is an object with a part for each member.
+func (c *builder) memberKeyword(n *node, name string, value any) {
 	switch name {
-	case "minProperties":
-		n.minProperties = count(value)
-	case "maxProperties":
-		n.maxProperties = count(value)
-	case "required":
-		n.required = texts(value)
 	case "properties":
 		members := value.(map[string]any)
 		n.properties = make(map[string]*node, len(members))
@@ -235,12 +198,6 @@ func (c *builder) objectKeyword(n *node, name string, value any) {
 		for k, v := range value.(map[string]any) {
 			n.patternProperties = append(n.patternProperties, patternProperty{newPattern(k), c.schema(v)})
 		}
-	case "additionalProperties":
-		n.additionalProperties = c.schema(value)
-	case "propertyNames":
-		n.propertyNames = c.schema(value)
-	case "unevaluatedProperties":
-		n.unevaluatedProperties = c.schema(value)
 	case "dependentRequired":
 		for k, v := range value.(map[string]any) {
 			n.dependentRequired = append(n.dependentRequired, dependentRequired{k, texts(v)})
@@ -249,10 +206,54 @@ func (c *builder) objectKeyword(n *node, name string, value any) {
 		for k, v := range value.(map[string]any) {
 			n.dependentSchemas = append(n.dependentSchemas, dependentSchema{k, c.schema(v)})
 		}
-	case "$defs":
 	default:
 		panic(Fault{"", "found " + lexical.Quote(name) + ", which no evaluator knows"})
 	}
+}
+
+// field is where the value of a keyword is kept.
+type field[T any] struct {
+	keyword string
+	at      *T
+}
+
+func find[T any](name string, fields ...field[T]) *T {
+	for _, f := range fields {
+		if f.keyword == name {
+			return f.at
+		}
+	}
+	return nil
+}
+
+// schemaField returns the field of a keyword whose value is a schema; nil for other keywords.
+func (n *node) schemaField(name string) **node {
+	return find(name, []field[*node]{
+		{"not", &n.not}, {"if", &n.ifSchema}, {"then", &n.thenSchema}, {"else", &n.elseSchema},
+		{"items", &n.items}, {"contains", &n.contains}, {"unevaluatedItems", &n.unevaluatedItems},
+		{"additionalProperties", &n.additionalProperties}, {"propertyNames", &n.propertyNames}, {"unevaluatedProperties", &n.unevaluatedProperties},
+	}...)
+}
+
+// listField is schemaField for lists of schemas.
+func (n *node) listField(name string) *[]*node {
+	return find(name, []field[[]*node]{{"allOf", &n.allOf}, {"anyOf", &n.anyOf}, {"oneOf", &n.oneOf}, {"prefixItems", &n.prefixItems}}...)
+}
+
+// numberField is schemaField for numbers.
+func (n *node) numberField(name string) **decimal.Decimal {
+	return find(name, []field[*decimal.Decimal]{
+		{"minimum", &n.minimum}, {"maximum", &n.maximum}, {"exclusiveMinimum", &n.exclusiveMinimum}, {"exclusiveMaximum", &n.exclusiveMaximum},
+		{"multipleOf", &n.multipleOf},
+	}...)
+}
+
+// countField is schemaField for whole numbers from 0.
+func (n *node) countField(name string) *int {
+	return find(name, []field[int]{
+		{"minLength", &n.minLength}, {"maxLength", &n.maxLength}, {"minItems", &n.minItems}, {"maxItems", &n.maxItems},
+		{"minContains", &n.minContains}, {"maxContains", &n.maxContains}, {"minProperties", &n.minProperties}, {"maxProperties", &n.maxProperties},
+	}...)
 }
 
 // def returns the node of a copy. It is entered before it is built, so that
