@@ -15,13 +15,7 @@ func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 		ignored string // the keyword of the root above that is ignored, or ""
 		root    bool   // the value is the arguments themselves
 	}
-	seen := map[visit]bool{}
-	var walk func(v visit)
-	walk = func(v visit) {
-		if seen[v] {
-			return
-		}
-		seen[v] = true
+	walkOnce(visit{sub: root, root: true}, func(v visit, walk func(visit)) {
 		s := v.sub
 		if _, has := s.object()[boundaryKey]; has {
 			at := child(s.pointer, boundaryKey)
@@ -54,8 +48,7 @@ func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 		if t := b.targets[s]; t != nil {
 			walk(visit{t, v.below, v.ignored, v.root})
 		}
-	}
-	walk(visit{sub: root, root: true})
+	})
 }
 
 // textual reports whether a schema allows only text and null, or arrays of them.

@@ -103,13 +103,7 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 		at     position
 		member bool // the value is inside another
 	}
-	seen := map[visit]bool{}
-	var walk func(v visit)
-	walk = func(v visit) {
-		if seen[v] {
-			return
-		}
-		seen[v] = true
+	walkOnce(visit{root, rootPosition, false}, func(v visit, walk func(visit)) {
 		s := v.sub
 		bare := v.at == valuePosition && b.objectLike(s) || v.at == unchanged && v.member && allowsObject(s.object())
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
@@ -125,8 +119,7 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 		if t := b.targets[s]; t != nil {
 			walk(visit{t, targetPosition(v.at), v.member})
 		}
-	}
-	walk(visit{root, rootPosition, false})
+	})
 	return list
 }
 

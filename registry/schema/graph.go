@@ -4,13 +4,7 @@ import "slices"
 
 // walk calls f once for every schema that can be reached.
 func (n *node) walk(f func(*node)) {
-	seen := map[*node]bool{}
-	var visit func(n *node)
-	visit = func(n *node) {
-		if n == nil || seen[n] {
-			return
-		}
-		seen[n] = true
+	walkOnce(n, func(n *node, visit func(*node)) {
 		f(n)
 		for _, next := range n.inPlace() {
 			visit(next)
@@ -18,9 +12,23 @@ func (n *node) walk(f func(*node)) {
 		for _, next := range n.children() {
 			visit(next)
 		}
-		visit(n.not)
+		if n.not != nil {
+			visit(n.not)
+		}
+	})
+}
+
+// walkOnce calls visit for start, and for all that visit hands to walk, once each.
+func walkOnce[T comparable](start T, visit func(at T, walk func(T))) {
+	seen := map[T]bool{}
+	var walk func(T)
+	walk = func(at T) {
+		if !seen[at] {
+			seen[at] = true
+			visit(at, walk)
+		}
 	}
-	visit(n)
+	walk(start)
 }
 
 // children lists the child applicators: the schemas that apply to a part of the value.
