@@ -315,18 +315,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestRetryAfterHeader(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for in, want := range map[string]time.Duration{
-		"": 0, "x": 0, "-1": 0, "1.5": 0, "0": firstPause, "2": 2 * time.Second, "4294967295": maxRetryAfter, "99999999999999": 0,
-		"Fri, 02 Jan 2026 03:04:15 GMT": 10 * time.Second, "Fri, 02 Jan 2026 03:04:00 GMT": firstPause, "Fri, 02 Jan 2099 03:04:00 GMT": maxRetryAfter,
-	} {
-		if got := retryAfter(in, now); got != want {
-			t.Errorf("%q: found %s, expected %s", in, got, want)
-		}
-	}
-}
-
 func TestPauses(t *testing.T) {
 	for tried, middle := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000} {
 		middle *= time.Millisecond

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -192,7 +193,7 @@ func hasFraming(response *http.Response) bool {
 // checkHead checks the head of an answer; nil means that its body can be read.
 func (c *Client) checkHead(route *Route, key string, response *http.Response, b *boundedBody, wanted string) *attemptError {
 	name, status := route.Upstream, response.StatusCode
-	after := retryAfter(response.Header.Get("Retry-After"), c.now())
+	after := netx.RetryAfter(response.Header.Get("Retry-After"), c.now(), firstPause)
 	again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:

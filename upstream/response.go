@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -35,41 +36,33 @@ func isFinishReason(s string) bool {
 	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
 }
 
-// commonFields are the fields that completions and chunks share, except choices.
-type commonFields struct {
-	id, model string
-	created   int64
-	usage     *Usage
-	extra     Extra
-}
-
-// readAnswer parses a completion or a chunk; choice must read each element of choices.
-func (r *reader) readAnswer(b []byte, choice func() error) (commonFields, error) {
-	var h commonFields
+// readAnswer parses a completion or a chunk into the fields that both have, except choices;
+// choice must read each element of choices.
+func (r *reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 	chosen := false
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
-			if h.id, err = r.text(); h.id != "" && (len(h.id) > maxIDLength || !IsPlainID(h.id)) {
+			if h.ID, err = r.text(); h.ID != "" && (len(h.ID) > maxIDLength || !IsPlainID(h.ID)) {
 				err = r.typeError("an id in plain characters")
 			}
 		case "object":
 			_, err = r.text()
 		case "created":
-			h.created, err = r.seconds()
+			h.Created, err = r.seconds()
 		case "model":
-			h.model, err = r.text()
+			h.Model, err = r.text()
 		case "choices":
 			chosen = true
 			err = r.array(choice)
 		case "usage":
-			h.usage, err = r.readUsage()
+			h.Usage, err = r.readUsage()
 		case "error":
 			err = r.readProviderError()
 		default:
-			if err = r.keepExtra(&h.extra, name); err == nil {
-				last := len(h.extra) - 1
-				if value := h.extra[last].Value; value[0] == '"' {
+			if err = r.keepExtra(&h.Extra, name); err == nil {
+				last := len(h.Extra) - 1
+				if value := h.Extra[last].Value; value[0] == '"' {
 					r.addSlot(len(value), last)
 				}
 			}
@@ -79,7 +72,7 @@ func (r *reader) readAnswer(b []byte, choice func() error) (commonFields, error)
 	if err == nil && !chosen {
 		err = errors.New("an answer without choices")
 	}
-	return h, err
+	return err
 }
 
 // readProviderError reads the member error that a provider sends instead of an answer.
@@ -132,18 +125,12 @@ func (r *reader) readUsage() (*Usage, error) {
 	return u, err
 }
 
-// choiceFields are the fields of a choice beside its message or delta.
-type choiceFields struct {
-	index      int
-	finish     *string // nil if null, absent or empty
-	extra      Extra
-	hasMessage bool // the message or the delta is there
-}
-
-// readChoice parses one choice. inner is the member read by read (message or delta); other is
-// the member of the other form, which is skipped.
-func (r *reader) readChoice(inner, other string, read func() error) (choiceFields, error) {
-	p := choiceFields{index: -1}
+// readChoice parses one choice. inner is the member with its message or delta, which has at
+// most maxCalls calls; other is the member of the other form, which is skipped. The result
+// reports whether inner is there.
+func (r *reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, bool, error) {
+	c := DeltaChoice{Index: -1}
+	found := false
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "index":
@@ -151,13 +138,13 @@ func (r *reader) readChoice(inner, other string, read func() error) (choiceField
 			if n, err = r.whole(); err == nil && n >= maxChoices {
 				return fmt.Errorf("a choice beyond %d", maxChoices)
 			}
-			p.index = int(n)
+			c.Index = int(n)
 		case "finish_reason":
-			switch p.finish, err = r.optional(); {
-			case p.finish == nil:
-			case *p.finish == "":
-				p.finish = nil
-			case !isFinishReason(*p.finish):
+			switch c.FinishReason, err = r.optional(); {
+			case c.FinishReason == nil:
+			case *c.FinishReason == "":
+				c.FinishReason = nil
+			case !isFinishReason(*c.FinishReason):
 				err = r.typeError("a reason of one word")
 			}
 		case "error":
@@ -166,59 +153,57 @@ func (r *reader) readChoice(inner, other string, read func() error) (choiceField
 			if null, err := r.null(); null {
 				return err
 			}
-			p.hasMessage = true
-			err = read()
+			found = true
+			err = r.readMessage(&c.Delta, maxCalls)
 		case other:
 			err = r.skip()
 		default:
-			err = r.keepExtra(&p.extra, name)
+			err = r.keepExtra(&c.Extra, name)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		return p, err
-	case p.index < 0:
-		return p, errors.New("a choice without an index")
-	case p.finish != nil && *p.finish == "error":
-		return p, &providerError{", as the reason why it finished"}
+	case c.Index < 0:
+		err = errors.New("a choice without an index")
+	case c.FinishReason != nil && *c.FinishReason == "error":
+		err = &providerError{", as the reason why it finished"}
 	}
-	return p, nil
+	return c, found, err
 }
 
-// messageFields are the fields that messages and deltas share, except calls.
-type messageFields struct {
-	role             string
-	content, refusal *string
-	functionCall     bool
-	extra            Extra
-}
-
-// readMessage parses a message or a delta; call must read each element of tool_calls.
-func (r *reader) readMessage(s *messageFields, call func() error) error {
+// readMessage parses a message or a delta with at most maxCalls calls.
+func (r *reader) readMessage(m *Delta, maxCalls int) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "role":
-			s.role, err = r.text()
+			m.Role, err = r.text()
 		case "content":
-			if s.content, err = r.optional(); s.content != nil {
+			if m.Content, err = r.optional(); m.Content != nil {
 				r.addSlot(r.stringLength, inContent)
 			}
 		case "refusal":
-			s.refusal, err = r.optional()
+			m.Refusal, err = r.optional()
 		case "tool_calls":
 			if null, err := r.null(); null {
 				return err
 			}
-			err = r.array(call)
+			err = r.array(func() error {
+				call, err := r.readToolCall()
+				if err == nil && len(m.ToolCalls) == maxCalls {
+					err = fmt.Errorf("more than %d calls", maxCalls)
+				}
+				m.ToolCalls = append(m.ToolCalls, call)
+				return err
+			})
 		case "function_call":
 			if null, err := r.null(); null {
 				return err
 			}
-			s.functionCall = true
+			m.FunctionCall = true
 			err = r.skip()
 		default:
-			err = r.keepExtra(&s.extra, name)
+			err = r.keepExtra(&m.Extra, name)
 		}
 		return err
 	})
@@ -273,42 +258,40 @@ func (r *reader) readFunction(c *ToolDelta) error {
 
 // readCompletion parses an answer that was not streamed.
 func (r *reader) readCompletion(b []byte) (*Completion, error) {
-	c := &Completion{}
-	h, err := r.readAnswer(b, func() error {
-		var (
-			said  messageFields
-			calls []ToolCall
-		)
-		p, err := r.readChoice("message", "delta", func() error {
-			return r.readMessage(&said, func() error {
-				d, err := r.readToolCall()
-				if err == nil && len(calls) == maxToolCalls {
-					err = fmt.Errorf("more than %d calls", maxToolCalls)
-				}
-				calls = append(calls, ToolCall{Index: len(calls), ID: d.ID, Type: d.Type, Name: d.Name, Arguments: d.Arguments, Extra: d.Extra})
-				return err
-			})
-		})
-		switch {
-		case err != nil:
-			return err
-		case !p.hasMessage:
-			return errors.New("a choice without a message")
+	var (
+		h       Chunk
+		choices []Choice
+	)
+	err := r.readAnswer(b, &h, func() error {
+		c, found, err := r.readChoice("message", "delta", maxToolCalls)
+		if err == nil && !found {
+			err = errors.New("a choice without a message")
 		}
-		choice := Choice{Index: p.index, Extra: p.extra, Message: Message{
-			Content: said.content, Refusal: said.refusal, ToolCalls: calls, FunctionCall: said.functionCall, Extra: said.extra,
-		}}
-		if p.finish != nil {
-			choice.FinishReason = *p.finish
-		}
-		c.Choices = append(c.Choices, choice)
-		return nil
+		choices = append(choices, c.whole())
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.ID, c.Model, c.Created, c.Usage, c.Extra = h.id, h.model, h.created, h.usage, h.extra
+	c := &Completion{ID: h.ID, Model: h.Model, Created: h.Created, Choices: choices, Usage: h.Usage, Extra: h.Extra}
 	return c, c.sortChoices()
+}
+
+// whole returns the choice of an answer that was not streamed.
+func (c DeltaChoice) whole() Choice {
+	d := c.Delta
+	choice := Choice{Index: c.Index, Extra: c.Extra, Message: Message{
+		Content: d.Content, Refusal: d.Refusal, FunctionCall: d.FunctionCall, Extra: d.Extra,
+	}}
+	if c.FinishReason != nil {
+		choice.FinishReason = *c.FinishReason
+	}
+	for i, t := range d.ToolCalls {
+		choice.Message.ToolCalls = append(choice.Message.ToolCalls, ToolCall{
+			Index: i, ID: t.ID, Type: t.Type, Name: t.Name, Arguments: t.Arguments, Extra: t.Extra,
+		})
+	}
+	return choice
 }
 
 // sortChoices sorts the choices by index, which must be 0 to n-1.
@@ -332,30 +315,14 @@ func (r *reader) readChunk(b []byte) (*Chunk, error) {
 	}
 	r.slots = r.slots[:0]
 	c := &Chunk{}
-	h, err := r.readAnswer(b, func() error {
-		var (
-			said  messageFields
-			calls []ToolDelta
-		)
-		p, err := r.readChoice("delta", "message", func() error {
-			return r.readMessage(&said, func() error {
-				d, err := r.readToolCall()
-				calls = append(calls, d)
-				return err
-			})
-		})
-		if err != nil {
-			return err
-		}
-		c.Choices = append(c.Choices, DeltaChoice{Index: p.index, FinishReason: p.finish, Extra: p.extra, Delta: Delta{
-			Role: said.role, Content: said.content, Refusal: said.refusal, ToolCalls: calls, FunctionCall: said.functionCall, Extra: said.extra,
-		}})
-		return nil
+	err := r.readAnswer(b, c, func() error {
+		choice, _, err := r.readChoice("delta", "message", math.MaxInt)
+		c.Choices = append(c.Choices, choice)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.ID, c.Model, c.Created, c.Usage, c.Extra = h.id, h.model, h.created, h.usage, h.extra
 	r.template.learn(b, c, r.slots)
 	return c, nil
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/callgate/callgate/internal/netx"
 )
 
 // StatusError is a provider's 4xx answer, for the caller to read.
@@ -30,7 +28,6 @@ const (
 	maxErrorBody    = 64 << 10
 	maxErrorMessage = 4 << 10
 	maxErrorWord    = 64
-	maxRetryAfter   = 24 * time.Hour
 )
 
 // newStatusError parses the body of a 4xx answer as far as possible.
@@ -129,14 +126,4 @@ func errorSuffix(kind, code string) string {
 		said += ", code " + code
 	}
 	return said
-}
-
-// retryAfter returns the wait of a Retry-After header: 0 if there is none or it is invalid, and
-// the shortest pause for a time in the past.
-func retryAfter(header string, now time.Time) time.Duration {
-	wait, ok := netx.RetryAfter(header, now)
-	if !ok {
-		return 0
-	}
-	return min(max(wait, firstPause), maxRetryAfter)
 }

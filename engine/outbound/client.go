@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -134,5 +135,10 @@ func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host
 // StatusFailure is the failure of an attempt that got a status other than 2xx, with its
 // Retry-After.
 func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure {
-	return &Failure{refusal: refuse.Status(call, code), retry: transientStatus(code), retryAfter: retryAfter(o.now, after), health: healthOfStatus(code)}
+	return &Failure{
+		refusal:    refuse.Status(call, code),
+		retry:      transientStatus(code),
+		retryAfter: netx.RetryAfter(after, o.now(), firstPause),
+		health:     healthOfStatus(code),
+	}
 }

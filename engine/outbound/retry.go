@@ -8,7 +8,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -76,16 +75,6 @@ func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
 		backoff.WithMaxTries(maxAttempts),
 		backoff.WithMaxElapsedTime(time.Until(deadline)),
 	)
-}
-
-// retryAfter returns the wait of a Retry-After header: 0 if there is none or it is invalid, and
-// at least the first pause otherwise.
-func retryAfter(now func() time.Time, header string) time.Duration {
-	wait, ok := netx.RetryAfter(header, now())
-	if !ok {
-		return 0
-	}
-	return max(wait, firstPause)
 }
 
 // transientStatus reports whether a later attempt may get another status.

@@ -52,15 +52,20 @@ func IsUnspecifiedListener(address string) bool {
 	return err != nil || IsUnspecifiedHost(host)
 }
 
-// RetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. ok
-// is false if there is none or it is invalid. The time may be in the past.
-func RetryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
+// maxRetryAfter bounds the time of a Retry-After header.
+const maxRetryAfter = 24 * time.Hour
+
+// RetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It
+// returns 0 if there is none or it is invalid; otherwise at least shortest, also for a time
+// in the past, and at most a day.
+func RetryAfter(header string, now time.Time, shortest time.Duration) time.Duration {
+	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second, true
+		wait = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(header); err == nil {
+		wait = date.Sub(now)
+	} else {
+		return 0
 	}
-	date, err := http.ParseTime(header)
-	if err != nil {
-		return 0, false
-	}
-	return date.Sub(now), true
+	return min(max(wait, shortest), maxRetryAfter)
 }
