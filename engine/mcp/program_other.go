@@ -4,11 +4,11 @@ package mcp
 
 import "os/exec"
 
-// apart does nothing where there are no groups of processes.
-func apart(*exec.Cmd) {}
+// ownProcessGroup does nothing, because there are no process groups.
+func ownProcessGroup(*exec.Cmd) {}
 
-// signal kills a program. It cannot be asked to end, nor what it has started.
-func signal(c *exec.Cmd, kill bool) {
+// signalGroup kills a program. It can neither ask it to end, nor end what it has started.
+func signalGroup(c *exec.Cmd, kill bool) {
 	if kill {
 		_ = c.Process.Kill()
 	}
