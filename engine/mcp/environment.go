@@ -14,7 +14,8 @@ import (
 // others are the gateway's own.
 var inherited = []string{"PATH", "HOME", "LANG"}
 
-// environment is what a program gets: the inherited variables, then its own, which win.
+// environment returns the variables of a program: those that it inherits, then its own, which
+// take precedence.
 func environment(own []string) []string {
 	all := []string{}
 	for _, name := range inherited {
@@ -53,8 +54,9 @@ func resolveVariables(out *outbound.Client, env map[string]string) ([]string, er
 	return all, nil
 }
 
-// secretLines returns the lines of secrets in variables: they are cut from what a program
-// writes. Short lines are left out, because they are part of much that is no secret.
+// secretLines returns the lines of the secrets in variables, which are removed from the output
+// of a program before anybody sees it. It leaves short lines out, because they occur in texts
+// that are no secret.
 func secretLines(env map[string]string, resolved []string) (all []string) {
 	for _, variable := range resolved {
 		name, value, _ := strings.Cut(variable, "=")
@@ -70,5 +72,5 @@ func secretLines(env map[string]string, resolved []string) (all []string) {
 	return all
 }
 
-// minSecretLine is the least length of a line that is taken for part of a secret.
+// minSecretLine is the least length of a line that is removed as part of a secret.
 const minSecretLine = 4

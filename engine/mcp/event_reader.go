@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/internal/sse"
 )
 
-// errTooLarge is more than an answer may have.
+// errTooLarge is a response that is longer than its limit.
 const errTooLarge refuse.Reason = "it sent more than is allowed"
 
 // limitedReader reads at most left bytes, and then fails.
@@ -39,7 +39,7 @@ func newEventReader(from io.Reader, limit int64) *eventReader {
 }
 
 // next returns the data of the next event of the type message that has any. io.EOF
-// is the end of the stream; what stands behind the last empty line is no event.
+// is the end of the stream; bytes after the last empty line are no event.
 func (e *eventReader) next() ([]byte, error) {
 	for {
 		kind, data, err := e.events.Next()

@@ -9,13 +9,13 @@ type idScanner struct {
 	depth   int
 	quoted  bool
 	escaped bool
-	inValue bool // behind the colon of a member of the message
+	inValue bool // after the colon of a member of the message
 	name    []byte
 	ids     int // members of that name
 	digits  []byte
 }
 
-// idName is the name of the member, and maxDigits of what it can be.
+// idName is the name of the member, and maxDigits the length of its value.
 const (
 	idName    = "id"
 	maxDigits = 20

@@ -14,12 +14,12 @@ type listener struct {
 	mu    sync.Mutex
 	token string // of the attempt that is made; empty between two
 
-	progress func(tool.Progress) // nil is told none, or has panicked
+	progress func(tool.Progress) // nil if it is not wanted, or has panicked
 	last     float64
 	reports  int
 
 	log   func(tool.Log) // the same
-	level string         // of what is told, at least
+	level string         // the least severe that is passed on
 	logs  int
 }
 
@@ -35,9 +35,8 @@ func newListener(call tool.Call) *listener {
 	return l
 }
 
-// begin begins an attempt and returns what its server is asked with: a token for its
-// progress reports that nobody else can guess, and a log level. Each is empty if it is
-// not wanted.
+// begin begins an attempt and returns what the request asks its server for: progress reports
+// with an unguessable token, and logs of a level. Each is empty if it is not wanted.
 func (l *listener) begin() (token, level string) {
 	if l == nil {
 		return "", ""

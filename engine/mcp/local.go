@@ -13,7 +13,7 @@ import (
 
 const (
 	minLine         = 1 << 20  // bytes that a line may have whatever is waited for
-	maxLine         = 16 << 20 // beyond what may be kept; then the program is given up
+	maxLine         = 16 << 20 // bytes above the limit, after which the program is given up
 	replyTimeout    = 5 * time.Second
 	discoverTimeout = 10 * time.Second // for a program to know the newest revision, or to say that it does not
 )
@@ -28,12 +28,12 @@ type local struct {
 
 	done      chan struct{}
 	once      sync.Once
-	writeLock chan struct{} // held by who writes
+	writeLock chan struct{} // full while a line is written
 
 	mu        sync.Mutex
 	waiting   map[int64]*pendingRequest
 	endErr    error
-	linesRead uint64 // lines
+	linesRead uint64
 }
 
 // pendingRequest is a request that was written and has no response yet.
@@ -72,7 +72,7 @@ func (l *local) exchange(ctx context.Context, q *request) *reply {
 	l.waiting[q.id] = w
 	l.mu.Unlock()
 	if q.method == wire.MethodDiscover {
-		// Programs of before that revision may say nothing to what they do not know.
+		// Programs of the older revisions may ignore a request that they do not know.
 		defer time.AfterFunc(discoverTimeout, func() {
 			l.complete(q.id, &reply{rpcError: &rpcError{code: wire.CodeMethod}})
 		}).Stop()
@@ -91,10 +91,10 @@ func (l *local) exchange(ctx context.Context, q *request) *reply {
 	return l.abandon(ctx, w, err)
 }
 
-// notify writes a notification, or a request whose response nobody waits for.
+// notify writes a notification, or a request without waiting for its response.
 func (l *local) notify(ctx context.Context, q *request) error {
 	line := q.encode()
-	// A message is a line. In JSON an end of one stands between tokens alone.
+	// A message is one line. In JSON, line breaks occur between tokens only.
 	for i, c := range line {
 		if c == '\n' || c == '\r' {
 			line[i] = ' '
@@ -114,9 +114,9 @@ func (l *local) listen(ctx context.Context, q *request) error {
 // agreed does nothing: no line repeats the revision, and a program has one session.
 func (l *local) agreed(string, string) {}
 
-// abandon forgets a request that nobody waits for any more. If the program wrote nothing
-// since the request, and no other request is pending, the program may hang, and is
-// pinged.
+// abandon removes a request whose caller does not wait any longer, and returns its reply: the
+// response, if it came meanwhile, or the error. If the program wrote nothing since the
+// request, and no other request is pending, the program may hang, and is pinged.
 func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *reply {
 	l.mu.Lock()
 	delete(l.waiting, w.id)
@@ -216,7 +216,7 @@ func (l *local) handleLine(line []byte) error {
 		defer cancel()
 		return l.write(ctx, append(serverReply(m), '\n'), nil)
 	case m.id != nil:
-		// One that is not waited for is late, or was never asked for: nobody is given it.
+		// A response that is not waited for is late, or to no request, and is dropped.
 		if id, err := strconv.ParseInt(string(m.id), 10, 64); err == nil {
 			a := replyOf(m)
 			if w := l.pending(id); w != nil && int64(len(line)) > w.limit {

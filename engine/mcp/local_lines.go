@@ -33,7 +33,7 @@ func (l *local) readLines() {
 		l.linesRead++
 		l.mu.Unlock()
 		if g != nil {
-			// It is too long. Whom it answers is told so; nobody misses another.
+			// It is too long, which fails the request that it answers and no other.
 			if id, ok := g.id(); ok {
 				l.complete(id, &reply{tooLarge: true})
 			}

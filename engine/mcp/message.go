@@ -14,11 +14,11 @@ const (
 	maxIDBytes = 256 // of an id that a server chose
 )
 
-// message is what a server sent, read strictly. Its parts are the server's bytes.
+// message is a message of a server, read strictly. Its parts are the server's bytes.
 type message struct {
-	id        json.RawMessage // nil where there is none, or it is null
+	id        json.RawMessage // nil if it is absent or null
 	method    string          // of a request or a notification
-	hasMethod bool            // it has a method: it is no answer
+	hasMethod bool            // it is a request or a notification, and no response
 	params    json.RawMessage
 	result    json.RawMessage
 	rpcError  *rpcError
@@ -31,7 +31,7 @@ type rpcError struct {
 	data    json.RawMessage
 }
 
-// What is wrong with a message; none of it is the server's.
+// The faults of a message. Their texts hold nothing of the server's.
 const (
 	errNotJSON    refuse.Reason = "it sent something that is not strict JSON"
 	errTooDeep    refuse.Reason = "it sent JSON that nests too deep"
@@ -82,13 +82,13 @@ func readRPCError(b json.RawMessage) (*rpcError, bool) {
 	return f, true
 }
 
-// answers tells whether a message is the answer to a request of ours.
+// answers reports whether a message is the response to the request with an id.
 func (m *message) answers(id int64) bool {
 	return !m.hasMethod && string(m.id) == strconv.FormatInt(id, 10)
 }
 
-// checkStrict tells whether there is one JSON value in valid UTF-8, in which no name
-// stands twice.
+// checkStrict returns an error unless the bytes are one JSON value in valid UTF-8, in which no
+// object has a name twice.
 func checkStrict(b []byte) error {
 	switch err := strictjson.Check(b, maxDepth); {
 	case err == nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// maxRequired bounds what a server says that it needs, and maxCapability one name of
-// that, in bytes.
+// maxRequired bounds the capabilities that a server says it needs, and maxCapability the name
+// of one, in bytes.
 const (
 	maxRequired   = 512
 	maxCapability = 64
@@ -42,8 +42,8 @@ func (l missingCapability) Error() string { return l.cause.Error() }
 
 func (l missingCapability) Unwrap() error { return l.cause }
 
-// RequiredCapabilities is an object of what the server needs, by the names of the
-// protocol.
+// RequiredCapabilities is an object of the capabilities that the server needs, by their names
+// in the protocol.
 func (l missingCapability) RequiredCapabilities() json.RawMessage { return l.required }
 
 // rpcRefusal is the refusal of a call that got a JSON-RPC error.

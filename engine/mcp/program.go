@@ -12,16 +12,16 @@ import (
 // exitGrace is how long a program has to end by itself, and again after it was asked.
 const exitGrace = time.Second
 
-// program is one that runs, with the ends of its standard input and output.
+// program is a running program, with our ends of its standard input and output.
 type program struct {
 	command       *exec.Cmd
 	input, output *os.File
-	errors        *os.File // what it writes to its standard error
+	errors        *os.File // its standard error
 	exited        chan struct{}
 }
 
-// startProgram starts the program of a place in a group of its own, with the variables of its
-// environment that are its own.
+// startProgram starts the program of an endpoint in a process group of its own, with its
+// own environment.
 func startProgram(p endpoint) (_ *program, err error) {
 	var files []*os.File
 	defer func() {
@@ -64,7 +64,7 @@ func startProgram(p endpoint) (_ *program, err error) {
 	return &program{command: c, input: input, output: output, errors: complaints, exited: make(chan struct{})}, nil
 }
 
-// supervise waits for the program, and sees to its end once its session is done.
+// supervise waits for the program, and ends it once its session is done.
 func (p *program) supervise(done <-chan struct{}) {
 	go func() {
 		_ = p.command.Wait()
@@ -73,7 +73,7 @@ func (p *program) supervise(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-p.exited:
-		// What it has written is read to its end, which comes once nobody can write.
+		// Its output ends only once every process that could write to it has ended.
 		signalGroup(p.command, true)
 		select {
 		case <-done:
@@ -108,7 +108,7 @@ func (p *program) exitsWithin(within time.Duration) bool {
 	}
 }
 
-// kill ends a program that nobody keeps.
+// kill ends a program that has no session.
 func (p *program) kill() {
 	signalGroup(p.command, true)
 	_ = p.command.Wait()

@@ -13,7 +13,7 @@ const (
 	maxProgressMessage = 1 << 10 // bytes of a message
 )
 
-// onProgress passes a progress report on. One that cannot be used is dropped.
+// onProgress passes a progress report on, or drops it if it cannot be used.
 func (l *listener) onProgress(r progressReport) {
 	if l == nil {
 		return

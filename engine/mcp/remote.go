@@ -21,8 +21,7 @@ type remote struct {
 	endpoint endpoint
 	ctx      context.Context
 	cancel   context.CancelFunc
-	// What initialize has agreed on, before anything else is sent; empty with a modern
-	// server.
+	// version and session are set once, by initialize; both are empty with a modern server.
 	version, session string
 }
 
@@ -35,14 +34,14 @@ func newRemote(l *sharedSession) (*remote, error) {
 	return r, nil
 }
 
-// agreed stores what is said with every request from now on.
+// agreed stores the headers of all later requests.
 func (r *remote) agreed(version, session string) { r.version, r.session = version, session }
 
 func (r *remote) disconnect() { r.cancel() }
 
 func (r *remote) ended() <-chan struct{} { return r.ctx.Done() }
 
-// modern reports whether the server needs no greeting, or has not been greeted yet.
+// modern reports whether initialize has not agreed on an older revision, or not yet.
 func (r *remote) modern() bool { return r.version == "" }
 
 // within is a context that ends with the connection, too.
@@ -70,12 +69,7 @@ func (r *remote) exchange(ctx context.Context, q *request) *reply {
 func (r *remote) notify(ctx context.Context, q *request) error {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	response, err := r.send(ctx, q)
-	if err != nil {
-		return errNotTaken
-	}
-	response.Body.Close()
-	if response.StatusCode < 200 || response.StatusCode > 299 {
+	if status := r.deliver(r.post(ctx, q.encode())); status < 200 || status > 299 {
 		return errNotTaken
 	}
 	return nil
@@ -104,6 +98,20 @@ func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
 	return response, err
 }
 
+// deliver sends an HTTP request, unless it could not be made, and returns the status of the
+// response; 0 if there is none.
+func (r *remote) deliver(request *http.Request, err error) int {
+	if err != nil {
+		return 0
+	}
+	response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false)
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
 // post makes the POST of a message.
 func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
 	post, err := r.request(ctx, http.MethodPost)
@@ -116,7 +124,7 @@ func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
 	return post, nil
 }
 
-// request makes a request with the headers that all requests have.
+// request makes an HTTP request with the headers that all of them have.
 func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.endpoint.target.String(), nil)
 	if err != nil {
@@ -147,11 +155,5 @@ func (r *remote) closeSession() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	request, err := r.request(ctx, http.MethodDelete)
-	if err != nil {
-		return
-	}
-	if response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false); err == nil {
-		response.Body.Close()
-	}
+	r.deliver(r.request(ctx, http.MethodDelete))
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -69,7 +70,7 @@ func readRefusal(response *http.Response, id int64, media string) *reply {
 	return a
 }
 
-// What a server does wrong on a connection.
+// The faults of responses.
 const (
 	wrongID      = "it answered a request that was not sent"
 	wrongRequest = "it asked more of the gateway than is answered"
@@ -124,7 +125,7 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 			if asked++; r.modern() || asked > maxRequests {
 				return &reply{invalid: wrongRequest}
 			}
-			r.answerServer(ctx, m)
+			r.deliver(r.post(ctx, serverReply(m)))
 		case m.answers(q.id):
 			return replyOf(m)
 		default:
@@ -141,23 +142,10 @@ func (r *remote) handleNotification(m *message) {
 	}
 }
 
-// answerServer answers a request of a server of the older revisions.
-func (r *remote) answerServer(ctx context.Context, m *message) {
-	post, err := r.post(ctx, serverReply(m))
-	if err != nil {
-		return
-	}
-	if response, _, err := r.client.options.Outbound.Send(post, r.endpoint.addresses, false); err == nil {
-		response.Body.Close()
-	}
-}
-
 // serverReply answers a ping, and refuses any other request of a server.
 func serverReply(m *message) []byte {
-	head := []byte(`{"jsonrpc":"2.0","id":`)
-	tail := `,"error":{"code":-32601,"message":"this client offers nothing"}}`
 	if m.method == wire.MethodPing {
-		tail = `,"result":{}}`
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.id)
 	}
-	return append(append(head, m.id...), tail...)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"this client offers nothing"}}`, m.id, wire.CodeMethod)
 }

@@ -18,8 +18,8 @@ type request struct {
 	headers map[string]string // of HTTP, beside those of every request
 	limit   int64             // of the response, in bytes
 	once    bool              // it must not be sent twice
-	// listener is told what the server reports with the token, and what it logs; either is
-	// empty if it was not asked for.
+	// listener gets the progress reports with the token, and logs. It is nil, and the token
+	// empty, if they are not wanted.
 	listener *listener
 	token    string
 	// sent is set as soon as the request may have reached the server.
@@ -53,8 +53,8 @@ func (q *request) encode() []byte {
 	return append(b, '}')
 }
 
-// encodeParams writes parameters: _meta, unless it is empty, and behind it members that
-// are JSON already.
+// encodeParams writes parameters: _meta, unless it is empty, and then members that are JSON
+// already.
 func encodeParams(meta map[string]any, members []byte) []byte {
 	b := []byte("{")
 	if len(meta) > 0 {

@@ -31,7 +31,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	to := newListener(call)
 	result, refused := c.options.Outbound.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
-		// Asked for at each attempt: a link that was idle for long may be gone by then.
+		// Acquired for each attempt: a session that was idle for long may be gone by then.
 		l := c.acquire(p)
 		defer c.release(l)
 		return c.attempt(ctx, l, call, to)
@@ -85,7 +85,6 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(call, a.invalid))
 	case a.sessionGone:
 		l.drop(s)
-		s.connection.disconnect()
 		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
 	case a.rpcError != nil:
 		return tool.Result{}, outbound.FinalFailure(rpcRefusal(call, a.rpcError))
@@ -113,7 +112,6 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 			return nil, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 		}
 		l.drop(s)
-		s.connection.disconnect()
 	}
 	return nil, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 }
@@ -150,7 +148,7 @@ func (s *session) callRequest(call tool.Call, token, level string) (*request, *r
 		meta[wire.MetaProgress] = token
 	}
 	// A server of the older revisions has one level for its whole session, which others
-	// share, and what a program logs comes by one way for all calls.
+	// share, and the logs of a program do not say to which call they belong.
 	if level != "" && s.modern && s.http {
 		meta[wire.MetaLevel] = level
 	}
@@ -198,7 +196,6 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 			return found, nil
 		case errors.Is(err, errSessionGone):
 			l.drop(s)
-			s.connection.disconnect()
 			continue
 		}
 		if unreadable := new(tool.InvalidListError); errors.As(err, &unreadable) {

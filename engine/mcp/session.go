@@ -31,8 +31,8 @@ type connection interface {
 	exchange(ctx context.Context, q *request) *reply
 	// notify sends a notification.
 	notify(ctx context.Context, q *request) error
-	// agreed is told the older revision that initialize has agreed on, and the id of the
-	// session; it may be empty. It is not told of a modern server.
+	// agreed sets the older revision that initialize has agreed on, and the id of the session,
+	// which may be empty. It is not called with a modern server.
 	agreed(revision, session string)
 	// listen asks for notifications of changed lists of tools, by a request of modern
 	// servers. Without one, the server is of an older revision.
@@ -46,7 +46,7 @@ type connection interface {
 }
 
 // session is a session with a server: it agrees on a revision, numbers the requests, and
-// cancels those that nobody waits for.
+// cancels those whose callers have left.
 type session struct {
 	client     *Client
 	connection connection
@@ -139,7 +139,7 @@ func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
 	return a.result, s.connection.notify(ctx, &request{method: wire.NoticeInitialized, params: []byte("{}")})
 }
 
-// info is what servers are told of the gateway.
+// info is the clientInfo of the gateway.
 func (c *Client) info() any {
 	return struct {
 		Name    string `json:"name"`
@@ -167,8 +167,8 @@ func (s *session) newRequest(method string, meta map[string]any, members []byte)
 	return q
 }
 
-// do sends a request and returns how it ended. If its caller leaves first, the server is
-// told, unless the end of the stream tells it.
+// do sends a request and returns how it ended. If its caller leaves first, it cancels the
+// request by a message, unless the end of the stream has cancelled it.
 func (s *session) do(ctx context.Context, q *request) *reply {
 	a := s.connection.exchange(ctx, q)
 	if why := ctx.Err(); why != nil && a.err != nil && q.sent && !(s.modern && s.http) {
@@ -177,8 +177,7 @@ func (s *session) do(ctx context.Context, q *request) *reply {
 	return a
 }
 
-// cancel tells the server that nobody waits for a request. Whether that arrives changes
-// nothing here.
+// cancel sends the cancellation of a request. A failure to do so changes nothing here.
 func (s *session) cancel(id int64, why error) {
 	ctx, stop := context.WithTimeout(s.client.ctx, cancelTimeout)
 	defer stop()
@@ -199,10 +198,4 @@ func (s *session) ready(ctx context.Context) error {
 		return errSessionGone
 	}
 	return nil
-}
-
-// close ends the session and its connection, and tells the server.
-func (s *session) close() {
-	s.connection.disconnect()
-	s.connection.closeSession()
 }

@@ -18,7 +18,7 @@ const (
 	openTime       = 30 * time.Second // for a session to begin
 	firstBackoff   = 200 * time.Millisecond
 	maxBackoff     = 5 * time.Second
-	maxBackoffWait = time.Second // for a rest to end; where it takes longer, a call is refused at once
+	maxBackoffWait = time.Second // a call waits as long for a backoff to end; if it takes longer, it is refused at once
 )
 
 // sharedSession holds the one session with a server, which all calls share, and opens
@@ -68,14 +68,14 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 	}
 	o := l.opening
 	if o == nil {
-		rest := max(time.Until(l.retryAt), 0)
-		if rest > maxBackoffWait {
+		pause := max(time.Until(l.retryAt), 0)
+		if pause > maxBackoffWait {
 			l.mu.Unlock()
 			return nil, errBackingOff
 		}
 		o = &pendingOpen{done: make(chan struct{})}
 		l.opening = o
-		if !l.client.spawn(func() { l.open(o, rest) }) {
+		if !l.client.spawn(func() { l.open(o, pause) }) {
 			l.opening = nil
 			l.mu.Unlock()
 			return nil, errClosed
@@ -91,15 +91,13 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 }
 
 // open opens a session after a pause.
-func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
+func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 	defer close(o.done)
-	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+rest)
+	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+pause)
 	defer cancel()
-	if rest > 0 {
-		select {
-		case <-ctx.Done():
-		case <-time.After(rest):
-		}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
 	}
 	o.session, o.err = l.connectSafely(ctx)
 	l.mu.Lock()
@@ -112,7 +110,8 @@ func (l *sharedSession) open(o *pendingOpen, rest time.Duration) {
 	s := o.session
 	if l.closed || !l.client.spawn(func() { l.watch(s) }) {
 		o.session, o.err = nil, errClosed
-		s.close()
+		s.connection.disconnect()
+		s.connection.closeSession()
 		return
 	}
 	l.current = s
@@ -138,11 +137,12 @@ func (l *sharedSession) backOff() {
 func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
 	l.drop(s)
-	s.close()
+	s.connection.closeSession()
 }
 
-// drop forgets a session that has ended.
+// drop disconnects a session, and forgets it. The next call opens another.
 func (l *sharedSession) drop(s *session) {
+	defer s.connection.disconnect() // once it is not handed out any more
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != s {

@@ -51,7 +51,7 @@ func (c *stderrTail) read(from io.Reader) {
 func (c *stderrTail) exitError() error {
 	select {
 	case <-c.done:
-	case <-time.After(exitGrace): // what it has started still writes
+	case <-time.After(exitGrace): // a process that it has started still writes
 	}
 	c.mu.Lock()
 	last := bytes.Clone(c.kept)

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxStreamBytes = 1 << 20 // bytes of one stream, before it is opened anew
+	maxStreamBytes = 1 << 20 // bytes of one stream, after which another is opened
 	firstPause     = time.Second
 	maxPause       = 5 * time.Minute
 )
@@ -29,7 +29,7 @@ func (r *remote) watchChanges(q *request) {
 			return
 		case <-time.After(pauses.NextBackOff()):
 		}
-		// What was said meanwhile was not heard.
+		// A change in the meantime was not announced to anybody.
 		r.client.toolsChanged(r.endpoint.server)
 	}
 }
