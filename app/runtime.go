@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
@@ -28,14 +29,14 @@ import (
 // Runtime is everything that a gateway needs to execute calls. It holds the lock of its
 // data folder until it is closed.
 type Runtime struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	log    *audit.Log
 	engine *Engine
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
 	limiter    limiter
 	store      callStore
-	reconciler *gateway.Reconciler
+	reconciler *calls.Reconciler
 	// callbacks makes and verifies the URLs at which callback tools answer.
 	callbacks *Callbacks
 	models    atomic.Pointer[upstream.Set] // the upstreams of the current configuration
@@ -78,7 +79,7 @@ type Options struct {
 	// ChangeDeps changes the parts of the kernel before it is made. It is how a test has
 	// a process fail at a point that it names; the program has none, and nothing that it
 	// reads can give it one.
-	ChangeDeps func(gateway.Deps) gateway.Deps
+	ChangeDeps func(calls.Deps) calls.Deps
 }
 
 // Open opens the audit log of a configuration and makes the kernel that executes.
@@ -101,25 +102,25 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	if err := unpackDemo(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	calls, err := openStore(ctx, c, o.Logger, o.Wait)
+	stored, err := openStore(ctx, c, o.Logger, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	past, err := readBacklog(c.DataDir)
 	if err != nil {
-		return nil, errors.Join(err, calls.close(), log.Close())
+		return nil, errors.Join(err, stored.close(), log.Close())
 	}
 	answers, err := NewCallbacks(c, o.Logger)
 	if err != nil {
-		return nil, errors.Join(err, calls.close(), log.Close())
+		return nil, errors.Join(err, stored.close(), log.Close())
 	}
 	var servers *toolservers.Watcher
 	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
-	parts := gateway.Deps{
-		Limiter: limits.Limiter, Journal: log, Engine: engineAdapter{tools.Engine, running}, Store: calls,
-		Observer: o.Metrics, RecordContent: record, Replica: replicaName(), Node: calls.node,
+	parts := calls.Deps{
+		Deps:   gateway.Deps{Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, RecordContent: record, Replica: replicaName()},
+		Engine: engineAdapter{tools.Engine, running}, Store: stored, Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing
@@ -127,11 +128,11 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	if o.ChangeDeps != nil {
 		parts = o.ChangeDeps(parts)
 	}
-	k, err := gateway.New(KernelConfig(c, who), parts)
+	k, err := calls.New(KernelConfig(c, who), parts)
 	if err != nil {
 		cut()
 		tools.Close()
-		return nil, errors.Join(InternalError{Err: err}, calls.close(), log.Close())
+		return nil, errors.Join(InternalError{Err: err}, stored.close(), log.Close())
 	}
 	// Tools of servers that were not asked yet are in quarantine before the first Judge.
 	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
@@ -139,7 +140,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	servers.Prepare(c)
 	servers.Commit()
 	tender := k.Reconcile(past, logReconciled(o.Logger))
-	return &Runtime{Kernel: k, log: log, engine: tools, Servers: servers, limiter: limits, store: calls, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
+	return &Runtime{Kernel: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
 }
 
 // replicaName names this process beside others.

@@ -86,7 +86,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	}
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
-	admin := newHTTPServer(adminGuard(loaded.Server, h.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
+	admin := newHTTPServer(adminGuard(loaded.Server, h.Kernel.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
 	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {

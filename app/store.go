@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
 
 // callStore is where calls are stored, in a file or on Redis.
 type callStore struct {
-	gateway.Store
+	calls.Store
 	ready func() (bool, error)
 	close func() error
 	node  string // identifies the data folder among replicas
@@ -69,9 +69,9 @@ func causeText(err error) string {
 
 // logReconciled logs what became of calls that a crash left unfinished. A failure is
 // logged once, until its cause changes.
-func logReconciled(logger *slog.Logger) func(gateway.ReconcileStats) {
+func logReconciled(logger *slog.Logger) func(calls.ReconcileStats) {
 	told := ""
-	return func(t gateway.ReconcileStats) {
+	return func(t calls.ReconcileStats) {
 		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {
 			logger.Warn("recovered unfinished calls", "unknown", t.Unknown, "redispatched", t.Redispatched, "recorded", t.Recorded, "expired", t.Expired)
 		}

@@ -40,6 +40,35 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 	return &Admission{kernel: k, request: request, principal: principalName(c.principal), statesAgent: states, outsidePrincipal: c.outsidePrincipal()}, nil
 }
 
+// AdmitQuery lets a request in that brings no completion, such as one that asks how a call
+// stands. Nothing of it but its credential and its caller is looked at, and a refusal is
+// not written down. The error is a *refusal.Error.
+func (k *Kernel) AdmitQuery(ctx context.Context, request Request) (*Admission, error) {
+	c, err := k.admitRequest(ctx, request, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Inputs, request.Subject, request.identified = nil, c.subject, nil
+	return &Admission{kernel: k, request: request, principal: principalName(c.principal)}, nil
+}
+
+// Recheck tells whether the request may still be answered: its credential, that this is
+// still the same caller's, and the agent. The error is a *refusal.Error.
+func (a *Admission) Recheck(ctx context.Context) error {
+	_, err := a.kernel.admitRequest(ctx, a.request, a)
+	return err
+}
+
+// admitRequest identifies the caller of a request that brings no completion.
+func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
+	request.Inputs = nil
+	o := k.open(request, ModeCall, admission).identify(ctx)
+	if o.refused() {
+		return nil, o.decision.calls[0].refused
+	}
+	return o.decision.calls[0].judgement, nil
+}
+
 // Subject is for whom, and where, the request was let in.
 func (a *Admission) Subject() Subject { return a.request.Subject }
 
@@ -101,30 +130,10 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	return &tool, nil
 }
 
-// Handle judges one input of the request and executes its call, as Kernel.Handle
-// does.
-func (a *Admission) Handle(ctx context.Context, input Input, key string) Outcome {
-	if a.kernel == nil {
-		refused := notAdmitted()
-		o := Outcome{Refusal: refused, Status: refused.Status()}
-		o.setResult(refusedResult(Report{}, refused))
-		return o
-	}
-	request := a.request
-	request.Inputs = []Input{input}
-	return a.kernel.handle(ctx, a.kernel.open(request, ModeCall, a), key)
-}
-
 // Judge judges inputs of the request, all or none, as Kernel.Judge does. A
-// decision of ModeCall is for Execute, one of ModeEnforce for HandOver.
+// decision of ModeCall is to be executed, one of ModeEnforce to be handed over.
 func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Decision {
-	if a.kernel == nil {
-		r := Report{Verdict: VerdictRefused, Refusal: notAdmitted(), Stages: []StageReport{}}
-		return &Decision{Reports: []Report{r}, mode: mode}
-	}
-	request := a.request
-	request.Inputs = inputs
-	return a.kernel.open(request, mode, a).judge(ctx)
+	return a.Open(ctx, mode, inputs...).Judge(ctx)
 }
 
 // Stream starts the judgement of a completion that will arrive in pieces, as

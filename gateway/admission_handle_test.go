@@ -19,19 +19,19 @@ func TestAdmissionHandles(t *testing.T) {
 		return gateway.Input{Native: &gateway.NativeCall{Name: "web.search", Arguments: []byte(arguments)}}
 	}
 	for arguments, code := range map[string]refusal.Code{`{"query":"x"}`: "", `{"query":"x","query":"y"}`: refusal.DuplicateKey, `{}`: refusal.MissingArgument} {
-		o := a.Handle(context.Background(), input(arguments), "")
+		o := k.HandleAdmitted(context.Background(), a, input(arguments), "")
 		if (o.Refusal == nil) != (code == "") || o.Refusal != nil && o.Refusal.Code != code || o.Result == nil {
 			t.Errorf("%s: %+v", arguments, o)
 		}
 	}
-	first := a.Handle(context.Background(), input(`{"query":"x"}`), "k")
-	second := a.Handle(context.Background(), input(`{"query":"x"}`), "k")
+	first := k.HandleAdmitted(context.Background(), a, input(`{"query":"x"}`), "k")
+	second := k.HandleAdmitted(context.Background(), a, input(`{"query":"x"}`), "k")
 	other := k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{input(`{"query":"x"}`)}}, "k")
 	if e.runs.Load() != 2 || second.CallID != first.CallID || other.CallID != first.CallID || string(second.Result) != string(first.Result) {
 		t.Errorf("%d runs: %+v, %+v, %+v", e.runs.Load(), first, second, other)
 	}
 	var anonymous gateway.Admission
-	if o := anonymous.Handle(context.Background(), input(`{}`), ""); o.Refusal == nil || o.Refusal.Code != refusal.Internal || o.Result == nil {
+	if o := k.HandleAdmitted(context.Background(), &anonymous, input(`{}`), ""); o.Refusal == nil || o.Refusal.Code != refusal.Internal || o.Result == nil {
 		t.Errorf("an admission that nobody made: %+v", o)
 	}
 	if _, err := anonymous.Tool("web.search"); refusedAs(err) != "identity internal" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
@@ -29,7 +30,7 @@ type panics struct{}
 
 func (panics) Authenticate(string) *identity.Principal { panic("secret of the keys") }
 
-func admit(t testing.TB, k *gateway.Kernel, request gateway.Request) *gateway.Admission {
+func admit(t testing.TB, k *calls.Executor, request gateway.Request) *gateway.Admission {
 	t.Helper()
 	a, err := k.Admit(context.Background(), request)
 	if err != nil {
@@ -111,7 +112,7 @@ func TestAdmissionTakesTheCallersRateOnce(t *testing.T) {
 	rate, _ := ratelimit.ParseRate("1/h")
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 1}}
 	j := &journal{}
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}})
 	request := gateway.Request{CallerAddress: "127.0.0.1"}
 	a := admit(t, k, request)
 	for range 20 {
@@ -150,7 +151,7 @@ func TestNoAdmission(t *testing.T) {
 	}
 	e := &engine{}
 	k := open(t, e, &journal{})
-	for _, act := range []func(context.Context, *gateway.Decision) []gateway.Outcome{k.Execute, k.HandOver} {
+	for _, act := range []func(context.Context, *gateway.Decision) []calls.Outcome{k.Execute, k.HandOver} {
 		if o := act(context.Background(), d); len(o) != 1 || o[0].Refusal == nil || e.runs.Load() != 0 {
 			t.Errorf("acted on: %+v", o)
 		}
@@ -195,7 +196,7 @@ func TestAdmissionIsCheckedAnew(t *testing.T) {
 		"who knows credentials": {func(s *gateway.Config) { s.Identity = panics{} }, "identity internal", "identity internal"},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, base, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+		k := kernelOf(t, base, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: newShelf()})
 		a := admit(t, k, gateway.Request{Credential: "k", CallerAddress: "127.0.0.1"})
 		if a.Principal() != "ann" || a.Subject() != (gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}) {
 			t.Fatalf("let in as %s %+v", a.Principal(), a.Subject())
@@ -256,7 +257,7 @@ func TestAdmitRefuses(t *testing.T) {
 	} {
 		s, j := state(t, vectorConfig), &journal{}
 		s.Identity = c.authn
-		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}})
 		a, err := k.Admit(context.Background(), c.request)
 		if refusedAs(err) != c.want || (a == nil) != (c.want != "") || len(j.all()) != c.written {
 			t.Errorf("%s: %v, %d records", name, err, len(j.all()))
@@ -279,7 +280,7 @@ func TestAdmitRefuses(t *testing.T) {
 func TestNobodyCanSayWhoAsks(t *testing.T) {
 	s, e := state(t, vectorConfig), &engine{}
 	s.Identity = panics{}
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: newShelf()})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: newShelf()})
 	ctx, request := context.Background(), completion(search)
 	request.Credential = "k"
 	errorOf := func(_ any, err error) error { return err }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
@@ -64,7 +65,7 @@ func BenchmarkCall300(b *testing.B) {
 		rate, _ := ratelimit.ParseRate("1000000/s")
 		wide := ratelimit.Budget{Rate: rate, Burst: 1_000_000}
 		limited.Limits = &ratelimit.Limits{Replicas: 1, Default: ratelimit.Allowance{Budget: &wide}, Tools: map[string]ratelimit.Budget{parsed.Name: wide}}
-		k := kernelOf(b, limited, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+		k := kernelOf(b, limited, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 		b.ReportAllocs()
 		for b.Loop() {
 			if o := k.Execute(context.Background(), k.Judge(context.Background(), request))[0]; o.Refusal != nil {

@@ -11,7 +11,7 @@ import (
 
 // checkBoundary is the second step: what the schema marks with x-boundary lies
 // within what the project lists, and so do the folders that answers name.
-func checkBoundary(_ context.Context, c *call) error {
+func checkBoundary(_ context.Context, c *Call) error {
 	if c.project == nil {
 		return errors.New("no project was entered")
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// A call is three values, one in the other. A judgement is who asks, where, and by which
+// A call is two values, one in the other. A judgement is who asks, where, and by which
 // configuration: the inputs of one request share it. A call is one of these inputs, with
-// what the checks have found. An execution (see execution.go) is what becomes of a call
-// that has passed them.
+// what the checks have found. What becomes of a call that has passed them is
+// the matter of gateway/calls.
 
 // judgement is what the inputs of one request have in common. It is not changed once
 // its caller is known.
@@ -39,15 +39,16 @@ type judgement struct {
 	request   *Request // without its inputs
 }
 
-// call is one input on its way through the checks, with what they found.
-type call struct {
+// Call is one input on its way through the checks, with what they found. Outside this
+// package it can be looked at, written down, and not changed.
+type Call struct {
 	*judgement
 	id      string // the call id
 	input   Input
 	stream  *parser.Stream // of a completion that came in pieces
 	digest  string         // SHA-256 of it, in hex, once it has ended
 	started time.Time      // when its judgement began
-	trace   *trace         // its span; nil where it is not traced
+	trace   *Trace         // its span; nil where it is not traced
 
 	parsed  parser.Result
 	tool    *registry.Entry
@@ -60,7 +61,7 @@ type call struct {
 	answers       *elicit.Answers    // what its tool is told beside the arguments
 
 	recorded bool        // its decision is in the journal
-	judged   *store.Task // what was dispatched, where another process has judged the call
+	stored   *store.Call // as the store has it, where Restore made the call
 	times    stages
 	refused  *refusal.Error
 }
@@ -94,8 +95,8 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 }
 
 // call is another input of the same request, for which some stages took time already.
-func (c *judgement) call(in Input, times stages) *call {
-	made := &call{
+func (c *judgement) call(in Input, times stages) *Call {
+	made := &Call{
 		judgement: c, id: c.kernel.deps.NewID(), input: in,
 		started: c.kernel.deps.Now(), times: slices.Clone(times),
 	}
@@ -103,12 +104,34 @@ func (c *judgement) call(in Input, times stages) *call {
 	return made
 }
 
+// ID is the call's own id.
+func (c *Call) ID() string { return c.id }
+
+// Tool is the tool that is called; nil where the call was restored and its tool is not what
+// it was.
+func (c *Call) Tool() *registry.Entry { return c.tool }
+
+// ToolName is the name of the tool in the registry. Messages have WrittenName.
+func (c *Call) ToolName() string { return c.parsed.Name }
+
+// CallsBack tells whether the tool only accepts the call, and sends its answer later.
+func (c *Call) CallsBack() bool { return c.tool.Run().Type == runCallback }
+
+// Started is when the judgement of the call began.
+func (c *Call) Started() time.Time { return c.started }
+
+// Dialogue is with the caller; it may be nil.
+func (c *Call) Dialogue() *elicit.Dialogue { return c.input.Dialogue }
+
+// Trace is the span of the call; nil once the call has ended, or where it is not traced.
+func (c *Call) Trace() *Trace { return c.trace }
+
 // report is of one input. With others that are refused a call is refused too: it
 // was not judged to its end, and has no refusal of its own.
-func (c *call) report(refused bool) Report {
+func (c *Call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
-		Tool: c.parsed.Name, HasTool: c.parsed.HasName, unanswered: c.unanswered,
+		Tool: c.parsed.Name, HasTool: c.parsed.HasName, Unanswered: c.unanswered,
 	}
 	if c.refused != nil && c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
@@ -121,7 +144,7 @@ func (c *call) report(refused bool) Report {
 	case refused:
 		r.Verdict = VerdictRefused
 	default:
-		r.Call = &Call{
+		r.Call = &PassedCall{
 			Tool: c.tool.Name(), Version: c.tool.Version(), Arguments: c.parsed.Arguments,
 			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		}

@@ -13,7 +13,7 @@ const refusedUnlimited = "The rate limits cannot be checked now, so nothing was 
 // charge is the stage rate: every limit that applies, and a concurrency slot, all
 // or none. The limits of a workspace and a project are charged only where the call may
 // act there: one that will be refused must not use up what belongs to others.
-func charge(ctx context.Context, c *call) error {
+func charge(ctx context.Context, c *Call) error {
 	limiter := c.kernel.deps.Limiter
 	if limiter == nil {
 		return refusal.New(refusal.LimiterUnavailable, refusedUnlimited)

@@ -12,14 +12,10 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// answerKeyPrefix is how the keys begin of calls that answer a question. No face lets a
-// caller's key hold a space, and the kernel refuses those that begin so.
-const answerKeyPrefix = "asked by "
-
 // checkAnswers is the third step of the stage schema: where the call answers what a tool has
 // asked, it is the call that was asked, and the answers fit their questions. Answers
 // without a state are judged by what the tool will ask.
-func checkAnswers(ctx context.Context, c *call) error {
+func checkAnswers(ctx context.Context, c *Call) error {
 	d := c.input.Dialogue
 	if !d.BringsAnswers() {
 		return nil
@@ -52,32 +48,39 @@ func checkAnswers(ctx context.Context, c *call) error {
 
 // loadQuestions is what the call asked that a state names, where this one is the same
 // call of the same caller.
-func (c *call) loadQuestions(ctx context.Context, state string) (*tool.InputRequired, error) {
+func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequired, error) {
 	if !elicit.ValidState(state) {
 		return nil, elicit.UnknownState()
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	ctx, cancel := context.WithTimeout(ctx, StoreWait)
 	defer cancel()
-	asking := c.trace.start()
-	prior, err := c.kernel.get(ctx, state, store.Of(principalName(c.principal)))
-	c.trace.storeStep(ctx, asking, err)
+	asking := c.trace.Start()
+	if c.kernel.deps.Questions == nil {
+		return nil, refuseUnread(errors.New("no questions are kept"))
+	}
+	asked, digest, err := c.kernel.deps.Questions.Questions(ctx, state, principalName(c.principal))
+	c.trace.StoreStep(ctx, asking, err)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, elicit.UnknownState()
 	}
 	if err != nil {
-		return nil, refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(err)
+		return nil, refuseUnread(err)
 	}
-	asked := prior.meta.Asked
-	if prior.Step != store.Ended || asked == nil || prior.meta.AskedCallDigest != c.questionDigest() || !elicit.MayStillAsk(asked, c.tool.Run().Asks) {
+	if asked == nil || digest != c.QuestionDigest() || !elicit.MayStillAsk(asked, c.tool.Run().Asks) {
 		return nil, elicit.UnknownState()
 	}
 	return asked, nil
 }
 
-// questionDigest is the digest of the call that a question belongs to: only the same call
+// refuseUnread refuses answers whose questions cannot be read.
+func refuseUnread(cause error) error {
+	return refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(cause)
+}
+
+// QuestionDigest is the digest of the call that a question belongs to: only the same call
 // is an answer to it. It holds where the tool is, too: what the tool has said goes to
 // nobody else.
-func (c *call) questionDigest() string {
+func (c *Call) QuestionDigest() string {
 	run := c.tool.Run()
 	arguments, err := json.Marshal(c.args)
 	if err != nil {
@@ -90,7 +93,7 @@ func (c *call) questionDigest() string {
 
 // answersInAdvance are the answers to what a tool has asked just now, where the call brings
 // all of them and none has a fault; else they are nil, and the caller is asked.
-func (c *call) answersInAdvance(asked *tool.InputRequired) (answers *elicit.Answers) {
+func (c *Call) answersInAdvance(asked *tool.InputRequired) (answers *elicit.Answers) {
 	defer func() {
 		if recover() != nil {
 			answers = nil
@@ -107,7 +110,7 @@ func (c *call) answersInAdvance(asked *tool.InputRequired) (answers *elicit.Answ
 }
 
 // allowedQuestions are the kinds of questions that the tool of a call may put to its caller.
-func (c *call) allowedQuestions() []string {
+func (c *Call) allowedQuestions() []string {
 	if c.tool == nil {
 		return nil
 	}
@@ -115,25 +118,15 @@ func (c *call) allowedQuestions() []string {
 }
 
 // answersDigest is the digest of the state and the answers that the call brings.
-func (c *call) answersDigest() string {
+func (c *Call) answersDigest() string {
 	if c.answersSHA256 == "" {
 		c.answersSHA256 = c.input.Dialogue.AnswersDigest()
 	}
 	return c.answersSHA256
 }
 
-// answerKey is the idempotency key of a call that answers a question, whatever other
-// one it brings: what a question is answered with stands.
-func (c *call) answerKey() string {
-	d := c.input.Dialogue
-	if d == nil || !elicit.ValidState(d.RequestState) {
-		return ""
-	}
-	return answerKeyPrefix + d.RequestState
-}
-
 // mayBringAnswers tells whether a call may have brought answers to its tool. They are not kept
 // with its arguments, so it is never dispatched again.
-func (c *call) mayBringAnswers() bool {
+func (c *Call) mayBringAnswers() bool {
 	return c.answers != nil || c.input.Dialogue.BringsAnswers() && len(c.allowedQuestions()) > 0
 }

@@ -14,7 +14,7 @@ import (
 
 // identifyCaller is the first step of the stage identity: the caller has a known
 // credential where one is required, is within its rate, and may act for the agent.
-func identifyCaller(ctx context.Context, c *call) error {
+func identifyCaller(ctx context.Context, c *Call) error {
 	if c.mode != ModeCall && c.mode != ModeEnforce {
 		return errors.New("a judgement in no mode")
 	}
@@ -112,7 +112,7 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 
 // checkAgentClaim is the second step: the agent that a model claims to be must be the
 // one of the request, and a call must have an agent. A claim grants nothing.
-func checkAgentClaim(_ context.Context, c *call) error {
+func checkAgentClaim(_ context.Context, c *Call) error {
 	if c.parsed.Kind == parser.Text {
 		return nil
 	}
@@ -135,7 +135,7 @@ func checkAgentClaim(_ context.Context, c *call) error {
 // statesAgent tells whether a call says itself which agent it is for: a completion by
 // its member "agent", of whatever type, which the envelope judges; a native call, whose
 // form has no such member, by the agent that its request names.
-func (c *call) statesAgent() bool {
+func (c *Call) statesAgent() bool {
 	switch {
 	case c.input.Native == nil:
 		return c.parsed.AgentStated

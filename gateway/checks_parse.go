@@ -8,7 +8,7 @@ import (
 
 // readInput is the first step of the stage parse: the completion is text, or an
 // object of the call language, or refused.
-func readInput(_ context.Context, c *call) error {
+func readInput(_ context.Context, c *Call) error {
 	switch n := c.input.Native; {
 	case c.stream != nil:
 		c.parsed = c.stream.Close(c.input.Truncated)
@@ -28,14 +28,14 @@ func readInput(_ context.Context, c *call) error {
 }
 
 // output are the bounds of the completion, and which language it is in.
-func (c *call) output() parser.Options {
+func (c *Call) output() parser.Options {
 	o := c.config.Output
 	o.TextOnly = c.input.TextOnly
 	return o
 }
 
 // checkEnvelope is the second step: the object is a call and nothing else.
-func checkEnvelope(_ context.Context, c *call) error {
+func checkEnvelope(_ context.Context, c *Call) error {
 	if c.parsed.Refusal != nil {
 		return c.parsed.Refusal
 	}

@@ -10,16 +10,16 @@ import (
 
 // checkReach is the first step of the stage permission: an agent that could never
 // use the tool here is told so, and nothing of the tool's schema.
-func checkReach(_ context.Context, c *call) error {
+func checkReach(_ context.Context, c *Call) error {
 	ever, err := c.canReach(c.tool.Name())
 	if err != nil {
 		return err
 	}
 	if !ever {
-		return refuseDenied(c.writtenName())
+		return refuseDenied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
-		return refuseQuarantined(c.writtenName())
+		return refuseQuarantined(c.WrittenName())
 	}
 	return nil
 }
@@ -31,7 +31,7 @@ func (c *judgement) canReach(tool string) (bool, error) {
 }
 
 // checkPermission is the second step: the agent may make this very call.
-func checkPermission(ctx context.Context, c *call) error {
+func checkPermission(ctx context.Context, c *Call) error {
 	decision, err := c.config.Policy.Permit(ctx, policy.Request{
 		Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		Tool: c.tool.Name(), Arguments: c.args,
@@ -43,7 +43,7 @@ func checkPermission(ctx context.Context, c *call) error {
 		return nil
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.writtenName()))
+		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.WrittenName()))
 }
 
 func refuseDenied(tool string) error {

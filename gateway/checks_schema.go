@@ -16,7 +16,7 @@ const maxNear = 3
 
 // findTool is the first step of the stage schema: the tool is registered under that
 // very name. Near names that this agent may use are offered, never used.
-func findTool(_ context.Context, c *call) error {
+func findTool(_ context.Context, c *Call) error {
 	tool, ok := c.lookupTool()
 	if ok && c.constraints().offers(c.parsed.Name) {
 		c.tool = tool
@@ -28,13 +28,13 @@ func findTool(_ context.Context, c *call) error {
 		case err != nil:
 			return err
 		case !ever:
-			return refuseDenied(c.writtenName())
+			return refuseDenied(c.WrittenName())
 		case apart:
-			return refuseQuarantined(c.writtenName())
+			return refuseQuarantined(c.WrittenName())
 		}
-		return refuseVersion(c.writtenName(), c.version())
+		return refuseVersion(c.WrittenName(), c.version())
 	}
-	near := c.config.Tools.Suggest(c.writtenName(), func(name string) bool {
+	near := c.config.Tools.Suggest(c.WrittenName(), func(name string) bool {
 		ever, err := c.canReach(name)
 		return ever && err == nil && c.constraints().offers(name) && !c.kernel.quarantined(name)
 	}, maxNear)
@@ -43,9 +43,9 @@ func findTool(_ context.Context, c *call) error {
 			near[i], _ = c.nameMap().Wire(name)
 		}
 	}
-	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.writtenName()))
+	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.WrittenName()))
 	if len(near) > 0 {
-		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.writtenName()), strings.Join(near, " or "))
+		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.WrittenName()), strings.Join(near, " or "))
 	}
 	refused := refusal.New(refusal.UnknownTool, message)
 	refused.DidYouMean = near
@@ -55,7 +55,7 @@ func findTool(_ context.Context, c *call) error {
 
 // lookupTool returns the tool that the call names. A name of a smaller alphabet is
 // that of the tool which it stands for, and of no other.
-func (c *call) lookupTool() (*registry.Entry, bool) {
+func (c *Call) lookupTool() (*registry.Entry, bool) {
 	if !c.wireNameMatches() {
 		return nil, false
 	}
@@ -66,13 +66,13 @@ func (c *call) lookupTool() (*registry.Entry, bool) {
 }
 
 // hasOtherVersion tells whether a version was asked of a tool that is there.
-func (c *call) hasOtherVersion() bool {
+func (c *Call) hasOtherVersion() bool {
 	_, known := c.config.Tools.Lookup(c.parsed.Name)
 	return known && c.version() != "" && c.wireNameMatches()
 }
 
 // wireNameMatches tells whether the name on the wire stands for the one that is judged.
-func (c *call) wireNameMatches() bool {
+func (c *Call) wireNameMatches() bool {
 	if !c.usesWireName() {
 		return true
 	}
@@ -81,10 +81,10 @@ func (c *call) wireNameMatches() bool {
 }
 
 // nameMap are those of the wire that the call came by.
-func (c *call) nameMap() *registry.NameMap { return c.config.namesFor(c.input.Native.Alphabet) }
+func (c *Call) nameMap() *registry.NameMap { return c.config.namesFor(c.input.Native.Alphabet) }
 
 // version is the one that is called; empty is the highest.
-func (c *call) version() string {
+func (c *Call) version() string {
 	if c.input.Native == nil {
 		return ""
 	}
@@ -100,11 +100,11 @@ func refuseVersion(tool, version string) error {
 }
 
 // usesWireName tells whether the model knows tools by names of a smaller alphabet.
-func (c *call) usesWireName() bool { return c.input.Native != nil && c.input.Native.Wire != "" }
+func (c *Call) usesWireName() bool { return c.input.Native != nil && c.input.Native.Wire != "" }
 
 // writtenName is the name that the model wrote, known or not. Messages say it: the
 // model can use no other.
-func (c *call) writtenName() string {
+func (c *Call) WrittenName() string {
 	if c.usesWireName() {
 		return c.input.Native.Wire
 	}
@@ -113,8 +113,8 @@ func (c *call) writtenName() string {
 
 // validateArguments is the second step: the arguments are what the tool's closed schema
 // asks for.
-func validateArguments(_ context.Context, c *call) error {
-	faults := c.tool.EvaluateAs(c.writtenName(), c.args)
+func validateArguments(_ context.Context, c *Call) error {
+	faults := c.tool.EvaluateAs(c.WrittenName(), c.args)
 	if len(faults) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -47,7 +48,7 @@ func (h hookedLimiter) Take(ctx context.Context, l *ratelimit.Limits, key rateli
 
 // hookedStore is the same for the calls that begin in a store.
 type hookedStore struct {
-	gateway.Store
+	calls.Store
 	before func() error
 }
 
@@ -139,11 +140,14 @@ func TestClientsThatLeave(t *testing.T) {
 			}
 			s := state(t, vectorConfig)
 			s.Limits = &ratelimit.Limits{Replicas: 1}
-			k := kernelOf(t, s, gateway.Deps{
-				Limiter: hookedLimiter{ratelimit.NewLocal(time.Now), once("limiter", c.limiter)},
-				Journal: hooked{log, once("journal", c.journal)},
-				Store:   hookedStore{store.NewMemory(time.Now), once("opens", c.opens)},
-				Engine:  e, Observer: seen,
+			k := kernelOf(t, s, calls.Deps{
+				Deps: gateway.Deps{
+					Limiter:  hookedLimiter{ratelimit.NewLocal(time.Now), once("limiter", c.limiter)},
+					Journal:  hooked{log, once("journal", c.journal)},
+					Observer: seen,
+				},
+				Store:  hookedStore{store.NewMemory(time.Now), once("opens", c.opens)},
+				Engine: e,
 			})
 
 			o := k.Handle(ctx, completion(c.completion), "k")
@@ -208,7 +212,7 @@ func TestClientsThatLeaveConditions(t *testing.T) {
 func TestLookupsOfClientsThatLeave(t *testing.T) {
 	j, e := &journal{}, &engine{}
 	s := state(t, vectorConfig)
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: leavingStore{store.NewMemory(time.Now)}})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: leavingStore{store.NewMemory(time.Now)}})
 	ctx, disconnect := context.WithCancel(t.Context())
 	disconnect()
 	_, looked := k.Lookup(ctx, gateway.Request{}, "call_x")
@@ -222,7 +226,7 @@ func TestLookupsOfClientsThatLeave(t *testing.T) {
 }
 
 // leavingStore cannot look a call up for a client that has left.
-type leavingStore struct{ gateway.Store }
+type leavingStore struct{ calls.Store }
 
 func (leavingStore) Get(ctx context.Context, _ string, _ store.Whose) (store.Call, error) {
 	return store.Call{}, fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
@@ -234,7 +238,7 @@ func TestCallersThatLeavePay(t *testing.T) {
 	hourly, _ := ratelimit.ParseRate("1/h")
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: hourly, Burst: 2}}
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: &journal{}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: &journal{}}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 	ctx, disconnect := context.WithCancel(t.Context())
 	disconnect()
 	request := completion(search)
@@ -268,8 +272,9 @@ func TestClientsThatLeaveLate(t *testing.T) {
 	}
 	defer log.Close()
 	e := &engine{}
-	k := kernelOf(t, state(t, vectorConfig), gateway.Deps{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: leavesAfter{log, disconnect}, Engine: e, Store: store.NewMemory(time.Now),
+	k := kernelOf(t, state(t, vectorConfig), calls.Deps{
+		Deps:   gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: leavesAfter{log, disconnect}},
+		Engine: e, Store: store.NewMemory(time.Now),
 	})
 	o := k.Handle(ctx, completion(search), "")
 	settle(t, k)

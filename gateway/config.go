@@ -40,6 +40,9 @@ type Config struct {
 	maxCallbackBytes int64             // the longest result of a tool that calls back
 }
 
+// runCallback is the type of tools that only accept a call.
+const runCallback = "callback"
+
 // withNameMaps returns the state with the map of its tools' names. The state itself is
 // not changed: others may judge by it.
 func (s *Config) withNameMaps() (*Config, error) {

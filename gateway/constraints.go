@@ -42,7 +42,7 @@ func (c *judgement) constraints() *Constraints {
 
 // refusedByConstraints refuses an input that was read, because of its kind or because of
 // the whole answer. A refused text loses its kind, so that it is not released as text.
-func (c *call) refusedByConstraints() *refusal.Error {
+func (c *Call) refusedByConstraints() *refusal.Error {
 	refused := c.constraints().RefuseAll
 	if refused == nil && c.parsed.Kind == parser.Text {
 		refused = c.constraints().RefuseText
@@ -55,7 +55,7 @@ func (c *call) refusedByConstraints() *refusal.Error {
 
 // checkConstraints is the last step of the stage parse: the answer may be a call, and one of
 // this tool.
-func checkConstraints(_ context.Context, c *call) error {
+func checkConstraints(_ context.Context, c *Call) error {
 	t := c.constraints()
 	switch {
 	case t.RefuseCall != nil:

@@ -18,8 +18,8 @@ type Decision struct {
 	Digest string
 
 	mode     Mode
-	calls    []*call
-	consumed atomic.Bool // executed or handed over
+	calls    []*Call
+	approved atomic.Bool // its calls were given away
 }
 
 // Refusal is the first refusal, or nil.
@@ -43,7 +43,7 @@ func (d *Decision) Release() {
 // Judge judges the inputs of a request, all or none, and takes from the limits
 // what they need. A decision is refused, or holds a slot for each call.
 func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
-	return k.open(request, ModeCall, nil).judge(ctx)
+	return k.Open(ctx, request).Judge(ctx)
 }
 
 // Check judges one completion. It takes nothing, writes nothing and executes
@@ -55,15 +55,6 @@ func (k *Kernel) Check(ctx context.Context, request Request) Report {
 		d.run(ctx, judge, true)
 	}
 	return d.report().Reports[0]
-}
-
-// judge takes a decision through the whole pipeline, and writes it down.
-func (d *Decision) judge(ctx context.Context) *Decision {
-	if !d.run(ctx, identify, false) {
-		d.run(ctx, judge, false)
-	}
-	d.recordRest(ctx)
-	return d.report()
 }
 
 // report makes the reports.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -92,10 +93,10 @@ func (e *inquirer) all() []tool.Call {
 	return slices.Clone(e.tasks)
 }
 
-func inquiring(t testing.TB, asked *tool.InputRequired) (*gateway.Kernel, *inquirer, *store.Memory, *journal) {
+func inquiring(t testing.TB, asked *tool.InputRequired) (*calls.Executor, *inquirer, *store.Memory, *journal) {
 	t.Helper()
 	e, s, j := &inquirer{requested: asked}, store.NewMemory(time.Now), &journal{}
-	return kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), e, s, j
+	return kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: s}), e, s, j
 }
 
 // asks is a call of a tool by a caller that can answer everything.
@@ -110,7 +111,7 @@ func asks(tool, state string, answers map[string]string) gateway.Request {
 	return gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: tool, Arguments: []byte(`{"query":"x","n":1.0}`)}, Dialogue: d}}}
 }
 
-func handle(k *gateway.Kernel, r gateway.Request, key string) gateway.Outcome {
+func handle(k *calls.Executor, r gateway.Request, key string) calls.Outcome {
 	return k.Handle(context.Background(), r, key)
 }
 
@@ -247,7 +248,7 @@ func TestStates(t *testing.T) {
 		"other": {Name: "other", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}},
 	}
 	e, kept := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: kept}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: kept}
 	k := kernelOf(t, s, parts)
 	subject := gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}
 	request := func(tool, state string) gateway.Request {
@@ -276,7 +277,7 @@ func TestStates(t *testing.T) {
 		why    string
 		state  string
 		change func(*gateway.Request)
-		by     *gateway.Kernel
+		by     *calls.Executor
 	}{
 		{"unknown", "call_unknown", nil, k},
 		{"empty of sense", " ", nil, k},
@@ -294,7 +295,7 @@ func TestStates(t *testing.T) {
 		{"of other arguments", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":2}`) }, k},
 		{"of a number written otherwise", o.RequestState, func(r *gateway.Request) { r.Inputs[0].Native.Arguments = []byte(`{"query":"x","n":1}`) }, k},
 		{"of a tool that stands elsewhere now", o.RequestState, nil, kernelOf(t, moved, parts)},
-		{"forgotten", o.RequestState, nil, kernelOf(t, s, gateway.Deps{Limiter: parts.Limiter, Journal: parts.Journal, Engine: e, Store: store.NewMemory(time.Now)})},
+		{"forgotten", o.RequestState, nil, kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: parts.Limiter, Journal: parts.Journal}, Engine: e, Store: store.NewMemory(time.Now)})},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			before := len(e.all())
@@ -342,7 +343,7 @@ func elsewhere(t testing.TB) *registry.Registry {
 func TestSweptState(t *testing.T) {
 	c := newClock()
 	kept, e := store.NewMemory(c.now), &inquirer{requested: want(nil, question("a", "form", mail))}
-	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Engine: e, Store: kept, Now: c.now})
+	k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Now: c.now}, Engine: e, Store: kept})
 	o := handle(k, asks("web.search", "", nil), "")
 	c.advance(store.Retention + time.Minute)
 	if _, err := kept.Sweep(context.Background(), 100); err != nil {
@@ -465,7 +466,7 @@ func TestForeseenAnswers(t *testing.T) {
 		e.answer = func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Attempts: 1, InputRequired: want(nil, question("a", "form", mail))}, failed()
 		}
-		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+		k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: store.NewMemory(time.Now)})
 		o := handle(k, asks("web.search", "", map[string]string{"a": mailed}), "")
 		if e.runs.Load() != 2 || !slices.Equal(names(o.InputRequest), []string{"a"}) {
 			t.Fatalf("ran %d times: %+v", e.runs.Load(), o)
@@ -526,8 +527,8 @@ func TestUnusableQuestions(t *testing.T) {
 					t.Errorf("the cause is %v", cause)
 				}
 			}
-			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || gateway.MetadataOf(&kept).Asked != nil {
-				t.Errorf("kept: %+v, %v", gateway.MetadataOf(&kept), err)
+			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || metadataOf(t, kept).Asked != nil {
+				t.Errorf("kept: %+v, %v", metadataOf(t, kept), err)
 			}
 			if len(e.all()) != 1 {
 				t.Errorf("ran %d times", len(e.all()))
@@ -537,13 +538,13 @@ func TestUnusableQuestions(t *testing.T) {
 	t.Run("in an answer that is posted", func(t *testing.T) {
 		e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }}
 		s, ctx := store.NewMemory(time.Now), context.Background()
-		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+		k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s})
 		o := k.Execute(ctx, k.Judge(ctx, asks("web.search", "", nil)))[0]
-		post := gateway.CallbackMessage{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
-		if err := k.Complete(ctx, post, gateway.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
+		post := calls.CallbackMessage{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
+		if err := k.Complete(ctx, post, calls.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Step != store.Ended || gateway.MetadataOf(&kept).Asked != nil {
+		if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Step != store.Ended || metadataOf(t, kept).Asked != nil {
 			t.Errorf("kept: %+v, %v", kept, err)
 		}
 	})
@@ -551,7 +552,7 @@ func TestUnusableQuestions(t *testing.T) {
 		e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Body: []byte(`{}`), JSON: true, InputRequired: want(nil, question("a", "form", mail))}, nil
 		}}
-		k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+		k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: store.NewMemory(time.Now)})
 		if o := handle(k, asks("web.search", "", nil), ""); o.Refusal != nil || o.InputRequest != nil {
 			t.Errorf("got %+v", o)
 		}
@@ -631,11 +632,11 @@ func TestStateKeys(t *testing.T) {
 // are, one runs.
 func TestTwoKernels(t *testing.T) {
 	e, s, j := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now), &journal{}
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}
-	kernels := []*gateway.Kernel{kernelOf(t, curious(t), parts), kernelOf(t, curious(t), parts)}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: s}
+	kernels := []*calls.Executor{kernelOf(t, curious(t), parts), kernelOf(t, curious(t), parts)}
 	o := handle(kernels[0], asks("web.search", "", nil), "")
 	var all sync.WaitGroup
-	outcomes := make([]gateway.Outcome, 8)
+	outcomes := make([]calls.Outcome, 8)
 	for i := range outcomes {
 		all.Go(func() {
 			outcomes[i] = handle(kernels[i%2], asks("web.search", o.RequestState, map[string]string{"a": mailed}), "")
@@ -779,7 +780,7 @@ func (s amnesiac) Get(context.Context, string, store.Whose) (store.Call, error) 
 func TestStateThatCannotBeLookedUp(t *testing.T) {
 	for _, how := range []func() error{func() error { return store.ErrUnavailable }, func() error { panic("secret of the store") }} {
 		e, s := &inquirer{requested: want(nil, question("a", "form", mail))}, store.NewMemory(time.Now)
-		parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s}
+		parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s}
 		k := kernelOf(t, curious(t), parts)
 		parts.Store = amnesiac{s, how}
 		o := handle(k, asks("web.search", "", nil), "")
@@ -965,11 +966,23 @@ func TestProgressOfTwoRounds(t *testing.T) {
 		}
 		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
-	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: store.NewMemory(time.Now)})
 	var received []float64
 	r := asks("web.search", "", map[string]string{"a": mailed})
 	r.Inputs[0].Dialogue.Progress = func(p tool.Progress) { received = append(received, p.Done) }
 	if o := handle(k, r, ""); o.Refusal != nil || !slices.Equal(received, []float64{0, 1, 2, 3}) {
 		t.Errorf("told %v: %+v", received, o.Refusal)
 	}
+}
+
+// metadataOf is what a store keeps of a call beside its result.
+func metadataOf(t *testing.T, call store.Call) (m calls.Metadata) {
+	t.Helper()
+	if call.Metadata == nil {
+		return m
+	}
+	if err := json.Unmarshal(call.Metadata, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

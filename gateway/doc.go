@@ -5,13 +5,13 @@
 // A check can say no, and nothing else. What fails, panics or is missing
 // refuses. The arguments that a check saw are the bytes that are executed.
 //
-// Judging is apart from acting. A decision of ModeCall is executed here
-// (Execute), one of ModeEnforce is handed to the application (HandOver); both are
-// written down before. A conversation that is judged more than once is let in
-// once (Admit), and checked anew each time.
+// Judging is apart from acting. A decision is written down, and gives its calls once, as
+// values of the type Approved: for ModeCall to be executed, for ModeEnforce to be handed to
+// the application. Only this package makes an Approved, and a Runner, which holds the
+// engine, runs nothing else: that a call is executed which was not judged does not compile.
+// What becomes of an approved call is the matter of gateway/calls, which this package does
+// not know.
 //
-// A call that is executed here is in the store before its tool is called. So each has
-// exactly one outcome, given by Execute, by Complete for a tool that answers later, or by
-// the Reconciler for a call that expired or whose process died. Its result enters its
-// thread once.
+// A conversation that is judged more than once is let in once (Admit), and checked anew
+// each time.
 package gateway

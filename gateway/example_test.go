@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 )
@@ -17,11 +18,12 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	kernel, err := gateway.New(&gateway.Config{
+	kernel, err := calls.New(&gateway.Config{
 		Output: loaded.Output, Tools: loaded.Tools, Policy: loaded.Policy, Workspaces: loaded.Workspaces,
 		Agents: loaded.Agents, Limits: loaded.Limits, Defaults: gateway.Subject(loaded.Defaults), Digest: loaded.Digest,
-	}, gateway.Deps{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: store.NewMemory(time.Now),
+	}, calls.Deps{
+		Deps:   gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}},
+		Engine: &engine{}, Store: store.NewMemory(time.Now),
 	})
 	if err != nil {
 		panic(err)

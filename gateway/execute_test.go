@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
@@ -36,11 +37,11 @@ func (e *engine) Run(ctx context.Context, task tool.Call) (tool.Result, error) {
 }
 
 // open is the vectors' configuration without limits, with an engine and a journal.
-func open(t testing.TB, e *engine, j *journal) *gateway.Kernel {
+func open(t testing.TB, e *engine, j *journal) *calls.Executor {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
-	return kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: store.NewMemory(time.Now)})
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: store.NewMemory(time.Now)})
 }
 
 // spoiled are the vectors and, for each that is a call, what must not run.
@@ -286,16 +287,16 @@ func TestAnswer(t *testing.T) {
 }
 
 // answer is what the tool of a call without a thread says to it, in JSON.
-func answer(k *gateway.Kernel, id, body string) error {
-	post := gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: body}
-	return k.Complete(context.Background(), post, gateway.CallbackResult{Output: tool.Result{Body: []byte(body), JSON: true}})
+func answer(k *calls.Executor, id, body string) error {
+	post := calls.CallbackMessage{CallID: id, ID: id, Group: id, Digest: body}
+	return k.Complete(context.Background(), post, calls.CallbackResult{Output: tool.Result{Body: []byte(body), JSON: true}})
 }
 
 // TestRecords: what is written down, and what is not.
 func TestRecords(t *testing.T) {
 	s := state(t, vectorConfig)
 	j := &journal{}
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Replica: "r1", Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Replica: "r1"}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 	request := completion(`{"tool":{"name":"web.search","arguments":{"query":"secret words"}}}`)
 	request.ID, request.Thread, request.TraceID = "req-1", "thread-1", "0123"
 	k.Execute(context.Background(), k.Judge(context.Background(), request))
@@ -335,7 +336,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 	s.Tools = tools
 	for _, keep := range []audit.Content{audit.Arguments, audit.Completion} {
 		j := &journal{}
-		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, RecordContent: keep, Store: store.NewMemory(time.Now)})
+		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, RecordContent: keep}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 		const call = `{"tool":{"name":"login","arguments":{"user":"ann","password":"HUNTER2"}}}`
 		for _, in := range []gateway.Input{
 			{Completion: []byte(call)},
@@ -370,7 +371,7 @@ func TestSecondDecisionFails(t *testing.T) {
 	e, j := &engine{}, &journal{}
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}, Engine: e})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}}, Engine: e})
 	native := gateway.Input{Native: &gateway.NativeCall{Name: "time.now", Arguments: []byte("{}")}}
 	d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{native, native}})
 	for _, o := range k.Execute(context.Background(), d) {

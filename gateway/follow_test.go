@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -16,10 +17,10 @@ import (
 )
 
 // shelved is a kernel without limits on a store that can be told to fail.
-func shelved(t *testing.T, e *engine) (*gateway.Kernel, *shelf, *journal) {
+func shelved(t *testing.T, e *engine) (*calls.Executor, *shelf, *journal) {
 	t.Helper()
 	s, j := newShelf(), &journal{}
-	return kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: s}), s, j
+	return kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: s}), s, j
 }
 
 // TestNotDispatched: what the store does not take in as dispatched is not, and its
@@ -30,7 +31,7 @@ func TestNotDispatched(t *testing.T) {
 		e := &engine{}
 		k, s, j := shelved(t, e)
 		s.fail(how)
-		for name, o := range map[string]gateway.Outcome{
+		for name, o := range map[string]calls.Outcome{
 			"Handle":  k.Handle(ctx, completion(search), "key"),
 			"Execute": k.Execute(ctx, k.Judge(ctx, completion(search)))[0],
 		} {
@@ -57,7 +58,7 @@ func TestNotDispatched(t *testing.T) {
 func TestNoStore(t *testing.T) {
 	ctx := context.Background()
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e})
 	for name, code := range map[string]refusal.Code{search: refusal.StoreUnavailable, `{"tool":`: refusal.MalformedJSON, "Noon.": ""} {
 		o := k.Handle(ctx, completion(name), "")
 		if (o.Refusal == nil) != (code == "") || o.Refusal != nil && o.Refusal.Code != code {
@@ -67,7 +68,7 @@ func TestNoStore(t *testing.T) {
 	if e.runs.Load() != 0 {
 		t.Errorf("ran %d times", e.runs.Load())
 	}
-	k.Reconcile(gateway.Backlog{}, func(gateway.ReconcileStats) {}).Stop(ctx)
+	k.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
 }
 
 // TestUnheardEnd: an end that the store takes in without saying so is asked for
@@ -152,7 +153,7 @@ func TestAwait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var k *gateway.Kernel
+				var k *calls.Executor
 				e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 					if c.answered > 0 {
 						time.AfterFunc(c.answered, func() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -28,7 +29,7 @@ func loose(t testing.TB) *gateway.Config {
 	return s
 }
 
-func settle(t testing.TB, k *gateway.Kernel) {
+func settle(t testing.TB, k *calls.Executor) {
 	t.Helper()
 	if err := k.Flush(context.Background()); err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestHandOver(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, slow{&journal{}, make(chan struct{})}
 	s := state(t, vectorConfig)
-	k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Engine: e, Store: newShelf()})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeEnforce, timeNow(), gateway.Input{Completion: []byte("Looking."), TextOnly: true}, timeNow())
 	o := k.HandOver(ctx, d) // returns although the journal takes no outcome
@@ -106,9 +107,9 @@ func TestHandOver(t *testing.T) {
 func TestModes(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: newShelf()})
 	a := admit(t, k, gateway.Request{})
-	code := func(outcomes []gateway.Outcome) refusal.Code {
+	code := func(outcomes []calls.Outcome) refusal.Code {
 		if r := outcomes[0].Refusal; r != nil {
 			return r.Code
 		}
@@ -116,7 +117,7 @@ func TestModes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		mode         gateway.Mode
-		right, wrong func(context.Context, *gateway.Decision) []gateway.Outcome
+		right, wrong func(context.Context, *gateway.Decision) []calls.Outcome
 		runs         int64
 	}{
 		"call":    {gateway.ModeCall, k.Execute, k.HandOver, 1},
@@ -155,7 +156,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s: text %+v", name, o)
 		}
 		bad := a.Judge(ctx, c.mode, gateway.Input{Completion: []byte("{")})
-		for _, act := range []func(context.Context, *gateway.Decision) []gateway.Outcome{c.right, c.wrong} {
+		for _, act := range []func(context.Context, *gateway.Decision) []calls.Outcome{c.right, c.wrong} {
 			if o := act(ctx, bad); code(o) != refusal.MalformedJSON || !strings.Contains(string(o[0].Result), "malformed_json") {
 				t.Errorf("%s: refused %+v", name, o)
 			}
@@ -199,7 +200,7 @@ func (f *flaky) Append(ctx context.Context, r audit.Record) error {
 func TestHandedOverIsOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &flaky{journal: &journal{}}
-		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}})
 		a := admit(t, k, gateway.Request{})
 		k.HandOver(t.Context(), a.Judge(t.Context(), gateway.ModeEnforce, timeNow()))
 		settle(t, k)
@@ -213,7 +214,7 @@ func TestHandedOverIsOwed(t *testing.T) {
 // TestJournalThatPanics before the act stops it.
 func TestJournalThatPanics(t *testing.T) {
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: journalPanics{}, Engine: e})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: journalPanics{}}, Engine: e})
 	for _, in := range []string{search, "Noon.", "{"} {
 		o := k.Execute(t.Context(), k.Judge(t.Context(), completion(in)))[0]
 		if o.Refusal == nil || e.runs.Load() != 0 {
@@ -231,7 +232,7 @@ func (journalPanics) Append(context.Context, audit.Record) error { panic("secret
 func TestHandOverIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := slow{&journal{}, make(chan struct{})}
-		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j})
+		k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}})
 		a := admit(t, k, gateway.Request{})
 		decide := func() *gateway.Decision { return a.Judge(t.Context(), gateway.ModeEnforce, timeNow(), timeNow()) }
 		started := time.Now()

@@ -13,8 +13,8 @@ const (
 // newID makes the id of a call.
 func newID() string { return idPrefix + rand.Text() }
 
-// isID tells whether a text has the form of an id that newID makes.
-func isID(s string) bool {
+// IsID tells whether a text has the form of an id that newID makes.
+func IsID(s string) bool {
 	random, ok := strings.CutPrefix(s, idPrefix)
 	return ok && len(random) >= minRandom && !strings.ContainsFunc(random, func(c rune) bool {
 		return (c < 'A' || c > 'Z') && (c < '2' || c > '7')

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -27,7 +28,7 @@ func (h holders) Authenticate(credential string) *identity.Principal {
 }
 
 // stores are those that a gateway can keep its calls in by itself.
-func stores(t *testing.T, test func(*testing.T, gateway.Store)) {
+func stores(t *testing.T, test func(*testing.T, calls.Store)) {
 	t.Run("memory", func(t *testing.T) { test(t, store.NewMemory(time.Now)) })
 	t.Run("file", func(t *testing.T) {
 		f, err := boltstore.Open(t.TempDir(), boltstore.Options{Wait: time.Minute, Now: time.Now})
@@ -46,12 +47,12 @@ func stores(t *testing.T, test func(*testing.T, gateway.Store)) {
 // TestIDsAreKeys: the id of a call is a key of it, for its principal, whether it was
 // begun with another key or with none, and with a face's own word before it.
 func TestIDsAreKeys(t *testing.T) {
-	stores(t, func(t *testing.T, s gateway.Store) {
+	stores(t, func(t *testing.T, s calls.Store) {
 		e := &engine{}
 		state := loose(t)
 		state.Identity = holders{"one": "One", "two": "Two"}
-		k := kernelOf(t, state, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
-		send := func(credential, name, key string) gateway.Outcome {
+		k := kernelOf(t, state, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s})
+		send := func(credential, name, key string) calls.Outcome {
 			t.Helper()
 			return k.Handle(context.Background(), gateway.Request{Credential: credential, Subject: gateway.Subject{Project: "alpha"}, Inputs: []gateway.Input{natively(name, `{}`)}}, key)
 		}
@@ -98,20 +99,20 @@ func TestIDsAreKeys(t *testing.T) {
 // TestIDsOfCallsThatRun: what runs, or waits for its tool, is not begun again under its
 // id; once it has ended, its answer is that of its id.
 func TestIDsOfCallsThatRun(t *testing.T) {
-	stores(t, func(t *testing.T, s gateway.Store) {
+	stores(t, func(t *testing.T, s calls.Store) {
 		running, end := make(chan string, 1), make(chan struct{})
 		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 			running <- task.ID
 			<-end
 			return tool.Result{Pending: true, Until: time.Now().Add(time.Hour)}, nil
 		}}
-		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
-		send := func(ctx context.Context, key string) gateway.Outcome {
+		k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s})
+		send := func(ctx context.Context, key string) calls.Outcome {
 			return k.Handle(ctx, gateway.Request{Inputs: []gateway.Input{natively("time.now", `{}`)}}, key)
 		}
 		leaving, disconnect := context.WithCancel(context.Background())
 		defer disconnect()
-		first := make(chan gateway.Outcome, 1)
+		first := make(chan calls.Outcome, 1)
 		go func() { first <- send(leaving, "") }()
 		id := <-running
 		for _, step := range []string{"it runs", "it waits"} {
@@ -142,7 +143,7 @@ func TestIDsOfCallsThatRun(t *testing.T) {
 // nothing is begun with it. No other key is looked for.
 func TestIDsThatCannotBeLookedUp(t *testing.T) {
 	e := &engine{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: amnesiac{store.NewMemory(time.Now), func() error { return store.ErrUnavailable }}})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: amnesiac{store.NewMemory(time.Now), func() error { return store.ErrUnavailable }}})
 	random := strings.Repeat("A", 26)
 	for key, looked := range map[string]bool{
 		"call_" + random: true, "oxp call_" + random: true, "call_" + random + "234567": true,

@@ -95,3 +95,11 @@ func callerName(p *identity.Principal, address string) string {
 	}
 	return address
 }
+
+// principalName names the owner of calls. Without credentials all callers are one owner.
+func principalName(p *identity.Principal) string {
+	if p == nil {
+		return ""
+	}
+	return p.Name
+}

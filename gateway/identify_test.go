@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -25,8 +26,8 @@ func (a *asksOnce) Authenticate(credential string) *identity.Principal {
 }
 
 // judgements are the judgements to have the first step of a judgement done.
-var judgements = map[string]func(*gateway.Kernel, gateway.Request) error{
-	"Judge": func(k *gateway.Kernel, r gateway.Request) error {
+var judgements = map[string]func(*calls.Executor, gateway.Request) error{
+	"Judge": func(k *calls.Executor, r gateway.Request) error {
 		d := k.Judge(context.Background(), r)
 		d.Release()
 		if r := d.Refusal(); r != nil {
@@ -34,31 +35,31 @@ var judgements = map[string]func(*gateway.Kernel, gateway.Request) error{
 		}
 		return nil
 	},
-	"Check": func(k *gateway.Kernel, r gateway.Request) error {
+	"Check": func(k *calls.Executor, r gateway.Request) error {
 		if r := k.Check(context.Background(), r).Refusal; r != nil {
 			return r
 		}
 		return nil
 	},
-	"Admit": func(k *gateway.Kernel, r gateway.Request) error {
+	"Admit": func(k *calls.Executor, r gateway.Request) error {
 		_, err := k.Admit(context.Background(), r)
 		return err
 	},
-	"Tools": func(k *gateway.Kernel, r gateway.Request) error {
+	"Tools": func(k *calls.Executor, r gateway.Request) error {
 		_, err := k.Tools(context.Background(), r)
 		return err
 	},
-	"Lookup": func(k *gateway.Kernel, r gateway.Request) error {
+	"Lookup": func(k *calls.Executor, r gateway.Request) error {
 		if _, err := k.Lookup(context.Background(), r, "call_1"); refusedAs(err) != "request not_found" {
 			return err
 		}
 		return nil
 	},
-	"Follow": func(k *gateway.Kernel, r gateway.Request) error {
+	"Follow": func(k *calls.Executor, r gateway.Request) error {
 		_, err := k.Follow(context.Background(), r, "call_1")
 		return err
 	},
-	"Stream": func(k *gateway.Kernel, r gateway.Request) error {
+	"Stream": func(k *calls.Executor, r gateway.Request) error {
 		_, err := k.Stream(context.Background(), r)
 		return err
 	},
@@ -66,7 +67,7 @@ var judgements = map[string]func(*gateway.Kernel, gateway.Request) error{
 
 // identifying is a kernel that asks for a credential, with a rate of the caller that
 // suffices for so many requests.
-func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.Config, *asksOnce) {
+func identifying(t *testing.T, burst int) (*calls.Executor, *gateway.Config, *asksOnce) {
 	t.Helper()
 	s := state(t, vectorConfig)
 	a := &asksOnce{knows: knows{
@@ -76,7 +77,7 @@ func identifying(t *testing.T, burst int) (*gateway.Kernel, *gateway.Config, *as
 	rate, _ := ratelimit.ParseRate("1/h")
 	s.Identity, s.Limits = a, &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: burst}}
 	c := newClock()
-	return kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}, Store: store.NewMemory(c.now)}), s, a
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: &journal{}}, Store: store.NewMemory(c.now)}), s, a
 }
 
 // TestIdentifiedCountsOnce: the judgement of a request whose caller was identified
@@ -177,20 +178,20 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 func TestIdentifyRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		credential string
-		change     func(*gateway.Config, *gateway.Deps)
+		change     func(*gateway.Config, *calls.Deps)
 		want       string
 	}{
 		"nobody":            {"", nil, "identity unauthenticated"},
 		"unknown":           {"wrong", nil, "identity unauthenticated"},
-		"panics":            {"key", func(s *gateway.Config, _ *gateway.Deps) { s.Identity = panics{} }, "identity internal"},
-		"no limiter":        {"key", func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, "identity limiter_unavailable"},
-		"a broken limiter":  {"key", func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = brokenLimiter{} }, "identity internal"},
-		"a rate of nothing": {"key", func(s *gateway.Config, _ *gateway.Deps) { s.Limits.Caller.Burst = 0 }, "rate limiter_unavailable"},
+		"panics":            {"key", func(s *gateway.Config, _ *calls.Deps) { s.Identity = panics{} }, "identity internal"},
+		"no limiter":        {"key", func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, "identity limiter_unavailable"},
+		"a broken limiter":  {"key", func(_ *gateway.Config, p *calls.Deps) { p.Limiter = brokenLimiter{} }, "identity internal"},
+		"a rate of nothing": {"key", func(s *gateway.Config, _ *calls.Deps) { s.Limits.Caller.Burst = 0 }, "rate limiter_unavailable"},
 		"over its rate":     {"spent", nil, "identity caller_rate_limited"},
 	} {
 		_, s, _ := identifying(t, 1)
 		j, seen := &journal{}, &judgedCounts{}
-		parts := gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}
+		parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j, Observer: seen}}
 		if c.change != nil {
 			c.change(s, &parts)
 		}

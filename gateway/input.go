@@ -116,8 +116,8 @@ const (
 	VerdictRefused Verdict = "refused"
 )
 
-// Call is a call that passed.
-type Call struct {
+// PassedCall is a call that passed.
+type PassedCall struct {
 	Tool      string          `json:"tool"`
 	Version   string          `json:"version"`
 	Arguments json.RawMessage `json:"arguments"` // the model's bytes

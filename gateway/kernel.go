@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
@@ -18,8 +17,8 @@ import (
 type Deps struct {
 	Limiter ratelimit.Limiter
 	Journal Journal
-	Engine  Engine
-	Store   Store
+	// Questions reads what tools have asked, for the check of answers.
+	Questions QuestionReader
 	// Observer is told of every judgement and outcome; nil tells nobody.
 	Observer Observer
 	// Tracer takes the traces of calls; nil traces nothing.
@@ -32,8 +31,6 @@ type Deps struct {
 	RecordContent audit.Content
 	// Replica names this process in the journal.
 	Replica string
-	// Node is the same for every process that writes this journal, and for no other.
-	Node string
 }
 
 // Journal is where decisions and outcomes are written down.
@@ -47,18 +44,12 @@ type Observer interface {
 	Recorded(durable bool, took time.Duration)
 }
 
-// Kernel judges and executes. It is safe for concurrent use.
+// Kernel judges. It is safe for concurrent use.
 type Kernel struct {
 	config     atomic.Pointer[Config]
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
 	deps       Deps
 	journal    *journal.Writer
-	handOvers  handOverSlots
-	endings    endings
-	// disputes counts what the tools of calls have sent beside the one answer.
-	disputes    disputeCounter
-	events      events.Hub
-	cancelSlots chan struct{} // holds a token for each tool that is being told
 }
 
 // New returns a kernel that judges by a configuration.
@@ -69,11 +60,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 	if deps.NewID == nil {
 		deps.NewID = newID
 	}
-	k := &Kernel{
-		deps:        deps,
-		handOvers:   make(handOverSlots, maxHandedOver),
-		cancelSlots: make(chan struct{}, maxCancels),
-	}
+	k := &Kernel{deps: deps}
 	var recorded func(bool, time.Duration)
 	if deps.Observer != nil {
 		recorded = deps.Observer.Recorded
@@ -96,8 +83,14 @@ func (k *Kernel) Swap(config *Config) error {
 	return nil
 }
 
+// Writer writes to the journal of this kernel.
+func (k *Kernel) Writer() *journal.Writer { return k.journal }
+
 // Flush waits until every outcome is recorded. It returns an error if ctx ends first.
 func (k *Kernel) Flush(ctx context.Context) error { return k.journal.Flush(ctx) }
+
+// MaxCallbackBytes is the largest result of any tool that calls back, in bytes.
+func (k *Kernel) MaxCallbackBytes() int64 { return k.config.Load().maxCallbackBytes }
 
 // ParserOptions returns the bounds of completions that are judged now.
 func (k *Kernel) ParserOptions() parser.Options { return k.config.Load().Output }

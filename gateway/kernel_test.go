@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -67,14 +68,14 @@ func (j *journal) all() []audit.Record {
 	return slices.Clone(j.records)
 }
 
-func kernelWith(t testing.TB, s *gateway.Config, l ratelimit.Limiter) *gateway.Kernel {
+func kernelWith(t testing.TB, s *gateway.Config, l ratelimit.Limiter) *calls.Executor {
 	t.Helper()
-	return kernelOf(t, s, gateway.Deps{Limiter: l, Journal: &journal{}})
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: l, Journal: &journal{}}})
 }
 
-func kernelOf(t testing.TB, s *gateway.Config, parts gateway.Deps) *gateway.Kernel {
+func kernelOf(t testing.TB, s *gateway.Config, parts calls.Deps) *calls.Executor {
 	t.Helper()
-	k, err := gateway.New(s, parts)
+	k, err := calls.New(s, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,18 +281,18 @@ func TestBrokenGuards(t *testing.T) {
 	} {
 		without := *s
 		spoil(&without)
-		if _, err := gateway.New(&without, gateway.Deps{}); err == nil {
+		if _, err := calls.New(&without, calls.Deps{}); err == nil {
 			t.Errorf("a kernel without %s", name)
 		}
 	}
-	if _, err := gateway.New(nil, gateway.Deps{}); err == nil {
+	if _, err := calls.New(nil, calls.Deps{}); err == nil {
 		t.Error("a kernel without a configuration")
 	}
 	for want, parts := range map[refusal.Code]gateway.Deps{
 		refusal.LimiterUnavailable: {Journal: &journal{}},
 		refusal.AuditUnavailable:   {Limiter: ratelimit.NewLocal(time.Now)},
 	} {
-		k := kernelOf(t, s, parts)
+		k := kernelOf(t, s, calls.Deps{Deps: parts})
 		d := k.Judge(context.Background(), completion(search))
 		if code := codeOf(d); code != want {
 			t.Errorf("got %s, want %s", code, want)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
@@ -154,7 +155,7 @@ func TestLogsOfTwoRounds(t *testing.T) {
 		}
 		return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 	}}
-	k := kernelOf(t, curious(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: store.NewMemory(time.Now)})
+	k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: store.NewMemory(time.Now)})
 	var received []string
 	r := asks("web.search", "", map[string]string{"a": mailed})
 	r.Inputs[0].Dialogue.LogLevel, r.Inputs[0].Dialogue.Log = "debug", func(l tool.Log) { received = append(received, string(l.Data)) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -164,7 +165,7 @@ func TestWireNamesLater(t *testing.T) {
 		"no JSON":                  {"1", &engine{answer: body("{", true)}, refusal.InvalidResult},
 		"too large":                {"1", &engine{answer: body(strings.Repeat("a", 1<<20+1), false)}, refusal.ResultTooLarge},
 	} {
-		k := kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: c.engine, Store: newShelf()})
+		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: c.engine, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		o := k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, refund(c.amount)))[0]
 		if o.Refusal == nil || o.Refusal.Code != c.code || !strings.Contains(o.Refusal.Message, "payments_refund") || strings.Contains(o.Refusal.Message, "payments.refund") {

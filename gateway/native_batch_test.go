@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -54,7 +55,7 @@ func TestTextWithCalls(t *testing.T) {
 		{"no text, a call that was cut", "", true, []gateway.Input{good}, "parse truncated_output", []string{"refused"}, ""},
 	} {
 		e, j := &engine{}, &journal{}
-		k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: newShelf()})
+		k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: newShelf()})
 		a := admit(t, k, gateway.Request{})
 		check := func(how string, d *gateway.Decision, released string) {
 			if got := refusedBy(d); got != c.want || len(d.Reports) != len(c.verdicts) {
@@ -165,8 +166,9 @@ func TestTextIsNoProse(t *testing.T) {
 func TestCallsWaitForTheText(t *testing.T) {
 	ctx := context.Background()
 	e, j := &engine{}, &journal{}
-	k := kernelOf(t, loose(t), gateway.Deps{
-		Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}, Engine: e, Store: newShelf(),
+	k := kernelOf(t, loose(t), calls.Deps{
+		Deps:   gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 3}},
+		Engine: e, Store: newShelf(),
 	})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Noon."), TextOnly: true}, timeNow(), timeNow())
@@ -269,7 +271,7 @@ func TestNoStoreNoAct(t *testing.T) {
 
 func noStoreNoAct(t *testing.T, how string) {
 	e, j := &engine{}, &journal{}
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e}
 	s := newShelf()
 	s.how, s.at = how, 2
 	if how != "none" {
@@ -307,7 +309,7 @@ func noStoreNoAct(t *testing.T, how string) {
 // its dispatch on.
 func TestExecutedCallsAreKept(t *testing.T) {
 	ctx := context.Background()
-	var k *gateway.Kernel
+	var k *calls.Executor
 	during := map[string]store.State{}
 	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
 		call, err := k.Lookup(ctx, gateway.Request{}, task.ID)
@@ -318,7 +320,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 		return tool.Result{Body: []byte(`{"now":"noon"}`), JSON: true}, nil
 	}}
 	s := newShelf()
-	k = kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: e, Store: s})
+	k = kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s})
 	a := admit(t, k, gateway.Request{})
 	d := a.Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte("Looking."), TextOnly: true}, timeNow(), timeNow())
 	o := k.Execute(ctx, d)
@@ -342,7 +344,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 // TestKeysAreForOneTool: one key is not the same request for another tool.
 func TestKeysAreForOneTool(t *testing.T) {
 	ctx := context.Background()
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: &engine{}, Store: newShelf()})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: &engine{}, Store: newShelf()})
 	request := func(name string) gateway.Request {
 		return gateway.Request{Inputs: []gateway.Input{natively(name, `{}`)}}
 	}
@@ -361,7 +363,7 @@ func TestKeysAreForOneTool(t *testing.T) {
 func TestConflictsNameTheTool(t *testing.T) {
 	ctx := context.Background()
 	j := &journal{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: &engine{}, Store: newShelf()})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: &engine{}, Store: newShelf()})
 	if o := k.Handle(ctx, completion(`{"tool":{"name":"time.now","arguments":{}}}`), "key"); o.Refusal != nil {
 		t.Fatal(o.Refusal)
 	}
@@ -389,7 +391,7 @@ func TestConflictsNameTheTool(t *testing.T) {
 func TestProseIsRecorded(t *testing.T) {
 	ctx := context.Background()
 	j := &journal{}
-	k := kernelOf(t, loose(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, RecordContent: audit.Completion})
+	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, RecordContent: audit.Completion}})
 	s, err := admit(t, k, gateway.Request{}).Stream(ctx, gateway.ModeEnforce, true)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // can do nothing else.
 type check struct {
 	stage refusal.Stage
-	run   func(context.Context, *call) error
+	run   func(context.Context, *Call) error
 	// takes says that the step takes something or writes something down, so that
 	// Check leaves it out.
 	takes bool
@@ -54,10 +54,10 @@ var (
 
 // finished tells whether no further check applies: a text is judged once it
 // was read.
-func (c *call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
+func (c *Call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
 
 // guarded runs a check; one that panics refuses.
-func guarded(ctx context.Context, check check, c *call) (err error) {
+func guarded(ctx context.Context, check check, c *Call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refusal.From(check.stage, safe.PanicError(p))
@@ -84,7 +84,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
 			if check.waits {
-				c.trace.add(string(check.stage), before, after, c.refused)
+				c.trace.Add(string(check.stage), before, after, c.refused)
 			}
 			before = after
 			refused = refused || c.refused != nil

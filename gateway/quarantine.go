@@ -32,7 +32,7 @@ func (k *Kernel) quarantinedVersion(name, version string) bool {
 // redefinedSince tells whether something else was accepted of the tool of a call since
 // its judgement pinned a configuration. Quarantine goes by what is accepted now, and
 // the tool's server may say no more what the call would be judged by.
-func (c *call) redefinedSince() bool {
+func (c *Call) redefinedSince() bool {
 	now := c.kernel.config.Load()
 	if now == c.config || c.tool.Run().Server == "" {
 		return false

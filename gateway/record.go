@@ -16,9 +16,14 @@ import (
 // refusedUnrecorded is the message where a decision cannot be recorded.
 const refusedUnrecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
 
+// RefuseUnrecorded refuses what cannot be written down.
+func RefuseUnrecorded(cause error) *refusal.Error {
+	return refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(cause)
+}
+
 // recordDecision is the stage log: the decision is durable before the call is executed
 // or handed over.
-func recordDecision(ctx context.Context, c *call) error {
+func recordDecision(ctx context.Context, c *Call) error {
 	return c.appendDecision(ctx, audit.ToolCall, nil)
 }
 
@@ -49,14 +54,14 @@ func (d *Decision) recordRest(ctx context.Context) {
 		case !text:
 			// The decision is recorded, but another part of the same answer was
 			// refused: the call ends here, without having been dispatched.
-			c.recordNotRun(refused)
+			c.RecordNotRun(refused)
 		}
 	}
 }
 
-// recordNotRun records the end of a call that was approved but not dispatched.
-func (c *call) recordNotRun(refused *refusal.Error) {
-	r := c.record(audit.Ending)
+// RecordNotRun records the end of a call that was approved but not dispatched.
+func (c *Call) RecordNotRun(refused *refusal.Error) {
+	r := c.Outcome()
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
 	c.kernel.journal.Outcome(r, func() {})
 }
@@ -71,17 +76,17 @@ func (d *Decision) firstRefused() *refusal.Error {
 }
 
 // appendTraced is appendDecision as a step of the call's trace.
-func (c *call) appendTraced(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
-	start := c.trace.start()
+func (c *Call) appendTraced(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+	start := c.trace.Start()
 	err := c.appendDecision(ctx, verdict, refused)
-	c.trace.step(string(refusal.Log), start, err)
+	c.trace.Step(string(refusal.Log), start, err)
 	return err
 }
 
 // appendDecision records the decision.
-func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
+func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
 	if c.kernel.deps.Journal == nil {
-		return refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(errors.New("there is no audit log"))
+		return RefuseUnrecorded(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
 	r.Verdict = verdict
@@ -96,8 +101,12 @@ func (c *call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	return nil
 }
 
+// Outcome returns the record of the call's end, with the members that all records of one
+// call have.
+func (c *Call) Outcome() audit.Record { return c.record(audit.Ending) }
+
 // record returns the members that all records of one call have.
-func (c *call) record(event audit.Event) audit.Record {
+func (c *Call) record(event audit.Event) audit.Record {
 	r := audit.Record{
 		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
@@ -107,8 +116,8 @@ func (c *call) record(event audit.Event) audit.Record {
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
 	}
-	if c.judged != nil {
-		r.ToolVersion, r.ConfigDigest = c.judged.Version, c.judged.Config
+	if c.stored != nil {
+		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
 	}
 	if c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
@@ -134,7 +143,7 @@ func boundedName(name string) string {
 // addContent adds the content that the operator chose to record, without secrets. Where
 // the tool is unknown, nothing can be redacted: content is then recorded only if no tool
 // has secrets.
-func (c *call) addContent(r *audit.Record) {
+func (c *Call) addContent(r *audit.Record) {
 	keep := c.kernel.deps.RecordContent
 	if keep != audit.Arguments && keep != audit.Completion {
 		return
@@ -167,7 +176,7 @@ func (c *call) addContent(r *audit.Record) {
 
 // inputDigest hashes the completion, or the arguments of a native call, together with the
 // state and the answers that the call brings.
-func (c *call) inputDigest() string {
+func (c *Call) inputDigest() string {
 	if c.digest != "" {
 		return c.digest
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -21,14 +22,14 @@ import (
 )
 
 // past is what a journal holds, as whoever begins is told it.
-func (j *journal) past() gateway.Backlog {
+func (j *journal) past() calls.Backlog {
 	ended := map[string]bool{}
 	for _, r := range j.all() {
 		if r.Event == audit.Ending {
 			ended[r.CallID] = true
 		}
 	}
-	p := gateway.Backlog{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
+	p := calls.Backlog{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
 	for _, r := range j.all() {
 		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && !ended[r.CallID] {
 			p.Open = append(p.Open, r)
@@ -49,7 +50,7 @@ func (j *journal) outcomes(id string) (outcomes []audit.Record) {
 
 // node is a gateway on the files of a folder, without limits.
 type node struct {
-	*gateway.Kernel
+	*calls.Executor
 	store *boltstore.Store
 	now   func() time.Time
 }
@@ -61,15 +62,15 @@ func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.En
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() }) // those that end before have closed it
-	return &node{kernelOf(t, s, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Engine: e, Store: f, Now: now, Replica: "b", Node: "node"}), f, now}
+	return &node{kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Now: now, Replica: "b"}, Engine: e, Store: f, Node: "node"}), f, now}
 }
 
 // tend looks after what was left, once, and until all of it is seen to.
-func (n *node) tend(t testing.TB, past gateway.Backlog) gateway.ReconcileStats {
+func (n *node) tend(t testing.TB, past calls.Backlog) calls.ReconcileStats {
 	t.Helper()
 	var mu sync.Mutex
-	var all gateway.ReconcileStats
-	reconciler := n.Reconcile(past, func(done gateway.ReconcileStats) {
+	var all calls.ReconcileStats
+	reconciler := n.Reconcile(past, func(done calls.ReconcileStats) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = done
@@ -307,7 +308,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	past := j.past()
 	past.Ended = func([]string) (map[string]bool, error) { return nil, errors.New("unreadable") }
 	var trouble error
-	n.Reconcile(past, func(done gateway.ReconcileStats) { trouble = done.Err }).Stop(context.Background())
+	n.Reconcile(past, func(done calls.ReconcileStats) { trouble = done.Err }).Stop(context.Background())
 	if trouble == nil || e.runs.Load() != 0 || len(j.all()) != 2 {
 		t.Errorf("ran %d times, %d records, %v", e.runs.Load(), len(j.all()), trouble)
 	}
@@ -336,16 +337,16 @@ func TestAnswerAcrossARestart(t *testing.T) {
 	n = j.node(t, dir, s, nil, time.Now)
 	n.tend(t, j.past())
 	const body = `{"results":[]}`
-	if err := answer(n.Kernel, "call_other", body); refusedAs(err) != "request not_found" {
+	if err := answer(n.Executor, "call_other", body); refusedAs(err) != "request not_found" {
 		t.Errorf("a call that is not there: %v", err)
 	}
-	if err := answer(n.Kernel, o.CallID, body); err != nil {
+	if err := answer(n.Executor, o.CallID, body); err != nil {
 		t.Fatal(err)
 	}
-	if err := answer(n.Kernel, o.CallID, body); err != nil {
+	if err := answer(n.Executor, o.CallID, body); err != nil {
 		t.Errorf("the same a second time: %v", err)
 	}
-	if err := answer(n.Kernel, o.CallID, `{}`); refusedAs(err) != "execute idempotency_conflict" {
+	if err := answer(n.Executor, o.CallID, `{}`); refusedAs(err) != "execute idempotency_conflict" {
 		t.Errorf("otherwise: %v", err)
 	}
 	for i := range 3 {
@@ -380,8 +381,8 @@ func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.Config), s *gat
 	if err := n.Swap(&other); err != nil {
 		t.Fatal(err)
 	}
-	post := gateway.CallbackMessage{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
-	if err := n.Complete(context.Background(), post, gateway.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}}); err != nil {
+	post := calls.CallbackMessage{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
+	if err := n.Complete(context.Background(), post, calls.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	call, err := n.store.Get(context.Background(), "call_9", store.OfAnyone())
@@ -401,24 +402,24 @@ func TestExpiry(t *testing.T) {
 		state   store.State
 		expires func(*node, *testing.T, string)
 	}{
-		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Backlog{}) }},
-		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, gateway.Backlog{}) }},
+		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, calls.Backlog{}) }},
+		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, calls.Backlog{}) }},
 		"read, by the answer": {search, refusal.ToolTimeout, store.Done, func(*node, *testing.T, string) {}},
 	} {
 		clock, j := newClock(), &journal{}
 		n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
 		o := n.Execute(ctx, n.Judge(ctx, completion(c.call)))[0]
 		clock.advance(time.Hour - time.Millisecond)
-		n.tend(t, gateway.Backlog{})
+		n.tend(t, calls.Backlog{})
 		if len(j.outcomes(o.CallID)) != 0 {
 			t.Errorf("%s: ended too early", name)
 		}
 		clock.advance(time.Millisecond)
 		c.expires(n, t, o.CallID)
-		if err := answer(n.Kernel, o.CallID, `{}`); refusedAs(err) != "request not_found" {
+		if err := answer(n.Executor, o.CallID, `{}`); refusedAs(err) != "request not_found" {
 			t.Errorf("%s: an answer that is late: %v", name, err)
 		}
-		n.tend(t, gateway.Backlog{})
+		n.tend(t, calls.Backlog{})
 		got := j.outcomes(o.CallID)
 		if len(got) != 1 || got[0].Outcome != audit.Expired || got[0].Code != c.code {
 			t.Errorf("%s: %+v", name, got)
@@ -444,9 +445,9 @@ func TestOneEnd(t *testing.T) {
 		for i := range 6 {
 			group.Go(func() {
 				body := fmt.Sprintf(`{"n":%d}`, i)
-				err := answer(n.Kernel, o.CallID, body)
+				err := answer(n.Executor, o.CallID, body)
 				for strings.HasSuffix(refusedAs(err), "store_unavailable") { // it is to be posted again
-					err = answer(n.Kernel, o.CallID, body)
+					err = answer(n.Executor, o.CallID, body)
 				}
 				if err == nil {
 					accepted.Store(i, true)
@@ -456,11 +457,11 @@ func TestOneEnd(t *testing.T) {
 		if round%2 == 0 {
 			group.Go(func() {
 				clock.advance(time.Hour)
-				n.tend(t, gateway.Backlog{})
+				n.tend(t, calls.Backlog{})
 			})
 		}
 		group.Wait()
-		n.tend(t, gateway.Backlog{})
+		n.tend(t, calls.Backlog{})
 		taken := 0
 		accepted.Range(func(any, any) bool { taken++; return true })
 		got := j.outcomes(o.CallID)

@@ -11,8 +11,8 @@ import (
 // Report is the verdict on one input with the stages that led to it. It
 // marshals to the answer of /v1/check.
 type Report struct {
-	Verdict Verdict `json:"verdict"`
-	Call    *Call   `json:"call,omitempty"`
+	Verdict Verdict     `json:"verdict"`
+	Call    *PassedCall `json:"call,omitempty"`
 	// Refusal is why this input is refused; nil where only another one of the same
 	// answer is.
 	Refusal *refusal.Error `json:"error,omitempty"`
@@ -29,7 +29,8 @@ type Report struct {
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`
 
-	unanswered *elicit.Unanswered // what the caller is asked again
+	// Unanswered is what the caller is asked again; nil where there is nothing.
+	Unanswered *elicit.Unanswered `json:"-"`
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it

@@ -41,7 +41,7 @@ func (s *scope) entered() bool {
 var errNoScope = errors.New("the scope of the call was not resolved")
 
 // checkWorkspace is the stage workspace: it exists, and is the principal's.
-func checkWorkspace(_ context.Context, c *call) error {
+func checkWorkspace(_ context.Context, c *Call) error {
 	if c.scope == nil {
 		return errNoScope
 	}
@@ -50,7 +50,7 @@ func checkWorkspace(_ context.Context, c *call) error {
 
 // checkProject is the first step of the stage project: it is the principal's, is
 // in the workspace, and lists the agent.
-func checkProject(_ context.Context, c *call) error {
+func checkProject(_ context.Context, c *Call) error {
 	if c.scope == nil {
 		return errNoScope
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -135,7 +136,7 @@ func TestSN25Places(t *testing.T) {
 
 // wrapping is a tool with a name of two cases, which no fold may change, that answers as
 // it is told to.
-func wrapping(t *testing.T, in string, answer func(context.Context, tool.Call) (tool.Result, error)) gateway.Outcome {
+func wrapping(t *testing.T, in string, answer func(context.Context, tool.Call) (tool.Result, error)) calls.Outcome {
 	t.Helper()
 	tools, err := registry.New([]registry.Tool{{Name: "Web.searchAll", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}})
 	if err != nil {
@@ -145,7 +146,7 @@ func wrapping(t *testing.T, in string, answer func(context.Context, tool.Call) (
 	s.Tools, s.Limits = tools, newLimits(t).of
 	request := completion(in)
 	request.Agent = "Intern" // who may use any tool
-	k := kernelOf(t, s, gateway.Deps{Limiter: newLimits(t), Journal: &journal{}, Engine: &engine{answer: answer}, Store: newShelf()})
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: newLimits(t), Journal: &journal{}}, Engine: &engine{answer: answer}, Store: newShelf()})
 	return k.Execute(context.Background(), k.Judge(context.Background(), request))[0]
 }
 

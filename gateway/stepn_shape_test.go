@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/tool"
 )
 
 // said is what the kernel of the vectors says of a completion: the verdict, or the
 // stage, the code and the path of the first violation. Whole or by the byte, that is
 // the same.
-func said(t testing.TB, k *gateway.Kernel, completion string) string {
+func said(t testing.TB, k *calls.Executor, completion string) string {
 	t.Helper()
 	whole := spoken(k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}))
 	s, err := k.Stream(context.Background(), gateway.Request{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -183,7 +184,7 @@ func TestSN64NoLimiterNoAct(t *testing.T) {
 	if stage != refusal.Rate || code != refusal.LimiterUnavailable || refusal.New(code, "").Status() != http.StatusServiceUnavailable || w.engine.runs.Load() != 0 {
 		t.Errorf("%s %s, and the tool ran %d times", stage, code, w.engine.runs.Load())
 	}
-	k := kernelOf(t, state(t, vectorConfig), gateway.Deps{Journal: &journal{}})
+	k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Journal: &journal{}}})
 	if got := refusedBy(k.Judge(context.Background(), completion(search))); got != "rate limiter_unavailable" || strings.Contains(message, "panic") {
 		t.Errorf("without a limiter: %q; %s", got, message)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
@@ -160,7 +161,7 @@ func (s *boundedName) Dispatch(ctx context.Context, id string, task store.Task) 
 // world is what one attempt meets, and what is left of it afterwards.
 type world struct {
 	attempt
-	kernel  *gateway.Kernel
+	kernel  *calls.Executor
 	engine  *engine
 	journal *journal
 	store   *boundedName
@@ -191,7 +192,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
 		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest,
 	}
-	w.kernel = kernelOf(t, s, gateway.Deps{Limiter: w.limits, Journal: w.journal, Engine: w.engine, Store: w.store})
+	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
 		w.kernel.Quarantine(map[string]bool{"acts": true})
 	}

@@ -2,100 +2,140 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/wrapper"
+	"github.com/callgate/callgate/tool"
 )
 
-// storedCall is a call as the store has it, with its metadata decoded once.
-type storedCall struct {
-	store.Call
-	meta Metadata
+// StoreWait bounds how long a call waits for the store.
+const StoreWait = 5 * time.Second
+
+// QuestionReader reads what tools have asked.
+type QuestionReader interface {
+	// Questions returns what the tool of a principal's call asked when the call ended,
+	// and the digest of that call; nil where it has not ended or asked nothing. The
+	// error of a call that is not there is store.ErrNotFound.
+	Questions(ctx context.Context, id, principal string) (asked *tool.InputRequired, callDigest string, err error)
 }
 
-func newStoredCall(call store.Call) *storedCall {
-	return &storedCall{Call: call, meta: decodeMetadata(call.Metadata)}
+// StoreCall is the call as the store opens it, under a key or none.
+func (c *Call) StoreCall(key string) store.Call {
+	return store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
 }
 
-// get returns a call as the store has it.
-func (k *Kernel) get(ctx context.Context, id string, whose store.Whose) (*storedCall, error) {
-	call, err := ask(k.deps.Store, func(s Store) (store.Call, error) { return s.Get(ctx, id, whose) })
-	if err != nil {
-		return nil, err
+// StoreTask is what the store keeps of the call once it is dispatched. A call that brings
+// answers has the effect once: its answers are not stored, so it cannot be dispatched
+// again.
+func (c *Call) StoreTask() store.Task {
+	effect := c.tool.Effect()
+	if c.mayBringAnswers() {
+		effect = "once"
 	}
-	return newStoredCall(call), nil
-}
-
-// watch tells when something changes about a call.
-func (k *Kernel) watch(id string) (*store.Watch, error) {
-	return ask(k.deps.Store, func(s Store) (*store.Watch, error) { return s.Watch(id) })
-}
-
-// update makes one change of a call in the store.
-func (k *Kernel) update(ctx context.Context, id string, change store.Change) error {
-	return tell(k.deps.Store, func(s Store) error { return s.Update(ctx, id, change) })
-}
-
-// setMetadata replaces the metadata of a call, if they are still those that were read.
-func (k *Kernel) setMetadata(ctx context.Context, was *storedCall, metadata Metadata) error {
-	return k.update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encode()})
-}
-
-// settle tells the store that the outcome of a call is in the journal. Where it fails,
-// that is looked up in the journal at the next start.
-func (k *Kernel) settle(id string) {
-	_ = tell(k.deps.Store, func(s Store) error { return s.Settle(context.Background(), id) })
-}
-
-// result is what the model reads of a call that has ended.
-func (s *storedCall) result() wrapper.ToolResult {
-	result, err := wrapper.Read(s.Answer.Result)
-	if err == nil {
-		return result
+	return store.Task{
+		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
+		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
+		Input: c.inputDigest(), Config: c.config.Digest,
 	}
-	refused := refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
-	result, _ = wrapper.Refusal(&s.Task.Tool, refused) // it holds text
-	return result
 }
 
-// CallState is how a call stands, as it is said on the wire.
-type CallState = store.State
-
-// The states of a call.
-const (
-	StatePending = store.Pending // it runs, or its tool answers later
-	StateDone    = store.Done
-	StateUnknown = store.Unknown // it has ended, and its outcome is not known
-	// StateAuthorization is a pending call whose tool waits for a person, who has to
-	// open Metadata.AuthURL.
-	StateAuthorization CallState = "authorization"
-)
-
-// CallStatus is how a call stands, as its principal may know it.
-type CallStatus struct {
-	ID    string
-	State CallState
-	Ended bool
-	// Delivered tells that the result was given before: then it is not to enter its
-	// thread again.
-	Delivered bool
-	// Result is what the model reads of it, and HTTPStatus goes with that. Until the
-	// call has ended there is none.
-	Result     wrapper.ToolResult
-	HTTPStatus int
-	Metadata   Metadata
-
-	stored *storedCall
+// idempotencyDigest hashes everything the result depends on that the key's scope does not
+// cover: one agent must not be given the result of another.
+func (c *Call) idempotencyDigest() string {
+	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
+	if n := c.input.Native; n != nil {
+		asked = fmt.Appendf(asked, " %q %q", n.Name, n.Wire)
+		if n.Version != "" {
+			asked = fmt.Appendf(asked, " %q", n.Version)
+		}
+	}
+	if c.request.User != "" { // the tool may be told for whom it acts
+		asked = fmt.Appendf(asked, " for %q", c.request.User)
+	}
+	return digest(asked)
 }
 
-func (s *storedCall) status() CallStatus {
-	status := CallStatus{ID: s.ID, State: s.State, Ended: s.Step == store.Ended, Metadata: s.meta, stored: s}
+// storeScope is the owner of the call: the principal, its workspace and its project.
+func (c *judgement) storeScope() store.Scope {
+	return store.Scope{Principal: principalName(c.principal), Workspace: c.subject.Workspace, Project: c.subject.Project}
+}
+
+// Restore returns a call as the store has it: enough to write its outcome down, and,
+// where its tool is still what it was, to run it again (see Reapprove).
+func (k *Kernel) Restore(stored store.Call) *Call {
+	config, task := k.config.Load(), &stored.Task
+	c := &Call{
+		judgement: &judgement{
+			kernel: k, config: config, mode: ModeCall,
+			subject: Subject{Agent: task.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
+			request: &Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
+		},
+		id: stored.ID, digest: task.Input, started: stored.Opened, stored: &stored,
+		parsed: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments},
+	}
+	if tool, ok := config.Tools.LookupVersion(task.Tool, task.Version); ok && tool.Effect() == task.Effect {
+		c.tool = tool
+	}
+	return c
+}
+
+// maxDispatches bounds how often a call is dispatched if each process dies with it.
+const maxDispatches = 3
+
+// Reapprove approves a restored call to be dispatched again, or says why it must not be: it
+// passed the checks when it was judged, and here its effect, its tool and its project must
+// still allow it.
+func (c *Call) Reapprove() (Approved, error) {
 	switch {
-	case s.Step == store.Waiting && s.meta.AuthURL != "":
-		status.State = StateAuthorization
-	case status.Ended:
-		status.Delivered, status.Result, status.HTTPStatus = s.Delivered, s.result(), s.Answer.Status
+	case c.stored == nil:
+		return Approved{}, errors.New("it was not restored")
+	case c.tool != nil && c.CallsBack():
+		return Approved{}, errors.New("its tool calls back, and may have the call")
+	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
+		return Approved{}, errors.New("its effect may not be had twice")
+	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.argumentsValid():
+		return Approved{}, errors.New("its tool is not what it was")
+	case c.stored.Attempts >= maxDispatches:
+		return Approved{}, errors.New("it was dispatched too often")
 	}
-	return status
+	project, err := c.config.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
+	if err == nil && project == nil {
+		err = errors.New("no project was entered")
+	}
+	if err != nil {
+		return Approved{}, err
+	}
+	c.project = project
+	return Approved{c}, nil
+}
+
+// argumentsValid tells whether the arguments still fit the schema of the tool.
+func (c *Call) argumentsValid() bool {
+	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
+	arguments, ok := value.(map[string]any)
+	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
+}
+
+// ToolVersion returns a version of a tool; nil where it is not configured. The error is the
+// refusal of one that may not be called now.
+func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
+	tool, ok := k.config.Load().Tools.LookupVersion(name, version)
+	switch {
+	case !ok:
+		return nil, nil
+	case k.quarantined(name):
+		return nil, refuseQuarantined(name)
+	}
+	return tool, nil
+}
+
+// RefuseUnsaved refuses a call that the store did not take.
+func RefuseUnsaved(ctx context.Context, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
+	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }

@@ -78,6 +78,5 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 		d.calls = append(d.calls, c.call(in, c.times))
 	}
 	d.run(ctx, judge, false)
-	d.recordRest(ctx)
-	return d.report()
+	return d.end(ctx)
 }

@@ -52,20 +52,20 @@ type Step = struct {
 	Refusal    *refusal.Error
 }
 
-// trace is the span of a call while it runs. A nil trace takes nothing.
-type trace struct {
+// Trace is the span of a call while it runs. A nil Trace takes nothing.
+type Trace struct {
 	span    Span
 	content bool
 	now     func() time.Time
 }
 
 // trace starts the span of a call, or returns nil.
-func (k *Kernel) trace(c *call) *trace {
+func (k *Kernel) trace(c *Call) *Trace {
 	traced, content := k.wants(c.request)
 	if !traced {
 		return nil
 	}
-	t := &trace{content: content, now: k.deps.Now}
+	t := &Trace{content: content, now: k.deps.Now}
 	t.span = Span{
 		TraceID: c.request.TraceID, ParentID: c.request.ParentID, Start: c.started,
 		CallID: c.id, Thread: c.request.Thread, Mode: string(c.mode), Digest: c.config.Digest,
@@ -86,33 +86,33 @@ func (k *Kernel) wants(r *Request) (traced, content bool) {
 	return k.deps.Tracer.Wants(r.TraceID, r.ParentID, r.Sampled)
 }
 
-// start is when a step begins; nothing where nothing is traced.
-func (t *trace) start() time.Time {
+// Start is when a step begins; nothing where nothing is traced.
+func (t *Trace) Start() time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return t.now()
 }
 
-// step notes a step that ends now.
-func (t *trace) step(name string, start time.Time, err error) {
+// Step notes a step that ends now.
+func (t *Trace) Step(name string, start time.Time, err error) {
 	if t != nil {
-		t.add(name, start, t.now(), refusal.From(refusal.Any, err))
+		t.Add(name, start, t.now(), refusal.From(refusal.Any, err))
 	}
 }
 
-func (t *trace) add(name string, start, end time.Time, refused *refusal.Error) {
+func (t *Trace) Add(name string, start, end time.Time, refused *refusal.Error) {
 	if t != nil {
 		t.span.Steps = append(t.span.Steps, Step{name, start, end, refused})
 	}
 }
 
-// storeStep notes what the store was asked. What it is asked belongs to no stage.
-func (t *trace) storeStep(ctx context.Context, start time.Time, err error) {
+// StoreStep notes what the store was asked. What it is asked belongs to no stage.
+func (t *Trace) StoreStep(ctx context.Context, start time.Time, err error) {
 	if err != nil {
-		err = refuseUnsaved(ctx, err)
+		err = RefuseUnsaved(ctx, err)
 	}
-	t.step("store", start, err)
+	t.Step("store", start, err)
 }
 
 // dropTraces forgets the spans of a decision.
@@ -129,18 +129,18 @@ func (d *Decision) finishTraces() {
 	for _, c := range d.calls {
 		switch {
 		case c.refused != nil:
-			c.finishTrace(VerdictRefused, c.refused, "", 0, nil)
+			c.FinishTrace(VerdictRefused, c.refused, "", 0, nil)
 		case refused != nil:
-			c.finishTrace(VerdictRefused, refused, "", 0, nil)
+			c.FinishTrace(VerdictRefused, refused, "", 0, nil)
 		case c.parsed.Kind == parser.Text:
-			c.finishTrace(VerdictText, nil, "", 0, nil)
+			c.FinishTrace(VerdictText, nil, "", 0, nil)
 		}
 	}
 }
 
-// finishTrace hands the span of a call over, once. outcome and result are of a call
+// FinishTrace hands the span of a call over, once. outcome and result are of a call
 // that was executed, or handed over.
-func (c *call) finishTrace(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
+func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
 	t := c.trace
 	if t == nil {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
@@ -29,7 +30,7 @@ func state(t testing.TB, file string) *gateway.Config {
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")
 
 // unlimited is the vectors' configuration without limits.
-func unlimited(t testing.TB) *gateway.Kernel {
+func unlimited(t testing.TB) *calls.Executor {
 	t.Helper()
 	s := state(t, vectorConfig)
 	s.Limits = &ratelimit.Limits{Replicas: 1}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -109,8 +110,8 @@ func TestVersionsRun(t *testing.T) {
 		last = task
 		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
 	}}
-	k := kernelOf(t, versionedState(t), gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Engine: tool, Store: newShelf()})
-	send := func(version, arguments, key string) gateway.Outcome {
+	k := kernelOf(t, versionedState(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: tool, Store: newShelf()})
+	send := func(version, arguments, key string) calls.Outcome {
 		return k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(arguments)}}}}, key)
 	}
 	for version, arguments := range map[string]string{"1.0.0": `{"one":1}`, "1.9.0": `{"nine":1}`, "1.10.0": `{"ten":1}`, "": `{"ten":1}`} {

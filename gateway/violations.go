@@ -17,7 +17,7 @@ const maxViolations = 100
 
 // offsets finds the places of violations in the raw completion. A native call
 // has none.
-func (c *call) offsets(violations []refusal.Violation, places []parser.Place) {
+func (c *Call) offsets(violations []refusal.Violation, places []parser.Place) {
 	if c.input.Native != nil {
 		for i := range violations {
 			violations[i].Offset = -1

@@ -17,7 +17,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
@@ -370,7 +370,7 @@ const secrets = `{"tool":{"name":"vault.put","arguments":{"name":"canary-name","
 func TestNoContent(t *testing.T) {
 	collector := collectorStub(t, nil)
 	traces := tracesTo(t, collector.URL, nil)
-	k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
+	k := kernel(t, traces, func(_ *calls.Deps, e tools) {
 		e.answers["vault.get"] = func() (tool.Result, error) {
 			return tool.Result{Body: []byte(`{"value":"canary-value"}`), JSON: true}, nil
 		}
@@ -406,7 +406,7 @@ func TestContent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			collector := collectorStub(t, nil)
 			traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Content = true })
-			k := kernel(t, traces, func(_ *gateway.Deps, e tools) {
+			k := kernel(t, traces, func(_ *calls.Deps, e tools) {
 				e.answers["vault.get"] = func() (tool.Result, error) {
 					return tool.Result{Body: []byte(`{"value":"canary-token"}`), JSON: true}, nil
 				}

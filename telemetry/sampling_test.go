@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/telemetry"
@@ -165,7 +166,7 @@ func (paper) Append(context.Context, audit.Record) error { return nil }
 // more than one that nobody asks about.
 func TestNotTracedCostsNothing(t *testing.T) {
 	cost := func(tracer gateway.Tracer) float64 {
-		k := kernel(t, tracer, func(p *gateway.Deps, e tools) {
+		k := kernel(t, tracer, func(p *calls.Deps, e tools) {
 			p.Journal, p.Store = paper{}, nil
 			p.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 			e.answers["echo.say"] = func() (tool.Result, error) { return tool.Result{Body: []byte(`{}`), JSON: true}, nil }

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -90,7 +91,7 @@ func (e tools) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 }
 
 // kernel is one with a journal on disk and the demo tools, as it may be changed.
-func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Deps, tools)) *gateway.Kernel {
+func kernel(t *testing.T, tracer gateway.Tracer, change func(*calls.Deps, tools)) *calls.Executor {
 	t.Helper()
 	c, err := configs.Load(filepath.Join("testdata", "config", "callgate.yaml"))
 	if err != nil {
@@ -103,11 +104,11 @@ func kernel(t *testing.T, tracer gateway.Tracer, change func(*gateway.Deps, tool
 	t.Cleanup(func() { _ = log.Close() })
 	e := tools{engine.New(engine.Options{}), map[string]func() (tool.Result, error){}}
 	t.Cleanup(e.Close)
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Engine: e, Tracer: tracer, Store: store.NewMemory(time.Now)}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Tracer: tracer}, Engine: e, Store: store.NewMemory(time.Now)}
 	if change != nil {
 		change(&parts, e)
 	}
-	k, err := gateway.New(&gateway.Config{
+	k, err := calls.New(&gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), Digest: c.Digest,
 	}, parts)
@@ -132,7 +133,7 @@ func ask(completion string) gateway.Request {
 
 const say = `{"tool":{"name":"echo.say","arguments":{"text":"hello"}}}`
 
-func handle(k *gateway.Kernel, request gateway.Request) gateway.Outcome {
+func handle(k *calls.Executor, request gateway.Request) calls.Outcome {
 	return k.Handle(context.Background(), request, "")
 }
 
@@ -196,7 +197,7 @@ func same(t *testing.T, what string, got, want map[string]string) {
 }
 
 // failing is a journal, and a store, that fails.
-type failing struct{ gateway.Store }
+type failing struct{ calls.Store }
 
 func (failing) Append(context.Context, audit.Record) error {
 	return refusal.New(refusal.AuditUnavailable, "m")
@@ -205,8 +206,8 @@ func (failing) Append(context.Context, audit.Record) error {
 func (failing) Open(context.Context, store.Call) (*store.Call, error) { return nil, errors.New("away") }
 
 func TestSpanOfARefusal(t *testing.T) {
-	answer := func(body string, err error) func(*gateway.Deps, tools) {
-		return func(_ *gateway.Deps, e tools) {
+	answer := func(body string, err error) func(*calls.Deps, tools) {
+		return func(_ *calls.Deps, e tools) {
 			e.answers["echo.say"] = func() (tool.Result, error) {
 				return tool.Result{Body: []byte(body), JSON: true, Attempts: 2}, err
 			}
@@ -219,7 +220,7 @@ func TestSpanOfARefusal(t *testing.T) {
 	for _, c := range []struct {
 		name, completion string
 		request          func(*gateway.Request)
-		change           func(*gateway.Deps, tools)
+		change           func(*calls.Deps, tools)
 		want             string
 	}{
 		{name: "identity", completion: say, request: as("Nobody", ""), want: "judge!agent_unknown(identity!agent_unknown log)"},
@@ -227,12 +228,12 @@ func TestSpanOfARefusal(t *testing.T) {
 		{name: "unknown tool", completion: `{"tool":{"name":"drop.tables","arguments":{}}}`, want: "judge!unknown_tool(identity log)"},
 		{name: "schema", completion: `{"tool":{"name":"echo.say","arguments":{"text":1}}}`, want: "execute_tool echo.say!wrong_type(identity log)"},
 		{name: "permission", completion: rare, request: as("Intern", ""), want: "execute_tool rare.once!permission_denied(identity log)"},
-		{name: "rate", completion: rare, change: func(p *gateway.Deps, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity rate!rate_limited log)"},
-		{name: "limiter", completion: rare, change: func(p *gateway.Deps, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity rate!internal!! log)"},
+		{name: "rate", completion: rare, change: func(p *calls.Deps, _ tools) { p.Limiter = full{p.Limiter} }, want: "execute_tool rare.once!rate_limited(identity rate!rate_limited log)"},
+		{name: "limiter", completion: rare, change: func(p *calls.Deps, _ tools) { p.Limiter = broken{p.Limiter} }, want: "execute_tool rare.once!internal!!(identity rate!internal!! log)"},
 		{name: "workspace", completion: say, request: as("", "elsewhere"), want: "execute_tool echo.say!workspace_mismatch(identity rate log)"},
 		{name: "project", completion: `{"tool":{"name":"echo.say","arguments":{"text":"x","path":"/etc/passwd"}}}`, want: "execute_tool echo.say!boundary_violation(identity rate log)"},
-		{name: "log", completion: say, change: func(p *gateway.Deps, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity rate log!audit_unavailable!! log!audit_unavailable!!)"},
-		{name: "store", completion: say, change: func(p *gateway.Deps, _ tools) { p.Store = failing{} }, want: "execute_tool echo.say!store_unavailable!!(identity rate log store!store_unavailable!!)"},
+		{name: "log", completion: say, change: func(p *calls.Deps, _ tools) { p.Journal = failing{} }, want: "execute_tool echo.say!audit_unavailable!!(identity rate log!audit_unavailable!! log!audit_unavailable!!)"},
+		{name: "store", completion: say, change: func(p *calls.Deps, _ tools) { p.Store = failing{} }, want: "execute_tool echo.say!store_unavailable!!(identity rate log store!store_unavailable!!)"},
 		{name: "execute", completion: say, change: answer("", refusal.New(refusal.ToolFailed, "m")), want: "execute_tool echo.say!tool_failed!!(identity rate log store store execute!tool_failed!! store log)"},
 		{name: "timeout", completion: say, change: answer("", refusal.New(refusal.ToolTimeout, "m")), want: "execute_tool echo.say!tool_timeout!!(identity rate log store store execute!tool_timeout!! store log)"},
 		{name: "wrap", completion: say, change: answer("no JSON", nil), want: "execute_tool echo.say!invalid_result!!(identity rate log store store execute wrap!invalid_result!! store log)"},
@@ -404,7 +405,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	c := collectorStub(t, nil)
 	traces := tracesTo(t, c.URL, nil)
 	taken := make(chan string, 1)
-	k := kernel(t, traces, func(p *gateway.Deps, e tools) {
+	k := kernel(t, traces, func(p *calls.Deps, e tools) {
 		e.answers["echo.say"] = func() (tool.Result, error) { return tool.Result{Pending: true}, nil }
 		p.Store = waits{p.Store, taken}
 	})
@@ -413,7 +414,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 	go func() {
 		id := <-taken
 		answered = time.Now()
-		completed <- k.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}})
+		completed <- k.Complete(context.Background(), calls.CallbackMessage{CallID: id, ID: id, Group: "thread-7", Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`{}`), JSON: true}})
 	}()
 	o := handle(k, ask(say))
 	if err := <-completed; err != nil || o.Pending || string(o.Result) == "" {
@@ -428,7 +429,7 @@ func TestSpanOfALateAnswer(t *testing.T) {
 
 // waits is a store that tells which call waits for its tool.
 type waits struct {
-	gateway.Store
+	calls.Store
 	taken chan string
 }
 

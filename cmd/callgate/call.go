@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 )
 
@@ -85,7 +86,7 @@ type acted struct {
 func (a acted) withID(id json.RawMessage) any { a.ID = id; return a }
 
 // act judges and executes one completion.
-func act(ctx context.Context, k *gateway.Kernel, request gateway.Request) (any, error) {
+func act(ctx context.Context, k *calls.Executor, request gateway.Request) (any, error) {
 	o := k.Handle(ctx, request, "")
 	if o.Pending {
 		return acted{CallID: o.CallID, State: "pending"}, nil

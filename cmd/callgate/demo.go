@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/terminal"
 )
@@ -89,13 +90,13 @@ func (e env) demo(ctx context.Context) error {
 type demoRun struct {
 	w      io.Writer
 	color  func(terminal.Color, string) string
-	kernel *gateway.Kernel
+	kernel *calls.Executor
 }
 
 func (t demoRun) step(ctx context.Context, number int, s demoStep) {
 	fmt.Fprintf(t.w, "%s\n", t.color(terminal.Bold, fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprintln(t.w, indent("model", s.completion))
-	var o gateway.Outcome
+	var o calls.Outcome
 	sent := 0
 	for o.Refusal == nil && sent < s.times {
 		o = t.kernel.Execute(ctx, t.kernel.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]

@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"
 )
@@ -26,7 +26,7 @@ type env struct {
 	// changeParts changes the parts of a kernel before it is made. It is how a test has a
 	// process fail at a point that it names; the program has none, and nothing that
 	// it reads can give it one.
-	changeParts func(gateway.Deps) gateway.Deps
+	changeParts func(calls.Deps) calls.Deps
 	// wait is how long the disk and Redis are waited for; zero is as long as the
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.

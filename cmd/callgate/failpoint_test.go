@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -37,7 +38,7 @@ var points = struct{ opened, decided, dispatched, ran, finished, outcome, settle
 
 // sabotage is what fits the parts of a kernel with failures that the environment
 // names; nil where it names none.
-func sabotage() func(gateway.Deps) gateway.Deps {
+func sabotage() func(calls.Deps) calls.Deps {
 	switch at := os.Getenv(failAt); {
 	case at != "":
 		return newSaboteur(at).fit
@@ -91,7 +92,7 @@ func around[T any](s *saboteur, step string, do func() T) T {
 	return did
 }
 
-func (s *saboteur) fit(p gateway.Deps) gateway.Deps {
+func (s *saboteur) fit(p calls.Deps) calls.Deps {
 	p.Limiter = failingLimiter{p.Limiter, s}
 	p.Journal = failingJournal{p.Journal, s}
 	p.Engine = failingEngine{p.Engine, s}
@@ -133,7 +134,7 @@ func (f failingEngine) Run(ctx context.Context, t tool.Call) (o tool.Result, err
 }
 
 type failingStore struct {
-	gateway.Store
+	calls.Store
 	*saboteur
 }
 
@@ -176,7 +177,7 @@ func (f failingStore) Recover(ctx context.Context, reason store.Reason, limit in
 }
 
 // steppedClock gives a kernel a clock that signals step.
-func steppedClock(p gateway.Deps) gateway.Deps {
+func steppedClock(p calls.Deps) calls.Deps {
 	var ahead atomic.Int64
 	p.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	stepping := make(chan os.Signal, 1)

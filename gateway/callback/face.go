@@ -16,7 +16,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -24,7 +24,7 @@ import (
 
 // Options are the dependencies of a face.
 type Options struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	// Verify returns the call of a token that is valid now, or "".
 	Verify func(token string) (callID string)
 }
@@ -88,7 +88,7 @@ func (f *Face) serve(c *gin.Context, a server.Request) {
 		refuse(c, refused)
 		return
 	}
-	p := gateway.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
+	p := calls.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
 	if err := m.post(c.Request.Context(), f.options.Kernel, p); err != nil {
 		refuse(c, refusal.From(refusal.Execute, err))
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/callback"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/identity"
@@ -58,7 +59,7 @@ type world struct {
 	t      testing.TB
 	config *configs.Config
 	keys   *identity.CallbackKeys
-	calls  *calls
+	calls  *hookedStore
 	engine *taker
 	log    *bytes.Buffer
 	mu     sync.Mutex
@@ -90,7 +91,7 @@ func newWorld(t testing.TB) *world {
 			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1),
 	})
 	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
-	w.calls = &calls{Memory: store.NewMemory(w.now)}
+	w.calls = &hookedStore{Memory: store.NewMemory(w.now)}
 	w.open()
 	return w
 }
@@ -106,7 +107,7 @@ func (w *world) again() *world {
 func (w *world) open() {
 	t := w.t
 	t.Helper()
-	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *gateway.Deps) {
+	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *calls.Deps) {
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
 	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Server)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/events"
 )
 
@@ -41,7 +42,7 @@ func (c waiting) storedUnseen(body string, repeats int) {
 }
 
 // read lets somebody read a call, who has not asked for its events yet.
-func (w *world) read(c waiting) (*gateway.Follower, gateway.CallStatus) {
+func (w *world) read(c waiting) (*calls.Follower, calls.CallStatus) {
 	w.t.Helper()
 	f, err := w.Kernel.Follow(context.Background(), gateway.Request{}, c.id)
 	if err != nil {
@@ -55,7 +56,7 @@ func (w *world) read(c waiting) (*gateway.Follower, gateway.CallStatus) {
 }
 
 // events asks for the events of a call that was read.
-func (w *world) events(f *gateway.Follower, call gateway.CallStatus) <-chan events.Event {
+func (w *world) events(f *calls.Follower, call calls.CallStatus) <-chan events.Event {
 	w.t.Helper()
 	events, stop, err := f.Events(call)
 	if err != nil {

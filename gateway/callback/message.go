@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/weburl"
@@ -25,7 +25,7 @@ const maxDepth = 64
 type message struct {
 	id, group string
 	digest    string
-	post      func(context.Context, *gateway.Kernel, gateway.CallbackMessage) error
+	post      func(context.Context, *calls.Executor, calls.CallbackMessage) error
 }
 
 func malformed(format string, args ...any) *refusal.Error {
@@ -51,19 +51,19 @@ func read(body []byte, token string) (message, *refusal.Error) {
 	case "tool_result":
 		m.id = r.text("id", true)
 		a := r.answer()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
 			return k.Complete(ctx, p, a)
 		}
 	case "oauth":
 		m.id = r.text("id", true)
 		at := r.authorization()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
 			return k.SaveAuthURL(ctx, p, at)
 		}
 	case "subscription_event":
 		m.id = r.text("tool_call_id", true)
 		e := r.event()
-		m.post = func(ctx context.Context, k *gateway.Kernel, p gateway.CallbackMessage) error {
+		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
 			return k.PublishEvent(ctx, p, e)
 		}
 	case "user_choice", "view_update":
@@ -167,7 +167,7 @@ func (r *reader) list(member string) []map[string]any {
 const failed = "Error: "
 
 // answer reads a tool_result. Content for people never changes the text for the model.
-func (r *reader) answer() gateway.CallbackResult {
+func (r *reader) answer() calls.CallbackResult {
 	text, hasText := r.object["text"].(string)
 	if v := r.object["text"]; v != nil && !hasText {
 		r.fail("text is no string")
@@ -176,7 +176,7 @@ func (r *reader) answer() gateway.CallbackResult {
 	if !hasText && content == nil {
 		r.fail("found neither text nor content; expected one of them")
 	}
-	a := gateway.CallbackResult{Subscribed: r.flag("subscription")}
+	a := calls.CallbackResult{Subscribed: r.flag("subscription")}
 	shown := r.display()
 	switch {
 	case content != nil: // which wins over text

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -515,7 +516,7 @@ func (w *world) told(t testing.TB, c waiting) {
 }
 
 // A tool whose engine cannot tell it is told nothing.
-var _ gateway.Canceller = (*taker)(nil)
+var _ calls.Canceller = (*taker)(nil)
 
 // Who has read a call with its subscription, and follows it after that was called
 // off, is not left waiting.

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
-// calls are a store in memory of which a part can be away, and to which something can
+// hookedStore is a store in memory of which a part can be away, and to which something can
 // happen right before or right after one of its methods is called.
-type calls struct {
+type hookedStore struct {
 	*store.Memory
 	mu    sync.Mutex
 	away  []string // the methods that fail, or whose replies are lost
@@ -27,7 +27,7 @@ type calls struct {
 }
 
 // once runs a step at the next moment of that name: before or after a method.
-func (c *calls) once(moment string, step func()) {
+func (c *hookedStore) once(moment string, step func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hooks == nil {
@@ -36,7 +36,7 @@ func (c *calls) once(moment string, step func()) {
 	c.hooks[moment] = step
 }
 
-func (c *calls) reached(moment string) {
+func (c *hookedStore) reached(moment string) {
 	c.mu.Lock()
 	step := c.hooks[moment]
 	delete(c.hooks, moment)
@@ -46,7 +46,7 @@ func (c *calls) reached(moment string) {
 	}
 }
 
-func (c *calls) fail(methods ...string) {
+func (c *hookedStore) fail(methods ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.away = methods
@@ -54,7 +54,7 @@ func (c *calls) fail(methods ...string) {
 
 var errAway = errors.New("the store is away")
 
-func (c *calls) fault(method string) error {
+func (c *hookedStore) fault(method string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.Contains(c.away, method) {
@@ -63,7 +63,7 @@ func (c *calls) fault(method string) error {
 	return nil
 }
 
-func (c *calls) Update(ctx context.Context, id string, change store.Change) error {
+func (c *hookedStore) Update(ctx context.Context, id string, change store.Change) error {
 	switch change.(type) {
 	case store.Defer:
 		if err := c.fault("Defer"); err != nil {
@@ -75,7 +75,7 @@ func (c *calls) Update(ctx context.Context, id string, change store.Change) erro
 	return c.Memory.Update(ctx, id, change)
 }
 
-func (c *calls) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
+func (c *hookedStore) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
 	if _, named := whose.Principal(); named {
 		found, err := c.Memory.Get(ctx, id, whose)
 		c.reached("after Get")
@@ -90,12 +90,12 @@ func (c *calls) Get(ctx context.Context, id string, whose store.Whose) (store.Ca
 	return found, err
 }
 
-func (c *calls) Watch(id string) (*store.Watch, error) {
+func (c *hookedStore) Watch(id string) (*store.Watch, error) {
 	c.reached("before Watch")
 	return c.Memory.Watch(id)
 }
 
-func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+func (c *hookedStore) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
 	c.reached("before Finish")
 	if err := c.fault("Finish"); err != nil {
 		return store.Call{}, err
@@ -103,7 +103,7 @@ func (c *calls) Finish(ctx context.Context, id string, ending store.Ending) (sto
 	return c.Memory.Finish(ctx, id, ending)
 }
 
-func (c *calls) setMetadata(ctx context.Context, id string, change store.Change) error {
+func (c *hookedStore) setMetadata(ctx context.Context, id string, change store.Change) error {
 	if err := c.fault("Note"); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 	tend := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		w.Kernel.Reconcile(gateway.Backlog{}, func(gateway.ReconcileStats) {}).Stop(ctx)
+		w.Kernel.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
 		if err := w.Kernel.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -103,6 +103,23 @@ func (a *Answers) Outside(bounds boundary.Lists, most int) (violations []refusal
 	return violations, nil
 }
 
+// answerKeyPrefix is how the keys begin of calls that answer a question. No face lets a
+// caller's key hold a space, and a call under such a key of the caller's is refused.
+const answerKeyPrefix = "asked by "
+
+// AnswerKey is the idempotency key of a call that answers a question, whatever other one
+// it brings: what a question is answered with stands. It is empty where the call answers
+// none.
+func (d *Dialogue) AnswerKey() string {
+	if d == nil || !ValidState(d.RequestState) {
+		return ""
+	}
+	return answerKeyPrefix + d.RequestState
+}
+
+// IsAnswerKey tells whether a key is that of a call that answers a question.
+func IsAnswerKey(key string) bool { return strings.HasPrefix(key, answerKeyPrefix) }
+
 // ValidState tells whether a state may be the id of a call.
 func ValidState(state string) bool {
 	return state != "" && len(state) <= maxState && ascii.IsVisible(state)

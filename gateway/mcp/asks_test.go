@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -204,7 +205,7 @@ func (r reply) refusedAt(t *testing.T) string {
 // once.
 func TestMCP19State(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
-	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
+	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	both := []string{"Authorization", "Bearer both", "Callgate-Agent", "Analyst"}
 	const ann = `{"who":{"action":"accept","content":{"name":"Ann"}}}`
 	state := h.asks(t, "book", forms, `"arguments":{"n":1}`, both...).Result.State

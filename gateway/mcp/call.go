@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -45,7 +46,7 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	}
 	defer r.notifier.close()
 	input := gateway.Input{Native: native, Dialogue: dialogue}
-	o := f.elicit(ctx, r, input, r.admission.Handle(ctx, input, r.idempotencyKey))
+	o := f.elicit(ctx, r, input, f.options.Kernel.HandleAdmitted(ctx, r.admission, input, r.idempotencyKey))
 	var a *response
 	if r.modern && o.InputRequest != nil {
 		a = &response{result: inputRequired(o), failed: o.Refusal}
@@ -69,7 +70,7 @@ func (r request) knowsParam(param string) bool {
 }
 
 // callResponse is what became of a call.
-func (r request) callResponse(o gateway.Outcome, tool *gateway.Tool) *response {
+func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 	refused := o.Refusal
 	switch {
 	case o.Pending:

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/elicitation"
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
@@ -151,7 +151,7 @@ func concernsAnswersOnly(refused *refusal.Error) bool {
 
 // inputRequired is the result of a call whose tool asks before it goes on. The client has
 // declared that it can answer; the kernel tells nobody else of it.
-func inputRequired(o gateway.Outcome) object {
+func inputRequired(o calls.Outcome) object {
 	result := object{wire.MemberResultType: wire.ResultInputRequired, "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
 	requests := object{}
 	for _, q := range o.InputRequest.Questions {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -60,7 +61,7 @@ const (
 // elicit has the client of a call asked what the tool asks, and the call made again
 // with its answers, until the tool asks no more. Each time is a whole call for the
 // kernel, of which nothing is held while the client thinks.
-func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o gateway.Outcome) gateway.Outcome {
+func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o calls.Outcome) calls.Outcome {
 	for range maxRounds {
 		if o.InputRequest == nil || !r.elicitor.supports(o.InputRequest) {
 			return o
@@ -77,7 +78,7 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o gat
 		dialogue := *input.Dialogue
 		dialogue.RequestState, dialogue.Answers = o.RequestState, q.answers
 		input.Dialogue = &dialogue
-		o = r.admission.Handle(ctx, input, "")
+		o = f.options.Kernel.HandleAdmitted(ctx, r.admission, input, "")
 	}
 	if o.InputRequest != nil {
 		return unanswered(o, input.Native.Name, reasonTooOften)
@@ -86,18 +87,18 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o gat
 }
 
 // unanswered is the outcome of a call whose tool was given no answers.
-func unanswered(o gateway.Outcome, tool, why string) gateway.Outcome {
+func unanswered(o calls.Outcome, tool, why string) calls.Outcome {
 	return failedOutcome(o, tool, refusal.New(refusal.ToolFailed, fmt.Sprintf(
 		"The tool asks before it goes on, and its questions were not answered: %s. Say so, or use another tool.", why)))
 }
 
 // failedOutcome is the outcome of a call that ends with a refusal.
-func failedOutcome(o gateway.Outcome, tool string, refused *refusal.Error) gateway.Outcome {
+func failedOutcome(o calls.Outcome, tool string, refused *refusal.Error) calls.Outcome {
 	result, err := wrapper.Refusal(&tool, refused)
 	if err != nil {
 		refused = refusal.From(refusal.Wrap, err)
 	}
-	return gateway.Outcome{CallID: o.CallID, Result: result.Line, Value: result, Refusal: refused, Status: refused.Status()}
+	return calls.Outcome{CallID: o.CallID, Result: result.Line, Value: result, Refusal: refused, Status: refused.Status()}
 }
 
 // roundTrip is one set of questions to a client and its answers.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
@@ -347,7 +348,7 @@ func TestNobodyToAsk(t *testing.T) {
 // the question waits on.
 func TestHostileResponses(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
-	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
+	h := open(t, plan{files: asking, engine: a.run, state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	c := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
 	k := c.call(`"name":"book"`)
@@ -585,7 +586,7 @@ func TestMostWaiting(t *testing.T) {
 	}
 	h := open(t, plan{files: asking, engine: func(tool.Call) (tool.Result, error) {
 		return tool.Result{InputRequired: &tool.InputRequired{Questions: many}}, refusal.New(refusal.ToolFailed, "The tool asks.")
-	}, state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
+	}, state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	one := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer one")
 	both := begins(t, url, "2025-11-25", everything, "Authorization", "Bearer both", "Callgate-Agent", "Analyst")

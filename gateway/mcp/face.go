@@ -3,12 +3,12 @@ package mcp
 import (
 	"time"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 )
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	// Version is of this program, for clients that ask.
 	Version string
 	// AnswerTimeout is how long a client of before 2026-07-28 has for its answers to what

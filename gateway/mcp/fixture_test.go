@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
@@ -81,7 +82,7 @@ func echo(task tool.Call) (tool.Result, error) {
 type fixture struct {
 	*server.Server
 	face   *mcp.Face
-	kernel *gateway.Kernel
+	kernel *calls.Executor
 	ledger *ledger
 	log    *bytes.Buffer
 }
@@ -89,7 +90,7 @@ type fixture struct {
 // plan is what a test changes of a fixture.
 type plan struct {
 	files   map[string]string // of the configuration, beside or instead of those of the vectors
-	state   func(*gateway.Config, *gateway.Deps)
+	state   func(*gateway.Config, *calls.Deps)
 	engine  toolFunc
 	origins []string
 	guarded *mcp.ProtectedResource // says where tokens are had
@@ -112,11 +113,11 @@ func open(t testing.TB, p plan) *fixture {
 	if p.engine == nil {
 		p.engine = echo
 	}
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger, Store: store.NewMemory(time.Now), Engine: p.engine}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger}, Store: store.NewMemory(time.Now), Engine: p.engine}
 	if p.state != nil {
 		p.state(state, &parts)
 	}
-	if h.kernel, err = gateway.New(state, parts); err != nil {
+	if h.kernel, err = calls.New(state, parts); err != nil {
 		t.Fatal(err)
 	}
 	h.Server = server.New(server.Options{

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/tool"
@@ -431,7 +432,7 @@ func (keys) Authenticate(credential string) *identity.Principal {
 // TestIdentity: every request says who asks, and what refuses the request is told by
 // HTTP.
 func TestIdentity(t *testing.T) {
-	h := open(t, plan{state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
+	h := open(t, plan{state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	for _, c := range []struct {
 		headers []string
 		status  int
@@ -479,7 +480,7 @@ func TestCallerRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := open(t, plan{state: func(s *gateway.Config, _ *gateway.Deps) {
+	h := open(t, plan{state: func(s *gateway.Config, _ *calls.Deps) {
 		s.Limits = &ratelimit.Limits{Replicas: 1, Caller: &ratelimit.Budget{Rate: rate, Burst: 2}}
 	}})
 	for i := range 4 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/tool"
 )
@@ -170,7 +171,7 @@ func setsLevel(level string) string {
 // TestSetLevel: a client of before 2026-07-28 is told from the level on that it has set
 // in its session, by the same principal. Nobody else is.
 func TestSetLevel(t *testing.T) {
-	h := open(t, plan{engine: logs(each()...), state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} }})
+	h := open(t, plan{engine: logs(each()...), state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
 	all := events.LogLevels()
 	one := []string{"Authorization", "Bearer one"}

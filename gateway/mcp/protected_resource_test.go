@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/mcp"
 )
 
@@ -32,7 +33,7 @@ var wellKnown = []string{"/.well-known/oauth-protected-resource", "/.well-known/
 func TestProtectedResource(t *testing.T) {
 	base, issuer := "https://gateway.example/tools", "https://id.example/realm"
 	h := open(t, plan{
-		state:   func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keys{} },
+		state:   func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} },
 		guarded: &mcp.ProtectedResource{Base: func() string { return base }, Issuer: func() string { return issuer }},
 	})
 	for _, path := range wellKnown {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/tool"
 )
@@ -23,7 +24,7 @@ func TestMCP15Tools(t *testing.T) {
 			ran++
 			return tool.Result{Body: []byte("{\"a\":\"x\u202e\u200b\"}"), JSON: true}, nil
 		},
-		state: func(s *gateway.Config, _ *gateway.Deps) {
+		state: func(s *gateway.Config, _ *calls.Deps) {
 			s.Limits = &ratelimit.Limits{Replicas: 1, Tools: map[string]ratelimit.Budget{"time.now": {Rate: rate, Burst: 1}}}
 		},
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -62,8 +63,8 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 
 // state is how a call stands.
 type state struct {
-	CallID string            `json:"call_id"`
-	State  gateway.CallState `json:"state"`
+	CallID string          `json:"call_id"`
+	State  calls.CallState `json:"state"`
 	// Delivered tells whether the result was given before: then it is not to enter
 	// its thread again.
 	Delivered *bool           `json:"delivered,omitempty"`
@@ -85,10 +86,10 @@ type challenge struct {
 	URL string `json:"url"` // where a person goes
 }
 
-func stateOf(call gateway.CallStatus) state {
+func stateOf(call calls.CallStatus) state {
 	meta := call.Metadata
 	s := state{CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
-	if call.State == gateway.StateAuthorization {
+	if call.State == calls.StateAuthorization {
 		s.AuthURL = meta.AuthURL
 	}
 	for _, c := range meta.Challenges {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/internal/facetest"
 )
@@ -119,7 +120,7 @@ func TestOrderOfMembers(t *testing.T) {
 // said of it, whatever a model writes.
 func TestRecordsAreBounded(t *testing.T) {
 	ledger := &facetest.Journal{}
-	f := faceOf(t, io.Discard, func(_ *gateway.Config, p *gateway.Deps) { p.Journal = ledger })
+	f := faceOf(t, io.Discard, func(_ *gateway.Config, p *calls.Deps) { p.Journal = ledger })
 	long := strings.Repeat("é", 20_000)
 	body, err := json.Marshal(map[string]string{"completion": `{"tool":{"name":"` + long + `","arguments":{}}}`, "agent": "Analyst"})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
@@ -57,7 +57,7 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 
 // subscription passes on what the tool of a call tells of, where it does, until that
 // ends.
-func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *gateway.Follower, call gateway.CallStatus) {
+func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follower, call calls.CallStatus) {
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
@@ -91,9 +91,9 @@ func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *gateway.Fol
 }
 
 // next waits until a call stands otherwise, and keeps the stream alive meanwhile.
-func (f *Face) next(c *gin.Context, w *sse.Writer, follower *gateway.Follower) (gateway.CallStatus, error) {
+func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower) (calls.CallStatus, error) {
 	type answer struct {
-		call gateway.CallStatus
+		call calls.CallStatus
 		err  error
 	}
 	ctx, cancel := context.WithCancel(c.Request.Context())
@@ -124,7 +124,7 @@ func (f *Face) next(c *gin.Context, w *sse.Writer, follower *gateway.Follower) (
 }
 
 // event writes how a call stands.
-func (f *Face) event(c *gin.Context, w *sse.Writer, call gateway.CallStatus) (written bool) {
+func (f *Face) event(c *gin.Context, w *sse.Writer, call calls.CallStatus) (written bool) {
 	data, err := wrapper.Marshal(stateOf(call))
 	if err != nil {
 		server.LogRefusal(c, refusal.From(refusal.Wrap, err))

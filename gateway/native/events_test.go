@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
@@ -32,7 +33,7 @@ type seen struct {
 func late(t *testing.T, authn gateway.Authenticator) (*server.Server, *store.Memory) {
 	t.Helper()
 	s := store.NewMemory(time.Now)
-	d := faceOf(t, io.Discard, func(state *gateway.Config, p *gateway.Deps) {
+	d := faceOf(t, io.Discard, func(state *gateway.Config, p *calls.Deps) {
 		state.Identity = authn
 		p.Store = s
 		p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) {

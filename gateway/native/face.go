@@ -19,13 +19,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	Log    *slog.Logger
 }
 
@@ -107,7 +108,7 @@ func (f *Face) cancel(c *gin.Context, a server.Request) {
 }
 
 // stands answers with how a call stands.
-func (f *Face) stands(c *gin.Context, call gateway.CallStatus, err error) {
+func (f *Face) stands(c *gin.Context, call calls.CallStatus, err error) {
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
@@ -27,7 +28,7 @@ func (broken) Authenticate(string) *identity.Principal { panic("broken") }
 
 // faceOf is a server with a face of the vectors' configuration without limits, as it may be
 // changed.
-func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *gateway.Deps)) *server.Server {
+func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *calls.Deps)) *server.Server {
 	t.Helper()
 	h := facetest.New(t, facetest.Options{
 		Config: facetest.Vectors(t), Change: change, Log: log,
@@ -67,18 +68,18 @@ func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 // TestPanics: what breaks off is a refusal, and the next request is answered.
 func TestPanics(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*gateway.Config, *gateway.Deps)
+		change func(*gateway.Config, *calls.Deps)
 		path   string
 		status int
 	}{
-		"the engine": {func(_ *gateway.Config, p *gateway.Deps) {
+		"the engine": {func(_ *gateway.Config, p *calls.Deps) {
 			p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) { panic("broken") })
 		}, "/v1/calls", 500},
-		"who knows the keys":  {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/calls", 500},
-		"that, for a verdict": {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, "/v1/check", 500},
-		"no journal":          {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, "/v1/calls", 503},
-		"no limiter":          {func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, "/v1/calls", 503},
-		"who makes call ids":  {func(_ *gateway.Config, p *gateway.Deps) { p.NewID = func() string { panic("broken") } }, "/v1/check", 500},
+		"who knows the keys":  {func(s *gateway.Config, _ *calls.Deps) { s.Identity = broken{} }, "/v1/calls", 500},
+		"that, for a verdict": {func(s *gateway.Config, _ *calls.Deps) { s.Identity = broken{} }, "/v1/check", 500},
+		"no journal":          {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, "/v1/calls", 503},
+		"no limiter":          {func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, "/v1/calls", 503},
+		"who makes call ids":  {func(_ *gateway.Config, p *calls.Deps) { p.NewID = func() string { panic("broken") } }, "/v1/check", 500},
 	} {
 		var log bytes.Buffer
 		f := faceOf(t, &log, c.change)
@@ -108,7 +109,7 @@ func (named) Authenticate(credential string) *identity.Principal {
 // where that person goes, beside the result and not in it; nobody else is.
 func TestChallenges(t *testing.T) {
 	const place = "https://accounts.example/authorize?state=\u202esecret"
-	f := faceOf(t, io.Discard, func(s *gateway.Config, p *gateway.Deps) {
+	f := faceOf(t, io.Discard, func(s *gateway.Config, p *calls.Deps) {
 		s.Identity = named{}
 		p.Engine = facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
 			return tool.Result{Challenges: []tool.Challenge{
@@ -143,7 +144,7 @@ func TestChallenges(t *testing.T) {
 
 // TestRoutes: every route asks who calls.
 func TestRoutes(t *testing.T) {
-	f := faceOf(t, io.Discard, func(s *gateway.Config, _ *gateway.Deps) { s.Identity = &identity.APIKeys{} })
+	f := faceOf(t, io.Discard, func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} })
 	routes := native.Routes(native.New(native.Options{}))
 	if len(routes) != 6 {
 		t.Errorf("the routes are %v", routes)

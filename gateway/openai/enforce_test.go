@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/upstream"
 )
@@ -262,18 +263,18 @@ func TestRefusalOfTheModel(t *testing.T) {
 func TestClosed(t *testing.T) {
 	call := says(toolCalls("c1", "time_now", "{}"), "stop")
 	for name, c := range map[string]struct {
-		change func(*gateway.Config, *gateway.Deps)
+		change func(*gateway.Config, *calls.Deps)
 		model  func(http.ResponseWriter, *http.Request)
 		mode   string
 		status int
 		code   string
 	}{
-		"no journal, text":   {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, says(content("hi"), "stop"), "enforce", 503, "audit_unavailable"},
-		"no journal, a call": {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, call, "enforce", 503, "audit_unavailable"},
-		"no journal, a run":  {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, call, "orchestrate", 503, "audit_unavailable"},
-		"no store":           {func(_ *gateway.Config, p *gateway.Deps) { p.Store = nil }, call, "orchestrate", 503, "store_unavailable"},
-		"no limiter":         {func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, call, "enforce", 503, "limiter_unavailable"},
-		"who panics":         {func(s *gateway.Config, _ *gateway.Deps) { s.Identity = broken{} }, call, "enforce", 500, "internal"},
+		"no journal, text":   {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, says(content("hi"), "stop"), "enforce", 503, "audit_unavailable"},
+		"no journal, a call": {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, call, "enforce", 503, "audit_unavailable"},
+		"no journal, a run":  {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, call, "orchestrate", 503, "audit_unavailable"},
+		"no store":           {func(_ *gateway.Config, p *calls.Deps) { p.Store = nil }, call, "orchestrate", 503, "store_unavailable"},
+		"no limiter":         {func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, call, "enforce", 503, "limiter_unavailable"},
+		"who panics":         {func(s *gateway.Config, _ *calls.Deps) { s.Identity = broken{} }, call, "enforce", 500, "internal"},
 	} {
 		for _, streamed := range []string{"", `"stream":true,`} {
 			h := open(t, turns(c.model), plan{state: c.change})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -39,7 +40,7 @@ func isToolOutcome(refused *refusal.Error) bool {
 
 // dispatch executes the calls of a decision. A stream is kept alive meanwhile,
 // and says which tools run.
-func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]gateway.Outcome, error) {
+func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]calls.Outcome, error) {
 	kernel := r.face.options.Kernel
 	if r.stream == nil {
 		return kernel.Execute(ctx, j.decision), nil
@@ -49,7 +50,7 @@ func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]gateway.Outcome,
 		note += " " + report.Tool
 	}
 	r.stream.comment(note)
-	var outcomes []gateway.Outcome
+	var outcomes []calls.Outcome
 	err := r.stream.withHeartbeat(note, func() error {
 		outcomes = kernel.Execute(ctx, j.decision)
 		return nil
@@ -58,7 +59,7 @@ func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]gateway.Outcome,
 }
 
 // appendTurn adds a turn to what the model is sent: what it said, and what came of it.
-func (r *run) appendTurn(j *judgedChoice, outcomes []gateway.Outcome) {
+func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 	m := &j.Message
 	if len(m.ToolCalls) == 0 || !r.canReplayCalls(m) {
 		// A model that said nothing need not be reminded of it.
@@ -117,7 +118,7 @@ func isFunctionName(name string) bool {
 }
 
 // outcomeText is what the model reads of an outcome.
-func outcomeText(o gateway.Outcome, tool string) []byte {
+func outcomeText(o calls.Outcome, tool string) []byte {
 	if o.Result != nil {
 		return o.Result
 	}

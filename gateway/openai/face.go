@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -15,7 +15,7 @@ import (
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	// Upstreams returns the models that can be asked now; a nil Set has none.
 	Upstreams func() *upstream.Set
 	Client    *upstream.Client

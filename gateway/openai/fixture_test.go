@@ -16,6 +16,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
@@ -82,7 +83,7 @@ type fixture struct {
 
 // plan is what a test changes of a fixture.
 type plan struct {
-	state  func(*gateway.Config, *gateway.Deps)
+	state  func(*gateway.Config, *calls.Deps)
 	rules  func(*upstream.Rules)
 	engine facetest.ToolFunc
 	// definition is the upstream, as a whole.

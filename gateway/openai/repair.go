@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -35,8 +36,8 @@ func (r *run) repair(t *turn, refused *refusal.Error) *failure {
 }
 
 // endDecisions releases or hands over the decisions of a turn of which one was refused.
-func (r *run) endDecisions(t *turn) [][]gateway.Outcome {
-	all := make([][]gateway.Outcome, len(t.choices))
+func (r *run) endDecisions(t *turn) [][]calls.Outcome {
+	all := make([][]calls.Outcome, len(t.choices))
 	for i := range t.choices {
 		j := &t.choices[i]
 		switch {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/upstream"
 )
@@ -209,7 +210,7 @@ func TestModes(t *testing.T) {
 // TestWhoAsks: a credential, and an agent, are asked for before anything else is
 // said, in OpenAI's shape.
 func TestWhoAsks(t *testing.T) {
-	h := open(t, turns(says(content("hi"), "stop")), plan{state: func(s *gateway.Config, _ *gateway.Deps) { s.Identity = &identity.APIKeys{} }})
+	h := open(t, turns(says(content("hi"), "stop")), plan{state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} }})
 	for _, w := range []*httptest.ResponseRecorder{
 		h.post(asks("")), h.post(`{"model":"nobody knows","messages":[{"role":"user"}]}`), h.post(asks(""), "Authorization", "Bearer x"),
 	} {

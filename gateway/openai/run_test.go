@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -376,7 +377,7 @@ func TestLimited(t *testing.T) {
 		h := open(t, turns(call, call, call), plan{
 			rules:  orchestrate,
 			engine: func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte("done")}, nil },
-			state: func(s *gateway.Config, p *gateway.Deps) {
+			state: func(s *gateway.Config, p *calls.Deps) {
 				s.Limits = limits
 				for range c.spent {
 					if _, err := p.Limiter.Take(t.Context(), limits, ratelimit.Key{Agent: "Analyst", Tool: "web.search"}); err != nil {

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 )
 
 // required is a fixture where every call states its agent.
-func required(s *gateway.Config, _ *gateway.Deps) { s.AgentRequired = true }
+func required(s *gateway.Config, _ *calls.Deps) { s.AgentRequired = true }
 
 const (
 	withAgent    = `{"agent":"Analyst","tool":{"name":"time.now","arguments":{}}}`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 )
@@ -21,7 +21,7 @@ type challenge struct {
 
 // challenges are those of a call, with our own places to ask how they stand: nobody
 // who calls a gateway is made to ask its tools' servers.
-func (f *Face) challenges(o gateway.Outcome) []challenge {
+func (f *Face) challenges(o calls.Outcome) []challenge {
 	base := ""
 	if f.options.URL != nil {
 		base = f.options.URL()

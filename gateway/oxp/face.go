@@ -43,12 +43,12 @@ package oxp
 import (
 	"log/slog"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 )
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *gateway.Kernel
+	Kernel *calls.Executor
 	Log    *slog.Logger
 	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
 	CheckReady func() error

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/corpora"
@@ -26,7 +27,7 @@ const search = `{"tool_id":"web.search","call_id":"c-1","input":{"query":"x"}}`
 
 // TestOXP01Health: anybody is told, whatever they say of themselves.
 func TestOXP01Health(t *testing.T) {
-	h := open(t, func(s *gateway.Config, _ *gateway.Deps) { s.Identity = &identity.APIKeys{} })
+	h := open(t, func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} })
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}, {"Authorization", "Basic x"}, {"OXP-Version", "9"}} {
 		if r := h.ask(http.MethodGet, "/health", "", headers...); r.status != 200 || !strings.Contains(r.raw, `"ready"`) {
 			t.Errorf("%v: %d %s", headers, r.status, r.raw)
@@ -83,7 +84,7 @@ func TestOXP02And03Lists(t *testing.T) {
 // TestOXP04VersionEverywhere: every answer names the version, whoever refuses. (ask
 // looks at it.)
 func TestOXP04VersionEverywhere(t *testing.T) {
-	h := open(t, func(_ *gateway.Config, p *gateway.Deps) { p.NewID = broken(3) })
+	h := open(t, func(_ *gateway.Config, p *calls.Deps) { p.NewID = broken(3) })
 	for name, c := range map[string]struct {
 		method, path, body string
 		headers            []string
@@ -399,19 +400,19 @@ func TestOXP30Classes(t *testing.T) {
 // cause; the tool is not run.
 func TestOXP17Refusals(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*gateway.Config, *gateway.Deps)
+		change func(*gateway.Config, *calls.Deps)
 		want   string
 	}{
-		"the policy":    {func(s *gateway.Config, _ *gateway.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_unknown"},
-		"the workspace": {func(s *gateway.Config, _ *gateway.Deps) { s.Defaults.Workspace = "other" }, "400 workspace_mismatch"},
-		"the project":   {func(s *gateway.Config, _ *gateway.Deps) { s.Defaults.Project = "other" }, "400 project_mismatch"},
-		"no limiter":    {func(_ *gateway.Config, p *gateway.Deps) { p.Limiter = nil }, "400 limiter_unavailable"},
-		"no journal":    {func(_ *gateway.Config, p *gateway.Deps) { p.Journal = nil }, "400 audit_unavailable"},
-		"no store":      {func(_ *gateway.Config, p *gateway.Deps) { p.Store = nil }, "400 store_unavailable"},
-		"a rate": {func(s *gateway.Config, _ *gateway.Deps) {
+		"the policy":    {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_unknown"},
+		"the workspace": {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Workspace = "other" }, "400 workspace_mismatch"},
+		"the project":   {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Project = "other" }, "400 project_mismatch"},
+		"no limiter":    {func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, "400 limiter_unavailable"},
+		"no journal":    {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, "400 audit_unavailable"},
+		"no store":      {func(_ *gateway.Config, p *calls.Deps) { p.Store = nil }, "400 store_unavailable"},
+		"a rate": {func(s *gateway.Config, _ *calls.Deps) {
 			s.Limits.Tools = map[string]ratelimit.Budget{"web.search": {Rate: rate(t, "1/h"), Burst: 1}}
 		}, "400 rate_limited"},
-		"who asks too often": {func(s *gateway.Config, _ *gateway.Deps) {
+		"who asks too often": {func(s *gateway.Config, _ *calls.Deps) {
 			s.Limits.Caller = &ratelimit.Budget{Rate: rate(t, "1/h"), Burst: 1}
 		}, "429 caller_rate_limited"},
 	} {
@@ -594,13 +595,13 @@ func TestOXPPending(t *testing.T) {
 		t.Errorf("by our id: %s", r.raw)
 	}
 	id := r.header.Get("Callgate-Call-Id")
-	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`[2]`), JSON: true}}); err != nil {
+	if err := h.Kernel.Complete(context.Background(), calls.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[2]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(body); r.status != 200 || !*r.Success || string(r.Value) != "[2]" || len(h.tool.ran()) != 2 {
 		t.Errorf("then: %s", r.raw)
 	}
-	if err := h.Kernel.Complete(context.Background(), gateway.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, gateway.CallbackResult{Output: tool.Result{Body: []byte(`[3]`), JSON: true}}); err != nil {
+	if err := h.Kernel.Complete(context.Background(), calls.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[3]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(ours); r.status != 200 || !*r.Success || string(r.Value) != "[3]" || r.CallID != own.CallID || len(h.tool.ran()) != 2 {
@@ -697,7 +698,7 @@ func TestOXP41WithoutIdentity(t *testing.T) {
 
 // TestOXP31And40Identity: who asks is asked for where the configuration says so.
 func TestOXP31And40Identity(t *testing.T) {
-	h := open(t, func(s *gateway.Config, _ *gateway.Deps) { s.Identity = keeper{"good": "One", "spy": "Spy"} })
+	h := open(t, func(s *gateway.Config, _ *calls.Deps) { s.Identity = keeper{"good": "One", "spy": "Spy"} })
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer bad"}, {"Authorization", "Basic good"}, {"Authorization", "good"}, {"Authorization", ""}, {"OXP-API-Key", "good"}} {
 		for _, path := range []string{"/tools/call", "/tools", "/tools/authorizations/call_1/0"} {
 			method := http.MethodGet

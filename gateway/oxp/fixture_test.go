@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/facetest"
@@ -88,12 +89,12 @@ const tools = `tools:
 `
 
 // open builds a fixture of some tools, as it may be changed.
-func open(t testing.TB, change func(*gateway.Config, *gateway.Deps)) *fixture {
+func open(t testing.TB, change func(*gateway.Config, *calls.Deps)) *fixture {
 	t.Helper()
 	return openWith(t, tools, change)
 }
 
-func openWith(t testing.TB, tools string, change func(*gateway.Config, *gateway.Deps)) *fixture {
+func openWith(t testing.TB, tools string, change func(*gateway.Config, *calls.Deps)) *fixture {
 	t.Helper()
 	c := facetest.Config(t, map[string]string{
 		"tools.yaml":      tools,

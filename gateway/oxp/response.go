@@ -8,7 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -128,7 +128,7 @@ type failure struct {
 }
 
 // writeOutcome answers with what became of a call.
-func (f *Face) writeOutcome(c *gin.Context, id string, o gateway.Outcome, took time.Duration) {
+func (f *Face) writeOutcome(c *gin.Context, id string, o calls.Outcome, took time.Duration) {
 	own := id == ""
 	if own {
 		id = o.CallID
@@ -169,7 +169,7 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o gateway.Outcome, took t
 }
 
 // toolValue is the tool's own value.
-func toolValue(o gateway.Outcome) (json.RawMessage, error) {
+func toolValue(o calls.Outcome) (json.RawMessage, error) {
 	if !o.Wrapped {
 		return o.Value.Output, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/leaks"
@@ -41,14 +42,14 @@ type Options struct {
 	Config *configs.Config
 	Engine gateway.Engine
 	// Change edits the dependencies of the kernel last; nil changes nothing.
-	Change func(*gateway.Config, *gateway.Deps)
+	Change func(*gateway.Config, *calls.Deps)
 	Log    io.Writer // of one line at a time; nil discards
 }
 
 // Fixture is everything behind a face. A test mounts its face on the Server.
 type Fixture struct {
 	*server.Server
-	Kernel  *gateway.Kernel
+	Kernel  *calls.Executor
 	Journal *Journal
 	Logger  *slog.Logger
 }
@@ -65,11 +66,11 @@ func New(t testing.TB, p Options) *Fixture {
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
 	h := &Fixture{Journal: &Journal{}, Logger: slog.New(slog.NewJSONHandler(&lockedWriter{to: p.Log}, nil))}
-	parts := gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal, Store: store.NewMemory(time.Now), Engine: p.Engine}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal}, Store: store.NewMemory(time.Now), Engine: p.Engine}
 	if p.Change != nil {
 		p.Change(state, &parts)
 	}
-	k, err := gateway.New(state, parts)
+	k, err := calls.New(state, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +80,9 @@ func New(t testing.TB, p Options) *Fixture {
 }
 
 // NewServer returns a server without routes, for a kernel that a test has made itself.
-func NewServer(k *gateway.Kernel) *server.Server { return newServer(slog.New(slog.DiscardHandler), k) }
+func NewServer(k *calls.Executor) *server.Server { return newServer(slog.New(slog.DiscardHandler), k) }
 
-func newServer(log *slog.Logger, k *gateway.Kernel) *server.Server {
+func newServer(log *slog.Logger, k *calls.Executor) *server.Server {
 	return server.New(server.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
 }
 

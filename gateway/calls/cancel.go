@@ -1,10 +1,11 @@
-package gateway
+package calls
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -25,42 +26,41 @@ const (
 // one that has ended, and returns the call as it stands then. The tool is told so
 // once, beside; an answer that comes later is ignored. A call that has ended stays as
 // it is; one that runs elsewhere cannot be called off.
-func (k *Kernel) Cancel(ctx context.Context, request Request, id string) (CallStatus, error) {
-	c, err := k.admitRequest(ctx, request, nil)
+func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id string) (CallStatus, error) {
+	principal, err := e.principalOf(ctx, request)
 	if err != nil {
 		return CallStatus{}, err
 	}
-	principal := principalName(c.principal)
-	call, err := k.get(ctx, id, store.Of(principal))
+	call, err := e.get(ctx, id, store.Of(principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
 	case err != nil:
 		return CallStatus{}, refuseUnknown(ctx, err)
 	case call.Step == store.Ended && call.meta.Subscribed:
-		switch err := k.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
+		switch err := e.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
 		case err == nil:
-			k.notifyCanceled(call)
+			e.notifyCanceled(call)
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
 			return CallStatus{}, refuseUnknown(ctx, err)
 		}
-		k.events.Close(call.ID)
+		e.events.Close(call.ID)
 	case call.Step == store.Waiting:
-		if err := k.cancelCall(context.WithoutCancel(ctx), call); err != nil {
+		if err := e.cancelCall(context.WithoutCancel(ctx), call); err != nil {
 			return CallStatus{}, err
 		}
-		k.notifyCanceled(call)
+		e.notifyCanceled(call)
 	case call.Step != store.Ended:
 		return CallStatus{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
 	}
-	return k.lookup(ctx, id, principal)
+	return e.lookup(ctx, id, principal)
 }
 
 // cancelCall ends a call that waits, unless somebody does so.
-func (k *Kernel) cancelCall(ctx context.Context, call *storedCall) error {
-	c := k.restore(call)
-	if !k.endings.begin(c) {
-		return k.waitEnded(ctx, call)
+func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
+	c := e.restore(call)
+	if !e.endings.begin(c) {
+		return e.waitEnded(ctx, call)
 	}
 	refused := refusal.New(refusal.ToolUnavailable, "The call was called off before there was an answer.")
 	if call.Task.Effect == "once" {
@@ -73,25 +73,24 @@ func (k *Kernel) cancelCall(ctx context.Context, call *storedCall) error {
 }
 
 // notifyCanceled tells the tool of a call, where there is room for that.
-func (k *Kernel) notifyCanceled(call *storedCall) {
-	engine, able := k.deps.Engine.(Canceller)
-	c := k.restore(call)
-	if !able || c.tool == nil || !c.callsBack() {
+func (e *Executor) notifyCanceled(call *storedCall) {
+	c := e.restore(call)
+	if e.canceller == nil || c.Tool() == nil || !c.CallsBack() {
 		return
 	}
 	task := tool.Call{
-		ID: call.ID, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(), Thread: threadID(call),
+		ID: call.ID, Tool: c.Tool().Name(), Version: c.Tool().Version(), Effect: c.Tool().Effect(), Run: c.Tool().Run(), Thread: threadID(call),
 	}
 	select {
-	case k.cancelSlots <- struct{}{}:
+	case e.cancelSlots <- struct{}{}:
 	default:
 		return
 	}
-	k.journal.Go(func() {
-		defer func() { <-k.cancelSlots }()
+	e.journal.Go(func() {
+		defer func() { <-e.cancelSlots }()
 		defer func() { _ = recover() }() // the call has ended, whatever becomes of this
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
 		defer cancel()
-		engine.Cancel(ctx, task)
+		e.canceller.Cancel(ctx, task)
 	})
 }

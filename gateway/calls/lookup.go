@@ -1,9 +1,10 @@
-package gateway
+package calls
 
 import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -14,24 +15,24 @@ import (
 //
 // Lookup marks the result of an ended call as delivered; Delivered tells whether it was
 // delivered before.
-func (k *Kernel) Lookup(ctx context.Context, request Request, id string) (CallStatus, error) {
-	c, err := k.admitRequest(ctx, request, nil)
+func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id string) (CallStatus, error) {
+	principal, err := e.principalOf(ctx, request)
 	if err != nil {
 		return CallStatus{}, err
 	}
-	return k.lookup(ctx, id, principalName(c.principal))
+	return e.lookup(ctx, id, principal)
 }
 
 // lookup is Lookup for a principal that was let in.
-func (k *Kernel) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
-	call, err := k.get(ctx, id, store.Of(principal))
+func (e *Executor) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
+	call, err := e.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
 		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
 	}
 	if err != nil {
 		return CallStatus{}, refuseUnknown(ctx, err)
 	}
-	if err := k.markDelivered(ctx, call); err != nil {
+	if err := e.markDelivered(ctx, call); err != nil {
 		return CallStatus{}, err
 	}
 	return call.status(), nil
@@ -39,27 +40,17 @@ func (k *Kernel) lookup(ctx context.Context, id, principal string) (CallStatus, 
 
 // markDelivered marks an ended call as delivered. With an error the result must not be
 // sent.
-func (k *Kernel) markDelivered(ctx context.Context, call *storedCall) error {
+func (e *Executor) markDelivered(ctx context.Context, call *storedCall) error {
 	if call.Step != store.Ended || call.Delivered {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
-	err := k.update(ctx, call.ID, store.Deliver{Principal: call.Scope.Principal})
+	err := e.update(ctx, call.ID, store.Deliver{Principal: call.Scope.Principal})
 	if call.Delivered = errors.Is(err, store.ErrDelivered); call.Delivered || err == nil {
 		return nil
 	}
 	return refuseUnknown(ctx, err)
-}
-
-// admitRequest identifies the caller of a request that brings no completion.
-func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
-	request.Inputs = nil
-	d := k.open(request, ModeCall, admission)
-	if d.run(ctx, identify, false) {
-		return nil, d.calls[0].refused
-	}
-	return d.calls[0].judgement, nil
 }
 
 // refuseUnknown is the refusal for a read that the store cannot answer.

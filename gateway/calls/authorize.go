@@ -1,9 +1,10 @@
-package gateway
+package calls
 
 import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -21,13 +22,13 @@ type Authorizer interface {
 // but its credential and its caller is looked at. What is not there, and what its
 // tool's server cannot be asked, is not_found. The result of the call is not
 // delivered by that.
-func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id string, nth int) (status string, err error) {
-	c, err := k.admitRequest(ctx, request, nil)
+func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Request, id string, nth int) (status string, err error) {
+	principal, err := e.principalOf(ctx, request)
 	if err != nil {
 		return "", err
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
-	found, err := k.get(ctx, id, store.Of(principalName(c.principal)))
+	found, err := e.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", absent
 	}
@@ -38,15 +39,11 @@ func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id st
 	if nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}
-	tool, ok := c.config.Tools.LookupVersion(found.Task.Tool, found.Task.Version)
-	if !ok {
-		return "", absent
-	}
-	if k.quarantined(tool.Name()) {
-		return "", refuseQuarantined(tool.Name())
-	}
-	asker, ok := k.deps.Engine.(Authorizer)
-	if !ok {
+	tool, err := e.ToolVersion(found.Task.Tool, found.Task.Version)
+	switch {
+	case err != nil:
+		return "", err
+	case tool == nil, e.authorizer == nil:
 		return "", absent
 	}
 	defer func() {
@@ -54,5 +51,5 @@ func (k *Kernel) AuthorizationStatus(ctx context.Context, request Request, id st
 			status, err = "", refusal.From(refusal.Execute, safe.PanicError(p))
 		}
 	}()
-	return asker.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)
+	return e.authorizer.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)
 }

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -24,21 +24,21 @@ const (
 // their call ids, and are written down beside the caller, who does not wait: the
 // decision is durable already. Where too many are not written down yet, it is
 // refused.
-func (k *Kernel) HandOver(ctx context.Context, d *Decision) []Outcome {
+func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome {
 	defer d.Release()
-	first := d.consume(ModeEnforce)
-	if first == nil {
-		first = d.handOver(ctx)
+	approved, refused := d.Approve(gateway.ModeEnforce)
+	if refused == nil {
+		refused = e.handOver(ctx, approved)
 	}
-	return d.outcomes(first, func(i int) Outcome { return Outcome{CallID: d.calls[i].id, Status: http.StatusOK} })
+	return outcomesOf(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
 }
 
 // handOver owes the outcomes of a decision, or says why it cannot.
-func (d *Decision) handOver(ctx context.Context) *refusal.Error {
+func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *refusal.Error {
 	var records []audit.Record
-	for _, c := range d.calls {
-		if c.parsed.Kind == parser.Call {
-			r := c.record(audit.Ending)
+	for _, a := range approved {
+		if c := a.Call(); c != nil {
+			r := c.Outcome()
 			r.Verdict, r.Outcome = audit.ToolCall, audit.HandedOver
 			records = append(records, r)
 		}
@@ -46,27 +46,26 @@ func (d *Decision) handOver(ctx context.Context) *refusal.Error {
 	if len(records) == 0 {
 		return nil
 	}
-	k := d.calls[0].kernel
-	if err := k.handOvers.acquire(ctx); err != nil {
-		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(err)))
-		d.endAll(refused)
+	if err := e.handOvers.acquire(ctx); err != nil {
+		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
+		endAll(approved, refused)
 		return refused
 	}
-	k.journal.Later(k.handOvers.release, records...)
-	for _, c := range d.calls {
-		if c.parsed.Kind == parser.Call {
-			c.finishTrace(VerdictCall, nil, audit.HandedOver, 0, nil)
+	e.journal.Later(e.handOvers.release, records...)
+	for _, a := range approved {
+		if c := a.Call(); c != nil {
+			c.FinishTrace(gateway.VerdictCall, nil, audit.HandedOver, 0, nil)
 		}
 	}
 	return nil
 }
 
 // endAll ends the calls of a decision that was to be acted on and cannot be.
-func (d *Decision) endAll(refused *refusal.Error) {
-	for _, c := range d.calls {
-		if c.parsed.Kind == parser.Call {
-			c.recordNotRun(refused)
-			c.finishTrace(VerdictRefused, refused, audit.Failed, 0, nil)
+func endAll(approved []gateway.Approved, refused *refusal.Error) {
+	for _, a := range approved {
+		if c := a.Call(); c != nil {
+			c.RecordNotRun(refused)
+			c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
 		}
 	}
 }

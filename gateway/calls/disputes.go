@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 
 // recordDispute writes down what a tool has said of a call beside its one answer, and
 // returns how that is refused. Only its digest is kept.
-func (k *Kernel) recordDispute(ctx context.Context, call *storedCall, p CallbackMessage, refused *refusal.Error) error {
+func (e *Executor) recordDispute(ctx context.Context, call *storedCall, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
-	if !k.disputes.add(call.ID) {
+	if !e.disputes.add(call.ID) {
 		return refused
 	}
-	r := k.restore(call).record(audit.Decision)
-	r.Verdict, r.Stage, r.Code = audit.Refused, refused.Stage, refused.Code
+	r := e.restore(call).Outcome()
+	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
-	if err := k.journal.Write(ctx, r); err != nil {
-		k.disputes.remove(call.ID)
+	if err := e.journal.Write(ctx, r); err != nil {
+		e.disputes.remove(call.ID)
 		return err
 	}
 	return refused

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -17,19 +18,19 @@ import (
 func (c *execution) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
 	until := output.Until
 	if until.IsZero() {
-		until = start.Add(c.tool.Run().Timeout)
+		until = start.Add(c.Tool().Run().Timeout)
 	}
-	taken := c.trace.start()
-	c.trace.add(string(refusal.Execute), start, taken, nil)
+	taken := c.Trace().Start()
+	c.Trace().Add(string(refusal.Execute), start, taken, nil)
 	err := c.storePending(ctx, until)
-	c.trace.storeStep(ctx, taken, err)
+	c.Trace().StoreStep(ctx, taken, err)
 	if errors.Is(err, store.ErrEnded) { // the answer came first
-		call, err := c.kernel.get(context.WithoutCancel(ctx), c.id, store.OfAnyone())
+		call, err := c.executor.get(context.WithoutCancel(ctx), c.ID(), store.OfAnyone())
 		if err == nil && call.Step == store.Ended {
 			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}
 	} else if err != nil {
-		c.kernel.journal.Go(func() {
+		c.executor.journal.Go(func() {
 			for err := err; notStored(err); err = c.storePending(ctx, until) {
 				time.Sleep(journal.RetryInterval)
 			}
@@ -39,9 +40,9 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 }
 
 func (c *execution) storePending(ctx context.Context, until time.Time) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	defer cancel()
-	return c.kernel.update(ctx, c.id, store.Defer{Until: until})
+	return c.executor.update(ctx, c.ID(), store.Defer{Until: until})
 }
 
 // notStored tells whether an error is a failure of the store, not an answer about the call.
@@ -56,13 +57,13 @@ func refuseNotWaiting(why string) *refusal.Error {
 }
 
 // isExpired tells whether the time of a waiting call is over.
-func (k *Kernel) isExpired(call *storedCall) bool {
-	return call.Step == store.Waiting && !k.deps.Now().Before(call.Until)
+func (e *Executor) isExpired(call *storedCall) bool {
+	return call.Step == store.Waiting && !e.now().Before(call.Until)
 }
 
 // expire ends a call whose tool has not answered in time, unless it is being ended already.
-func (k *Kernel) expire(ctx context.Context, call *storedCall) {
-	if c := k.restore(call); k.endings.begin(c) {
+func (e *Executor) expire(ctx context.Context, call *storedCall) {
+	if c := e.restore(call); e.endings.begin(c) {
 		c.expire(ctx)
 	}
 }
@@ -70,7 +71,7 @@ func (k *Kernel) expire(ctx context.Context, call *storedCall) {
 // expire tells whether it was this that has ended the call.
 func (c *execution) expire(ctx context.Context) bool {
 	c.expired = true
-	o := c.finish(ctx, tool.Result{}, c.timeoutRefusal(c.stored.Task.Effect), c.started)
+	o := c.finish(ctx, tool.Result{}, c.TimeoutRefusal(c.stored.Task.Effect), c.Started())
 	return !c.endedByOther && !o.Pending
 }
 
@@ -87,17 +88,17 @@ type endings struct {
 func (e *endings) begin(c *execution) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.byID[c.id] {
+	if e.byID[c.ID()] {
 		return false
 	}
 	if e.byID == nil {
 		e.byID = map[string]bool{}
 	}
-	e.byID[c.id] = true
+	e.byID[c.ID()] = true
 	c.onEnded = func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		delete(e.byID, c.id)
+		delete(e.byID, c.ID())
 	}
 	return true
 }

@@ -1,40 +1,34 @@
-package gateway
+package calls
 
 import (
 	"context"
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
-
-// runCallback is the type of tools that only take a call.
-const runCallback = "callback"
-
-// callsBack tells whether the tool of a call only accepts the call, and sends its answer
-// later.
-func (c *call) callsBack() bool { return c.tool.Run().Type == runCallback }
 
 // dispatchCallback sends a call to a tool that calls back. The call is stored as waiting
 // before it is sent, so that an answer finds it even if the answer comes before the
 // acknowledgement, or after this process has died. A call that the tool does not accept
 // ends at once. The caller waits for the answer until ctx ends or the tool's time is over.
-func (c *execution) dispatchCallback(ctx context.Context, start time.Time) Outcome {
+func (c *execution) dispatchCallback(ctx context.Context, a gateway.Approved, start time.Time) Outcome {
 	acting := context.WithoutCancel(ctx)
-	until := start.Add(c.tool.Run().MaxAge)
-	noted := c.trace.start()
+	until := start.Add(c.Tool().Run().MaxAge)
+	noted := c.Trace().Start()
 	err := c.storePending(acting, until)
-	c.trace.storeStep(acting, noted, err)
+	c.Trace().StoreStep(acting, noted, err)
 	if err != nil {
-		return c.finish(ctx, tool.Result{}, refuseUnsaved(acting, err), start)
+		return c.finish(ctx, tool.Result{}, gateway.RefuseUnsaved(acting, err), start)
 	}
-	output, err := c.runEngine(acting)
+	output, err := c.run(acting, a, nil)
 	if err != nil || !output.Pending {
 		return c.finish(ctx, output, err, start)
 	}
-	c.trace.add(string(refusal.Execute), start, c.trace.start(), nil)
-	o := c.kernel.awaitEnd(ctx, c.call, c.pendingOutcome(start, until))
+	c.Trace().Add(string(refusal.Execute), start, c.Trace().Start(), nil)
+	o := c.awaitEnd(ctx, c.pendingOutcome(start, until))
 	o.deadline = time.Time{} // it was waited for
 	return o
 }
@@ -42,9 +36,9 @@ func (c *execution) dispatchCallback(ctx context.Context, start time.Time) Outco
 // pendingOutcome is the outcome of a waiting call. The caller waits until then, but no
 // longer than the tool's timeout.
 func (c *execution) pendingOutcome(start, until time.Time) Outcome {
-	deadline := start.Add(c.tool.Run().Timeout)
+	deadline := start.Add(c.Tool().Run().Timeout)
 	if until.Before(deadline) {
 		deadline = until
 	}
-	return Outcome{CallID: c.id, Pending: true, Status: http.StatusAccepted, deadline: deadline}
+	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted, deadline: deadline}
 }

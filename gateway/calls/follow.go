@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
@@ -14,28 +15,29 @@ import (
 
 // awaitEnd waits until a pending call has ended, for as long as its tool may take and
 // the caller stays. A call that has not ended by then stays pending.
-func (k *Kernel) awaitEnd(ctx context.Context, c *call, pending Outcome) (o Outcome) {
+func (c *execution) awaitEnd(ctx context.Context, pending Outcome) (o Outcome) {
+	e := c.executor
 	o = pending
-	start := c.trace.start()
+	start := c.Trace().Start()
 	defer func() {
-		c.trace.step("wait", start, nil)
-		c.finishTrace(VerdictCall, o.Refusal, "", 0, o.Result)
+		c.Trace().Step("wait", start, nil)
+		c.FinishTrace(gateway.VerdictCall, o.Refusal, "", 0, o.Result)
 	}()
-	principal := principalName(c.principal)
-	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(k.deps.Now()))
+	principal := c.principal()
+	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(e.now()))
 	defer cancel()
-	call, err := k.waitFor(waiting, c.id, principal, func(call *storedCall) bool { return call.Step == store.Ended })
+	call, err := e.waitFor(waiting, c.ID(), principal, func(call *storedCall) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
-		if call, err = k.get(ctx, c.id, store.Of(principal)); err == nil && k.isExpired(call) {
-			k.expire(ctx, call)
-			call, err = k.get(ctx, c.id, store.Of(principal))
+		if call, err = e.get(ctx, c.ID(), store.Of(principal)); err == nil && e.isExpired(call) {
+			e.expire(ctx, call)
+			call, err = e.get(ctx, c.ID(), store.Of(principal))
 		}
 	}
-	if err != nil || call.Step != store.Ended || k.markDelivered(ctx, call) != nil {
+	if err != nil || call.Step != store.Ended || e.markDelivered(ctx, call) != nil {
 		return o
 	}
-	return outcomeOf(call, c.input.Dialogue)
+	return outcomeOf(call, c.Dialogue())
 }
 
 // outcomeOf is the outcome of a stored call that has ended.
@@ -48,13 +50,13 @@ func outcomeOf(call *storedCall, d *elicit.Dialogue) Outcome {
 }
 
 // waitFor waits until fit accepts a call of the principal, and returns it.
-func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
+func (e *Executor) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
 	for {
-		watch, err := k.watch(id)
+		watch, err := e.watch(id)
 		if err != nil {
 			return nil, err
 		}
-		call, err := k.get(ctx, id, store.Of(principal))
+		call, err := e.get(ctx, id, store.Of(principal))
 		if err != nil || fit(call) {
 			watch.Stop()
 			return call, err
@@ -71,7 +73,8 @@ func (k *Kernel) waitFor(ctx context.Context, id, principal string, fit func(*st
 
 // Follower follows one call for its principal. It is for one goroutine.
 type Follower struct {
-	admission *Admission
+	executor  *Executor
+	admission *gateway.Admission
 	id        string
 	seen      bool
 	metadata  []byte // of the call as it was seen
@@ -80,33 +83,31 @@ type Follower struct {
 // Follow lets a request in that follows a call until it has ended. As with
 // Lookup, nothing of the request but its credential and its caller is looked at;
 // both are looked at again before a result is told.
-func (k *Kernel) Follow(ctx context.Context, request Request, id string) (*Follower, error) {
-	request.Inputs = nil
-	c, err := k.admitRequest(ctx, request, nil)
+func (e *Executor) Follow(ctx context.Context, request gateway.Request, id string) (*Follower, error) {
+	a, err := e.AdmitQuery(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	request.Subject, request.identified = c.subject, nil
-	return &Follower{admission: &Admission{kernel: k, request: request, principal: principalName(c.principal)}, id: id}, nil
+	return &Follower{executor: e, admission: a, id: id}, nil
 }
 
 // Next returns how the call stands: at once the first time, and later when it has
 // ended or its metadata has changed. A result is delivered by that, as by Lookup.
 func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
-	k, principal := f.admission.kernel, f.admission.principal
+	e, principal := f.executor, f.admission.Principal()
 	if f.seen {
 		changed := func(call *storedCall) bool {
 			return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.metadata)
 		}
-		if _, err := k.waitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := e.waitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return CallStatus{}, refuseFollow(ctx, err)
 		}
 	}
 	f.seen = true
-	if _, err := k.admitRequest(ctx, f.admission.request, f.admission); err != nil {
+	if err := f.admission.Recheck(ctx); err != nil {
 		return CallStatus{}, err
 	}
-	status, err := k.lookup(ctx, f.id, principal)
+	status, err := e.lookup(ctx, f.id, principal)
 	f.metadata = nil
 	if err == nil {
 		f.metadata = status.stored.Metadata

@@ -1,10 +1,11 @@
-package gateway
+package calls
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -17,9 +18,9 @@ const noSubscription = "an event of no active subscription"
 // nothing and is no error, as long as it is known. What names no active subscription
 // is not_found. Where this process has no room for the subscription, which another has
 // taken in, the event is refused as overloaded and not kept.
-func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.Event) error {
+func (e *Executor) PublishEvent(ctx context.Context, p CallbackMessage, event events.Event) error {
 	ctx = context.WithoutCancel(ctx)
-	call, err := k.findPosted(ctx, p)
+	call, err := e.findPosted(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -29,58 +30,58 @@ func (k *Kernel) PublishEvent(ctx context.Context, p CallbackMessage, e events.E
 	case !active && p.Digest != "" && meta.LastEventDigest == p.Digest:
 		// The store has it. The writer of it may not know that, so the feed may
 		// still be open: its followers read the event from the store when it ends.
-		k.events.Close(call.ID)
+		e.events.Close(call.ID)
 		return nil
-	case !active && p.Digest != "" && k.events.Seen(call.ID, p.Digest):
+	case !active && p.Digest != "" && e.events.Seen(call.ID, p.Digest):
 		return nil
 	case !active:
 		return refuseNotWaiting(noSubscription)
 	}
-	if e.Final {
-		switch err := k.unsubscribe(ctx, call, Metadata{LastEventDigest: p.Digest, LastEvent: &e}); {
+	if event.Final {
+		switch err := e.unsubscribe(ctx, call, Metadata{LastEventDigest: p.Digest, LastEvent: &event}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return refuseNotWaiting(noSubscription)
 		case err != nil:
 			return refuseUnknown(ctx, err)
 		}
 	}
-	begun, err := k.events.Publish(call.feed(), e, p.Digest, k.deps.Now())
+	begun, err := e.events.Publish(call.feed(), event, p.Digest, e.now())
 	if err != nil {
 		refused := refusal.New(refusal.Overloaded, "Too many subscriptions are active here. Send the event again later.").WithCause(err)
 		refused.RetryAfterMS = time.Second.Milliseconds()
 		return refused
 	}
 	if begun {
-		k.closeStale(ctx, call)
+		e.closeStale(ctx, call)
 	}
 	return nil
 }
 
 // closeStale stops the feed of a subscription that has ended since its call was read:
 // who ended it did not know this one.
-func (k *Kernel) closeStale(ctx context.Context, call *storedCall) {
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+func (e *Executor) closeStale(ctx context.Context, call *storedCall) {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
-	now, err := k.get(ctx, call.ID, store.OfAnyone())
+	now, err := e.get(ctx, call.ID, store.OfAnyone())
 	if errors.Is(err, store.ErrNotFound) || err == nil && !now.meta.Subscribed {
-		k.events.Close(call.ID)
+		e.events.Close(call.ID)
 	}
 }
 
 // unsubscribe ends the subscription of a call, with the last event of end or without
 // one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
-func (k *Kernel) unsubscribe(ctx context.Context, call *storedCall, end Metadata) error {
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+func (e *Executor) unsubscribe(ctx context.Context, call *storedCall, end Metadata) error {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
 	was := call
 	for {
 		meta := was.meta
 		meta.Subscribed, meta.LastEventDigest, meta.LastEvent = false, end.LastEventDigest, end.LastEvent
-		err := k.setMetadata(ctx, was, meta)
+		err := e.setMetadata(ctx, was, meta)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		if was, err = k.get(ctx, call.ID, store.OfAnyone()); err != nil {
+		if was, err = e.get(ctx, call.ID, store.OfAnyone()); err != nil {
 			return err
 		}
 		if !was.meta.Subscribed {
@@ -103,8 +104,8 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 	if !status.Metadata.Subscribed {
 		return events.LastEvent(status.Metadata.LastEvent), func() {}, nil
 	}
-	k := f.admission.kernel
-	told, stop, err := k.events.Follow(subscriptions{k}, status.stored.feed(), k.deps.Now())
+	e := f.executor
+	told, stop, err := e.events.Follow(subscriptions{e}, status.stored.feed(), e.now())
 	if err != nil {
 		return nil, stop, refuseFollow(context.Background(), err)
 	}
@@ -112,14 +113,14 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 }
 
 // subscriptions reads the subscriptions of calls in the store.
-type subscriptions struct{ kernel *Kernel }
+type subscriptions struct{ executor *Executor }
 
-func (s subscriptions) Watch(id string) (*store.Watch, error) { return s.kernel.watch(id) }
+func (s subscriptions) Watch(id string) (*store.Watch, error) { return s.executor.watch(id) }
 
 func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *events.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
-	call, err := s.kernel.get(ctx, id, store.OfAnyone())
+	call, err := s.executor.get(ctx, id, store.OfAnyone())
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil, nil
 	}
@@ -131,8 +132,7 @@ func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *even
 
 // CheckAccess tells whether who follows may still be told something.
 func (f *Follower) CheckAccess(ctx context.Context) error {
-	_, err := f.admission.kernel.admitRequest(ctx, f.admission.request, f.admission)
-	if err != nil {
+	if err := f.admission.Recheck(ctx); err != nil {
 		return refusal.From(refusal.Identity, err)
 	}
 	return nil

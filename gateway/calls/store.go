@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // Store keeps calls: what an idempotency key has started, what was dispatched,
-// and what became of it. It must be safe for concurrent use. Package store states what
-// each method promises. A call is taken from its start to its end by
+// and what became of it. It must be safe for concurrent use. What each method
+// promises is said by package store, whose stores have them all. One call takes this way:
 //
 //	Open → its decision is durable → Dispatch → the engine → Finish → its outcome is durable → Settle
 type Store interface {
@@ -20,6 +20,7 @@ type Store interface {
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
 	Settle(ctx context.Context, id string) error
 
+	// Get and Watch tell how a call stands.
 	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Watch(id string) (*store.Watch, error)
 

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -37,13 +37,11 @@ const (
 	// maxEnding and maxRunning bound how many calls are ended, and run, at the same time.
 	maxEnding  = 32
 	maxRunning = 8
-	// maxDispatches bounds how often a call is dispatched if each process dies with it.
-	maxDispatches = 3
 )
 
 // Reconciler ends the calls that other processes have abandoned.
 type Reconciler struct {
-	kernel    *Kernel
+	executor  *Executor
 	report    func(ReconcileStats)
 	backlog   Backlog
 	rounds    int
@@ -74,10 +72,10 @@ type Reconciler struct {
 // unknown, too, so that every decision has an outcome.
 //
 // report is called after every round.
-func (k *Kernel) Reconcile(backlog Backlog, report func(ReconcileStats)) *Reconciler {
+func (e *Executor) Reconcile(backlog Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Reconciler{
-		kernel: k, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
+		executor: e, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
 		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
 		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel,
 	}
@@ -136,8 +134,8 @@ func (t *Reconciler) round(ctx context.Context) {
 	due, err := t.recover(ctx, store.Expired)
 	t.noteError(err)
 	for _, call := range due {
-		c := t.kernel.restore(newStoredCall(call))
-		if !t.kernel.endings.begin(c) {
+		c := t.executor.restore(newStoredCall(call))
+		if !t.executor.endings.begin(c) {
 			continue
 		}
 		t.runLimited(ctx, t.endSlots, func() {
@@ -147,7 +145,7 @@ func (t *Reconciler) round(ctx context.Context) {
 		})
 	}
 	if t.rounds++; t.rounds%sweepRounds == 0 {
-		_, err = ask(t.kernel.deps.Store, func(s Store) (int, error) { return s.Sweep(ctx, reconcileBatch) })
+		_, err = ask(t.executor.store, func(s Store) (int, error) { return s.Sweep(ctx, reconcileBatch) })
 		t.noteError(err)
 	}
 }
@@ -161,5 +159,5 @@ func (t *Reconciler) noteError(err error) {
 
 // recover asks for a batch of calls.
 func (t *Reconciler) recover(ctx context.Context, reason store.Reason) ([]store.Call, error) {
-	return ask(t.kernel.deps.Store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
+	return ask(t.executor.store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
 }

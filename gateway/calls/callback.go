@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -42,38 +43,38 @@ const answerWait = 5 * time.Second
 // address are recorded. After any other refusal the tool should post again.
 //
 // With nil the answer is durable.
-func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
+func (e *Executor) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
 	ctx = context.WithoutCancel(ctx) // what has come in is not dropped half-way
 	for {
-		call, err := k.findPosted(ctx, p)
+		call, err := e.findPosted(ctx, p)
 		if err != nil {
 			return err
 		}
-		if k.isExpired(call) {
-			k.expire(ctx, call)
-			return k.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
+		if e.isExpired(call) {
+			e.expire(ctx, call)
+			return e.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 		}
 		if call.Step == store.Ended {
-			return k.repeatedAnswer(ctx, call, p)
+			return e.repeatedAnswer(ctx, call, p)
 		}
-		c := k.restore(call)
-		if !k.endings.begin(c) {
-			if err := k.waitEnded(ctx, call); err != nil {
+		c := e.restore(call)
+		if !e.endings.begin(c) {
+			if err := e.waitEnded(ctx, call); err != nil {
 				return err
 			}
 			continue
 		}
-		subscribed := a.Subscribed && k.events.Begin(call.feed(), k.deps.Now())
+		subscribed := a.Subscribed && e.events.Begin(call.feed(), e.now())
 		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
 		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
 		switch {
 		case c.endedByOther: // somebody was quicker, and that answer may have subscribed
 			if subscribed {
-				k.closeStale(ctx, call)
+				e.closeStale(ctx, call)
 			}
 		case o.Pending:
 			if subscribed {
-				k.events.Close(call.ID)
+				e.events.Close(call.ID)
 			}
 			return refuseUnknown(ctx, errors.New("the store did not take the answer in"))
 		default:
@@ -82,16 +83,13 @@ func (k *Kernel) Complete(ctx context.Context, p CallbackMessage, a CallbackResu
 	}
 }
 
-// MaxCallbackBytes is the largest result of any tool that calls back, in bytes.
-func (k *Kernel) MaxCallbackBytes() int64 { return k.config.Load().maxCallbackBytes }
-
 // tooLate is why an answer is refused, for the operator.
 const tooLate = "the call has ended, or its time is over"
 
 // findPosted finds the call that a message is about, which must be the one that its
 // address stands for. What names another call or thread is written down.
-func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
-	call, err := k.get(ctx, p.CallID, store.OfAnyone())
+func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
+	call, err := e.get(ctx, p.CallID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, refuseNotWaiting(notKept)
@@ -100,15 +98,15 @@ func (k *Kernel) findPosted(ctx context.Context, p CallbackMessage) (*storedCall
 	case call.Step != store.Waiting && call.Step != store.Ended:
 		return nil, refuseNotWaiting("the call waits for no answer")
 	case p.ID != call.ID, p.Group != threadID(call):
-		return nil, k.recordDispute(ctx, call, p, refuseForeign())
+		return nil, e.recordDispute(ctx, call, p, refuseForeign())
 	}
 	return call, nil
 }
 
 // CallOwner names who made the call that a message is about; without credentials, its tool.
 // What names no call that is kept is not_found.
-func (k *Kernel) CallOwner(ctx context.Context, callID string) (string, error) {
-	call, err := k.get(ctx, callID, store.OfAnyone())
+func (e *Executor) CallOwner(ctx context.Context, callID string) (string, error) {
+	call, err := e.get(ctx, callID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", refuseNotWaiting(notKept)
@@ -144,32 +142,32 @@ func threadID(call *storedCall) string {
 // named in it: a call that was kept does not say by which name the model knows it.
 func (c *execution) callbackError(a CallbackResult) error {
 	switch {
-	case c.tool == nil:
+	case c.Tool() == nil:
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
 	case a.Failure == "":
 		return nil
-	case int64(len(a.Failure)) > c.tool.Run().MaxResultBytes:
+	case int64(len(a.Failure)) > c.Tool().Run().MaxResultBytes:
 		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. Ask it for less.")
 	}
-	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.parsed.Name))
+	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.ToolName()))
 }
 
 // repeatedAnswer is what an answer is to a call that has ended.
-func (k *Kernel) repeatedAnswer(ctx context.Context, call *storedCall, p CallbackMessage) error {
+func (e *Executor) repeatedAnswer(ctx context.Context, call *storedCall, p CallbackMessage) error {
 	switch call.meta.AnswerDigest {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
-		return k.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
+		return e.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 	}
-	return k.recordDispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
+	return e.recordDispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
 }
 
 // waitEnded waits for the end of a call that is being taken in here.
-func (k *Kernel) waitEnded(ctx context.Context, call *storedCall) error {
+func (e *Executor) waitEnded(ctx context.Context, call *storedCall) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	_, err := k.waitFor(ctx, call.ID, call.Scope.Principal, func(call *storedCall) bool { return call.Step == store.Ended })
+	_, err := e.waitFor(ctx, call.ID, call.Scope.Principal, func(call *storedCall) bool { return call.Step == store.Ended })
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return refuseUnknown(ctx, err)
 	}
@@ -178,18 +176,18 @@ func (k *Kernel) waitEnded(ctx context.Context, call *storedCall) error {
 
 // SaveAuthURL notes that a call waits for somebody to open a URL. A call that does
 // not wait is not_found.
-func (k *Kernel) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+func (e *Executor) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	defer cancel()
 	for {
-		call, err := k.findPosted(ctx, p)
+		call, err := e.findPosted(ctx, p)
 		if err != nil {
 			return err
 		}
-		if call.Step != store.Waiting || k.isExpired(call) {
+		if call.Step != store.Waiting || e.isExpired(call) {
 			return refuseNotWaiting(tooLate)
 		}
-		switch err := k.setMetadata(ctx, call, Metadata{AuthURL: url}); {
+		switch err := e.setMetadata(ctx, call, Metadata{AuthURL: url}); {
 		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
 		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):

@@ -1,9 +1,11 @@
-package gateway
+package calls
 
 import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -49,7 +51,7 @@ type Outcome struct {
 // setResult sets what the model reads.
 func (o *Outcome) setResult(result wrapper.ToolResult) { o.Result, o.Value = result.Line, result }
 
-func refusedResult(r Report, refused *refusal.Error) wrapper.ToolResult {
+func refusedResult(r gateway.Report, refused *refusal.Error) wrapper.ToolResult {
 	var name *string
 	if r.HasTool {
 		name = &r.Tool
@@ -69,9 +71,9 @@ func httpStatus(refused *refusal.Error) int {
 	return refused.Status()
 }
 
-// outcomes returns the outcome of each input: end gives those of the calls, unless first
+// outcomesOf returns the outcome of each input: end gives those of the calls, unless first
 // refuses them all.
-func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Outcome {
+func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome) []Outcome {
 	outcomes := make([]Outcome, len(d.Reports))
 	for i, r := range d.Reports {
 		o := Outcome{CallID: r.CallID}
@@ -83,10 +85,10 @@ func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Out
 			}
 			o.Status = httpStatus(o.Refusal)
 			o.setResult(refusedResult(r, o.Refusal))
-			if again := r.unanswered; again != nil {
+			if again := r.Unanswered; again != nil {
 				o.addInputRequest(again.Asked, again.Dialogue.RequestState, again.Dialogue)
 			}
-		case r.Verdict == VerdictText:
+		case r.Verdict == gateway.VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK
 		default:
 			o = end(i)
@@ -96,8 +98,9 @@ func (d *Decision) outcomes(first *refusal.Error, end func(i int) Outcome) []Out
 	return outcomes
 }
 
-// nothingDone is the message where Callgate failed before anything was executed.
-const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
-
-// unknownState is the message where Callgate failed during the execution.
-const unknownState = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
+// addInputRequest adds to an outcome what its caller is asked, by which call.
+func (o *Outcome) addInputRequest(asked *tool.InputRequired, by string, d *elicit.Dialogue) {
+	if d.CanAnswer(asked) {
+		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: asked.Questions}, by
+	}
+}

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/journal"
-	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -92,22 +91,22 @@ func (t *Reconciler) dropRecorded() error {
 
 // closeRecorded ends a call in the store whose outcome is in the journal already.
 func (t *Reconciler) closeRecorded(call store.Call) {
-	k := t.kernel
+	e := t.executor
 	if call.Step == store.Ended {
-		k.settle(call.ID)
+		e.settle(call.ID)
 		return
 	}
-	refused := refusal.From(refusal.Execute, refuseUnsaved(context.Background(), errors.New("ended before")))
-	e := store.Ending{State: store.Done, Attempt: k.newAttempt(), Answer: store.Answer{
-		Result: refusedResult(Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
+	refused := refusal.From(refusal.Execute, gateway.RefuseUnsaved(context.Background(), errors.New("ended before")))
+	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{
+		Result: refusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
 	}}
-	k.journal.Go(func() {
+	e.journal.Go(func() {
 		for {
-			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-			_, err := ask(k.deps.Store, func(s Store) (store.Call, error) { return s.Finish(ctx, call.ID, e) })
+			ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
+			_, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, call.ID, ending) })
 			cancel()
 			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-				k.settle(call.ID)
+				e.settle(call.ID)
 				return
 			}
 			time.Sleep(journal.RetryInterval)
@@ -126,13 +125,13 @@ func (t *Reconciler) recordEnded() {
 // recordOutcome records the outcome of a call that has ended. The store has dropped its
 // arguments by then.
 func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
-	k := t.kernel
-	c := k.restore(call)
-	r := c.record(audit.Ending)
+	e := t.executor
+	c := e.restore(call)
+	r := c.Outcome()
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	k.journal.Outcome(r, func() { k.settle(c.id) })
+	e.journal.Outcome(r, func() { e.settle(c.ID()) })
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
@@ -153,20 +152,20 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a call that waits goes on waiting
 	}
-	c := t.kernel.restore(newStoredCall(call))
-	roots, err := c.rerunnable()
+	c := t.executor.restore(newStoredCall(call))
+	approved, err := c.Reapprove()
 	if err != nil {
 		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
 		return
 	}
-	t.runLimited(ctx, t.runSlots, func() { t.redispatch(ctx, c, roots) })
+	t.runLimited(ctx, t.runSlots, func() { t.redispatch(ctx, c, approved) })
 }
 
 // runLimited runs a function in the background once there is a slot. If ctx ends first,
 // the call is left to the next process.
 func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func()) {
 	t.started.Add(1)
-	t.kernel.journal.Go(func() {
+	t.executor.journal.Go(func() {
 		defer t.started.Done()
 		select {
 		case room <- struct{}{}:
@@ -179,7 +178,7 @@ func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func
 
 // endUnknown ends a call whose outcome is unknown.
 func (t *Reconciler) endUnknown(c *execution) {
-	c.finish(context.Background(), tool.Result{}, refuseLost(), c.started)
+	c.finish(context.Background(), tool.Result{}, refuseLost(), c.Started())
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
 
@@ -187,38 +186,11 @@ func refuseLost() error {
 	return refusal.New(refusal.OutcomeUnknown, "Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
 }
 
-// rerunnable returns the project in which a call can be dispatched again, or says why it
-// must not be.
-func (c *execution) rerunnable() (*policy.Project, error) {
-	switch {
-	case c.tool != nil && c.callsBack():
-		return nil, errors.New("its tool calls back, and may have the call")
-	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
-		return nil, errors.New("its effect may not be had twice")
-	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.argumentsValid():
-		return nil, errors.New("its tool is not what it was")
-	case c.stored.Attempts >= maxDispatches:
-		return nil, errors.New("it was dispatched too often")
-	}
-	project, err := c.config.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
-	if err == nil && project == nil {
-		err = errors.New("no project was entered")
-	}
-	return project, err
-}
-
-// argumentsValid tells whether the arguments still fit the schema of the tool.
-func (c *call) argumentsValid() bool {
-	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
-	arguments, ok := value.(map[string]any)
-	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
-}
-
 // redispatch dispatches a call again.
-func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *policy.Project) {
-	k := t.kernel
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
-	err := k.update(asking, c.id, store.Redispatch{})
+func (t *Reconciler) redispatch(ctx context.Context, c *execution, a gateway.Approved) {
+	e := t.executor
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
+	err := e.update(asking, c.ID(), store.Redispatch{})
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):
@@ -231,9 +203,9 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *poli
 		t.endUnknown(c)
 		return
 	}
-	c.project, c.priorAttempts = project, c.stored.Attempts
-	start := k.deps.Now()
-	output, err := c.runEngine(context.WithoutCancel(ctx))
+	c.priorAttempts = c.stored.Attempts
+	start := e.now()
+	output, err := c.run(context.WithoutCancel(ctx), a, nil)
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })
 	if err == nil && output.Pending {
 		c.markPending(ctx, output, start)
@@ -246,20 +218,20 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, project *poli
 // it: a replica sharing the store may have finished one before this process crashed. A
 // call that another process has finished is recorded by that process.
 func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
-	k := t.kernel
+	e := t.executor
 	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
-		asking, cancel := context.WithTimeout(ctx, storeWait)
+		asking, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 		defer cancel()
-		call, err := k.get(asking, r.CallID, store.OfAnyone())
+		call, err := e.get(asking, r.CallID, store.OfAnyone())
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
-			r.Time, r.Replica, r.Arguments, r.Completion = k.deps.Now(), k.deps.Replica, nil, ""
-			k.journal.Outcome(r, func() {})
+			r.Time, r.Replica, r.Arguments, r.Completion = e.now(), e.replica, nil, ""
+			e.journal.Outcome(r, func() {})
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
-		case k.endedHere(call):
+		case e.endedHere(call):
 			t.recordOutcome(call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrNotFound)

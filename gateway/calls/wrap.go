@@ -1,10 +1,11 @@
-package gateway
+package calls
 
 import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -17,7 +18,7 @@ import (
 func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.At(refusal.Wrap, refusal.Internal, unknownState).WithCause(safe.PanicError(p))
+			err = gateway.FailedAfterDispatch(refusal.Wrap, safe.PanicError(p))
 		}
 	}()
 	return c.wrap(output)
@@ -26,12 +27,12 @@ func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, 
 // wrap is the stage wrap: the output is one strict JSON value, or text, and what
 // the tool's output schema says.
 func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
-	name := c.tool.Name()
-	if int64(len(output.Body)) > c.tool.Run().MaxResultBytes {
-		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.writtenName()))
+	name := c.Tool().Name()
+	if int64(len(output.Body)) > c.Tool().Run().MaxResultBytes {
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.WrittenName()))
 	}
 	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.writtenName())).WithCause(cause)
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.WrittenName())).WithCause(cause)
 	}
 	var value any = string(output.Body)
 	if output.JSON {
@@ -42,7 +43,7 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	} else if !utf8.Valid(output.Body) {
 		return wrapper.ToolResult{}, invalid(errors.New("the text is not UTF-8"))
 	}
-	if faults := c.tool.EvaluateOutput(value); len(faults) > 0 {
+	if faults := c.Tool().EvaluateOutput(value); len(faults) > 0 {
 		// Where it is not met is not said: the names on the way there may be the tool's
 		// own words, which do not belong into a log.
 		return wrapper.ToolResult{}, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))

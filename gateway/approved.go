@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Approved is a call that passed every check and whose decision is durable. Only this
+// package makes one: a Decision gives those of its calls once, and a call that was stored
+// gives one where it may be run again. It is the only thing that a Runner runs; the zero
+// value approves nothing.
+type Approved struct{ call *Call }
+
+// Call returns the call; nil for the zero value.
+func (a Approved) Call() *Call { return a.call }
+
+// Approve gives the calls of a decision to whom acts on them in its mode: one for each
+// report, and the zero value for a text. It gives them once. Where the decision is
+// refused, is of another mode or was given before, nobody may act on it.
+func (d *Decision) Approve(mode Mode) ([]Approved, *refusal.Error) {
+	if refused := d.Refusal(); refused != nil {
+		return nil, refused
+	}
+	if d.mode != mode {
+		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
+	}
+	if !d.approved.CompareAndSwap(false, true) {
+		return nil, FailedAfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))
+	}
+	all := make([]Approved, len(d.calls))
+	for i, c := range d.calls {
+		if d.Reports[i].Verdict == VerdictCall {
+			all[i] = Approved{c}
+		}
+	}
+	return all, nil
+}
+
+// AnswerInAdvance tells whether the call brings all answers to what its tool has asked just
+// now, and none has a fault. Then the tool is given them when it is run again.
+func (a Approved) AnswerInAdvance(asked *tool.InputRequired) bool {
+	d := a.call.input.Dialogue
+	if asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(asked.Questions) == 0 {
+		return false
+	}
+	answers := a.call.answersInAdvance(asked)
+	if answers == nil {
+		return false
+	}
+	a.call.answers = answers
+	return true
+}
+
+// nothingDone is the message where Callgate failed before anything was executed.
+const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
+
+// FailedAfterDispatch is the refusal where Callgate failed during the execution of a call:
+// it may have had an effect.
+func FailedAfterDispatch(stage refusal.Stage, cause error) *refusal.Error {
+	const message = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
+	return refusal.At(stage, refusal.Internal, message).WithCause(cause)
+}

@@ -1,0 +1,20 @@
+package calls_test
+
+import (
+	"testing"
+
+	"github.com/callgate/callgate/gateway/calls"
+)
+
+// What a tool says beside its one answer is counted of a bounded number of calls. One
+// that is counted takes no other's place.
+func TestDisputesAreCounted(t *testing.T) {
+	for _, n := range []int{1, 4095, 4096} {
+		if written, counted := calls.NoteDisputes(n); written != 8 || counted != n {
+			t.Errorf("%d calls: %d are written of one, and %d are counted", n, written, counted)
+		}
+	}
+	if _, counted := calls.NoteDisputes(10000); counted != 4096 {
+		t.Errorf("%d are counted", counted)
+	}
+}

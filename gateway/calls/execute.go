@@ -1,0 +1,96 @@
+package calls
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Execute runs the calls of a decision of ModeCall, in their order, and releases
+// it. A decision that is refused runs nothing; one is executed once. From
+// dispatch on the calls do not end with ctx: the caller may leave, the outcome is
+// written down all the same.
+//
+// The calls are kept in the store before the first is dispatched, or none is, and
+// each is dispatched in the store before its tool is called.
+func (e *Executor) Execute(ctx context.Context, d *gateway.Decision) []Outcome {
+	return e.execute(ctx, d, nil)
+}
+
+// execute is Execute, where the first call may stand in the store already, under its
+// idempotency key; else first is nil.
+func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *execution) []Outcome {
+	defer d.Release()
+	approved, refused := d.Approve(gateway.ModeCall)
+	executions := make([]*execution, len(approved))
+	for i, a := range approved {
+		executions[i] = &execution{Call: a.Call(), executor: e} // a text has no call
+		if i == 0 && first != nil && a.Call() != nil {
+			executions[i] = first
+		}
+	}
+	if refused == nil {
+		refused = e.persist(context.WithoutCancel(ctx), approved, executions)
+	}
+	outcomes := outcomesOf(d, refused, func(i int) Outcome { return executions[i].execute(ctx, approved[i]) })
+	for i := range outcomes {
+		// Handle waits for a call that has a deadline, and ends its trace then.
+		if outcomes[i].Pending && first == nil {
+			executions[i].FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
+		}
+	}
+	return outcomes
+}
+
+// execute dispatches one call and returns its outcome. The caller waits until ctx ends.
+func (c *execution) execute(ctx context.Context, a gateway.Approved) Outcome {
+	acting := context.WithoutCancel(ctx)
+	if err := c.markDispatched(acting); err != nil {
+		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))
+	}
+	start := c.executor.now()
+	if c.CallsBack() {
+		return c.dispatchCallback(ctx, a, start)
+	}
+	output, err := c.runTool(acting, a)
+	if err == nil && output.Pending {
+		return c.markPending(ctx, output, start)
+	}
+	return c.finish(ctx, output, err, start)
+}
+
+// runTool runs the tool, and says to the caller meanwhile how far the tool is, and what it
+// logs. Where the tool asks what the call brings the answers to, without having been asked
+// before, it is run once more with them, within the same call.
+func (c *execution) runTool(ctx context.Context, a gateway.Approved) (tool.Result, error) {
+	notifier := c.Dialogue().Notifier()
+	if notifier != nil {
+		defer notifier.Stop()
+	}
+	output, err := c.run(ctx, a, notifier)
+	if !a.AnswerInAdvance(output.InputRequired) {
+		return output, err
+	}
+	tried := max(output.Attempts, 1)
+	output, err = c.run(ctx, a, notifier)
+	output.Attempts = tried + max(output.Attempts, 1)
+	return output, err
+}
+
+func (c *execution) run(ctx context.Context, a gateway.Approved, notifier *events.Notifier) (tool.Result, error) {
+	return c.executor.runner.Run(ctx, a, notifier)
+}
+
+// refuseUndispatched ends a call whose tool was not called.
+func (c *execution) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
+	c.forget(ctx)
+	c.RecordNotRun(refused)
+	c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
+	o := Outcome{CallID: c.ID(), Refusal: refused, Status: httpStatus(refused)}
+	o.setResult(refusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, refused))
+	return o
+}

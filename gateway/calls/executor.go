@@ -1,0 +1,106 @@
+// Package calls is the life of a call that the kernel approved: it is in the store before
+// its tool is called, so each has exactly one outcome, given by Execute, by Complete for a
+// tool that answers later, or by the Reconciler for a call that expired or whose process
+// died. Its result enters its thread once.
+//
+//	identify → claim its key → judge → record → dispatch → run → finish → settle → deliver
+//
+// There is one door, and the compiler holds it: the engine is in a gateway.Runner, which
+// runs a gateway.Approved and nothing else, and only package gateway makes one, of a call
+// that passed every check and whose decision is durable.
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/gateway/journal"
+)
+
+// Deps are what an executor works with beside a configuration. A part that is nil refuses
+// whatever needs it.
+type Deps struct {
+	// Deps are of the kernel. Its Questions are read from Store.
+	gateway.Deps
+	// Engine runs tools. One that is a Canceller or an Authorizer is asked for that, too.
+	Engine gateway.Engine
+	Store  Store
+	// Node is the same for every process that writes this journal, and for no other.
+	Node string
+}
+
+// Executor judges calls by its kernel, and executes those that it approved. It is safe for
+// concurrent use.
+type Executor struct {
+	*gateway.Kernel
+	runner     gateway.Runner
+	canceller  Canceller  // nil where the engine cannot
+	authorizer Authorizer // the same
+	store      Store
+	journal    *journal.Writer
+	observer   gateway.Observer
+	now        func() time.Time
+	node       string
+	replica    string
+
+	endings   endings
+	handOvers handOverSlots
+	// disputes counts what the tools of calls have sent beside the one answer.
+	disputes    disputeCounter
+	events      events.Hub
+	cancelSlots chan struct{} // holds a token for each tool that is being told
+}
+
+// New returns an executor with a kernel that judges by a configuration.
+func New(config *gateway.Config, deps Deps) (*Executor, error) {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	e := &Executor{
+		runner: gateway.NewRunner(deps.Engine), store: deps.Store, observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
+		handOvers: make(handOverSlots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
+	}
+	e.canceller, _ = deps.Engine.(Canceller)
+	e.authorizer, _ = deps.Engine.(Authorizer)
+	deps.Questions = questions{e}
+	k, err := gateway.New(config, deps.Deps)
+	if err != nil {
+		return nil, err
+	}
+	e.Kernel, e.journal = k, k.Writer()
+	return e, nil
+}
+
+// execution is what becomes of a call: from its first entry in the store, over its
+// dispatch, to its one outcome.
+type execution struct {
+	*gateway.Call
+	executor      *Executor
+	opened        bool        // the store has it, as one that was not dispatched
+	stored        *storedCall // what the store has of it, where this is all that is known
+	priorAttempts int         // how often it was dispatched before
+	expired       bool        // its tool has not answered by the time that it had promised to
+	endedByOther  bool        // another has ended it before
+	metadata      Metadata    // kept of its end beside the result
+	onEnded       func()      // is called once the store has said how it ended; may be nil
+}
+
+// restore is a call as the store has it: enough to write its outcome down, and,
+// where its tool is still what it was, to run it again.
+func (e *Executor) restore(stored *storedCall) *execution {
+	return &execution{Call: e.Restore(stored.Call), executor: e, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
+}
+
+// principal is the owner of the call.
+func (c *execution) principal() string { return c.StoreCall("").Scope.Principal }
+
+// principalOf lets a request in that asks about calls, and returns whose calls.
+func (e *Executor) principalOf(ctx context.Context, request gateway.Request) (string, error) {
+	a, err := e.AdmitQuery(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	return a.Principal(), nil
+}

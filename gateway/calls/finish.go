@@ -1,0 +1,174 @@
+package calls
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// finishWait is how long a call that has ended waits for the store to take that in, before
+// the caller is told that it is pending.
+const finishWait = 2 * time.Second
+
+// finish wraps what came back and concludes the call. The result goes to who
+// asked, where somebody is there until ctx ends.
+func (c *execution) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
+	o := Outcome{CallID: c.ID()}
+	returned := c.Trace().Start()
+	c.Trace().Add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
+	if err == nil {
+		var result wrapper.ToolResult
+		result, err = c.wrapGuarded(output)
+		o.setResult(result)
+		c.Trace().Step(string(refusal.Wrap), returned, err)
+	}
+	if err != nil {
+		o.Refusal = afterDispatch(err)
+		o.setResult(refusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, o.Refusal))
+	}
+	o.Status = httpStatus(o.Refusal)
+	if o.Refusal != nil && len(output.Challenges) > 0 {
+		c.metadata.Challenges = output.Challenges
+	}
+	if o.Refusal != nil && output.InputRequired != nil && c.stored == nil {
+		c.metadata.Asked, c.metadata.AskedCallDigest = output.InputRequired, c.QuestionDigest()
+	}
+	o.applyMetadata(c.metadata, c.Dialogue())
+	r := c.Outcome()
+	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.priorAttempts+max(output.Attempts, 1)
+	if o.Refusal != nil {
+		r.Outcome, r.Stage, r.Code = auditOutcome(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
+		if c.expired {
+			r.Outcome = audit.Expired
+		}
+	}
+	r.Micros = c.executor.now().Sub(start).Microseconds()
+	return c.commit(ctx, o, r)
+}
+
+// afterDispatch is the refusal for an error of a call that was dispatched: where
+// it says nothing itself, the call may have had an effect.
+func afterDispatch(err error) *refusal.Error {
+	var refused *refusal.Error
+	if errors.As(err, &refused) && refused != nil {
+		return refused
+	}
+	return gateway.FailedAfterDispatch(refusal.Execute, err)
+}
+
+// auditOutcome names the outcome of a call that has no result.
+func auditOutcome(code refusal.Code) audit.Outcome {
+	switch code {
+	case refusal.ToolTimeout:
+		return audit.Timeout
+	case refusal.OutcomeUnknown, refusal.Internal:
+		return audit.Unknown
+	}
+	return audit.Failed
+}
+
+// commit ends a call: in the store, where of several that end it one is told so,
+// and then, by that one, in the journal. Where the store does not take it in,
+// nobody is given the result, since it may not stand: the call is pending, and
+// the rest is owed.
+func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
+	ending := store.Ending{
+		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
+		Attempt: c.executor.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.encodeEnding(),
+	}
+	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
+		ending.State = store.Unknown
+	}
+	ctx = context.WithoutCancel(ctx)
+	late := time.NewTimer(finishWait)
+	defer late.Stop()
+	for {
+		prior, told := c.tryFinish(ctx, ending, r)
+		switch {
+		case told && prior == nil:
+			c.FinishTrace(gateway.VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
+			return o
+		case told:
+			c.endedByOther = true
+			return c.priorOutcome(ctx, prior)
+		}
+		select {
+		case <-time.After(journal.RetryInterval / 5):
+			continue
+		case <-late.C:
+		}
+		break
+	}
+	ending.Deliver = false
+	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
+	c.executor.journal.Go(func() {
+		for {
+			if _, told := c.tryFinish(ctx, ending, r); told {
+				return
+			}
+			time.Sleep(journal.RetryInterval)
+		}
+	})
+	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
+}
+
+// newAttempt names one try to end a call, and whose it is.
+func (e *Executor) newAttempt() string { return e.node + "/" + rand.Text() }
+
+// endedHere tells whether a call was ended by a process that writes this journal.
+func (e *Executor) endedHere(call *storedCall) bool {
+	return call.Step == store.Ended && e.node != "" && strings.HasPrefix(call.FinishedBy, e.node+"/")
+}
+
+// tryFinish asks the store once to end a call. Where it has said how that stands, it
+// has told; prior is the call where another has ended it before, whose the
+// outcome is then.
+func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, told bool) {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
+	defer cancel()
+	e := c.executor
+	defer func() {
+		if told && c.onEnded != nil {
+			c.onEnded()
+		}
+	}()
+	start := c.Trace().Start()
+	found, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, c.ID(), ending) })
+	switch {
+	case errors.Is(err, store.ErrEnded):
+		c.Trace().StoreStep(ctx, start, nil)
+		return newStoredCall(found), true
+	case err != nil && !errors.Is(err, store.ErrNotFound): // what the store does not have, nobody else ends
+		c.Trace().StoreStep(ctx, start, err)
+		return nil, false
+	}
+	c.Trace().StoreStep(ctx, start, nil)
+	if e.observer != nil {
+		e.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond)
+	}
+	written := c.Trace().Start()
+	e.journal.Outcome(r, func() { e.settle(c.ID()) })
+	c.Trace().Step(string(refusal.Log), written, nil)
+	return nil, true
+}
+
+// priorOutcome is the outcome of a call that another has ended.
+func (c *execution) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
+	if c.stored == nil && c.executor.markDelivered(ctx, prior) != nil {
+		c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
+		return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
+	}
+	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
+	return outcomeOf(prior, c.Dialogue())
+}

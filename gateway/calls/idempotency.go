@@ -1,0 +1,69 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// claimKey stores the call under its key. It returns the outcome of an earlier call that
+// has this key, or this id.
+func (c *execution) claimKey(ctx context.Context, key string) (*Outcome, error) {
+	prior, err := c.priorByID(ctx, key)
+	if err == nil && prior == nil {
+		prior, err = c.openInStore(ctx, key)
+		if err != nil {
+			c.opened = true // the store may have taken it, and not said so
+			c.forget(ctx)
+		}
+	}
+	if err != nil || prior == nil {
+		return nil, err
+	}
+	answers := elicit.IsAnswerKey(key)
+	own := c.StoreCall(key)
+	other := prior.Scope != own.Scope || prior.Digest != own.Digest
+	switch {
+	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
+		// The first answer is still judged, and has answered nothing if it is refused.
+		return nil, refusal.New(refusal.CallInProgress, "An answer to what was asked is being taken in. Send this one again later.")
+	case answers && other:
+		return nil, refusal.New(refusal.IdempotencyConflict, "What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
+	case other:
+		return nil, refusal.New(refusal.IdempotencyConflict, "This idempotency key has been used with another completion. Use a new key for a new call.")
+	case prior.Step != store.Ended:
+		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
+	}
+	if err := c.executor.markDelivered(ctx, prior); err != nil {
+		return nil, err
+	}
+	o := Outcome{CallID: prior.ID, Status: prior.Answer.Status, Replayed: true}
+	o.setResult(prior.result())
+	o.applyMetadata(prior.meta, c.Dialogue())
+	return &o, nil
+}
+
+// priorByID returns the call of the same principal whose id is the key, or nil. An id
+// that no call has is an ordinary key.
+func (c *execution) priorByID(ctx context.Context, key string) (*storedCall, error) {
+	// A face may put a prefix and a space before a key.
+	if _, own, with := strings.Cut(key, " "); with {
+		key = own
+	}
+	if !gateway.IsID(key) {
+		return nil, nil
+	}
+	prior, err := c.executor.get(ctx, key, store.Of(c.principal()))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, gateway.RefuseUnsaved(ctx, err)
+	}
+	return prior, nil
+}

@@ -1,0 +1,89 @@
+package calls
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// persist stores the calls of a decision before the first is dispatched: all, or none, and
+// then all of them end here.
+func (e *Executor) persist(ctx context.Context, approved []gateway.Approved, executions []*execution) *refusal.Error {
+	bounded, cancel := context.WithTimeout(ctx, gateway.StoreWait)
+	defer cancel()
+	for i, c := range executions {
+		if c.opened || c.Call == nil {
+			continue
+		}
+		if err := c.persist(bounded); err != nil {
+			refused := refusal.From(refusal.Execute, err)
+			for _, c := range executions[:i] {
+				c.forget(ctx)
+			}
+			c.opened = true // the store may have taken this one, and not said so
+			c.forget(ctx)
+			endAll(approved, refused)
+			return refused
+		}
+	}
+	return nil
+}
+
+// persist stores one call without an idempotency key.
+func (c *execution) persist(ctx context.Context) (err error) {
+	if c.Dialogue().AnswerKey() != "" {
+		return errors.New("a call that answers a question has no key")
+	}
+	prior, err := c.openInStore(ctx, "")
+	if err == nil && prior != nil {
+		err = gateway.RefuseUnsaved(ctx, errors.New("the store knows the id of a new call"))
+	}
+	return err
+}
+
+// openInStore stores the call, or returns the earlier call that has its key.
+func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
+	start := c.Trace().Start()
+	call := c.StoreCall(key)
+	found, err := ask(c.executor.store, func(s Store) (*store.Call, error) { return s.Open(ctx, call) })
+	c.Trace().StoreStep(ctx, start, err)
+	if err != nil {
+		return nil, gateway.RefuseUnsaved(ctx, err)
+	}
+	if c.opened = found == nil; c.opened {
+		return nil, nil
+	}
+	return newStoredCall(*found), nil
+}
+
+// markDispatched stores durably that the tool is about to be called. With an error the tool
+// must not be called.
+func (c *execution) markDispatched(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
+	defer cancel()
+	task := c.StoreTask()
+	start := c.Trace().Start()
+	err := tell(c.executor.store, func(s Store) error { return s.Dispatch(ctx, c.ID(), task) })
+	c.Trace().StoreStep(ctx, start, err)
+	if err != nil {
+		return gateway.RefuseUnsaved(ctx, err)
+	}
+	c.opened = false
+	return nil
+}
+
+// forget removes a call that is not dispatched. An error does not matter: the call has
+// ended as refused.
+func (c *execution) forget(ctx context.Context) {
+	if !c.opened {
+		return
+	}
+	c.opened = false
+	// The caller may have left.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
+	defer cancel()
+	_ = tell(c.executor.store, func(s Store) error { return s.Settle(ctx, c.ID()) })
+}

@@ -1,0 +1,113 @@
+package calls
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// storedCall is a call as the store has it, with its metadata decoded once.
+type storedCall struct {
+	store.Call
+	meta Metadata
+}
+
+func newStoredCall(call store.Call) *storedCall {
+	return &storedCall{Call: call, meta: decodeMetadata(call.Metadata)}
+}
+
+// get returns a call as the store has it.
+func (e *Executor) get(ctx context.Context, id string, whose store.Whose) (*storedCall, error) {
+	call, err := ask(e.store, func(s Store) (store.Call, error) { return s.Get(ctx, id, whose) })
+	if err != nil {
+		return nil, err
+	}
+	return newStoredCall(call), nil
+}
+
+// watch tells when something changes about a call.
+func (e *Executor) watch(id string) (*store.Watch, error) {
+	return ask(e.store, func(s Store) (*store.Watch, error) { return s.Watch(id) })
+}
+
+// update makes one change of a call in the store.
+func (e *Executor) update(ctx context.Context, id string, change store.Change) error {
+	return tell(e.store, func(s Store) error { return s.Update(ctx, id, change) })
+}
+
+// setMetadata replaces the metadata of a call, if they are still those that were read.
+func (e *Executor) setMetadata(ctx context.Context, was *storedCall, metadata Metadata) error {
+	return e.update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encode()})
+}
+
+// settle tells the store that the outcome of a call is in the journal. Where it fails,
+// that is looked up in the journal at the next start.
+func (e *Executor) settle(id string) {
+	_ = tell(e.store, func(s Store) error { return s.Settle(context.Background(), id) })
+}
+
+// questions reads what tools have asked, for the check of answers.
+type questions struct{ executor *Executor }
+
+func (q questions) Questions(ctx context.Context, id, principal string) (*tool.InputRequired, string, error) {
+	call, err := q.executor.get(ctx, id, store.Of(principal))
+	if err != nil || call.Step != store.Ended {
+		return nil, "", err
+	}
+	return call.meta.Asked, call.meta.AskedCallDigest, nil
+}
+
+// result is what the model reads of a call that has ended.
+func (s *storedCall) result() wrapper.ToolResult {
+	result, err := wrapper.Read(s.Answer.Result)
+	if err == nil {
+		return result
+	}
+	refused := refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
+	result, _ = wrapper.Refusal(&s.Task.Tool, refused) // it holds text
+	return result
+}
+
+// CallState is how a call stands, as it is said on the wire.
+type CallState = store.State
+
+// The states of a call.
+const (
+	StatePending = store.Pending // it runs, or its tool answers later
+	StateDone    = store.Done
+	StateUnknown = store.Unknown // it has ended, and its outcome is not known
+	// StateAuthorization is a pending call whose tool waits for a person, who has to
+	// open Metadata.AuthURL.
+	StateAuthorization CallState = "authorization"
+)
+
+// CallStatus is how a call stands, as its principal may know it.
+type CallStatus struct {
+	ID    string
+	State CallState
+	Ended bool
+	// Delivered tells that the result was given before: then it is not to enter its
+	// thread again.
+	Delivered bool
+	// Result is what the model reads of it, and HTTPStatus goes with that. Until the
+	// call has ended there is none.
+	Result     wrapper.ToolResult
+	HTTPStatus int
+	Metadata   Metadata
+
+	stored *storedCall
+}
+
+func (s *storedCall) status() CallStatus {
+	status := CallStatus{ID: s.ID, State: s.State, Ended: s.Step == store.Ended, Metadata: s.meta, stored: s}
+	switch {
+	case s.Step == store.Waiting && s.meta.AuthURL != "":
+		status.State = StateAuthorization
+	case status.Ended:
+		status.Delivered, status.Result, status.HTTPStatus = s.Delivered, s.result(), s.Answer.Status
+	}
+	return status
+}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// Engine runs tools. Run is called once for a call that passed every check and
+// whose decision is durable. Its error is a *refusal.Error of the stage execute;
+// anything else is an internal fault. It must be safe for concurrent use.
+type Engine interface {
+	Run(context.Context, tool.Call) (tool.Result, error)
+}
+
+// Runner holds an engine, and runs nothing but approved calls on it.
+type Runner struct{ engine Engine }
+
+// NewRunner returns the runner of an engine; without one, every tool is unavailable.
+func NewRunner(engine Engine) Runner { return Runner{engine} }
+
+// engineGrace is how much longer than its own timeout an engine may take before its
+// answer is not waited for.
+const engineGrace = time.Second
+
+// Run asks the engine, contains its panics, and waits no longer than the tool's timeout and
+// a grace. What the tool asks of its caller has been judged. The notifier is told of
+// progress and logs; nil is told nothing.
+func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) (tool.Result, error) {
+	c := a.call
+	if c == nil {
+		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a call that was not approved"))
+	}
+	if r.engine == nil {
+		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
+	}
+	task := c.task()
+	notifier.Attach(&task)
+	ctx, cancel := context.WithTimeout(ctx, task.Run.Timeout+engineGrace)
+	defer cancel()
+	type answer struct {
+		output tool.Result
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a = answer{err: FailedAfterDispatch(refusal.Execute, safe.PanicError(p))}
+			}
+			answers <- a
+		}()
+		a.output, a.err = r.engine.Run(ctx, task)
+	}()
+	select {
+	case a := <-answers:
+		return c.checkQuestions(a.output, a.err)
+	case <-ctx.Done():
+		return tool.Result{}, c.TimeoutRefusal(task.Effect)
+	}
+}
+
+// task is what the engine is asked: what was checked is what is executed.
+func (c *Call) task() tool.Call {
+	task := tool.Call{
+		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(),
+		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
+		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.allowedQuestions(),
+	}
+	if c.answers != nil {
+		task.State, task.Answers = c.answers.State, c.answers.ByName
+	}
+	return task
+}
+
+// TimeoutRefusal is the answer for a tool that did not answer: what acts once may have
+// acted.
+func (c *Call) TimeoutRefusal(effect string) error {
+	if effect == "once" {
+		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.WrittenName()))
+	}
+	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.WrittenName()))
+}
+
+// checkQuestions judges what a tool asks before anybody sees it. It asks instead of acting:
+// what it asks beside anything else than a failure is dropped, and where it is no
+// question that may be put to this caller, the call has failed.
+func (c *Call) checkQuestions(output tool.Result, err error) (tool.Result, error) {
+	asked := output.InputRequired
+	if output.InputRequired = nil; asked == nil {
+		return output, err
+	}
+	var refused *refusal.Error
+	if !errors.As(err, &refused) || refused.Code != refusal.ToolFailed {
+		return output, err
+	}
+	read, unusable := elicit.ReadQuestions(asked, c.allowedQuestions())
+	if unusable != nil {
+		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
+			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.WrittenName())).WithCause(unusable)
+	}
+	output.InputRequired = read
+	return output, err
+}
