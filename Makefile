@@ -51,7 +51,7 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
-	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs
+	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs/reload
 
 crash: ## kill -9 under load, N (300) times: nothing that acts once may do so twice, no outcome may be missing
 	$(AS_IN_USE) CALLGATE_CRASHES=$(or $(N),300) $(GO) test -count=1 -v -run '^TestCrashes$$' -timeout 60m ./cmd/callgate

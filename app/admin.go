@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
@@ -77,7 +78,7 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdminHandler serves operators: metrics, liveness, and readiness in detail.
-func newAdminHandler(watch *configs.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
+func newAdminHandler(watch *reload.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -106,32 +107,32 @@ func logWarnings(logger *slog.Logger) subscriber {
 }
 
 // watch returns the watch of the configuration's files, which reloads what they say.
-func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *configs.Watcher {
-	return configs.NewWatcher(path, first, configs.WatcherOptions{
+func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *reload.Watcher {
+	return reload.NewWatcher(path, first, reload.WatcherOptions{
 		Swap:   r.reload,
-		Report: func(e configs.Event) { report(e, metrics, logger) },
+		Report: func(e reload.Event) { report(e, metrics, logger) },
 	})
 }
 
 // report tells operators what became of a change of the files.
-func report(e configs.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
+func report(e reload.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	switch e.Kind {
-	case configs.Reloaded, configs.Recovered:
+	case reload.Reloaded, reload.Recovered:
 		metrics.Reloaded(e.Digest)
 		logger.Info("configuration "+string(e.Kind), "digest", e.Digest)
-	case configs.Failed:
+	case reload.Failed:
 		metrics.ReloadFailed()
 		for _, f := range e.Faults {
 			logger.Error("configuration reload failed; keeping the current one", "fault", f.Error(), "digest", e.Digest)
 		}
-	case configs.RestartRequired:
+	case reload.RestartRequired:
 		logger.Warn("configuration keys changed that need a restart", "keys", e.Keys)
 	}
 }
 
 // runWatch runs a watch until stop is called, whatever becomes of ctx: the watch ends
 // last.
-func runWatch(ctx context.Context, w *configs.Watcher) (stop func(error) error) {
+func runWatch(ctx context.Context, w *reload.Watcher) (stop func(error) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

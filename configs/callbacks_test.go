@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // TestTIR14CallbacksWithoutTLS: whoever has tools that call back over a network is warned
@@ -37,7 +38,7 @@ func TestTIR14CallbacksWithoutTLS(t *testing.T) {
 			files["servers.yaml"] = fleet
 		}
 		var warnings []*document.Fault
-		for _, w := range loads(t, with(t, files)).Warnings {
+		for _, w := range loads(t, configtest.With(t, files)).Warnings {
 			if strings.Contains(w.Message, "call back without TLS") {
 				warnings = append(warnings, w)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
@@ -27,7 +28,7 @@ func TestCommands(t *testing.T) {
   - {name: fixed, type: mcp, command: [/usr/bin/node, x.js]}
 `)
 	files["tools/program.yaml"] = "tools:\n  - {name: single, input_schema: {type: object}, run: {type: mcp, tool: x, command: [bin/server], env: {KEY: \"file:key\"}}}\n# end\n"
-	main := write(t, dir, with(t, files))
+	main := configtest.Write(t, dir, configtest.With(t, files))
 	t.Chdir(filepath.Dir(dir))
 	relative, err := filepath.Rel(filepath.Dir(dir), main)
 	if err != nil {
@@ -91,7 +92,7 @@ func TestVariables(t *testing.T) {
 		`{A: [canary]}`:                    "found a list; expected a string",
 		`{` + long[:129] + `: canary-too}`: "found the variable",
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, serverMain(t.TempDir(), "servers:\n  - name: hub\n    type: mcp\n    command: [node]\n    env: "+env+"\n"))))
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, serverMain(t.TempDir(), "servers:\n  - name: hub\n    type: mcp\n    command: [node]\n    env: "+env+"\n"))))
 		if err == nil || !slices.ContainsFunc(strings.Split(expected, "|"), func(part string) bool { return strings.Contains(err.Error(), part) }) || strings.Contains(err.Error(), "canary-too") {
 			t.Errorf("%.40s: %v", env, err)
 		}

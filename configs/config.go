@@ -52,32 +52,34 @@ type Config struct {
 
 // Load reads the configuration whose main file is path; empty means the
 // embedded default. Its error is Faults, which name every file and line.
-func Load(path string) (*Config, error) {
+func Load(path string) (*Config, error) { return LoadFrom(Disk{}, path, "") }
+
+// LoadFrom is Load with files in place of the disk. The lockfiles of tool servers are read
+// below lockfileDir; empty is the configuration's own data folder.
+func LoadFrom(files Files, path, lockfileDir string) (*Config, error) {
 	if path == "" {
-		return load(builtin{}, builtinName+"callgate.yaml", "")
+		return Default("")
 	}
-	return load(disk{root: filepath.Dir(path)}, path, "")
+	return (&loader{files: files, lockfileDir: lockfileDir}).load(path, "")
 }
 
-// Default is the embedded default with its data in another folder.
+// Default is the embedded default with its data in another folder; empty is its own.
 func Default(dataDir string) (*Config, error) {
-	return load(builtin{}, builtinName+"callgate.yaml", dataDir)
+	return (&loader{files: builtin{}}).load(builtinName+"callgate.yaml", dataDir)
 }
 
 // loader gathers what one load reads.
 type loader struct {
-	source
-	lockfileDir string // the folder of what was accepted of servers; "" is that of the configuration
+	files       Files
+	root        string // the folder of the main file
+	lockfileDir string // see LoadFrom
 	report      document.Report
-	files       []string
+	names       []string // of the files that were read
 	digest      [][]byte // one entry a file: its relative name and its bytes
 }
 
-func load(from source, main, dataDir string) (*Config, error) {
-	return (&loader{source: from}).load(main, dataDir)
-}
-
 func (l *loader) load(main, dataDir string) (*Config, error) {
+	l.root = l.folderOf(main)
 	data, ok := l.file(main, nil)
 	if !ok {
 		return nil, l.report.Err()
@@ -87,10 +89,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, l.report.Err()
 	}
 	c := &Config{Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
-	dir := l.dir(main)
+	dir := l.root
 	if dataDir != "" {
 		c.DataDir = dataDir
-	} else if _, embedded := l.source.(builtin); !embedded {
+	} else if !l.embedded() {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
@@ -129,13 +131,13 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, err
 	}
 	l.report.Warnings.Sort()
-	c.Digest, c.Files, c.Warnings = l.configDigest(), l.files, l.report.Warnings
+	c.Digest, c.Files, c.Warnings = l.configDigest(), l.names, l.report.Warnings
 	return c, nil
 }
 
 // file reads one file; at is where it is named, for the fault.
 func (l *loader) file(name string, at *document.Node) ([]byte, bool) {
-	data, err := l.read(name)
+	data, err := l.files.ReadFile(name)
 	if err != nil {
 		if at != nil {
 			at.Fail("%s: %v", name, err)
@@ -144,14 +146,14 @@ func (l *loader) file(name string, at *document.Node) ([]byte, bool) {
 		}
 		return nil, false
 	}
-	l.addFile(name, l.relative(name), data)
+	l.addFile(name, l.digestName(name), data)
 	return data, true
 }
 
 // addFile notes that a file is part of the configuration, and by which name it enters
 // the digest.
 func (l *loader) addFile(name, relative string, data []byte) {
-	l.files = append(l.files, name)
+	l.names = append(l.names, name)
 	entry := binary.AppendUvarint(nil, uint64(len(relative)))
 	entry = append(entry, relative...)
 	entry = binary.AppendUvarint(entry, uint64(len(data)))
@@ -228,7 +230,7 @@ func (l *loader) certificates(root document.Node, key, path string, into *string
 		return
 	}
 	at := root.At(key)
-	data, ok := l.file(l.resolve(l.dir(root.File), path), &at)
+	data, ok := l.file(l.resolve(l.folderOf(root.File), path), &at)
 	if ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
 		at.Fail("%s: found no certificate; expected some in PEM", path)
 	}
@@ -238,7 +240,7 @@ func (l *loader) certificates(root document.Node, key, path string, into *string
 // rootsDir is the folder at which relative roots of a workspaces file start: the
 // file's own, or the data folder for the embedded default, which has none.
 func (l *loader) rootsDir(file, dataDir string) string {
-	if _, embedded := l.source.(builtin); embedded {
+	if l.embedded() {
 		file = filepath.Join(dataDir, "workspaces.yaml")
 	}
 	absolute, err := filepath.Abs(filepath.Dir(file))
@@ -361,7 +363,7 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []tool
 		if pattern == "" {
 			continue // reported where it was read
 		}
-		found, err := l.glob(l.resolve(dir, pattern))
+		found, err := l.files.Glob(l.resolve(dir, pattern))
 		if err != nil {
 			at.Fail("found the pattern %q, which is malformed; expected a path, or one with * and ?", pattern)
 			continue
@@ -389,10 +391,12 @@ func (c *Config) CheckLockfile(server string, pins []lockfile.Pin) error {
 	if err != nil {
 		return err
 	}
-	main := c.Files[0]
-	_, err = load(overlaySource{disk{root: filepath.Dir(main)}, lockfile.Path(c.DataDir, server), data}, main, "")
+	_, err = LoadFrom(overlay{Disk{}, lockfile.Path(c.DataDir, server), data}, c.Files[0], "")
 	return err
 }
+
+// MissingReplicas says why the limits cannot be counted in Redis; nil where they can.
+func (c *Config) MissingReplicas() *document.Fault { return c.missingReplicas }
 
 // Embedded tells whether this is the built-in default.
 func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinName) }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // TestCutFiles cuts each file of the base at each of its bytes, as a save that
@@ -13,18 +15,18 @@ import (
 // which says nothing.
 func TestCutFiles(t *testing.T) {
 	t.Parallel()
-	whole, err := load(inMemory(t), "callgate.yaml", "")
+	whole, err := LoadFrom(configtest.InMemory(t), "callgate.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(inMemory(t))) {
+	for _, name := range slices.Sorted(maps.Keys(configtest.InMemory(t))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := inMemory(t)
+			files := configtest.InMemory(t)
 			data := files[name]
 			for cut := range len(data) {
 				files[name] = data[:cut]
-				c, err := load(files, "callgate.yaml", "")
+				c, err := LoadFrom(files, "callgate.yaml", "")
 				if err == nil && data[cut:] == "\n" {
 					same(t, c, whole)
 				} else if err == nil {
@@ -39,11 +41,11 @@ func TestCutFiles(t *testing.T) {
 
 // TestCutCRLF does so for line ends of two bytes.
 func TestCutCRLF(t *testing.T) {
-	files := inMemory(t)
+	files := configtest.InMemory(t)
 	data := strings.ReplaceAll(files["limits.yaml"], "\n", "\r\n")
 	for cut := range len(data) {
 		files["limits.yaml"] = data[:cut]
-		if _, err := load(files, "callgate.yaml", ""); err == nil && data[cut:] != "\r\n" {
+		if _, err := LoadFrom(files, "callgate.yaml", ""); err == nil && data[cut:] != "\r\n" {
 			t.Errorf("the first %d of %d bytes load", cut, len(data))
 		}
 	}
@@ -52,14 +54,14 @@ func TestCutCRLF(t *testing.T) {
 // TestDigestKnowsEveryByte changes each byte of each file: what still loads has
 // another digest.
 func TestDigestKnowsEveryByte(t *testing.T) {
-	whole, err := load(inMemory(t), "callgate.yaml", "")
+	whole, err := LoadFrom(configtest.InMemory(t), "callgate.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(inMemory(t))) {
+	for _, name := range slices.Sorted(maps.Keys(configtest.InMemory(t))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := inMemory(t)
+			files := configtest.InMemory(t)
 			data, loaded := files[name], 0
 			for at := range len(data) {
 				changed := []byte(data)
@@ -69,7 +71,7 @@ func TestDigestKnowsEveryByte(t *testing.T) {
 					changed[at] = '5'
 				}
 				files[name] = string(changed)
-				c, err := load(files, "callgate.yaml", "")
+				c, err := LoadFrom(files, "callgate.yaml", "")
 				if err != nil {
 					continue
 				}
@@ -88,14 +90,14 @@ func TestDigestKnowsEveryByte(t *testing.T) {
 // TestDigestKnowsNames moves bytes between names: equal bytes under other names
 // are another configuration.
 func TestDigestKnowsNames(t *testing.T) {
-	files := inMemory(t)
-	one, err := load(files, "callgate.yaml", "")
+	files := configtest.InMemory(t)
+	one, err := LoadFrom(files, "callgate.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	files["tools/wab.yaml"] = files["tools/web.yaml"]
 	delete(files, "tools/web.yaml")
-	other, err := load(files, "callgate.yaml", "")
+	other, err := LoadFrom(files, "callgate.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,13 +13,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
-// leastCases is what the folder must hold: a loader that finds less is broken.
-const leastCases = 75
-
-// secrets stand in cases wherever something is that nobody may print.
-var secrets = regexp.MustCompile(`(?i)hunter2|c0ffee`)
+var update = flag.Bool("update", false, "write the errors found into the cases of testdata/faulty")
 
 // inner is what an operator must not meet: names of Go, of its packages and of
 // a panic.
@@ -35,8 +33,8 @@ func TestFaulty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) < leastCases {
-		t.Fatalf("found %d cases; expected at least %d", len(cases), leastCases)
+	if len(cases) < configtest.LeastCases {
+		t.Fatalf("found %d cases; expected at least %d", len(cases), configtest.LeastCases)
 	}
 	messages := map[string]string{}
 	for _, path := range cases {
@@ -47,7 +45,7 @@ func TestFaulty(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			c, err := Load(write(t, dir, override(t, a)))
+			c, err := Load(configtest.Write(t, dir, configtest.Override(t, a)))
 			if err == nil {
 				t.Fatalf("it loads: %s", c)
 			}
@@ -91,7 +89,7 @@ func readable(t *testing.T, f *document.Fault, output string) {
 	if inner.MatchString(output) {
 		t.Errorf("it speaks of the inside: %s", output)
 	}
-	if secrets.MatchString(output) {
+	if configtest.Secrets.MatchString(output) {
 		t.Errorf("it repeats a secret: %s", output)
 	}
 	info, err := os.Stat(f.File)

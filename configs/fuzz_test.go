@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // seeds adds the files of the base and of every faulty case whose name ends so.
@@ -29,10 +30,10 @@ func seeds(f *testing.F, ending string) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		files, _ := entries(f, a)
+		files, _ := configtest.ReadFiles(f, a)
 		for name, e := range files {
-			if strings.HasSuffix(name, ending) && !e.directory {
-				f.Add([]byte(e.data))
+			if strings.HasSuffix(name, ending) && !e.Directory {
+				f.Add([]byte(e.Data))
 				added++
 			}
 		}

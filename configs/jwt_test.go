@@ -10,12 +10,13 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // tokensOf reads auth.jwt.
 func tokensOf(t *testing.T, keys string) JWT {
 	t.Helper()
-	return loads(t, with(t, map[string]string{"callgate.yaml": "auth: {mode: jwt, jwt: {" + keys + "}}\n# end\n"})).Auth.JWT
+	return loads(t, configtest.With(t, map[string]string{"callgate.yaml": "auth: {mode: jwt, jwt: {" + keys + "}}\n# end\n"})).Auth.JWT
 }
 
 // TestTokensReachTheirOptions holds that each key is read into its own option.
@@ -34,9 +35,9 @@ func TestTokensReachTheirOptions(t *testing.T) {
 			o.Claims = identity.ClaimNames{Agents: "a", Workspace: "b", Projects: "c"}
 		},
 		"refresh: 1m":              func(o *identity.TokenOptions) { o.Refresh = time.Minute },
-		"stale_if_error: 1h":             func(o *identity.TokenOptions) { o.StaleIfError = time.Hour },
+		"stale_if_error: 1h":       func(o *identity.TokenOptions) { o.StaleIfError = time.Hour },
 		"timeout: 1s":              func(o *identity.TokenOptions) { o.Timeout = time.Second },
-		"startup_timeout: 2s":         func(o *identity.TokenOptions) { o.StartupTimeout = 2 * time.Second },
+		"startup_timeout: 2s":      func(o *identity.TokenOptions) { o.StartupTimeout = 2 * time.Second },
 		"start_without_keys: true": func(o *identity.TokenOptions) { o.StartWithoutKeys = true },
 	} {
 		want := base
@@ -54,7 +55,7 @@ func TestTokensReachTheirOptions(t *testing.T) {
 // TestKeyFileStartsAtItsFile: a relative path is one beside the configuration.
 func TestKeyFileStartsAtItsFile(t *testing.T) {
 	dir := t.TempDir()
-	c, err := Load(write(t, dir, with(t, map[string]string{
+	c, err := Load(configtest.Write(t, dir, configtest.With(t, map[string]string{
 		"callgate.yaml": "auth: {mode: jwt, jwt: {issuer: acme, audience: callgate, jwks_file: keys/set.json}}\n# end\n",
 	})))
 	if err != nil {
@@ -67,7 +68,7 @@ func TestKeyFileStartsAtItsFile(t *testing.T) {
 
 // TestTokenFaultsTogether reports every key that is wrong, each at its own place.
 func TestTokenFaultsTogether(t *testing.T) {
-	_, err := Load(write(t, t.TempDir(), with(t, map[string]string{
+	_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{
 		"callgate.yaml": "auth:\n  mode: jwt\n  jwt:\n    issuer: ftp://a\n    claims:\n      agents: aud\n    refresh: 1s\n# end\n",
 	})))
 	var faults document.Faults
@@ -93,7 +94,7 @@ func TestModesNeedTheirKeys(t *testing.T) {
 		"auth: {mode: jwt, jwt: {issuer: \"https://a\", audience: b}}\nserver: {listen: 0.0.0.0:8080}": true,
 		"auth: {jwt: {issuer: \"https://a\", audience: b}}\nserver: {listen: 0.0.0.0:8080}":            false,
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": text + "\n# end\n"})))
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"callgate.yaml": text + "\n# end\n"})))
 		if (err == nil) != fine {
 			t.Errorf("%s: found %v", text, err)
 		}
@@ -102,7 +103,7 @@ func TestModesNeedTheirKeys(t *testing.T) {
 
 func TestCertificatesOfTheIssuer(t *testing.T) {
 	dir := t.TempDir()
-	main := write(t, dir, with(t, map[string]string{
+	main := configtest.Write(t, dir, configtest.With(t, map[string]string{
 		"callgate.yaml": "auth: {mode: jwt, jwt: {issuer: \"https://a\", audience: b, ca_file: ca.pem}}\n# end\n", "ca.pem": certificate(t),
 	}))
 	c, err := Load(main)

@@ -13,13 +13,14 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/upstream"
 )
 
 func TestBaseLoads(t *testing.T) {
-	c := loads(t, base(t))
+	c := loads(t, configtest.Base(t))
 	if len(c.Warnings) > 0 {
 		t.Errorf("found warnings: %v", c.Warnings)
 	}
@@ -49,11 +50,11 @@ func TestBaseLoads(t *testing.T) {
 
 // TestForms writes the base in other ways, which say the same.
 func TestForms(t *testing.T) {
-	want := loads(t, base(t))
+	want := loads(t, configtest.Base(t))
 	crlf := map[string]string{}
-	for name, f := range base(t) {
+	for name, f := range configtest.Base(t) {
 		if name != "policy.csv" {
-			crlf[name] = strings.ReplaceAll(f.data, "\n", "\r\n")
+			crlf[name] = strings.ReplaceAll(f.Data, "\n", "\r\n")
 		}
 	}
 	flow, err := json.Marshal(map[string]any{"workspaces": map[string]any{"acme": map[string]any{"projects": map[string]any{"alpha": map[string]any{
@@ -65,20 +66,20 @@ func TestForms(t *testing.T) {
 	}
 	for why, changed := range map[string]map[string]string{
 		"line ends of Windows":      crlf,
-		"no newline after the end":  {"limits.yaml": strings.TrimSuffix(base(t)["limits.yaml"].data, "\n"), "policy.csv": strings.TrimSuffix(base(t)["policy.csv"].data, "\n")},
+		"no newline after the end":  {"limits.yaml": strings.TrimSuffix(configtest.Base(t)["limits.yaml"].Data, "\n"), "policy.csv": strings.TrimSuffix(configtest.Base(t)["policy.csv"].Data, "\n")},
 		"JSON as YAML":              {"workspaces.yaml": string(flow) + "\n# end\n"},
-		"comments":                  {"limits.yaml": "# above\n" + strings.ReplaceAll(base(t)["limits.yaml"].data, "\nreplicas: 2", " # beside\n\n# between\nreplicas: 2 # here")},
-		"a document's marks":        {"limits.yaml": "---\n" + strings.TrimSuffix(base(t)["limits.yaml"].data, "# end\n") + "...\n# end\n"},
-		"quoted keys and values":    {"limits.yaml": strings.NewReplacer("replicas", `"replicas"`, "local", "'local'").Replace(base(t)["limits.yaml"].data)},
-		"an early end line":         {"limits.yaml": "# end\n" + base(t)["limits.yaml"].data},
-		"JSON without white space":  {"tools/notes.json": strings.NewReplacer("\n", "", " ", "").Replace(base(t)["tools/notes.json"].data)},
-		"a JSON file with escapes":  {"tools/notes.json": strings.ReplaceAll(base(t)["tools/notes.json"].data, "notes.add", `notes\u002eadd`)},
-		"a policy without spaces":   {"policy.csv": strings.ReplaceAll(strings.ReplaceAll(base(t)["policy.csv"].data, ",  ", ","), "# p,", "#p,")},
-		"the same tool files twice": {"callgate.yaml": strings.ReplaceAll(base(t)["callgate.yaml"].data, "tools/*.yaml, ", "tools/*.yaml, tools/web.yaml, tools/../tools/*.yaml, ")},
+		"comments":                  {"limits.yaml": "# above\n" + strings.ReplaceAll(configtest.Base(t)["limits.yaml"].Data, "\nreplicas: 2", " # beside\n\n# between\nreplicas: 2 # here")},
+		"a document's marks":        {"limits.yaml": "---\n" + strings.TrimSuffix(configtest.Base(t)["limits.yaml"].Data, "# end\n") + "...\n# end\n"},
+		"quoted keys and values":    {"limits.yaml": strings.NewReplacer("replicas", `"replicas"`, "local", "'local'").Replace(configtest.Base(t)["limits.yaml"].Data)},
+		"an early end line":         {"limits.yaml": "# end\n" + configtest.Base(t)["limits.yaml"].Data},
+		"JSON without white space":  {"tools/notes.json": strings.NewReplacer("\n", "", " ", "").Replace(configtest.Base(t)["tools/notes.json"].Data)},
+		"a JSON file with escapes":  {"tools/notes.json": strings.ReplaceAll(configtest.Base(t)["tools/notes.json"].Data, "notes.add", `notes\u002eadd`)},
+		"a policy without spaces":   {"policy.csv": strings.ReplaceAll(strings.ReplaceAll(configtest.Base(t)["policy.csv"].Data, ",  ", ","), "# p,", "#p,")},
+		"the same tool files twice": {"callgate.yaml": strings.ReplaceAll(configtest.Base(t)["callgate.yaml"].Data, "tools/*.yaml, ", "tools/*.yaml, tools/web.yaml, tools/../tools/*.yaml, ")},
 	} {
 		t.Run(why, func(t *testing.T) {
 			dir := t.TempDir()
-			c, err := Load(write(t, dir, with(t, changed)))
+			c, err := Load(configtest.Write(t, dir, configtest.With(t, changed)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,12 +105,12 @@ func TestForms(t *testing.T) {
 }
 
 func TestDigestIsOfTheFilesAlone(t *testing.T) {
-	a, b := loads(t, base(t)), loads(t, base(t))
+	a, b := loads(t, configtest.Base(t)), loads(t, configtest.Base(t))
 	if a.Digest != b.Digest || len(a.Digest) != 64 || strings.Trim(a.Digest, "0123456789abcdef") != "" {
 		t.Errorf("equal files in two folders have the digests %s and %s", a.Digest, b.Digest)
 	}
 	dir := t.TempDir()
-	main := write(t, dir, base(t))
+	main := configtest.Write(t, dir, configtest.Base(t))
 	t.Chdir(dir)
 	c, err := Load("callgate.yaml")
 	if err != nil {
@@ -126,16 +127,16 @@ func TestDigestIsOfTheFilesAlone(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "policy.csv")
-	if err := os.WriteFile(elsewhere, []byte(base(t)["policy.csv"].data), 0o600); err != nil {
+	if err := os.WriteFile(elsewhere, []byte(configtest.Base(t)["policy.csv"].Data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := base(t)
-	files["sub/spaces.yaml"] = entry{data: strings.Replace(files["workspaces.yaml"].data, "[work/alpha]", "[work/alpha, ../up/./x/, /srv//acme]", 1)}
+	files := configtest.Base(t)
+	files["sub/spaces.yaml"] = configtest.File{Data: strings.Replace(files["workspaces.yaml"].Data, "[work/alpha]", "[work/alpha, ../up/./x/, /srv//acme]", 1)}
 	delete(files, "workspaces.yaml")
 	delete(files, "policy.csv")
-	files["callgate.yaml"] = entry{data: strings.NewReplacer("workspaces: workspaces.yaml", "workspaces: sub/spaces.yaml", "policy: policy.csv", "policy: "+elsewhere, "data_dir: data", "data_dir: some/data").Replace(files["callgate.yaml"].data)}
+	files["callgate.yaml"] = configtest.File{Data: strings.NewReplacer("workspaces: workspaces.yaml", "workspaces: sub/spaces.yaml", "policy: policy.csv", "policy: "+elsewhere, "data_dir: data", "data_dir: some/data").Replace(files["callgate.yaml"].Data)}
 	dir := t.TempDir()
-	c, err := Load(write(t, dir, files))
+	c, err := Load(configtest.Write(t, dir, files))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestPaths(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	policyWith := func(row string) map[string]string {
-		return map[string]string{"policy.csv": strings.Replace(base(t)["policy.csv"].data, "# end", row+"\n# end", 1)}
+		return map[string]string{"policy.csv": strings.Replace(configtest.Base(t)["policy.csv"].Data, "# end", row+"\n# end", 1)}
 	}
 	for why, c := range map[string]struct {
 		changed map[string]string
@@ -169,7 +170,7 @@ func TestWarnings(t *testing.T) {
 		"limits for an unknown tool":        {map[string]string{"limits.yaml": "tools:\n  web.search: {rate: 1/s}\n  web.serch: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the tool "web.serch", which is not registered`}},
 		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered`}},
 		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
-		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(base(t)["callgate.yaml"].data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused`}},
+		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused`}},
 		"several, in the order of the files": {map[string]string{
 			"limits.yaml": "tools: {b: {rate: 1/s}, a: {rate: 1/s}}\nagents: {Nobody: {rate: 1/s}}\n# end\n",
 			"policy.csv":  policyWith("p, Nobody, *, *, , deny")["policy.csv"],
@@ -182,7 +183,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			dir := t.TempDir()
-			loaded, err := Load(write(t, dir, with(t, c.changed)))
+			loaded, err := Load(configtest.Write(t, dir, configtest.With(t, c.changed)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,20 +221,20 @@ func TestEmbeddedDefault(t *testing.T) {
 // TestExampleStatesTheDefaults holds callgate.yaml to its first lines: what it
 // states is what stands where nothing is stated, and it leaves no key out.
 func TestExampleStatesTheDefaults(t *testing.T) {
-	files := map[string]entry{"callgate.yaml": {data: "{}\n# end\n"}}
+	files := map[string]configtest.File{"callgate.yaml": {Data: "{}\n# end\n"}}
 	for _, name := range []string{"policy.csv", "workspaces.yaml", "limits.yaml", "tools/demo.yaml"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[name] = entry{data: string(data)}
+		files[name] = configtest.File{Data: string(data)}
 	}
 	empty := loads(t, files)
 	example, err := os.ReadFile("callgate.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["callgate.yaml"] = entry{data: string(example)}
+	files["callgate.yaml"] = configtest.File{Data: string(example)}
 	stated := loads(t, files)
 	if filepath.Base(empty.DataDir) != filepath.Base(stated.DataDir) {
 		t.Errorf("found the folders %s and %s", empty.DataDir, stated.DataDir)
@@ -245,8 +246,8 @@ func TestExampleStatesTheDefaults(t *testing.T) {
 		t.Errorf("found warnings: %v %v", empty.Warnings, stated.Warnings)
 	}
 
-	files["callgate.yaml"] = entry{data: "unknown: true\n# end\n"}
-	_, err = Load(write(t, t.TempDir(), files))
+	files["callgate.yaml"] = configtest.File{Data: "unknown: true\n# end\n"}
+	_, err = Load(configtest.Write(t, t.TempDir(), files))
 	_, list, found := strings.Cut(err.Error(), "one of the keys ")
 	if !found {
 		t.Fatalf("the fault of an unknown key lists none: %v", err)
@@ -277,7 +278,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stated := loads(t, with(t, map[string]string{
+	stated := loads(t, configtest.With(t, map[string]string{
 		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
 		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
 		"servers.yaml":   string(servers),
@@ -288,7 +289,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if route, found := stated.Upstreams.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
 		t.Errorf("found the route %+v; expected the default rules", route)
 	}
-	least := loads(t, with(t, map[string]string{
+	least := loads(t, configtest.With(t, map[string]string{
 		"callgate.yaml": "auth: {jwt: {issuer: \"https://id.example.com\", audience: callgate}}\nredis: {url: \"env:REDIS_URL\"}\n# end\n",
 	}))
 	if !reflect.DeepEqual(stated.Redis, least.Redis) || stated.Redis == nil {
@@ -315,7 +316,7 @@ func TestAdminListener(t *testing.T) {
 		"keys": "server: {admin_listen: \"0.0.0.0:9090\"}\nauth: {mode: keys}\nprincipals: principals.yaml\n# end\n",
 		"jwt":  "server: {admin_listen: \"0.0.0.0:9090\"}\nauth: {mode: jwt, jwt: {issuer: \"https://id.example.com\", audience: callgate}}\n# end\n",
 	} {
-		c := loads(t, with(t, map[string]string{"callgate.yaml": main, "principals.yaml": principals}))
+		c := loads(t, configtest.With(t, map[string]string{"callgate.yaml": main, "principals.yaml": principals}))
 		if !c.Server.AdminBeyondLoopback() || name == "keys" && !c.Principals[0].Operator {
 			t.Errorf("%s: %+v", name, c.Settings)
 		}
@@ -328,7 +329,7 @@ func TestAdminListener(t *testing.T) {
 // TestFaultsTogether reports all faults of all files at once, in their order.
 func TestFaultsTogether(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Load(write(t, dir, with(t, map[string]string{
+	_, err := Load(configtest.Write(t, dir, configtest.With(t, map[string]string{
 		"limits.yaml":     "replicas: 0\ncaler: {}\n# end\n",
 		"policy.csv":      "q\n# end\n",
 		"workspaces.yaml": "[]\n# end\n",
@@ -351,7 +352,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	for i := range 200 {
 		b.WriteString("unknown" + strings.Repeat("x", i) + ": 1\n")
 	}
-	_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"limits.yaml": b.String() + "# end\n"})))
+	_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"limits.yaml": b.String() + "# end\n"})))
 	faults, ok := err.(document.Faults)
 	if !ok || len(faults) != document.MaxFaults+1 || !strings.HasSuffix(err.Error(), ": and 150 more faults") {
 		t.Errorf("found %d faults, the last of which is %v; expected %d and a count of the others", len(faults), faults[len(faults)-1], document.MaxFaults)
@@ -360,7 +361,7 @@ func TestFaultsAreBounded(t *testing.T) {
 
 // TestLargeFile refuses a file that nobody wrote by hand before it is read.
 func TestLargeFile(t *testing.T) {
-	main := write(t, t.TempDir(), base(t))
+	main := configtest.Write(t, t.TempDir(), configtest.Base(t))
 	limits := filepath.Join(filepath.Dir(main), "limits.yaml")
 	if err := os.Truncate(limits, document.MaxFileBytes+1); err != nil {
 		t.Fatal(err)
@@ -379,13 +380,13 @@ func TestDataFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	main := base(t)["callgate.yaml"].data
+	main := configtest.Base(t)["callgate.yaml"].Data
 	for stated, want := range map[string]string{"": "callgate-data", "data_dir: x/../own\n": "own", "data_dir: " + elsewhere + "\n": elsewhere} {
 		t.Chdir(here)
-		files := base(t)
-		files["callgate.yaml"] = entry{data: strings.Replace(main, "data_dir: data\n", stated, 1)}
+		files := configtest.Base(t)
+		files["callgate.yaml"] = configtest.File{Data: strings.Replace(main, "data_dir: data\n", stated, 1)}
 		dir := t.TempDir()
-		main := write(t, dir, files)
+		main := configtest.Write(t, dir, files)
 		t.Chdir(filepath.Dir(dir))
 		for _, path := range []string{main, filepath.Join(filepath.Base(dir), "callgate.yaml")} {
 			c, err := Load(path)
@@ -400,4 +401,14 @@ func TestDataFolder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// loads loads files that have no fault.
+func loads(t testing.TB, files map[string]configtest.File) *Config {
+	t.Helper()
+	c, err := Load(configtest.Write(t, t.TempDir(), files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

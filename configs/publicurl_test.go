@@ -3,6 +3,8 @@ package configs
 import (
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // TestPublicURL: it is a URL that paths can be put behind, and its absence is said where
@@ -17,7 +19,7 @@ func TestPublicURL(t *testing.T) {
 		{tokens + "server: {public_url: \"http://localhost:8080\"}", ""},
 	} {
 		got := ""
-		for _, w := range loads(t, with(t, map[string]string{"callgate.yaml": c.text + "\n# end\n"})).Warnings {
+		for _, w := range loads(t, configtest.With(t, map[string]string{"callgate.yaml": c.text + "\n# end\n"})).Warnings {
 			if strings.Contains(w.Message, "token") || strings.Contains(w.Message, "TLS") {
 				got += w.Message
 			}
@@ -27,7 +29,7 @@ func TestPublicURL(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"", "gateway.example", "/x", "ftp://a", "https://u:p@a", "https://a/", "https://a?x=1", "https://a#x", `https://a/\"x`, "https://a/b c"} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": "server: {public_url: \"" + url + "\"}\n# end\n"})))
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"callgate.yaml": "server: {public_url: \"" + url + "\"}\n# end\n"})))
 		if err == nil || !strings.Contains(err.Error(), "callgate.yaml:1:") {
 			t.Errorf("%q: %v", url, err)
 		}

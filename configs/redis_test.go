@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // certificate is one in PEM, of the cases.
 func certificate(t *testing.T) string {
 	t.Helper()
-	for _, f := range archive(t, "faulty", "redis-url-ca-without-tls.txtar").Files {
+	for _, f := range configtest.Archive(t, "faulty", "redis-url-ca-without-tls.txtar").Files {
 		if f.Name == "ca.pem" {
 			return string(f.Data)
 		}
@@ -43,12 +44,12 @@ func TestRedisForms(t *testing.T) {
 		if want.Prefix == "" {
 			want.Prefix = "callgate:"
 		}
-		c := loads(t, with(t, map[string]string{"callgate.yaml": text + "\n# end\n", "ca.pem": pem}))
+		c := loads(t, configtest.With(t, map[string]string{"callgate.yaml": text + "\n# end\n", "ca.pem": pem}))
 		if !reflect.DeepEqual(c.Redis, &want) {
 			t.Errorf("%s: found %+v; expected %+v", text, c.Redis, want)
 		}
 	}
-	if c := loads(t, base(t)); c.Redis != nil {
+	if c := loads(t, configtest.Base(t)); c.Redis != nil {
 		t.Errorf("nothing says so, and found %+v", c.Redis)
 	}
 }
@@ -73,7 +74,7 @@ func TestRedisPrefixes(t *testing.T) {
 		"a": true, "callgate:": true, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
 		"a b": false, "a\\tb": false, "ä": false, "{a}": false, "a}": false, "": false,
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{
 			"callgate.yaml": "redis: {url: \"env:U\", prefix: \"" + prefix + "\"}\n# end\n",
 		})))
 		if (err == nil) != fine {
@@ -85,9 +86,9 @@ func TestRedisPrefixes(t *testing.T) {
 // TestCertificatesAreOfTheConfiguration: what is in a file of certificates counts
 // for the digest, and the file is watched.
 func TestCertificatesAreOfTheConfiguration(t *testing.T) {
-	files := with(t, map[string]string{"callgate.yaml": "redis: {url: \"rediss://a\", ca_file: certs/ca.pem}\n# end\n", "certs/ca.pem": certificate(t)})
+	files := configtest.With(t, map[string]string{"callgate.yaml": "redis: {url: \"rediss://a\", ca_file: certs/ca.pem}\n# end\n", "certs/ca.pem": certificate(t)})
 	dir := t.TempDir()
-	main := write(t, dir, files)
+	main := configtest.Write(t, dir, files)
 	first, err := Load(main)
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +115,8 @@ func TestRedisFaultsShowNoSecret(t *testing.T) {
 	for _, url := range []string{
 		"redis://:hunter2@a", "redis://hunter2@a:1", "hunter2", "redis://a:1/hunter2", "redis://a?password=hunter2", "redis://a#hunter2", "http://a/hunter2", "unix:///hunter2", "environment:hunter2", "redis:/hunter2",
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": "redis: {url: \"" + url + "\"}\n# end\n"})))
-		if err == nil || secrets.MatchString(err.Error()) {
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"callgate.yaml": "redis: {url: \"" + url + "\"}\n# end\n"})))
+		if err == nil || configtest.Secrets.MatchString(err.Error()) {
 			t.Errorf("%s: found %v; expected a fault that does not repeat it", url, err)
 		}
 	}
@@ -123,8 +124,8 @@ func TestRedisFaultsShowNoSecret(t *testing.T) {
 		"redis: redis://:hunter2@a:1", `redis: {cluster: {addresses: ["redis://:hunter2@a:1"]}}`, `redis: {cluster: {addresses: ["hunter2@a:1"]}}`,
 		`redis: {sentinel: {master: m, addresses: ["me:hunter2@a:1"]}}`, `redis: {sentinel: "redis://:hunter2@a:1"}`, `redis: {cluster: {addresses: "redis://:hunter2@a:1"}}`,
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": redis + "\n# end\n"})))
-		if err == nil || secrets.MatchString(err.Error()) {
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"callgate.yaml": redis + "\n# end\n"})))
+		if err == nil || configtest.Secrets.MatchString(err.Error()) {
 			t.Errorf("%s: found %v; expected a fault that does not repeat it", redis, err)
 		}
 	}

@@ -3,7 +3,8 @@ package configs
 import (
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // sharedMain is a main file whose limits are counted in Redis; ownMain is the same
@@ -30,33 +31,9 @@ func TestSN64ReplicasAreStated(t *testing.T) {
 		{"refuse", sharedMain, "on_store_loss: refuse\n", ""},
 		{"no redis", ownMain, "default: {rate: 5/s}\n", ""},
 	} {
-		_, err := Load(write(t, t.TempDir(), with(t, map[string]string{"callgate.yaml": c.main, "limits.yaml": c.limits + "# end\n"})))
+		_, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{"callgate.yaml": c.main, "limits.yaml": c.limits + "# end\n"})))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: found %v; expected %q", c.name, err, c.want)
 		}
 	}
-}
-
-// TestReplicasOfARunningGateway: the key redis waits for a restart, so a gateway that
-// counts in Redis still needs replicas when the file no longer has either.
-func TestReplicasOfARunningGateway(t *testing.T) {
-	slow(t, map[string]string{"callgate.yaml": sharedMain}, func(t *testing.T, h *servedFiles) {
-		h.start()
-		h.save("limits.yaml", "default: {rate: 1/s}\n# end\n")
-		h.save("callgate.yaml", ownMain)
-		time.Sleep(bound)
-		h.expect("failed")
-		if e := h.last(); !strings.Contains(e.Faults.Error(), "found no replicas") {
-			t.Errorf("found %v", e.Faults)
-		}
-		if c := h.current.Load(); c.Redis == nil || c.Limits.Replicas != 2 {
-			t.Errorf("found %d replicas on %+v; expected what was served before", c.Limits.Replicas, c.Redis)
-		}
-		h.save("limits.yaml", "replicas: 4\n# end\n")
-		time.Sleep(bound)
-		h.expect("failed reloaded recovered restart")
-		if c := h.current.Load(); c.Redis == nil || c.Limits.Replicas != 4 {
-			t.Errorf("found %d replicas on %+v; expected 4, on the Redis of the start", c.Limits.Replicas, c.Redis)
-		}
-	})
 }

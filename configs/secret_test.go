@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // placed is the secret of a configuration whose Redis has its password at a
@@ -15,7 +16,7 @@ import (
 func placed(t *testing.T, place string) (s secret.Ref, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	c, err := Load(write(t, dir, with(t, map[string]string{
+	c, err := Load(configtest.Write(t, dir, configtest.With(t, map[string]string{
 		"callgate.yaml": "redis: {cluster: {addresses: [\"127.0.0.1:7000\"]}, password: \"" + place + "\"}\n# end\n",
 	})))
 	if err != nil {
@@ -73,7 +74,7 @@ func TestSecretIsNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, how := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if output := fmt.Sprintf(how, s); secrets.MatchString(output) {
+		if output := fmt.Sprintf(how, s); configtest.Secrets.MatchString(output) {
 			t.Errorf("%s prints %s", how, output)
 		}
 	}

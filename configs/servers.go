@@ -143,7 +143,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 	for i := range c.Servers {
 		s := &c.Servers[i]
 		file := lockfile.Path(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
-		data, err := l.read(file)
+		data, err := l.files.ReadFile(file)
 		if document.IsAbsent(err) {
 			continue // nothing was accepted yet
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
@@ -32,7 +33,7 @@ func offered(name string) tool.Definition {
 
 func TestAcceptedToolsAreRegistered(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
-	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	main := configtest.Write(t, dir, configtest.With(t, serverMain(data, oneServer)))
 	before, err := Load(main)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 // word. It counts for the digest, and what was accepted stays accepted.
 func TestAskingChangesNoDefinition(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
-	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	main := configtest.Write(t, dir, configtest.With(t, serverMain(data, oneServer)))
 	before, err := Load(main)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 	if search, ok := before.Tools.Lookup("hub.search"); !ok || len(search.Run().Asks) != 0 {
 		t.Fatalf("a tool that nobody lets ask: %+v", search.Run())
 	}
-	write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, input_requests: [url, form]", 1))))
+	configtest.Write(t, dir, configtest.With(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, input_requests: [url, form]", 1))))
 	after, err := Load(main)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestFaultOfPins(t *testing.T) {
 		`{"server":"hub","tools":[{"name":"a b","digest":"d","input_schema":{"type":"object"}}]}`: "hub.json:1:",
 	} {
 		dir, data := t.TempDir(), t.TempDir()
-		main := write(t, dir, with(t, serverMain(data, strings.Replace(oneServer, `allow: [search, "get_*"], `, "", 1))))
+		main := configtest.Write(t, dir, configtest.With(t, serverMain(data, strings.Replace(oneServer, `allow: [search, "get_*"], `, "", 1))))
 		if err := os.MkdirAll(filepath.Join(data, "servers"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestAllow(t *testing.T) {
 		`allow: ["*"], `:               {"search", "get_one", "drop"},
 		"allow: [search, get_one.x], ": {"search"},
 	} {
-		main := write(t, t.TempDir(), with(t, serverMain(t.TempDir(), strings.Replace(oneServer, `allow: [search, "get_*"], `, list, 1))))
+		main := configtest.Write(t, t.TempDir(), configtest.With(t, serverMain(t.TempDir(), strings.Replace(oneServer, `allow: [search, "get_*"], `, list, 1))))
 		c, err := Load(main)
 		if err != nil {
 			t.Fatal(list, err)
@@ -169,7 +170,7 @@ func TestTakesPins(t *testing.T) {
 	files := serverMain(data, strings.Replace(oneServer, `allow: [search, "get_*"], `, "", 1))
 	files["tools/own.yaml"] = "tools:\n  - {name: hub_own.search, input_schema: {type: object}, run: {type: demo}}\n# end\n"
 	files["policy.csv"] = "p, Analyst, *, hub.search, \"args.q == 'x'\", allow\n# end\n"
-	c, err := Load(write(t, dir, with(t, files)))
+	c, err := Load(configtest.Write(t, dir, configtest.With(t, files)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,33 +194,5 @@ func TestTakesPins(t *testing.T) {
 	}
 	if second, err := Load(c.Files[0]); err != nil || second.Digest != c.Digest {
 		t.Errorf("the configuration has changed: %v", err)
-	}
-}
-
-// TestPinsWaitWithTheirFolder: another data_dir waits for a restart, and so does what
-// was accepted there.
-func TestPinsWaitWithTheirFolder(t *testing.T) {
-	dir, data, next := t.TempDir(), t.TempDir(), t.TempDir()
-	main := write(t, dir, with(t, serverMain(data, oneServer)))
-	first, err := Load(main)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for folder, name := range map[string]string{data: "search", next: "get_one"} {
-		first.DataDir, first.Pins = folder, nil
-		if err := lockfile.Write(first.DataDir, "hub", first.Pins["hub"], lockfile.Accept(first.Servers[0], []tool.Definition{offered(name)}).Pins); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := open(t, main, WatcherOptions{})
-	write(t, dir, with(t, serverMain(next, oneServer)))
-	c, err := h.load(newFingerprint(main))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, still := c.Tools.Lookup("hub.search")
-	_, already := c.Tools.Lookup("hub.get_one")
-	if !still || already || c.DataDir != next {
-		t.Errorf("before the restart: %v, %v, in %s", still, already, c.DataDir)
 	}
 }

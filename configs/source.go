@@ -6,44 +6,27 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/configs/document"
 )
 
-// source is where the files of one configuration are: on disk, or embedded.
-type source interface {
-	// read returns a file; name is as resolve or glob gave it.
-	read(name string) ([]byte, error)
-	// resolve makes a path as written in a file of dir into a name.
-	resolve(dir, path string) string
-	// glob returns the names that match a pattern, sorted.
-	glob(pattern string) ([]string, error)
-	dir(name string) string
-	// relative is the name as it enters the digest: the same on every machine.
-	relative(name string) string
+// Files reads the files of a configuration. Names are as the configuration's paths
+// resolve: on disk, or below "built-in:".
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+	// Glob returns the names that match a pattern, sorted.
+	Glob(pattern string) ([]string, error)
 }
 
-// disk reads from the file system. root is the folder of the main file.
-type disk struct{ root string }
+// Disk reads from the file system.
+type Disk struct{}
 
-func (disk) read(name string) ([]byte, error) { return document.ReadFile(name) }
+// ReadFile reads a file; its errors do not repeat the name.
+func (Disk) ReadFile(name string) ([]byte, error) { return document.ReadFile(name) }
 
-func (disk) resolve(dir, p string) string {
-	if filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(dir, p)
-}
-
-func (disk) glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }
-func (disk) dir(name string) string                { return filepath.Dir(name) }
-
-func (d disk) relative(name string) string {
-	if r, err := filepath.Rel(d.root, name); err == nil {
-		return filepath.ToSlash(r)
-	}
-	return name
-}
+// Glob returns the names that match a pattern, sorted.
+func (Disk) Glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }
 
 //go:embed *.yaml *.csv tools/*.yaml
 var defaults embed.FS
@@ -51,23 +34,19 @@ var defaults embed.FS
 // builtin reads the embedded default.
 type builtin struct{}
 
-// builtinName is what messages call the embedded default.
+// builtinName is the prefix of its names.
 const builtinName = "built-in:"
 
-func (builtin) read(name string) ([]byte, error) {
-	data, err := defaults.ReadFile(name[len(builtinName):])
+func (builtin) ReadFile(name string) ([]byte, error) {
+	data, err := defaults.ReadFile(strings.TrimPrefix(name, builtinName))
 	if err != nil {
 		return nil, document.WithoutPath(err)
 	}
 	return data, nil
 }
 
-func (builtin) resolve(dir, p string) string {
-	return builtinName + path.Join(dir[len(builtinName):], p)
-}
-
-func (builtin) glob(pattern string) ([]string, error) {
-	found, err := fs.Glob(defaults, pattern[len(builtinName):])
+func (builtin) Glob(pattern string) ([]string, error) {
+	found, err := fs.Glob(defaults, strings.TrimPrefix(pattern, builtinName))
 	slices.Sort(found)
 	for i := range found {
 		found[i] = builtinName + found[i]
@@ -75,19 +54,49 @@ func (builtin) glob(pattern string) ([]string, error) {
 	return found, err
 }
 
-func (builtin) dir(name string) string      { return builtinName + path.Dir(name[len(builtinName):]) }
-func (builtin) relative(name string) string { return name[len(builtinName):] }
-
-// overlaySource is a source in which one file holds other bytes.
-type overlaySource struct {
-	source
+// overlay is files in which one has other bytes.
+type overlay struct {
+	Files
 	name string
 	data []byte
 }
 
-func (o overlaySource) read(name string) ([]byte, error) {
+func (o overlay) ReadFile(name string) ([]byte, error) {
 	if name == o.name {
 		return o.data, nil
 	}
-	return o.source.read(name)
+	return o.Files.ReadFile(name)
+}
+
+// embedded reports whether the files are those of the embedded default.
+func (l *loader) embedded() bool { _, is := l.files.(builtin); return is }
+
+// folderOf returns the folder of a file.
+func (l *loader) folderOf(name string) string {
+	if l.embedded() {
+		return builtinName + path.Dir(strings.TrimPrefix(name, builtinName))
+	}
+	return filepath.Dir(name)
+}
+
+// resolve returns the name of a path that is written in a file of dir.
+func (l *loader) resolve(dir, written string) string {
+	switch {
+	case l.embedded():
+		return builtinName + path.Join(strings.TrimPrefix(dir, builtinName), written)
+	case filepath.IsAbs(written):
+		return written
+	}
+	return filepath.Join(dir, written)
+}
+
+// digestName is the name of a file in the digest: the same on every machine.
+func (l *loader) digestName(name string) string {
+	if l.embedded() {
+		return strings.TrimPrefix(name, builtinName)
+	}
+	if r, err := filepath.Rel(l.root, name); err == nil {
+		return filepath.ToSlash(r)
+	}
+	return name
 }

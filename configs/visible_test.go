@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/toolservers/lockfile"
@@ -38,7 +39,7 @@ func TestHiddenCharactersOfToolFiles(t *testing.T) {
 		"JSON":                      {"tools/web.json", `{"tools":[{"name":"web.json","description":"\ufeffx","input_schema":{"type":"object"},"run":{"type":"demo"}}]}`, "web.json:1:44: found the hidden character U+FEFF"},
 	} {
 		dir := t.TempDir()
-		_, err := Load(write(t, dir, with(t, map[string]string{c.file: c.data})))
+		_, err := Load(configtest.Write(t, dir, configtest.With(t, map[string]string{c.file: c.data})))
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: found %v; expected %s", name, err, c.want)
 		}
@@ -49,7 +50,7 @@ func TestHiddenCharactersOfToolFiles(t *testing.T) {
 		}
 	}
 	legible := head + "    description: \"tab\\tline\\nend\\r\\n 👩🏽\u200d🚀 \u2764\ufe0f می\u200cخواهم\"\n    input_schema: {type: object, properties: {\"naïve 漢\": {enum: [\"é\", \"👍\"]}}}\n" + run
-	loads(t, with(t, map[string]string{"tools/web.yaml": legible}))
+	loads(t, configtest.With(t, map[string]string{"tools/web.yaml": legible}))
 }
 
 // TestImportShowsWhatHides: texts of a foreign definition are written out, which is
@@ -113,7 +114,7 @@ func TestImportShowsWhatHides(t *testing.T) {
 				t.Errorf("%s: found %v", name, list)
 			}
 		}
-		loaded := loads(t, with(t, map[string]string{"tools/web.yaml": string(im.YAML), "limits.yaml": "{}\n# end\n", "policy.csv": "# end\n"}))
+		loaded := loads(t, configtest.With(t, map[string]string{"tools/web.yaml": string(im.YAML), "limits.yaml": "{}\n# end\n", "policy.csv": "# end\n"}))
 		if tool, ok := loaded.Tools.Lookup("shown"); !ok || tool.Description() != shownText {
 			t.Errorf("%s: the imported tool is not what was shown: %v", name, ok)
 		}
@@ -125,7 +126,7 @@ func TestImportShowsWhatHides(t *testing.T) {
 // what hides is not accepted.
 func TestAcceptedTextsAreShown(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
-	main := write(t, dir, with(t, serverMain(data, oneServer)))
+	main := configtest.Write(t, dir, configtest.With(t, serverMain(data, oneServer)))
 	before, err := Load(main)
 	if err != nil {
 		t.Fatal(err)

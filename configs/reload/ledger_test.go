@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // ledger knows which configurations were ever saved whole, by digest.
@@ -16,13 +19,13 @@ type ledger struct {
 
 // enter notes a save before it begins, and returns its digest, which is reckoned
 // from what is to be saved and not from the disk.
-func (l *ledger) enter(t testing.TB, files map[string]entry, n int) string {
+func (l *ledger) enter(t testing.TB, files map[string]configtest.File, n int) string {
 	t.Helper()
-	m := memory{}
+	m := configtest.Memory{}
 	for name, f := range files {
-		m[name] = f.data
+		m[name] = f.Data
 	}
-	c, err := load(m, "callgate.yaml", "")
+	c, err := configs.LoadFrom(m, "callgate.yaml", "")
 	must(t, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +34,7 @@ func (l *ledger) enter(t testing.TB, files map[string]entry, n int) string {
 }
 
 // check fails for a configuration that nobody ever saved whole.
-func (l *ledger) check(s style, c *Config) error {
+func (l *ledger) check(s style, c *configs.Config) error {
 	l.mu.RLock()
 	n, saved := l.kept[c.Digest]
 	l.mu.RUnlock()

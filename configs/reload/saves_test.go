@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/policy"
 )
 
@@ -32,7 +34,7 @@ func saveCount(t testing.TB) (count int, long bool) {
 
 // generationOf is a configuration in which four files bear a number, and whose
 // policy, its last row above all, is long enough to be seen half-written.
-func generationOf(t testing.TB, n int) map[string]entry {
+func generationOf(t testing.TB, n int) map[string]configtest.File {
 	t.Helper()
 	var rows strings.Builder
 	fmt.Fprintf(&rows, "p, Analyst, acme/alpha, notes.add, \"args.text != 'secret %d'\", allow\n", n)
@@ -41,18 +43,18 @@ func generationOf(t testing.TB, n int) map[string]entry {
 		rows.WriteString("# p, Nobody, acme/alpha, notes.add, , allow, and what else a long policy says\n")
 	}
 	rows.WriteString("p, Intern, acme/alpha, notes.add, , allow\np, Intern, *, notes.*, , deny\n# end\n")
-	return with(t, map[string]string{
+	return configtest.With(t, map[string]string{
 		"policy.csv":     rows.String(),
-		"callgate.yaml":  fmt.Sprintf("output: {max_bytes: %d}\n", 1000+n) + base(t)["callgate.yaml"].data,
+		"callgate.yaml":  fmt.Sprintf("output: {max_bytes: %d}\n", 1000+n) + configtest.Base(t)["callgate.yaml"].Data,
 		"limits.yaml":    fmt.Sprintf("replicas: %d\n# end\n", n),
-		"tools/web.yaml": strings.Replace(base(t)["tools/web.yaml"].data, "version: 1.0.0", fmt.Sprintf("version: 1.0.%d", n), 1),
+		"tools/web.yaml": strings.Replace(configtest.Base(t)["tools/web.yaml"].Data, "version: 1.0.0", fmt.Sprintf("version: 1.0.%d", n), 1),
 	})
 }
 
 // numbers are those that a configuration bears: in its main file, its limits, its
 // tools, and in its policy, where it is guess or, as for a policy in which a row
 // is missing, -1.
-func numbers(c *Config, guess int) [4]int {
+func numbers(c *configs.Config, guess int) [4]int {
 	main, limits, tools, access := c.Output.MaxBytes-1000, c.Limits.Replicas, -1, -1
 	if web, ok := c.Tools.Lookup("web.search"); ok {
 		if _, err := fmt.Sscanf(web.Version(), "1.0.%d", &tools); err != nil {
@@ -72,7 +74,7 @@ func numbers(c *Config, guess int) [4]int {
 }
 
 // whole tells whether all files that bear a number bear the same.
-func whole(c *Config) bool {
+func whole(c *configs.Config) bool {
 	n := c.Limits.Replicas
 	return numbers(c, n) == [4]int{n, n, n, n}
 }
@@ -83,9 +85,9 @@ type style struct {
 	// alone: only the policy changes; else every file that bears a number.
 	alone bool
 	// lay puts the first files into a root and returns the main file.
-	lay func(t testing.TB, root string, files map[string]entry) string
+	lay func(t testing.TB, root string, files map[string]configtest.File) string
 	// save brings new files where lay has put the old ones.
-	save func(t testing.TB, root string, files map[string]entry)
+	save func(t testing.TB, root string, files map[string]configtest.File)
 }
 
 func must(t testing.TB, errs ...error) {
@@ -97,11 +99,13 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-func flat(t testing.TB, root string, files map[string]entry) string { return write(t, root, files) }
+func flat(t testing.TB, root string, files map[string]configtest.File) string {
+	return configtest.Write(t, root, files)
+}
 
 // linked lays files as Kubernetes does: the files are links through ..data, which
 // is a link to the folder of a version.
-func linked(t testing.TB, root string, files map[string]entry) string {
+func linked(t testing.TB, root string, files map[string]configtest.File) string {
 	relink(t, root, "..data", files)
 	must(t, os.Mkdir(filepath.Join(root, "tools"), 0o700))
 	for name := range files {
@@ -113,10 +117,10 @@ func linked(t testing.TB, root string, files map[string]entry) string {
 
 // relink writes a version and makes a link lead to it, in one step, and removes
 // the version before.
-func relink(t testing.TB, root, link string, files map[string]entry) {
+func relink(t testing.TB, root, link string, files map[string]configtest.File) {
 	old, _ := os.Readlink(filepath.Join(root, link))
 	version := fmt.Sprintf("..%d", rand.Uint64())
-	write(t, filepath.Join(root, version), files)
+	configtest.Write(t, filepath.Join(root, version), files)
 	must(t, os.Symlink(version, filepath.Join(root, "next")), os.Rename(filepath.Join(root, "next"), filepath.Join(root, link)))
 	if old != "" {
 		must(t, os.RemoveAll(filepath.Join(root, old)))
@@ -145,64 +149,64 @@ func beside(t testing.TB, path, data string) {
 }
 
 var styles = []style{
-	{"in place", true, flat, func(t testing.TB, root string, files map[string]entry) {
-		must(t, os.WriteFile(filepath.Join(root, "policy.csv"), []byte(files["policy.csv"].data), 0o600))
+	{"in place", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
+		must(t, os.WriteFile(filepath.Join(root, "policy.csv"), []byte(files["policy.csv"].Data), 0o600))
 	}},
-	{"in pieces", true, flat, func(t testing.TB, root string, files map[string]entry) {
-		pieces(t, filepath.Join(root, "policy.csv"), files["policy.csv"].data)
+	{"in pieces", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
+		pieces(t, filepath.Join(root, "policy.csv"), files["policy.csv"].Data)
 	}},
-	{"cut for a while", true, flat, func(t testing.TB, root string, files map[string]entry) {
-		path, data := filepath.Join(root, "policy.csv"), files["policy.csv"].data
+	{"cut for a while", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
+		path, data := filepath.Join(root, "policy.csv"), files["policy.csv"].Data
 		must(t, os.WriteFile(path, []byte(data[:rand.IntN(len(data)-2)]), 0o600))
 		time.Sleep(1200 * time.Millisecond)
 		must(t, os.WriteFile(path, []byte(data), 0o600))
 	}},
-	{"renamed over", true, flat, func(t testing.TB, root string, files map[string]entry) {
-		beside(t, filepath.Join(root, "policy.csv"), files["policy.csv"].data)
+	{"renamed over", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
+		beside(t, filepath.Join(root, "policy.csv"), files["policy.csv"].Data)
 	}},
-	{"moved aside first", true, flat, func(t testing.TB, root string, files map[string]entry) {
+	{"moved aside first", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
 		path := filepath.Join(root, "policy.csv")
 		must(t, os.Rename(path, path+"~"))
 		time.Sleep(5 * time.Millisecond)
-		must(t, os.WriteFile(path, []byte(files["policy.csv"].data), 0o600), os.Remove(path+"~"))
+		must(t, os.WriteFile(path, []byte(files["policy.csv"].Data), 0o600), os.Remove(path+"~"))
 	}},
-	{"deleted first", true, flat, func(t testing.TB, root string, files map[string]entry) {
+	{"deleted first", true, flat, func(t testing.TB, root string, files map[string]configtest.File) {
 		path := filepath.Join(root, "policy.csv")
 		must(t, os.Remove(path))
 		time.Sleep(5 * time.Millisecond)
-		pieces(t, path, files["policy.csv"].data)
+		pieces(t, path, files["policy.csv"].Data)
 	}},
-	{"ConfigMap", false, linked, func(t testing.TB, root string, files map[string]entry) {
+	{"ConfigMap", false, linked, func(t testing.TB, root string, files map[string]configtest.File) {
 		relink(t, root, "..data", files)
 	}},
-	{"linked release", false, func(t testing.TB, root string, files map[string]entry) string {
+	{"linked release", false, func(t testing.TB, root string, files map[string]configtest.File) string {
 		relink(t, root, "current", files)
 		return filepath.Join(root, "current", "callgate.yaml")
-	}, func(t testing.TB, root string, files map[string]entry) {
+	}, func(t testing.TB, root string, files map[string]configtest.File) {
 		relink(t, root, "current", files)
 	}},
-	{"folder replaced", false, func(t testing.TB, root string, files map[string]entry) string {
-		return write(t, filepath.Join(root, "now"), files)
-	}, func(t testing.TB, root string, files map[string]entry) {
+	{"folder replaced", false, func(t testing.TB, root string, files map[string]configtest.File) string {
+		return configtest.Write(t, filepath.Join(root, "now"), files)
+	}, func(t testing.TB, root string, files map[string]configtest.File) {
 		now, next, old := filepath.Join(root, "now"), filepath.Join(root, "next"), filepath.Join(root, "old")
-		write(t, next, files)
+		configtest.Write(t, next, files)
 		must(t, os.Rename(now, old), os.Rename(next, now), os.RemoveAll(old))
 	}},
 	// Several files in place, of which each is complete at every time: the main
 	// one is cut while the others change.
-	{"main file last", false, flat, func(t testing.TB, root string, files map[string]entry) {
+	{"main file last", false, flat, func(t testing.TB, root string, files map[string]configtest.File) {
 		main := filepath.Join(root, "callgate.yaml")
 		must(t, os.Truncate(main, 0))
 		for name, f := range files {
 			if name != "callgate.yaml" {
-				beside(t, filepath.Join(root, name), f.data)
+				beside(t, filepath.Join(root, name), f.Data)
 				time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
 			}
 		}
-		must(t, os.WriteFile(main, []byte(files["callgate.yaml"].data), 0o600))
+		must(t, os.WriteFile(main, []byte(files["callgate.yaml"].Data), 0o600))
 	}},
 	// A tool file with another name: the pattern finds it.
-	{"new tool file", false, flat, func(t testing.TB, root string, files map[string]entry) {
+	{"new tool file", false, flat, func(t testing.TB, root string, files map[string]configtest.File) {
 		found, err := filepath.Glob(filepath.Join(root, "tools", "extra*.yaml"))
 		must(t, err)
 		for name := range files {
@@ -210,7 +214,7 @@ var styles = []style{
 				continue
 			}
 			if len(found) == 0 {
-				beside(t, filepath.Join(root, name), files[name].data)
+				beside(t, filepath.Join(root, name), files[name].Data)
 			} else {
 				must(t, os.Rename(found[0], filepath.Join(root, name)))
 			}
@@ -219,12 +223,12 @@ var styles = []style{
 }
 
 // filesOf are the files of the n-th save in a style.
-func (s style) filesOf(t testing.TB, n int) map[string]entry {
+func (s style) filesOf(t testing.TB, n int) map[string]configtest.File {
 	files := generationOf(t, 1)
 	switch {
 	case s.name == "new tool file":
 		if n > 1 {
-			files[fmt.Sprintf("tools/extra%d.yaml", n)] = entry{data: "tools: [{name: extra, run: {type: client}, effect: read, input_schema: {type: object}}]\n# end\n"}
+			files[fmt.Sprintf("tools/extra%d.yaml", n)] = configtest.File{Data: "tools: [{name: extra, run: {type: client}, effect: read, input_schema: {type: object}}]\n# end\n"}
 		}
 	case s.alone:
 		files["policy.csv"] = generationOf(t, n)["policy.csv"]
@@ -336,7 +340,7 @@ func TestBurst(t *testing.T) {
 				count = 50
 			}
 			var digest string
-			var versions []map[string]entry
+			var versions []map[string]configtest.File
 			for n := range count {
 				versions = append(versions, s.filesOf(t, n+2))
 				digest = l.enter(t, versions[n], n+2)

@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"reflect"
@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // TestExcepted changes every key that waits for a restart.
@@ -56,21 +58,21 @@ func TestExcepted(t *testing.T) {
 
 // TestKeep changes each key that keep knows.
 func TestKeep(t *testing.T) {
-	first := defaultSettings()
-	for key, change := range map[string]func(*Settings){
-		"server":    func(s *Settings) { s.Server.AdminListen = "127.0.0.1:1" },
-		"auth.mode": func(s *Settings) { s.Auth.Mode = "jwt" },
-		"data_dir":  func(s *Settings) { s.DataDir = "x" },
-		"audit": func(s *Settings) {
-			s.Audit = Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: lowestRotate}
+	first := defaultSettings(t)
+	for key, change := range map[string]func(*configs.Settings){
+		"server":    func(s *configs.Settings) { s.Server.AdminListen = "127.0.0.1:1" },
+		"auth.mode": func(s *configs.Settings) { s.Auth.Mode = "jwt" },
+		"data_dir":  func(s *configs.Settings) { s.DataDir = "x" },
+		"audit": func(s *configs.Settings) {
+			s.Audit = configs.Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: 1 << 20}
 		},
-		"store": func(s *Settings) { s.Store.Replicas = 3 },
-		"redis": func(s *Settings) { s.Redis = &Redis{Prefix: "x:"} },
+		"store": func(s *configs.Settings) { s.Store.Replicas = 3 },
+		"redis": func(s *configs.Settings) { s.Redis = &configs.Redis{Prefix: "x:"} },
 	} {
-		s := defaultSettings()
+		s := defaultSettings(t)
 		change(&s)
 		s.Auth.AllowAnyListener, s.PolicyFile = true, "other.csv"
-		if waiting := s.keepRestartOnly(first); !slices.Equal(waiting, []string{key}) {
+		if waiting := keepRestartOnly(&s, first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
 		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
@@ -86,7 +88,7 @@ func TestKeep(t *testing.T) {
 // until the restart: what is served must not claim that it may not be.
 func TestKeepListener(t *testing.T) {
 	const open = "server: {listen: 0.0.0.0:1}\nauth: {mode: none, allow_any_listener: true}"
-	closed := base(t)["callgate.yaml"].data
+	closed := configtest.Base(t)["callgate.yaml"].Data
 	slow(t, map[string]string{"callgate.yaml": open + strings.TrimPrefix(closed, "server: {listen: 127.0.0.1:8080}")}, func(t *testing.T, h *servedFiles) {
 		h.start()
 		h.save("callgate.yaml", closed)
@@ -106,10 +108,10 @@ func TestKeepListener(t *testing.T) {
 func TestEverySettingIsDecided(t *testing.T) {
 	reload := []string{"Defaults", "ToolFiles", "PolicyFile", "WorkspacesFile", "LimitsFile", "PrincipalsFile", "UpstreamsFile", "ServersFile", "Callbacks", "Traces", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "Redis", "Store"}
-	first, other := defaultSettings(), Settings{PrincipalsFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: Callbacks{URL: "x"}, Redis: &Redis{}, AgentRequired: true}
-	other.keepRestartOnly(first)
+	first, other := defaultSettings(t), configs.Settings{PrincipalsFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: configs.Callbacks{URL: "x"}, Redis: &configs.Redis{}, AgentRequired: true}
+	keepRestartOnly(&other, first)
 	kept := reflect.ValueOf(other)
-	settings := reflect.TypeFor[Settings]()
+	settings := reflect.TypeFor[configs.Settings]()
 	for i := range settings.NumField() {
 		f := settings.Field(i)
 		old := reflect.DeepEqual(kept.Field(i).Interface(), reflect.ValueOf(first).Field(i).Interface())
@@ -127,4 +129,14 @@ func TestEverySettingIsDecided(t *testing.T) {
 			t.Errorf("found the setting %s; expected to be told whether it reloads or waits for a restart", f.Name)
 		}
 	}
+}
+
+// defaultSettings are those of the embedded default.
+func defaultSettings(t *testing.T) configs.Settings {
+	t.Helper()
+	c, err := configs.Default("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Settings
 }

@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"context"
@@ -8,13 +8,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // TestRelativeMain names the main file from the working directory.
 func TestRelativeMain(t *testing.T) {
-	write(t, t.TempDir(), base(t))
+	configtest.Write(t, t.TempDir(), configtest.Base(t))
 	dir := t.TempDir()
-	write(t, dir, base(t))
+	configtest.Write(t, dir, configtest.Base(t))
 	t.Chdir(dir)
 	h := open(t, "callgate.yaml", WatcherOptions{}).start()
 	h.save("limits.yaml", "replicas: 4\n# end\n")
@@ -29,7 +32,7 @@ func TestRoundsArePaced(t *testing.T) {
 		swap := h.opts.Swap
 		refusal := errors.New("no")
 		h.refuse.Store(&refusal)
-		h.opts.Swap = func(ctx context.Context, c *Config) error { looks++; return swap(ctx, c) } // one a look
+		h.opts.Swap = func(ctx context.Context, c *configs.Config) error { looks++; return swap(ctx, c) } // one a look
 		h.opts.Interval = time.Nanosecond
 		h.save("limits.yaml", "replicas: 4\n# end\n")
 		h.start()
@@ -51,7 +54,7 @@ func TestWriter(t *testing.T) {
 	if path == "" {
 		t.Skip("this is not the process that is to be killed")
 	}
-	data := generationOf(t, 2)["policy.csv"].data
+	data := generationOf(t, 2)["policy.csv"].Data
 	f, err := os.Create(path)
 	must(t, err)
 	for at := 0; at < len(data)/2; at += 8 << 10 {
@@ -65,7 +68,7 @@ func TestWriter(t *testing.T) {
 // TestKilledWriter kills a process halfway through a save in place.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
-	h := open(t, write(t, t.TempDir(), generationOf(t, 1)), WatcherOptions{}).start()
+	h := open(t, configtest.Write(t, t.TempDir(), generationOf(t, 1)), WatcherOptions{}).start()
 	first := h.current.Load()
 	path := filepath.Join(h.dir, "policy.csv")
 	program, err := os.Executable()
@@ -88,7 +91,7 @@ func TestKilledWriter(t *testing.T) {
 	if h.current.Load() != first {
 		t.Error("half a save is served")
 	}
-	must(t, os.WriteFile(path, []byte(generationOf(t, 3)["policy.csv"].data), 0o600))
+	must(t, os.WriteFile(path, []byte(generationOf(t, 3)["policy.csv"].Data), 0o600))
 	h.await("the next save is live", func() bool { return h.State().Faults == nil })
 	if c := h.current.Load(); numbers(c, 3) != [4]int{1, 1, 1, 3} {
 		t.Errorf("found the numbers %v", numbers(c, 3))

@@ -1,16 +1,16 @@
-package configs
+package reload
 
 import (
 	"crypto/sha256"
-	"path/filepath"
 	"slices"
+
+	"github.com/callgate/callgate/configs"
 )
 
-// fingerprint is a disk that remembers what was seen on it: of each file that was
-// read its bytes, or why it cannot be read, and of each pattern the names. It is
-// what tells later whether anything has moved. One goroutine uses it at a time.
+// fingerprint reads from the disk and remembers what it found: for each file a hash of its
+// bytes, or of the error, and for each pattern the names. It reports later whether anything
+// has changed. One goroutine uses it at a time.
 type fingerprint struct {
-	disk
 	hashes   map[string][sha256.Size]byte
 	globs    map[string][]string
 	cache    map[string]fileRead // so that one load reads a file once
@@ -27,7 +27,6 @@ type fileRead struct {
 // newFingerprint has seen nothing yet; main is the file that a load would start with.
 func newFingerprint(main string) *fingerprint {
 	return &fingerprint{
-		disk:     disk{root: filepath.Dir(main)},
 		hashes:   map[string][sha256.Size]byte{},
 		globs:    map[string][]string{},
 		cache:    map[string]fileRead{},
@@ -36,19 +35,21 @@ func newFingerprint(main string) *fingerprint {
 	}
 }
 
-func (s *fingerprint) read(name string) ([]byte, error) {
+// ReadFile is that of configs.Files. Within one load a file is read once.
+func (s *fingerprint) ReadFile(name string) ([]byte, error) {
 	s.lastRead = name
 	once, done := s.cache[name]
 	if !done {
-		once.data, once.err = s.disk.read(name)
+		once.data, once.err = (configs.Disk{}).ReadFile(name)
 		s.cache[name] = once
 		s.hashes[name] = once.hash()
 	}
 	return once.data, once.err
 }
 
-func (s *fingerprint) glob(pattern string) ([]string, error) {
-	found, err := s.disk.glob(pattern)
+// Glob is that of configs.Files. Within one load a folder is read once.
+func (s *fingerprint) Glob(pattern string) ([]string, error) {
+	found, err := (configs.Disk{}).Glob(pattern)
 	if before, done := s.globs[pattern]; done {
 		return slices.Clone(before), err // one load sees one folder
 	}
@@ -74,7 +75,7 @@ func (s *fingerprint) dropCache() { s.cache = nil }
 // changed returns the file or the pattern that is no longer as it was seen, or "".
 func (s *fingerprint) changed() string {
 	for pattern, before := range s.globs {
-		if now, _ := s.disk.glob(pattern); !slices.Equal(now, before) {
+		if now, _ := (configs.Disk{}).Glob(pattern); !slices.Equal(now, before) {
 			return pattern
 		}
 	}
@@ -93,7 +94,7 @@ func (s *fingerprint) retake() *fingerprint {
 		now.hashes[name] = s.hashFile(name)
 	}
 	for pattern := range s.globs {
-		found, _ := s.disk.glob(pattern)
+		found, _ := (configs.Disk{}).Glob(pattern)
 		now.globs[pattern] = found
 		for _, name := range found {
 			if _, seen := now.hashes[name]; !seen {
@@ -106,7 +107,7 @@ func (s *fingerprint) retake() *fingerprint {
 
 func (s *fingerprint) hashFile(name string) [sha256.Size]byte {
 	var r fileRead
-	r.data, r.err = s.disk.read(name)
+	r.data, r.err = (configs.Disk{}).ReadFile(name)
 	return r.hash()
 }
 

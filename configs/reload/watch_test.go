@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 	"github.com/callgate/callgate/internal/leaks"
 )
 
@@ -28,7 +30,7 @@ type servedFiles struct {
 	*Watcher
 	t       testing.TB
 	dir     string
-	current atomic.Pointer[Config]
+	current atomic.Pointer[configs.Config]
 	loads   atomic.Int64
 	swaps   atomic.Int64
 	refuse  atomic.Pointer[error] // what Swap answers
@@ -40,13 +42,13 @@ type servedFiles struct {
 // open loads the configuration of a folder and makes a watch, which start runs.
 func open(t testing.TB, main string, opts WatcherOptions) *servedFiles {
 	t.Helper()
-	first, err := Load(main)
+	first, err := configs.Load(main)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &servedFiles{t: t, dir: filepath.Dir(main)}
 	h.current.Store(first)
-	opts.Swap = func(_ context.Context, c *Config) error {
+	opts.Swap = func(_ context.Context, c *configs.Config) error {
 		h.swaps.Add(1)
 		if err := h.refuse.Load(); err != nil {
 			return *err
@@ -61,7 +63,7 @@ func open(t testing.TB, main string, opts WatcherOptions) *servedFiles {
 	}
 	h.Watcher = NewWatcher(main, first, opts)
 	whole := h.load
-	h.load = func(s *fingerprint) (*Config, error) { h.loads.Add(1); return whole(s) }
+	h.load = func(s *fingerprint) (*configs.Config, error) { h.loads.Add(1); return whole(s) }
 	return h
 }
 
@@ -134,7 +136,7 @@ func (h *servedFiles) save(name, data string) {
 func slow(t *testing.T, changed map[string]string, test func(t *testing.T, h *servedFiles)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, write(t, t.TempDir(), with(t, changed)), WatcherOptions{})
+		h := open(t, configtest.Write(t, t.TempDir(), configtest.With(t, changed)), WatcherOptions{})
 		test(t, h)
 	})
 }
@@ -149,7 +151,7 @@ func TestReload(t *testing.T) {
 		h.start()
 		time.Sleep(10 * time.Second)
 		h.expect("")
-		h.save("limits.yaml", strings.ReplaceAll(base(t)["limits.yaml"].data, "replicas: 2", "replicas: 3"))
+		h.save("limits.yaml", strings.ReplaceAll(configtest.Base(t)["limits.yaml"].Data, "replicas: 2", "replicas: 3"))
 		time.Sleep(bound)
 		h.expect("reloaded")
 		now := h.current.Load()
@@ -163,7 +165,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("found the event %+v", e)
 		}
 		// The same bytes again are nothing new.
-		h.save("limits.yaml", strings.ReplaceAll(base(t)["limits.yaml"].data, "replicas: 2", "replicas: 3"))
+		h.save("limits.yaml", strings.ReplaceAll(configtest.Base(t)["limits.yaml"].Data, "replicas: 2", "replicas: 3"))
 		h.Reload()
 		time.Sleep(bound)
 		h.expect("reloaded")
@@ -227,12 +229,12 @@ func TestReloadLoads(t *testing.T) {
 // TestEmbedded runs the watch of the default, which waits and does nothing.
 func TestEmbedded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := Load("")
+		c, err := configs.Load("")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := NewWatcher("", c, WatcherOptions{Report: func(e Event) { t.Errorf("found the event %+v", e) }})
-		w.load = func(*fingerprint) (*Config, error) { t.Error("it loads"); return nil, errors.New("no") }
+		w.load = func(*fingerprint) (*configs.Config, error) { t.Error("it loads"); return nil, errors.New("no") }
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		w.Reload()
@@ -266,8 +268,8 @@ func TestRunTwice(t *testing.T) {
 func TestWithoutOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		path := write(t, dir, base(t))
-		first, err := Load(path)
+		path := configtest.Write(t, dir, configtest.Base(t))
+		first, err := configs.Load(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +307,7 @@ func TestStopsAtOnce(t *testing.T) {
 // TestLeavesNothing runs a watch with notice and ends it: no goroutine is left.
 func TestLeavesNothing(t *testing.T) {
 	defer leaks.None(t, goleak.IgnoreCurrent())
-	h := open(t, write(t, t.TempDir(), base(t)), WatcherOptions{}).start()
+	h := open(t, configtest.Write(t, t.TempDir(), configtest.Base(t)), WatcherOptions{}).start()
 	h.save("limits.yaml", "replicas: 4\n# end\n")
 	h.await("the change is served", func() bool { return h.current.Load().Limits.Replicas == 4 })
 	h.finish()

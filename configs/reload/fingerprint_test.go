@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"bytes"
@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // changing changes files while a load reads: after each read of a file whose
@@ -20,8 +23,8 @@ type changing struct {
 	write func()
 }
 
-func (c changing) read(name string) ([]byte, error) {
-	data, err := c.fingerprint.read(name)
+func (c changing) ReadFile(name string) ([]byte, error) {
+	data, err := c.fingerprint.ReadFile(name)
 	if strings.HasSuffix(name, c.after) {
 		c.write()
 	}
@@ -34,14 +37,14 @@ func TestChangedWhileLoading(t *testing.T) {
 	for _, after := range []string{"callgate.yaml", "web.yaml", "workspaces.yaml", "limits.yaml", "principals.yaml", "policy.csv"} {
 		t.Run(after, func(t *testing.T) {
 			slow(t, nil, func(t *testing.T, h *servedFiles) {
-				generation := func(n int) map[string]entry { return generationOf(t, n) }
+				generation := func(n int) map[string]configtest.File { return generationOf(t, n) }
 				overlay(t, h.dir, generation(1))
 				next, mixed := 2, 0
-				h.load = func(s *fingerprint) (*Config, error) {
+				h.load = func(s *fingerprint) (*configs.Config, error) {
 					h.loads.Add(1)
-					c, err := load(changing{fingerprint: s, after: after, write: func() {
+					c, err := configs.LoadFrom(changing{fingerprint: s, after: after, write: func() {
 						if next < 6 {
-							write(t, h.dir, generation(next))
+							configtest.Write(t, h.dir, generation(next))
 							next++
 						}
 					}}, h.path, "")
@@ -51,7 +54,7 @@ func TestChangedWhileLoading(t *testing.T) {
 					return c, err
 				}
 				swap := h.opts.Swap
-				h.opts.Swap = func(ctx context.Context, c *Config) error {
+				h.opts.Swap = func(ctx context.Context, c *configs.Config) error {
 					if !whole(c) {
 						t.Errorf("a mix is served: %v", numbers(c, 1))
 					}
@@ -79,7 +82,7 @@ func TestNewFileAtRest(t *testing.T) {
 		h.start()
 		time.Sleep(bound)
 		h.save("other.yaml", "replicas: 10\n# end\n")
-		h.save("callgate.yaml", strings.ReplaceAll(base(t)["callgate.yaml"].data, "limits.yaml", "other.yaml"))
+		h.save("callgate.yaml", strings.ReplaceAll(configtest.Base(t)["callgate.yaml"].Data, "limits.yaml", "other.yaml"))
 		for n := range 12 {
 			h.save("other.yaml", fmt.Sprintf("replicas: %d\n# end\n", 10+n))
 			time.Sleep(200 * time.Millisecond)
@@ -117,11 +120,11 @@ func TestNewToolFileAtRest(t *testing.T) {
 // TestNewPatternAtRest saves a pattern whose one file is known, and soon after a
 // second file for it: both are served together.
 func TestNewPatternAtRest(t *testing.T) {
-	listed := strings.ReplaceAll(base(t)["callgate.yaml"].data, "tools/*.yaml", "tools/web.yaml")
+	listed := strings.ReplaceAll(configtest.Base(t)["callgate.yaml"].Data, "tools/*.yaml", "tools/web.yaml")
 	slow(t, map[string]string{"callgate.yaml": listed}, func(t *testing.T, h *servedFiles) {
 		h.start()
 		time.Sleep(bound)
-		h.save("callgate.yaml", base(t)["callgate.yaml"].data)
+		h.save("callgate.yaml", configtest.Base(t)["callgate.yaml"].Data)
 		h.Reload()
 		time.Sleep(h.opts.Debounce + h.opts.Debounce/2)
 		h.save("tools/extra.yaml", "tools: [{name: extra, run: {type: client}, input_schema: {type: object}}]\n# end\n")
@@ -162,14 +165,14 @@ func TestRestless(t *testing.T) {
 // name it.
 func TestOneReadAFile(t *testing.T) {
 	dir := t.TempDir()
-	main := write(t, dir, with(t, map[string]string{"callgate.yaml": "workspaces: both.yaml\nlimits: both.yaml\nregistry: {files: [tools/*.yaml, tools/w*.yaml]}\n# end\n"}))
+	main := configtest.Write(t, dir, configtest.With(t, map[string]string{"callgate.yaml": "workspaces: both.yaml\nlimits: both.yaml\nregistry: {files: [tools/*.yaml, tools/w*.yaml]}\n# end\n"}))
 	both := filepath.Join(dir, "both.yaml")
 	must(t, os.WriteFile(both, []byte("replicas: 2\n# end\n"), 0o600))
 	s := newFingerprint(main)
-	data, err := s.read(both)
+	data, err := s.ReadFile(both)
 	must(t, err)
 	must(t, os.WriteFile(both, []byte("replicas: 3\n# end\n"), 0o600))
-	second, err := s.read(both)
+	second, err := s.ReadFile(both)
 	if err != nil || !bytes.Equal(second, data) {
 		t.Errorf("the second read gave %q, %v; expected %q", second, err, data)
 	}

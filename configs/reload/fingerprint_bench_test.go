@@ -1,9 +1,12 @@
-package configs
+package reload
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // BenchmarkLook is what one look costs when nothing has moved.
@@ -12,11 +15,11 @@ func BenchmarkLook(b *testing.B) {
 		b.Run(fmt.Sprintf("%d tool files", tools), func(b *testing.B) {
 			files := generationOf(b, 1)
 			for n := range tools - 1 {
-				files[fmt.Sprintf("tools/more%d.yaml", n)] = entry{data: strings.ReplaceAll(files["tools/web.yaml"].data, "web.search", fmt.Sprintf("more.tool%d", n))}
+				files[fmt.Sprintf("tools/more%d.yaml", n)] = configtest.File{Data: strings.ReplaceAll(files["tools/web.yaml"].Data, "web.search", fmt.Sprintf("more.tool%d", n))}
 			}
-			main := write(b, b.TempDir(), files)
+			main := configtest.Write(b, b.TempDir(), files)
 			s := newFingerprint(main)
-			if _, err := load(s, main, ""); err != nil {
+			if _, err := configs.LoadFrom(s, main, ""); err != nil {
 				b.Fatal(err)
 			}
 			s.dropCache()

@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/safe"
 )
@@ -28,20 +29,20 @@ import (
 // Its methods may be called from any goroutine.
 type Watcher struct {
 	path           string
-	initial        Settings // whose restart-only keys hold until the restart
+	initial        configs.Settings // whose restart-only keys hold until the restart
 	opts           WatcherOptions
 	reloadRequests chan struct{}
-	load           func(*fingerprint) (*Config, error)
+	load           func(*fingerprint) (*configs.Config, error)
 
 	running atomic.Bool
 	mu      sync.Mutex
 	state   State
 
 	// Of the goroutine in Run alone:
-	fingerprint     *fingerprint // by the last load
-	pendingSwap     *candidate   // valid, and Swap failed
-	lastFailure     string       // the failure that was last reported
-	writtenSettings Settings     // as in the served files, restart-only keys included
+	fingerprint     *fingerprint     // by the last load
+	pendingSwap     *candidate       // valid, and Swap failed
+	lastFailure     string           // the failure that was last reported
+	writtenSettings configs.Settings // as in the served files, restart-only keys included
 }
 
 // WatcherOptions say how to watch.
@@ -59,7 +60,7 @@ type WatcherOptions struct {
 	// configuration, at every look until it succeeds or the files change. Its
 	// context ends with that of Run, and a failure from then on is not told.
 	// Without Swap, nothing is ever served but the first.
-	Swap func(context.Context, *Config) error
+	Swap func(context.Context, *configs.Config) error
 	// Report is told what happened; it may be nil. Swap and Report are called by
 	// Run, one at a time; a panic of either is caught.
 	Report func(Event)
@@ -102,7 +103,7 @@ type State struct {
 // is what Load returned for it and what is served at the start; the first look
 // is a load, since the files may have changed in between. The embedded default,
 // whose path is empty, never changes.
-func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
+func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watcher {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
 	}
@@ -116,7 +117,7 @@ func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 		opts.Report = func(Event) {}
 	}
 	if opts.Swap == nil {
-		opts.Swap = func(context.Context, *Config) error {
+		opts.Swap = func(context.Context, *configs.Config) error {
 			return errors.New("found nothing that takes a new configuration; expected Swap")
 		}
 	}
@@ -126,8 +127,8 @@ func NewWatcher(path string, first *Config, opts WatcherOptions) *Watcher {
 		opts:           opts,
 		reloadRequests: make(chan struct{}, 1),
 		// Another data_dir waits for a restart, and what was accepted there waits with it.
-		load: func(s *fingerprint) (*Config, error) {
-			return (&loader{source: s, lockfileDir: first.DataDir}).load(path, "")
+		load: func(s *fingerprint) (*configs.Config, error) {
+			return configs.LoadFrom(s, path, first.DataDir)
 		},
 		state:           State{Digest: first.Digest, Since: opts.Now()},
 		fingerprint:     newFingerprint(path),
@@ -209,9 +210,9 @@ func (w *Watcher) check(ctx context.Context, force bool) {
 		w.reportRecovery()
 	default:
 		o := &candidate{config: c, writtenSettings: c.Settings}
-		o.restartKeys = c.keepRestartOnly(w.initial)
-		if c.Redis != nil && c.missingReplicas != nil { // the file no longer has the key redis, which waits for a restart
-			w.reportFailure(document.Faults{c.missingReplicas})
+		o.restartKeys = keepRestartOnly(&c.Settings, w.initial)
+		if missing := c.MissingReplicas(); c.Redis != nil && missing != nil { // the file no longer has the key redis, which waits for a restart
+			w.reportFailure(document.Faults{missing})
 			return
 		}
 		w.swap(ctx, o)
@@ -223,7 +224,7 @@ const settleTimeout = 10 * time.Second
 
 // loadSettled loads files that are at rest, and returns false when ctx ends before
 // they are.
-func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *Config, err error) {
+func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *configs.Config, err error) {
 	for tries := time.Duration(1); ; tries++ {
 		before := w.fingerprint.retake()
 		if !sleep(ctx, w.opts.Debounce) {
@@ -252,9 +253,9 @@ func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *Config, err 
 
 // candidate is a configuration for Swap.
 type candidate struct {
-	config          *Config
-	writtenSettings Settings // as in the file
-	restartKeys     []string // the keys in which config differs from it
+	config          *configs.Config
+	writtenSettings configs.Settings // as in the file
+	restartKeys     []string         // the keys in which config differs from it
 }
 
 func (w *Watcher) swap(ctx context.Context, o *candidate) {
@@ -274,7 +275,7 @@ func (w *Watcher) swap(ctx context.Context, o *candidate) {
 	w.emit(Event{Kind: Reloaded})
 	w.reportRecovery()
 	written := o.writtenSettings
-	if changed := written.keepRestartOnly(w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {
+	if changed := keepRestartOnly(&written, w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {
 		w.emit(Event{Kind: RestartRequired, Keys: o.restartKeys})
 	}
 	w.writtenSettings = o.writtenSettings

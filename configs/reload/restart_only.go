@@ -1,15 +1,17 @@
-package configs
+package reload
 
 import (
 	"reflect"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/netx"
 )
 
 // keepRestartOnly gives the keys that do not reload the values that they have in from, and
 // names, in the words of the file, those that it changed: they wait for a
 // restart.
-func (s *Settings) keepRestartOnly(from Settings) (waiting []string) {
+func keepRestartOnly(s *configs.Settings, from configs.Settings) []string {
+	var waiting []string
 	keepOld(&waiting, "server", &s.Server, from.Server)
 	keepOld(&waiting, "auth.mode", &s.Auth.Mode, from.Auth.Mode)
 	keepOld(&waiting, "data_dir", &s.DataDir, from.DataDir)

@@ -1,4 +1,4 @@
-package configs
+package reload
 
 import (
 	"context"
@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/configtest"
 )
 
 // overlay brings a folder to exactly these files, in place.
-func overlay(t testing.TB, dir string, files map[string]entry) {
+func overlay(t testing.TB, dir string, files map[string]configtest.File) {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
@@ -26,18 +29,18 @@ func overlay(t testing.TB, dir string, files map[string]entry) {
 			t.Fatal(err)
 		}
 	}
-	write(t, dir, files)
+	configtest.Write(t, dir, files)
 }
 
 // TestFaultySaves saves every configuration of testdata/faulty over one that is
 // served: it goes on being served, and the failure is that of Load, once.
 func TestFaultySaves(t *testing.T) {
-	cases, err := filepath.Glob(filepath.Join("testdata", "faulty", "*.txtar"))
+	cases, err := filepath.Glob(filepath.Join(configtest.Testdata(), "faulty", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) < leastCases {
-		t.Fatalf("found %d cases; expected at least %d", len(cases), leastCases)
+	if len(cases) < configtest.LeastCases {
+		t.Fatalf("found %d cases; expected at least %d", len(cases), configtest.LeastCases)
 	}
 	if testing.Short() {
 		cases = slices.DeleteFunc(cases, func(path string) bool { return !strings.HasPrefix(filepath.Base(path), "policy-") })
@@ -53,7 +56,7 @@ func TestFaultySaves(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := len(h.told())
-			overlay(t, h.dir, override(t, a))
+			overlay(t, h.dir, configtest.Override(t, a))
 			failing := time.Now()
 			time.Sleep(bound)
 			events := h.told()[before:]
@@ -67,7 +70,7 @@ func TestFaultySaves(t *testing.T) {
 				t.Errorf("%s: found the state %+v", name, s)
 			}
 			time.Sleep(5 * time.Second)
-			overlay(t, h.dir, base(t))
+			overlay(t, h.dir, configtest.Base(t))
 			time.Sleep(bound)
 			events = h.told()[before+1:]
 			if len(events) != 1 || events[0].Kind != Recovered {
@@ -158,7 +161,7 @@ func TestUnreadable(t *testing.T) {
 					if err := os.RemoveAll(path); err != nil {
 						t.Fatal(err)
 					}
-					h.save(name, base(t)[name].data)
+					h.save(name, configtest.Base(t)[name].Data)
 					time.Sleep(bound)
 					h.expect("failed recovered")
 					if h.current.Load() != first {
@@ -172,7 +175,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestPanicWhileLoading makes every load of a change panic.
 func TestPanicWhileLoading(t *testing.T) {
-	var none *Config
+	var none *configs.Config
 	for why, broken := range map[string]func(){
 		"its own":       func() { panic("hunter2") },
 		"an error":      func() { panic(errors.New("hunter2")) },
@@ -182,7 +185,7 @@ func TestPanicWhileLoading(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			slow(t, nil, func(t *testing.T, h *servedFiles) {
 				sound := h.load
-				h.load = func(s *fingerprint) (*Config, error) {
+				h.load = func(s *fingerprint) (*configs.Config, error) {
 					c, err := sound(s)
 					if err == nil && c.Limits.Replicas == 4 {
 						broken()
@@ -195,7 +198,7 @@ func TestPanicWhileLoading(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				h.expect("failed")
 				text := h.last().Faults.Error()
-				if secrets.MatchString(text) || strings.Contains(text, "goroutine") || strings.Contains(text, "\n") || !strings.HasPrefix(text, h.dir) {
+				if configtest.Secrets.MatchString(text) || strings.Contains(text, "goroutine") || strings.Contains(text, "\n") || !strings.HasPrefix(text, h.dir) {
 					t.Errorf("found the fault %q", text)
 				}
 				if n := h.loads.Load(); n != 2 {
@@ -247,7 +250,7 @@ func TestSwapFails(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		var panics atomic.Bool
 		swap := h.opts.Swap
-		h.opts.Swap = func(ctx context.Context, c *Config) error {
+		h.opts.Swap = func(ctx context.Context, c *configs.Config) error {
 			if panics.Load() {
 				panic("hunter2")
 			}
@@ -258,7 +261,7 @@ func TestSwapFails(t *testing.T) {
 		time.Sleep(bound)
 		refusal := errors.New("the engine is full")
 		h.refuse.Store(&refusal)
-		h.save("callgate.yaml", strings.ReplaceAll(base(t)["callgate.yaml"].data, "data_dir: data", "data_dir: other"))
+		h.save("callgate.yaml", strings.ReplaceAll(configtest.Base(t)["callgate.yaml"].Data, "data_dir: data", "data_dir: other"))
 		time.Sleep(time.Minute)
 		h.expect("failed")
 		if s := h.State(); len(s.Faults) != 1 || s.Faults[0].File != h.path || s.Faults[0].Message != refusal.Error() || s.Digest != first.Digest || s.RestartKeys != nil {
@@ -270,7 +273,7 @@ func TestSwapFails(t *testing.T) {
 		panics.Store(true)
 		time.Sleep(bound)
 		h.expect("failed failed")
-		if text := h.last().Faults.Error(); secrets.MatchString(text) {
+		if text := h.last().Faults.Error(); configtest.Secrets.MatchString(text) {
 			t.Errorf("found the fault %q", text)
 		}
 		panics.Store(false)
@@ -291,7 +294,7 @@ func TestSwapFails(t *testing.T) {
 func TestSwapIsBrokenOff(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		waits := make(chan struct{})
-		h.opts.Swap = func(ctx context.Context, _ *Config) error {
+		h.opts.Swap = func(ctx context.Context, _ *configs.Config) error {
 			close(waits)
 			<-ctx.Done()
 			return ctx.Err()
@@ -311,7 +314,7 @@ func TestSwapIsBrokenOff(t *testing.T) {
 func TestSwapPanics(t *testing.T) {
 	slow(t, nil, func(t *testing.T, h *servedFiles) {
 		swap, attempts := h.opts.Swap, 0
-		h.opts.Swap = func(ctx context.Context, c *Config) error {
+		h.opts.Swap = func(ctx context.Context, c *configs.Config) error {
 			if attempts++; attempts == 1 {
 				panic("hunter2")
 			}
@@ -327,7 +330,7 @@ func TestSwapPanics(t *testing.T) {
 // TestRefusedIsDropped refuses a configuration and brings back the files of the
 // one that is served: the refused one is not offered again.
 func TestRefusedIsDropped(t *testing.T) {
-	for why, data := range map[string]string{"the old files": base(t)["limits.yaml"].data, "bad files": "x"} {
+	for why, data := range map[string]string{"the old files": configtest.Base(t)["limits.yaml"].Data, "bad files": "x"} {
 		t.Run(why, func(t *testing.T) {
 			slow(t, nil, func(t *testing.T, h *servedFiles) {
 				h.start()
